@@ -8,7 +8,6 @@ random order; the ratio is taken within a round. *Compared* is the same with eve
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 import tempfile
@@ -20,14 +19,14 @@ from lxml import etree
 from parsel.selector import create_root_node
 
 from benchmarks.forums.reading import page_of, site_of
+from benchmarks.forums.saved_pages import Page, saved
 from benchmarks.peers.by_hand import READERS
-from benchmarks.support.report import BenchmarkFailed, Report, options
+from benchmarks.support.report import Report, options
 from benchmarks.support.rounds import Figures, Rounds
 from forums.sites.any_page.page_reader import read_page
 
 PARSE, READ, COMPARED = "parse", "read", "compared"
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-Page = tuple[str, str]
 
 
 def main() -> None:
@@ -77,18 +76,6 @@ def fixtures(rows: int) -> list[Page]:
             page = page_of(site_of(profile, Path(folder)), profile, stem, rows, 0)
             if not stem.startswith("list") and b"<html" in page.body[:2000]:
                 pages.append((page.text, page.url))
-    return pages
-
-
-def saved(folder: Path) -> list[Page]:
-    """The pages in a folder. Raises BenchmarkFailed where there are none."""
-    pages = [(file.read_text("utf-8", "replace"), f"https://forum.example/{file.name}") for file in sorted(folder.glob("*.html"))]
-    for file in sorted(folder.glob("*.json")):
-        page = json.loads(file.read_text("utf-8"))
-        if isinstance(page, dict) and "html" in page:
-            pages.append((page["html"], page.get("url") or f"https://forum.example/{file.name}"))
-    if not pages:
-        raise BenchmarkFailed(f'{folder}: has no .html files, nor .json files with "html" and "url"')
     return pages
 
 

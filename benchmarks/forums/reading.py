@@ -1,4 +1,4 @@
-"""What it costs to read a page as a site file says: `python -m benchmarks.forums.reading [--rounds 15] [--bytes 86000]`.
+"""What it costs to read a page as a site file says: `python -m benchmarks.forums.reading [--rounds 15] [--pages FOLDER]`.
 
 Milliseconds of the reactor's thread for a page of 15 rows, by a profile, by a callback written by hand for this one board
 (`benchmarks/peers/by_hand.py`: parsel for each field of each row, `strptime` with the board's known format, the words of a post
@@ -6,7 +6,8 @@ joined by spaces), which reads the same rows and fields, and by the parser alone
 with scripts and navigation to 86 KB, the median of real thread pages. A round reads eight pages with other ids and times by
 each, in random order, the garbage collector set as in a crawler; ratios are taken within a round. *Pages/s* are those that a
 whole CPU would read by the profile. *First pages* are the first eight of a process, which learn how the board writes its dates:
-once, by asking dateparser.
+once, by asking dateparser. With `--pages` the same of the thread pages of real forums in a folder (`.html`, or `.json` with
+`html` and `url`): the median page of a round.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from parsel import Selector
 from parsel.selector import create_root_node
 from scrapy.http import HtmlResponse, TextResponse
 
+from benchmarks.forums import saved_pages
 from benchmarks.peers.by_hand import READERS
 from benchmarks.support.report import BenchmarkFailed, Report, options
 from benchmarks.support.rounds import Figures, Rounds
@@ -40,6 +42,7 @@ from workers.settings import GC_THRESHOLD
 
 FORUMS = Path(__file__).parents[2] / "tests" / "fixtures" / "forums"
 DATE = "Sun, 22 Nov 2026 12:00:00 GMT"
+HEADERS = {"Content-Type": "text/html; charset=utf-8", "Date": DATE}
 OURS, BY_HAND, PARSE = "by the profile", "by hand", "parse"
 PAGES = 8
 MOST = 1.5
@@ -52,6 +55,7 @@ def main() -> None:
     parser = options(__doc__, rounds=15)
     parser.add_argument("--rows", type=int, default=15, help="rows of a page (default: %(default)s)")
     parser.add_argument("--bytes", type=int, default=86_000, help="least size of a page of HTML (default: %(default)s)")
+    parser.add_argument("--pages", type=Path, help="folder of saved pages of real forums, of which threads are read, too")
     chosen = parser.parse_args()
     gc.collect()
     gc.freeze()
@@ -77,6 +81,8 @@ def main() -> None:
             spread = f"{ratios[0]:.2f}-{ratios[-1]:.2f}"
             rows.append([name, len(pages[0].body), *each, ratio, spread, round(1e3 / ours), first])
             report.figures[f"{profile} {stem}"] = played.played
+        if chosen.pages:
+            rows.append(of_saved(chosen.pages, Path(folder), chosen.rounds, report))
     head = [
         "page",
         "bytes",
@@ -102,6 +108,35 @@ def compared(ours: Read, by_hand: Read, pages: list[TextResponse], rounds: int) 
         raise BenchmarkFailed("the same rows are to be read by both")
     readers = {OURS: ours, BY_HAND: by_hand, PARSE: parse}
     return Rounds.play(rounds, list(readers), lambda name: run(readers[name], pages)), first
+
+
+def of_saved(pages: Path, folder: Path, rounds: int, report: Report) -> list[Any]:
+    """The row of saved pages."""
+    readers = {profile: by_hand for (profile, stem), by_hand in READERS.items() if stem.startswith("comments")}
+    threads = list(saved_pages.threads(pages, readers, lambda profile: site_of(profile, folder), HEADERS))
+    if not threads:
+        raise BenchmarkFailed(f"{pages}: has no threads of {', '.join(readers)}")
+    reads: dict[str, Callable[[int], Any]] = {
+        OURS: lambda at: read_comments(threads[at][0], threads[at][1].copy(), "41", 2),
+        BY_HAND: lambda at: threads[at][2](threads[at][1].copy()),
+        PARSE: lambda at: parse(threads[at][1].copy()),
+    }
+
+    def measured(name: str) -> Figures:
+        taken = []
+        for at in random.sample(range(len(threads)), len(threads)):
+            begun = time.process_time()
+            reads[name](at)
+            taken.append((time.process_time() - begun) * 1e3)
+        return {"ms": statistics.median(taken)}
+
+    measured(OURS)  # the first page of a form of dates asks dateparser
+    played = Rounds.play(rounds, list(reads), measured)
+    report.figures["saved pages"] = played.played
+    ratios, ours = played.ratios(OURS, BY_HAND, ms), played.median(OURS, ms)
+    size = round(statistics.median(len(page.body) for _, page, _ in threads))
+    each = [ours, played.median(BY_HAND, ms), played.median(PARSE, ms), played.ratio(OURS, BY_HAND, ms)]
+    return [f"{len(threads)} saved threads", size, *each, f"{ratios[0]:.2f}-{ratios[-1]:.2f}", round(1e3 / ours), ""]
 
 
 def parse(page: TextResponse) -> Any:

@@ -3,8 +3,8 @@
 An XPath visits each element of a page or row for each selector. Here the elements that have a class, an id, an attribute or a tag
 are looked up in an index of the page (`forums/sites/reading/element_index.py`): a compound that the page has nowhere costs one
 lookup for all rows. What is simple: tags, classes, ids, attributes, `:not()` and `:has()` of one compound, `:first-child`,
-`:last-child`, the combinators but `~`, `::attr()`; of XPath `.` and `./@name`. Other selectors have no plan: their XPath is used.
-Both find the same elements.
+`:last-child`, the combinators but `~`, `::attr()`; of XPath `.`, `./@name` and whether a row has a class. Other selectors have no
+plan: their XPath is used. Both find the same elements.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ Test = Callable[[Any], bool]
 """Whether an element is like this."""
 
 _SIMPLE_NAME = re.compile(r"[a-z_][a-z0-9_-]*")
-_ATTRIBUTE = re.compile(r"\./@([a-z_][a-z0-9_-]*)")
+_ATTRIBUTE = re.compile(r"\./@([a-z_][a-z0-9_-]*)(?:\[starts-with\(\., '([\w-]+)'\)\])?", re.ASCII)
+_ITSELF = re.compile(
+    r"\./self::(\*|[a-z][a-z0-9]*)\[contains\((?:@class, '([\w-]+)'|concat\(' ', @class, ' '\), ' ([\w-]+) ')\)\]", re.ASCII
+)
 _TOKENS = re.compile(r"[^ \t\r\n]+")  # XPath's white space
 
 _OF_MANY = frozenset({"a", "div", "span", "p", "i", "b", "br", "img", "li", "ul", "dl", "dt", "dd", "td", "tr", "svg", "path"})
@@ -91,14 +94,20 @@ class Index(Protocol):
 
 
 class Plan(NamedTuple):
-    """A selector: `chains` are what commas part. `itself`: it selects the node that it is given. `attribute`: the value of this
-    one is taken, not the element. `has_siblings`: it is for a whole page, for a row's own sibling is not in the row.
+    """A selector: `chains` are what commas part. `itself`: it selects the node that it is given, if that passes `tests`.
+    `attribute`: the value of this one is taken, not the element. `has_siblings`: it is for a whole page, for a row's own sibling
+    is not in the row.
     """
 
     chains: tuple[tuple[Compound, ...], ...]
     attribute: str | None = None
     itself: bool = False
     has_siblings: bool = False
+    tests: tuple[Test, ...] = ()
+
+    def of_itself(self, node: Any) -> list[Any]:
+        """What is found of the node that it is given, where the plan is for that alone."""
+        return self.taken([node]) if _passes(node, self.tests) else []
 
     def listed(self, index: Index) -> list[Listed]:
         """The chains that may be on a page: each compound with the places of its key, of which none is empty."""
@@ -135,10 +144,7 @@ class Plan(NamedTuple):
 def plan_of(selector: str, *, is_xpath: bool) -> Plan | None:
     """The plan of a selector; None where it is not simple."""
     if is_xpath:
-        attribute = _ATTRIBUTE.fullmatch(selector)
-        if attribute or selector == ".":
-            return Plan((), attribute=attribute[1] if attribute else None, itself=True)
-        return None
+        return _plan_of_xpath(selector)
     try:
         selectors = cssselect.parse(selector)
         chains = tuple(_chain(one.parsed_tree) for one in selectors)
@@ -147,6 +153,20 @@ def plan_of(selector: str, *, is_xpath: bool) -> Plan | None:
         return None
     siblings = any(compound.combinator == "+" for chain in chains for compound in chain)
     return Plan(chains, attribute=taken.pop(), has_siblings=siblings) if len(taken) == 1 else None
+
+
+def _plan_of_xpath(selector: str) -> Plan | None:
+    if selector == ".":
+        return Plan((), itself=True)
+    if attribute := _ATTRIBUTE.fullmatch(selector):
+        start = (Key(attribute[1], "^=", attribute[2]).is_of,) if attribute[2] else ()
+        return Plan((), attribute=attribute[1], itself=True, tests=start)
+    if itself := _ITSELF.fullmatch(selector):
+        tag, part, name = itself.groups()
+        tests: list[Test] = [] if tag == "*" else [Key(tag).is_of]
+        tests.append(Key("class", "*=", part).is_of if part else lambda element: f" {name} " in f" {element.get('class') or ''} ")
+        return Plan((), itself=True, tests=tuple(tests))
+    return None
 
 
 def _matches(chain: Listed, index: Index, scopes: list[int]) -> list[int]:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import repeat
 from typing import Any
 
@@ -31,7 +31,7 @@ class ElementIndex:
         self._places: dict[Any, int] = dict(zip(self._elements, range(len(self._elements)), strict=True))
         self._listed: dict[HtmlFinder, list[Listed]] = {}
         self._rows: dict[Any, int] = {}
-        self._in_rows: dict[HtmlFinder, dict[int, list[Any]]] = {}
+        self._in_rows: dict[HtmlFinder, dict[Any, list[Any]]] = {}
         self._known: dict[Key, list[int]] = {}
         self._values: dict[str, dict[str, list[int]]] = {}
         self._ends: dict[int, int] = {0: len(self._elements)}
@@ -43,13 +43,9 @@ class ElementIndex:
         if plan is None or (plan.has_siblings and node is not self.root):
             return None
         if plan.itself:
-            return plan.taken([node])
-        place = self._rows.get(node)
-        if place is not None:
-            in_rows = self._in_rows.get(finder)
-            if in_rows is None:
-                in_rows = self._in_rows[finder] = self._find_in_rows(finder, plan)
-            return in_rows.get(place, [])
+            return plan.of_itself(node)
+        if node in self._rows:
+            return self._found_in_rows(finder, plan).get(node, [])
         place = self._places.get(node)
         if place is None:
             return None
@@ -62,16 +58,27 @@ class ElementIndex:
         self._rows = {row: place for row in rows if (place := self._places.get(row)) is not None}
         self._in_rows.clear()
 
-    def _find_in_rows(self, finder: HtmlFinder, plan: Plan) -> dict[int, list[Any]]:
-        """What a selector finds in each of the rows that has something of it."""
+    def find_in_rows(self, finder: HtmlFinder, rows: Sequence[Any]) -> dict[Any, list[Any]] | None:
+        """What a selector finds in each of the rows that are searched together and have something of it; None where `rows` are
+        others, or where only `find` can tell.
+        """
+        plan: Plan | None = finder.plan
+        if plan is None or plan.has_siblings or plan.itself or not rows or rows[0] not in self._rows:
+            return None
+        return self._found_in_rows(finder, plan)
+
+    def _found_in_rows(self, finder: HtmlFinder, plan: Plan) -> dict[Any, list[Any]]:
+        found = self._in_rows.get(finder)
+        if found is not None:
+            return found
+        found = self._in_rows[finder] = {}
         rows = sorted(self._rows.values())
         places = plan.find(self, self._listed_of(finder, plan), rows)
-        found: dict[int, list[Any]] = {}
         start = 0
         for row in rows if places else ():
             end = bisect_left(places, self._end(row), start)
             if start < end:
-                found[row] = self._taken(plan, places[start:end])
+                found[self._elements[row]] = self._taken(plan, places[start:end])
             start = end
         return found
 
@@ -153,6 +160,8 @@ class ElementIndex:
             if key.operator == "=":
                 return values.get(key.value, [])
             part = key.value
+            if key.name == "class" and part not in self._classes:
+                return []
             lists = [places for given, places in values.items() if part in given and key.fits(given)]
             return lists[0] if len(lists) == 1 else sorted(place for places in lists for place in places)
         if key.name == "*":
@@ -160,6 +169,11 @@ class ElementIndex:
         if self._without:
             return [place for place, one in enumerate(self._elements) if one.tag == key.name]
         return [self._places[element] for element in self.root.iter(key.name)]
+
+    @cached_property
+    def _classes(self) -> str:
+        """What stands in the attributes `class`, all of it: a name that is not in it is not looked for in each of them."""
+        return "\n".join(self.values("class"))
 
     def _by_value(self, name: str) -> dict[str, list[int]]:
         found: defaultdict[str, list[int]] = defaultdict(list)

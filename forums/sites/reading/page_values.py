@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import msgspec
 from lxml import etree
 from scrapy.http import TextResponse
-from w3lib.html import get_base_url
 
-from forums.sites.dates.language import known_language
-from forums.sites.dates.reader import DateReader
-from forums.sites.definition import url_templates
 from forums.sites.definition.errors import PageGone, UnreadablePage
 from forums.sites.definition.fields import FieldSpec, Kind, Select
 from forums.sites.definition.pages import Page, RowsPage
 from forums.sites.definition.selectors import Finder, Found, HtmlFinder, compiled
-from forums.sites.kinds import KINDS
 
 from . import converters, reading_budget, xml_page
 from .element_index import ElementIndex
-from .element_trees import PLACEHOLDER, cut, inner_rows, outermost
-from .html_text import text_of, text_of_elements
-from .parse_body import content_type, html_of, json_of, json_text, read_at, tree_of
+from .element_trees import cut, inner_rows, outermost
+from .found_values import FoundValues
+from .parse_body import content_type, html_of, json_of, json_text, tree_of
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -34,7 +28,6 @@ if TYPE_CHECKING:
     from forums.sites.definition.site import Site
 
 _ROOTS: dict[str, Callable[[Any], Any]] = {"json": json_of, "html": html_of, "xml": xml_page.xml_of}
-_ATTRIBUTES = {"url": ("href", "src"), "date": ("datetime",)}
 _MOST_ROWS = 10_000  # of a page; long threads that an API answers with as a whole have 5,000
 
 
@@ -54,16 +47,11 @@ class Document:
         self, site: Site, page: Page, response: Response, index: ElementIndex | None = None, *, thread: str = ""
     ) -> None:
         self.site = site
-        self._names = {"thread": thread}
         self.page = page
         self.url = response.url
         self._budget = reading_budget.begin(len(response.body))
         self._inner: dict[Any, list[Any]] = {}  # the rows within each row of HTML
-        self._read_at = read_at(response)
-        self._dates = DateReader(self._read_at, language=site.language, time_zone=site.time_zone)
         self.moving: set[str] = set()
-        self._row: Any = None
-        self._in_row: dict[Finder, Found] = {}  # what selectors found in it: id, address and title are of one link
         self._filled: dict[str, list[int]] = {}
         self._lookups: dict[tuple[str, str], dict[str, Any]] = {}
         if not isinstance(response, TextResponse) and page.format != "xml":  # a sitemap may be compressed
@@ -76,7 +64,7 @@ class Document:
         self._around = self.root  # what says how to go on
         if page.html_at is not None:
             self.root = _html_in(page.html_at, self.root)
-        self._response = response
+        self._values = FoundValues(site, page, response, self.root, {"thread": thread})
         if page.gone and self.find(page.gone):
             raise PageGone(f"it says that this does not exist: it has {' or '.join(page.gone.select)}")
         if page.wall and self.find(page.wall):
@@ -84,27 +72,10 @@ class Document:
         if page.container and not self.find(page.container):
             raise UnreadablePage(f"has no {' or '.join(page.container.select)}, as each such page has")
 
-    @cached_property
-    def _other_dates(self) -> DateReader | None:
-        """For dates that are not of the site's language: a profile names one, and the page another."""
-        given = str(self.root.get("lang") or "") if isinstance(self.root, etree._Element) else ""
-        language = known_language(given)
-        if language is None or language == self.site.language:
-            return None
-        return DateReader(self._read_at, language=language, time_zone=self.site.time_zone)
-
     def find(self, select: Select, node: Any = None) -> Found:
         """What the first selector that finds something finds in `node`, or in the whole page."""
         node = self.root if node is None else node
-        if node is not self._row:
-            return next((found for finder in select.finders if (found := self._search(finder, node))), [])
-        known = self._in_row
-        for finder in select.finders:
-            if finder not in known:
-                known[finder] = self._search(finder, node)
-            if found := known[finder]:
-                return found
-        return []
+        return next((found for finder in select.finders if (found := self._search(finder, node))), [])
 
     def _search(self, finder: Finder, node: Any) -> Found:
         found = self._index.find(finder, node) if type(finder) is HtmlFinder else None
@@ -112,15 +83,7 @@ class Document:
             found = finder(node)
         elif not found or type(found[0]) is not str:  # elements
             return found
-        return [one for one in found if one is not None and (not isinstance(one, str) or one.strip())]
-
-    @cached_property
-    def base(self) -> str:
-        """What relative addresses of the page are relative to."""
-        response = self._response
-        if self.page.format != "html" or not isinstance(response, TextResponse):
-            return self.url
-        return str(get_base_url(response.text, response.url, response.encoding))
+        return _said(found)
 
     @cached_property
     def _index(self) -> ElementIndex:
@@ -142,6 +105,7 @@ class Document:
         if page.format != "json":
             rows = not_too_many([row for row in self.find(page.rows) if isinstance(row, etree._Element)])
             self._inner = inner_rows(rows)
+            self._values.has_placeholders = bool(self._inner)
             if page.format != "xml":
                 self._index.search_together(() if self._inner else rows)
             return rows
@@ -155,33 +119,49 @@ class Document:
 
     def values(self, node: Any, fields: Any) -> dict[str, Any]:
         """Each field that the site file declares, by name; an `html` one twice: clean text, and the original as `<name>_html`."""
-        if self._inner:
-            with self._index.left_out(node, self._inner):
-                return self._values(node, fields)
-        return self._values(node, fields)
-
-    def _values(self, node: Any, fields: Any) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        self.moving.clear()
-        self._row, self._in_row = node, {}
-        size = 0
-        for name, field in fields.declared:
-            value, markup = self._convert(name, field, node)
-            values[name] = value
-            if type(value) is str:
-                size += len(value)
-            if markup is not None:
-                values[f"{name}_html"] = markup
-                size += len(markup)
-            count = self._filled.setdefault(name, [0, 0])
-            count[0] += 1
-            count[1] += value is None or value == ""
-        self._budget.row(size)
+        (values,) = self.values_of([node], fields)
         return values
+
+    def values_of(self, nodes: Sequence[Any], fields: Any) -> Iterator[dict[str, Any]]:
+        """The values of each of the nodes, in turn. `moving` has the names of its dates that depend on when they are read."""
+        if not self._inner:
+            yield from self._read_columns(nodes, fields)
+            return
+        for node in nodes:
+            with self._index.left_out(node, self._inner):
+                (values,) = self._read_columns([node], fields)
+            yield values
+
+    def _read_columns(self, nodes: Sequence[Any], fields: Any) -> Iterator[dict[str, Any]]:
+        """Field by field: what is asked of a field is asked once, and of one that no node has nothing."""
+        table: list[dict[str, Any]] = [{} for _ in nodes]
+        moving: list[set[str]] = [set() for _ in nodes]
+        known: dict[Finder, dict[int, Found]] = {}  # id, address and title are of one link
+        for name, field in fields.declared:
+            kind = self._values.kind_of(name, field)
+            empty = 0
+            for place, found in enumerate(self._found_in(field, nodes, known)):
+                if kind == "html":
+                    value, markup = self._values.html(name, field, found)
+                    if markup is not None:
+                        table[place][f"{name}_html"] = markup
+                        self._budget.row(len(markup))
+                else:
+                    value, is_fixed = self._values.read(name, kind, field, found)
+                    if not is_fixed:
+                        moving[place].add(name)
+                table[place][name] = value
+                self._budget.row(len(value) if type(value) is str else 0)
+                empty += value is None or value == ""
+            count = self._filled.setdefault(name, [0, 0])
+            count[0] += len(nodes)
+            count[1] += empty
+        for values, self.moving in zip(table, moving, strict=True):
+            yield values
 
     def value(self, field: FieldSpec | None, kind: Kind) -> Any:
         """A value of the whole page; None where the site file names none."""
-        return self._convert("", field, self._around, kind)[0] if field else None
+        return self._value_of("", field, self._around, kind) if field else None
 
     def addresses(self, field: FieldSpec | None) -> list[str]:
         """All that a field finds in the whole page, each once: addresses, or texts where the site file says so."""
@@ -189,101 +169,69 @@ class Document:
             return []
         kind = field.as_ or "url"
         found = [one for part in self._found(field, self.root) for one in (part if isinstance(part, list) else [part])]
-        values = (self._read("", kind, field, self._text_of(field, one, kind)) for one in found)
+        values = (self._values.converted(kind, field, self._values.text(field, one, kind)) for one in found)
         return list(dict.fromkeys(value for value in values if value))
 
     def peek(self, field: FieldSpec, node: Any) -> str | None:
         """The id of a row, without counting it."""
         self._budget.row(0)
-        self._row, self._in_row = None, {}
         if self._inner:
             with self._index.left_out(node, self._inner):
-                value = self._convert("id", field, node)[0]
+                value = self._value_of("id", field, node, "id")
         else:
-            value = self._convert("id", field, node)[0]
+            value = self._value_of("id", field, node, "id")
         return None if value is None else str(value)
 
     def counts(self) -> dict[str, FieldCount]:
         """How often each field was empty."""
         return {name: FieldCount(rows=rows, empty=empty) for name, (rows, empty) in self._filled.items()}
 
-    def _convert(self, name: str, field: FieldSpec, node: Any, kind: Kind | None = None) -> tuple[Any, str | None]:
-        kind = field.as_ or kind or KINDS.get(name) or self._kind_of_text(name)
-        if kind == "html":
-            return self._html(name, field, self._found(field, node))
-        if kind == "bool" and field.regex is None:
-            found = self._found(field, node)
-            return (converters.truth(found[0]) if found else bool(field.default)), None
-        text = self._text(field, node, kind)
-        value = (text or "").strip() or None if name == "body" else self._read(name, kind, field, text)
-        return (field.default if value is None else value), None
-
-    def _html(self, name: str, field: FieldSpec, found: Found) -> tuple[Any, str | None]:
-        """Clean text, and of a body the original."""
-        found = outermost(found)
-        elements = [one for one in found if isinstance(one, etree._Element)]
-        if self.page.format == "xml":
-            found = [xml_page.markup_of(one) if isinstance(one, etree._Element) else one for one in found]
-        elif field.regex is None and len(elements) == len(found):
-            text = text_of_elements(elements)
-            return text or field.default, self._source(found) if name == "body" else None
-        markup = converters.part(field.regex, self._source(found))
-        if markup and len(elements) == len(found) == 1 and elements[0].tag == "pre" and self.page.format == "html":
-            markup = f"<pre>{markup}</pre>"  # the lines of a part of preformatted text are lines, too
-        return text_of(markup) or field.default, markup if name == "body" else None
-
-    def _source(self, found: Found) -> str | None:
-        markup = converters.source(found)
-        return markup.replace(PLACEHOLDER, "") if markup and self._inner else markup
-
-    def _kind_of_text(self, name: str) -> Kind:
-        return "html" if name == "body" and self.page.format != "json" else "text"
-
-    def _text(self, field: FieldSpec, node: Any, kind: Kind) -> str | None:
-        """The field as a string, with what its regular expression takes of it."""
-        found = self._found(field, node)
-        return self._text_of(field, found[0], kind) if found else None
-
-    def _text_of(self, field: FieldSpec, one: Any, kind: Kind) -> str | None:
-        if not isinstance(one, etree._Element):
-            return converters.part(field.regex, converters.string(one), field.join)
-        if self.page.format == "xml" and kind == "text" and xml_page.holds_markup(one):
-            return converters.part(field.regex, text_of(xml_page.markup_of(one)))
-        attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if one.get(name) is not None), None)
-        text = converters.part(field.regex, converters.string(one, attribute), field.join)
-        if text is None and kind == "id" and field.regex:
-            text = converters.part(field.regex, one.get("href"), field.join)  # a link was selected: its id is in its address
-        return text
-
-    def _read(self, name: str, kind: Kind, field: FieldSpec, text: str | None) -> Any:
-        if kind == "int":
-            number = converters.number(text)
-            return None if number is None else number + field.add
-        if kind == "date":
-            moment, fixed = self._dates.read(text, field.formats)
-            if moment is None and text and self._other_dates:
-                moment, fixed = self._other_dates.read(text)
-            if not fixed:
-                self.moving.add(name)
-            return moment
-        if kind == "url":
-            return converters.url(text, self.base, self.site.drop_query)
-        if kind == "bool":
-            return text is not None and converters.truth(text)
-        if kind == "id":
-            # in HTML out of an address; it is quoted again when it becomes one
-            own = converters.identity(unquote(text) if text and self.page.format != "json" else text)
-            return own if own is None or field.prefix is None else url_templates.fill_text(field.prefix, self._names) + own
-        return converters.text(text)
+    def _value_of(self, name: str, field: FieldSpec, node: Any, kind: Kind) -> Any:
+        kind, found = field.as_ or kind, self._found(field, node)
+        return self._values.read(name, kind, field, found)[0]
 
     def _found(self, field: FieldSpec, node: Any) -> Found:
         found = self.find(field, node)
-        if field.without and (node is not self._row or any(self._may_be_in(cutter, node) for cutter in field.cutters)):
+        if field.without:
             found = [self._cut(one, field.cutters) for one in outermost(found)]
+        return self._looked_up(field, found)
+
+    def _looked_up(self, field: FieldSpec, found: Found) -> Found:
         if field.lookup is None or field.value is None or not found:
             return found
         row = self._table(field.lookup, field.key).get(converters.string(found[0]) or "")
         return [] if row is None else compiled("json", field.value)(row)
+
+    def _found_in(self, field: FieldSpec, nodes: Sequence[Any], known: dict[Finder, dict[int, Found]]) -> list[Found]:
+        """What a field finds in each of the nodes; `known`: what its selectors found in them for other fields."""
+        founds: list[Found] = [[]] * len(nodes)
+        left: Sequence[int] = range(len(nodes))
+        for finder in field.finders:
+            in_nodes = self._search_in(finder, nodes, left, known)
+            for place in left if in_nodes else ():
+                founds[place] = in_nodes.get(place) or founds[place]
+            left = [place for place in left if not founds[place]] if in_nodes else left
+            if not left:
+                break
+        if field.without:
+            for place, found in enumerate(founds):
+                if found and any(self._may_be_in(cutter, nodes[place]) for cutter in field.cutters):
+                    founds[place] = [self._cut(one, field.cutters) for one in outermost(found)]
+        return founds if field.lookup is None else [self._looked_up(field, found) for found in founds]
+
+    def _search_in(
+        self, finder: Finder, nodes: Sequence[Any], places: Sequence[int], known: dict[Finder, dict[int, Found]]
+    ) -> dict[int, Found]:
+        """What a selector finds in the nodes at these places, at least."""
+        if type(finder) is HtmlFinder and (together := self._index.find_in_rows(finder, nodes)) is not None:
+            found_in = {place: together[node] for place, node in enumerate(nodes) if node in together} if together else {}
+            is_text = finder.plan is not None and finder.plan.attribute is not None
+            return {place: _said(found) for place, found in found_in.items()} if is_text else found_in
+        in_nodes = known.setdefault(finder, {})
+        for place in places:
+            if place not in in_nodes:
+                in_nodes[place] = self._search(finder, nodes[place])
+        return in_nodes
 
     def _may_be_in(self, cutter: Finder, row: Any) -> bool:
         """Whether something to be cut may be in a row: a lookup for all rows tells, where it has a plan."""
@@ -309,6 +257,11 @@ class Document:
                     known = compiled("json", key)(row)
                     table[(converters.string(known[0]) if known else name) or ""] = row
         return table
+
+
+def _said(found: Found) -> Found:
+    """What was found, without strings of white space."""
+    return [one for one in found if one is not None and (not isinstance(one, str) or one.strip())]
 
 
 def _html_in(at: Select, answer: Any) -> Any:

@@ -139,8 +139,7 @@ def read_index(site: Site, response: Response, number: int = 1) -> IndexPage:
     place = Asked(kind="index", number=number)
     rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
     forums: dict[str, ListedForum] = {}
-    for row in rows:
-        values = doc.values(row, page.fields)
+    for values in doc.values_of(rows, page.fields):
         if values["id"] is not None and values["id"] not in forums:
             forums[values["id"]] = ListedForum(**(values | {"name": values.get("name") or values["id"]}))
     return IndexPage(forums=tuple(forums.values()), next=_ahead(doc, place, rows).next, fields=doc.counts())
@@ -153,8 +152,7 @@ def read_list(site: Site, response: Response, forum: str, number: int = 1) -> Li
     place = Asked(kind="list", forum=forum, number=number)
     rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
     threads: dict[str, ListedThread] = {}
-    for row in rows:
-        values = doc.values(row, page.fields)
+    for values in doc.values_of(rows, page.fields):
         if values["id"] is None or values["id"] in threads:
             continue
         values["token"] = values.get("token") or _token(doc, values)
@@ -235,7 +233,7 @@ def read_more(site: Site, response: Response, place: Asked) -> CommentsPage:
 
 def _told_rows(doc: Document, page: CommentRows, place: Asked) -> tuple[list[nested_comments.Row], list[dict[str, Any]]]:
     rows = [] if is_behind_the_end(doc, page, place) else nested_comments.rows(doc, page)
-    return rows, [doc.values(row.node, page.fields) for row in rows]
+    return rows, list(doc.values_of([row.node for row in rows], page.fields))
 
 
 def _comments(

@@ -59,7 +59,7 @@ def read_recent(site: Site, response: Response, number: int = 1) -> RecentPage:
     doc = Document(site, page, response)
     place = Asked(kind="recent", number=number)
     rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
-    told = [doc.values(row, page.fields) for row in rows]
+    told = list(doc.values_of(rows, page.fields))
     numbers = {(one["thread"], one["number"]): one for one in told if one.get("number") is not None}
     messages: dict[str, RecentMessage] = {}
     for values in told:

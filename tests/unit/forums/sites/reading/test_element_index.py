@@ -26,7 +26,8 @@ SELECTORS = [
     "*", "p", ".a", ".b", ".x", ".page", "div.a p", "div > p", ".a > .b", ".a .a p", "#p1 p", "#p1.a > div > p", "p + div",
     "p + p", "p:not(.b)", "div:not([id=p2])", "div:has(.b)", "p:first-child", "p:last-child", "[id^=p]", "[data-x~=y]",
     "[data-x$=y]", "[class]", "[lang=en], .b, #p3", "p::attr(class)", "[id*='2'] p", ".a .b, .ab .b", "div .nowhere",
-    "body div div", "i + p", "P.b",
+    "body div div", "i + p", "P.b", ".", "./@id", "./@id[starts-with(., 'p')]", "./self::div[contains(@class, 'a')]",
+    "./self::*[contains(concat(' ', @class, ' '), ' b ')]", "./self::p[contains(concat(' ', @class, ' '), ' b ')]",
 ]  # fmt: skip
 
 
