@@ -48,7 +48,12 @@ _PROFILE_LINK = re.compile(
 )
 _NOT_PROFILE = re.compile(
     r"(?:sendmessage|sendpm|privmsg|conversations?/add|do=(?:add|new|find|search|report)|action=(?:pm|email)|[?&]tab=|login|register|signup|/search|mailto:|javascript:|"
-    r"user_talk[:/]|[#?&](?:quote|reply|report)|/(?:posts|comments|topics|reactions|badges|following|report|edit|content|stats|messages)/?(?:$|[?#])|memberlist(?:\.php)?$|/members/?$|/users/?$)",
+    r"[?&]\w+=/?(?:topics?|threads?|categor(?:y|ies)|forums?|boards?|questions?)(?:[/&-]|$)|user_talk[:/]|[#?&](?:quote|reply|report)|/(?:posts|comments|topics|reactions|badges|following|report|edit|content|stats|messages)/?(?:$|[?#])|memberlist(?:\.php)?$|/members/?$|/users/?$)",
+    re.IGNORECASE,
+)
+_FORUM_LINK = re.compile(
+    r"(?:^|[/?&=._-])(?:forum-?display|view-?forum|show-?forum|forums?/view|view-?board|boards?|categor(?:y|ies)|channels?|sections?|"
+    r"subforums?|conversations)(?:[/?&=.,:_-]|\.php)|(?:^|[/?&])(?:fid=?|forum-)\d+",
     re.IGNORECASE,
 )
 _NETWORK = re.compile(
@@ -99,3 +104,8 @@ def says_quote(name: str) -> bool:
 def is_profile_link(href: str) -> bool:
     """Whether an address looks like somebody's profile."""
     return bool(_PROFILE_LINK.search(href)) and not _NOT_PROFILE.search(href) and not _NETWORK.match(href)
+
+
+def is_forum_link(href: str) -> bool:
+    """Whether an address looks like that of a forum, a board or a category."""
+    return bool(_FORUM_LINK.search(href)) and not is_profile_link(href)

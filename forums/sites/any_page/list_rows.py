@@ -1,18 +1,28 @@
-"""Rows of a list of threads, which have an author and a date each as posts have: the longest text of most is a link."""
+"""Rows of a list of threads or of forums, which have an author and a date each as posts have: the longest text of most is a link,
+or each has another title that leads elsewhere.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections import Counter
+from collections.abc import Iterable, Set
+from urllib.parse import urljoin, urlsplit
 
+from . import class_words
 from .learned import Learned
 from .page_tree import PageTree
+from .records import SeenLink
 from .text_field import Body
 
 _LEAST_ROWS = 5
+_LEAST_TITLED = 3
+_TITLED = 0.8  # of the blocks have a title, each another one, where they are many
 _TITLES = 0.4  # of the blocks: some lists have two for each thread
 _WRITTEN = 0.2
 _SHORTEST_TITLE = 3  # characters
+_LONGEST_TITLE = 250
+_WORD = re.compile(r"[^\W\d_]{2}")
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+$", re.IGNORECASE)  # a post may be no more than a link
 
 
@@ -40,3 +50,54 @@ def _linked_and_written(tree: PageTree, body: Body, dates: Set[int]) -> tuple[in
         elif tree.owner[k] not in dates:
             written = max(written, len(text))
     return linked, written
+
+
+def titled_rows(learned: Learned, tree: PageTree, url: str) -> tuple[SeenLink, ...]:
+    """The titles of rows that have more text than that, as a description of a forum or the beginning of a thread: a link in each
+    block at the same place, each with another text and to another page. None where blocks are posts: what each of those links to
+    is its author, itself, or the same for all.
+    """
+    count = len(learned.fields.bodies)
+    if count < _LEAST_TITLED:
+        return ()
+    links = [_titles(learned, tree, url, number) for number in range(count)]
+    places = Counter(place for titles in links for place in {place for place, _ in titles})
+    least = _TITLED * count if count >= _LEAST_ROWS else count
+    for place, blocks in places.most_common():
+        if blocks < least:
+            break
+        rows = [next(row for at, row in titles if at == place) for titles in links if any(at == place for at, _ in titles)]
+        if min(len({row.title for row in rows}), len({row.url for row in rows})) >= least:
+            return tuple(rows)
+    return ()
+
+
+def _titles(learned: Learned, tree: PageTree, url: str, number: int) -> list[tuple[tuple[int, int], SeenLink]]:
+    """The links of a block that may be its title, with the place in the markup where each stands."""
+    block, author = learned.fields.paths.blocks[number], (learned.fields.author(number) or "").casefold()
+    return [
+        ((tree.sign[i], tree.sign[tree.parent[i]]), SeenLink(url=target, title=text))
+        for i in range(block.start, block.end)
+        if tree.tag[i] == "a"
+        and _SHORTEST_TITLE <= tree.size(i) < _LONGEST_TITLE
+        and (target := _target(tree.attributes[i].get("href") or "", url))
+        and _WORD.search(text := tree.string(i))
+        and (not author or author not in text.casefold() or class_words.is_forum_link(tree.attributes[i]["href"]))
+        and not _is_date(tree, i, learned.fields.paths.marks.dates.keys())
+    ]
+
+
+def _is_date(tree: PageTree, i: int, dates: Set[int]) -> bool:
+    around: Iterable[int] = (*range(i, tree.end[i]), tree.parent[i])
+    return not dates.isdisjoint(around)
+
+
+def _target(href: str, url: str) -> str | None:
+    """Another page of the site that is nobody's profile."""
+    try:
+        target, here = urljoin(url, href).partition("#")[0], url.partition("#")[0]
+        parts, own = urlsplit(target), urlsplit(here)
+    except ValueError:
+        return None
+    is_elsewhere = parts.netloc == own.netloc and (parts.path, parts.query) != (own.path, own.query)
+    return target if href and is_elsewhere and not class_words.is_profile_link(href) else None

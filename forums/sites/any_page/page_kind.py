@@ -26,6 +26,8 @@ _NEXT = re.compile(
 _BACK = re.compile(r"^(?:[‹«←<]+|prev(?:ious)?|zurück|vorherige)", re.IGNORECASE)
 _LONGEST_LABEL = 30  # characters of a link to another page
 _LEAST_ROWS = 5
+_LEAST_FORUMS = 3  # of an index, by their addresses
+_MANY_ROWS = 10
 _LEAST_GRADE = 0.12
 
 
@@ -74,14 +76,23 @@ def language_of(root: Any) -> str | None:
 
 
 def kind_of(
-    tree: PageTree, frame: PageFrame, url: str, posts: Sequence[SeenPost], grade: float, *, by_profile: bool = False
+    tree: PageTree,
+    frame: PageFrame,
+    url: str,
+    posts: Sequence[SeenPost],
+    grade: float,
+    *,
+    by_profile: bool = False,
+    titles: tuple[SeenLink, ...] = (),
 ) -> Kind:
-    """Thread where there are posts, even few where a profile found them; else list or index where links repeat."""
+    """Thread where there are posts, even few where a profile found them; else list or index where links repeat. `titles` are
+    those of rows that were found already.
+    """
     following, pages = _paging(tree, frame, url)
     if posts and (by_profile or grade >= _LEAST_GRADE) and _are_posts(posts):
         return Kind(kind=PageKind.THREAD, next=following, pages=pages)
-    rows, numbered = _rows(tree, url)
-    if len(rows) >= _LEAST_ROWS:
+    rows, numbered = (titles, _is_numbered(titles)) if titles else _rows(tree, url)
+    if titles or len(rows) >= _LEAST_ROWS or (len(rows) >= _LEAST_FORUMS and not posts):
         return Kind(kind=PageKind.LIST if numbered else PageKind.INDEX, rows=rows, next=following, pages=pages)
     return Kind(kind=PageKind.THREAD if posts and _are_posts(posts) else PageKind.OTHER, next=following, pages=pages)
 
@@ -149,7 +160,7 @@ def _rows(tree: PageTree, url: str) -> tuple[tuple[SeenLink, ...], bool]:
     best_size = 0
     for members in groups.values():
         size = sum(tree.size(i) for i in members)
-        if len(members) >= _LEAST_ROWS and size > best_size:
+        if size > best_size and (len(members) >= _LEAST_ROWS or _lead_to_forums(tree, members)):
             best, best_size = members, size
     rows: dict[str, SeenLink] = {}
     for i in best[:500]:
@@ -162,5 +173,16 @@ def _rows(tree: PageTree, url: str) -> tuple[tuple[SeenLink, ...], bool]:
                 rows.setdefault(target.partition("#")[0], SeenLink(url=target, title=tree.string(i)))
         except ValueError:
             continue
-    shapes = {re.sub(r"\d+|[^/?&=]*-[^/?&=]*", "*", urlsplit(row.url).path) for row in rows.values()}
-    return tuple(rows.values()), len(rows) >= 10 or len(shapes) < 0.3 * max(1, len(rows))
+    return tuple(rows.values()), _is_numbered(tuple(rows.values()))
+
+
+def _lead_to_forums(tree: PageTree, links: Sequence[int]) -> bool:
+    return len(links) >= _LEAST_FORUMS and all(class_words.is_forum_link(tree.attributes[i].get("href") or "") for i in links)
+
+
+def _is_numbered(rows: Sequence[SeenLink]) -> bool:
+    """Whether rows are many, or lead to addresses of one form: threads, not forums."""
+    if len(rows) < _MANY_ROWS and all(class_words.is_forum_link(row.url) for row in rows):
+        return False
+    shapes = {re.sub(r"\d+|[^/?&=]*-[^/?&=]*", "*", urlsplit(row.url).path) for row in rows}
+    return len(rows) >= _MANY_ROWS or len(shapes) < 0.3 * max(1, len(rows))

@@ -23,7 +23,7 @@ from forums.sites.reading.html_text import text_of
 from .answer_comments import with_their_posts
 from .checks import agreement, completed, grade, has_all_posts, is_complete
 from .learned import learn
-from .list_rows import are_rows
+from .list_rows import are_rows, titled_rows
 from .lone_post import lone_post
 from .page_kind import frame_of, kind_of
 from .page_tree import PageTree
@@ -85,9 +85,12 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     reader = _best(grades, found)
     best = (found[reader], grades[reader]) if reader else ((), 0.0)
     kind = kind_of(tree, frame, url, *best, by_profile=reader is Reader.PROFILE)
-    if reader is Reader.LEARNED and learned is not None and are_rows(learned, tree):
-        of_links = kind_of(tree, frame, url, (), 0.0)
-        kind = of_links if of_links.rows else kind
+    if reader is Reader.LEARNED and learned is not None:
+        of_titles = are_rows(learned, tree)
+        titles = () if of_titles else titled_rows(learned, tree, url)
+        if titles or of_titles:
+            of_links = kind_of(tree, frame, url, (), 0.0, titles=titles)
+            kind = of_links if of_links.rows else kind
     page = SeenPage(
         url=url, kind=kind.kind, title=frame.title, language=frame.language, software=software, rows=kind.rows,
         next=kind.next, pages=kind.pages,

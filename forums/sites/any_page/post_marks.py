@@ -15,9 +15,10 @@ from .post_dates import LONGEST, Spotted, machine_date, spotted
 _MOST_SPACED = 500  # characters of a text with the spaces of its markup
 _LEAST_BODY = 15  # characters
 _DIGIT = re.compile(r"\d")
+_TOOLTIPS = ("data-original-title", "data-content", "data-tooltip", "data-tippy-content")
 DATE_DATA = ("data-time", "data-timestamp", "data-ts", "data-date", "data-utime", "data-epoch", "data-datetime")
 """Attributes that scripts of forums read dates from."""
-_DATE_ATTRIBUTES = ("datetime", *DATE_DATA, "title", "aria-label")
+_DATE_ATTRIBUTES = ("datetime", *DATE_DATA, "title", "aria-label", *_TOOLTIPS)
 _HAVE_DATES = frozenset((*_DATE_ATTRIBUTES, "content"))
 _DATE_NAME = re.compile(r"-(?:ts|utc|time|date|created|posted|published)(?:$|-)|time-?stamp|date-?time|created-?at")
 _PUBLISHED = frozenset(("datePublished", "dateCreated"))

@@ -207,3 +207,49 @@ def test_comments_are_apart_from_answers_where_the_page_marks_both(has_answer: b
     page = read_page(f'<script type="application/ld+json">{json.dumps(question)}</script><p>Lamps</p>', URL, now=NOW)
     expected = [("1", ["2"]), ("3", ["4"]), ("5", [])] if has_answer else [("1", []), ("2", [])]
     assert [(post.id, [one.id for one in post.comments]) for post in page.posts] == expected
+
+
+BOARD = "https://forum.example/board"
+
+
+def titled(count: int, address: str) -> str:
+    """Rows with a title, an author, a date, and more text than the title has."""
+    rows = "".join(
+        f"""<div class="item"><h4><a href="{address.format(n)}">Radio number {n}</a></h4>
+        <p>It hums as soon as the tubes are warm, and number {n} is louder than that before it.</p>
+        <a href="/user/{n % 4}">name{n % 4}</a> <time datetime="2026-03-{n:02}T10:00:00Z">2026-03-{n:02}</time></div>"""
+        for n in range(1, count + 1)
+    )
+    return thread_pages.page(f"<main>{rows}</main>", "en")
+
+
+def test_rows_with_a_title_each_and_the_beginning_of_their_text_are_a_list() -> None:
+    page = read_page(titled(12, "/t/{}"), BOARD, now=NOW)
+    assert (page.kind, len(page.rows), page.posts) == (PageKind.LIST, 12, ())
+
+
+@pytest.mark.parametrize("address", ["#post-{}", "/user/{}", "/t/all"])
+def test_links_of_posts_to_themselves_or_one_page_or_people_are_no_titles(address: str) -> None:
+    page = read_page(titled(12, address), BOARD, now=NOW)
+    assert (page.kind, len(page.posts)) == (PageKind.THREAD, 12)
+
+
+@pytest.mark.parametrize("link", ["/category/{}", "/forumdisplay.php?fid={}", "/forum-{}.htm"])
+def test_four_boards_are_an_index(link: str) -> None:
+    boards = "".join(
+        f"<li><b><a href='{link.format(n)}'>Board number {n}</a></b><p>What there is to say of such radios, {n} in all</p></li>"
+        for n in range(4)
+    )
+    page = read_page(f"<html><body><h1>Boards</h1><ul>{boards}</ul></body></html>", BOARD, now=NOW)
+    assert (page.kind, len(page.rows)) == (PageKind.INDEX, 4)
+
+
+def test_the_date_in_a_bubble_is_read() -> None:
+    posts = thread_pages.posts()
+    rows = "".join(
+        f"""<div class="post" id="post-{post.id}"><a href="/profile/{post.author}/">{post.author}</a>
+        <span data-content="{post.at:%d %b %Y, %H:%M}">9 months ago</span><div class="body">{post.text}</div></div>"""
+        for post in posts
+    )
+    page = read_page(thread_pages.page(rows, "en"), URL, now=NOW)
+    assert [post.published for post in page.posts] == [post.at.replace(second=0, tzinfo=UTC) for post in posts]
