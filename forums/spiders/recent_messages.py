@@ -25,6 +25,7 @@ from .thread_reading import is_behind, number_of
 
 MOST_HELD = 200
 """Messages of pages that do not reach what was known yet, which wait for the page that does."""
+_MOST_HELD_CHARACTERS = 1 << 20
 
 
 class RecentState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -87,7 +88,7 @@ def plan_recent(
     messages_now = messages
     messages = tuple({one.mark: one for one in (*state.held, *messages)}.values())
     is_whole = any(one.body is not None for one in messages)  # else each page is as good as all of them
-    if stopped is None and is_whole and (state.held or state.pages == 0) and len(messages) <= MOST_HELD:
+    if stopped is None and is_whole and (state.held or state.pages == 0) and _can_be_held(messages):
         counted = _counted(state, messages_now, 0, known)
         return RecentPlan([], [], [], [], msgspec.structs.replace(counted, held=messages), None)
     can_tell = (bool(state.held) or state.pages == 0) and (overlaps or not has_next)
@@ -128,6 +129,12 @@ def record_with(told: Told, at: datetime) -> ThreadRecord:
         listed=None if record.listed is None else record.listed + number,
         told_at=int(at.timestamp()),
     )
+
+
+def _can_be_held(messages: Sequence[RecentMessage]) -> bool:
+    """Whether they may travel with the request for the next page, through Redis."""
+    size = sum(len(one.body or "") + len(one.body_html or "") for one in messages)
+    return len(messages) <= MOST_HELD and size <= _MOST_HELD_CHARACTERS
 
 
 def _by_thread(

@@ -105,6 +105,14 @@ def test_after_a_long_pause_threads_are_read_from_what_is_stored_of_them() -> No
     assert (second.told, len(second.fetch), second.stopped) == ([], 1, "overlap")
 
 
+def test_texts_of_a_hostile_page_do_not_travel_with_the_request_for_the_next_one() -> None:
+    looked = state(message(14))
+    for size, held in ((400_000, 2), (600_000, 0)):
+        first = plan([message(17, body="x" * size), message(16, body="x" * size)], looked)
+        assert len(first.state.held) == held
+        assert len(msgspec.json.encode(first.state)) < 1 << 20
+
+
 def test_the_record_that_follows_from_what_is_told_counts_it() -> None:
     found = plan([message(16), message(15), message(14)], state(message(14)))
     record = record_with(found.told[0], at(30))
