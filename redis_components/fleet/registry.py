@@ -242,6 +242,14 @@ class Registry:
         claim = self._keys.error_news(digest)
         return bool(self._client.set(claim, "1", nx=True, px=NEWS_CLAIM_MS))
 
+    def tell_error(self, where: str, what: str) -> None:
+        """The same for who has done his work: that the key of the errors holds something else must not undo it."""
+        try:
+            self.report_error(where, what)
+        except redis.ResponseError as error:
+            if not is_foreign(error):
+                raise
+
     def errors(self, limit: int = 10) -> list[ErrorRecord]:
         """The last errors, newest first; what cannot be read is left out."""
         try:

@@ -77,6 +77,10 @@ def test_of_two_writers_one_moves_on_and_a_failed_transaction_moves_nothing(
 
 def test_a_key_of_another_type_stops_nothing(redis_client: redis.Redis, database: Database) -> None:
     log_fleet_notes(redis_client, database)
+    redis_client.set(FleetKeys().errors(), "not a list")
+    verdict = BlockVerdict(cause=Cause.CHALLENGE, reason="a challenge")
+    assert open_breaker(redis_client, "demo", verdict, BreakerOptions(), url="https://x.test/", kind="list", by="books/0")
+    assert log_fleet_notes(redis_client, database) == 1, "it is told, though not among the errors"
     redis_client.set(FleetKeys().audit(), "not a stream")
     note(redis_client, Note(about="fleet", type="changed", said="books sized itself from 1 to 2 crawlers", at=1.0))
     assert log_fleet_notes(redis_client, database) == 1
