@@ -19,12 +19,15 @@ _SPACE = re.compile(r"[\s\u200b\ufeff]+")
 _GAP = "[.,'’\\s\u00a0\u202f\u2009]"
 _INT = re.compile(
     rf"([-+\u2212]?(?:\d{{1,3}}(?:{_GAP}\d{{3}})+(?!\d)(?:[.,]\d+)?|\d{{1,2}}(?:,\d{{2}})+,\d{{3}}(?!\d)|\d+(?:[.,]\d+)?))"
-    r"(?:\s*(tys|tis|tsd|mil|mln|mld|mio|mrd|bin|ribu|rb|juta|jt|lakh|crore|тыс|млн|млрд|"
+    r"(?:\s*(tys|tis|tsd|tusen|tusind|duizend|mille|mila|mii|mil|mln|mld|mio|mrd|bin|ezer|ribu|rb|juta|jt|lakh|crore|"
+    r"тыс|тис|хил|χιλ|млн|млрд|"
     r"nghìn|triệu|ألف|آلاف|الف|هزار|مليون|میلیون|พัน|หมื่น|แสน|ล้าน|百万|千万|[kmb百千천만억万萬億亿])|([wк]))?",
     re.IGNORECASE,
 )
 _FACTORS = {
-    "k": 10**3, "m": 10**6, "b": 10**9, "w": 10**4,
+    "k": 10**3, "m": 10**6, "b": 10**3, "w": 10**4,  # b: Turkish thousands; no forum has billions
+    "tusen": 10**3, "tusind": 10**3, "duizend": 10**3, "mille": 10**3, "mila": 10**3, "mii": 10**3, "ezer": 10**3,
+    "тис": 10**3, "хил": 10**3, "χιλ": 10**3,
     "tys": 10**3, "tis": 10**3, "tsd": 10**3, "mil": 10**3, "bin": 10**3, "rb": 10**3, "ribu": 10**3, "к": 10**3, "тыс": 10**3,
     "jt": 10**6, "juta": 10**6, "mln": 10**6, "mio": 10**6, "млн": 10**6, "mld": 10**9, "mrd": 10**9, "млрд": 10**9,
     "nghìn": 10**3, "triệu": 10**6, "ألف": 10**3, "آلاف": 10**3, "الف": 10**3, "هزار": 10**3, "مليون": 10**6, "میلیون": 10**6,
