@@ -53,7 +53,12 @@ _NOT_PROFILE = re.compile(
 )
 _FORUM_LINK = re.compile(
     r"(?:^|[/?&=._-])(?:forum-?display|view-?forum|show-?forum|forums?/view|view-?board|boards?|categor(?:y|ies)|channels?|sections?|"
-    r"subforums?|conversations)(?:[/?&=.,:_-]|\.php)|(?:^|[/?&])(?:fid=?|forum-)\d+",
+    r"subforums?|conversations)(?:[/?&=.,:_-]|\.php)|(?:^|[/?&])(?:fid=?|forum-|(?:forum|board|cat(?:egory)?)(?:_?id)?=)\d+|"
+    r"[?&](?:a|act|action|mode|page|section)=(?:forum|board|category)(?:&|$)",
+    re.IGNORECASE,
+)
+_THREAD_LINK = re.compile(
+    r"[?&](?:t|tid|p|pid|topic|thread)(?:_?id)?=|(?:view|show)-?(?:topic|thread)|(?:^|/)(?:topics?|threads?|questions?|t)/",
     re.IGNORECASE,
 )
 _NETWORK = re.compile(
@@ -108,4 +113,4 @@ def is_profile_link(href: str) -> bool:
 
 def is_forum_link(href: str) -> bool:
     """Whether an address looks like that of a forum, a board or a category."""
-    return bool(_FORUM_LINK.search(href)) and not is_profile_link(href)
+    return bool(_FORUM_LINK.search(href)) and not _THREAD_LINK.search(href) and not is_profile_link(href)

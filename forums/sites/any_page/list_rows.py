@@ -11,6 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 from . import class_words
 from .learned import Learned
+from .page_kind import form_of
 from .page_tree import PageTree
 from .records import SeenLink
 from .text_field import Body
@@ -66,17 +67,28 @@ def titled_rows(learned: Learned, tree: PageTree, url: str) -> tuple[SeenLink, .
     for place, blocks in places.most_common():
         if blocks < least:
             break
-        rows = [next(row for at, row in titles if at == place) for titles in links if any(at == place for at, _ in titles)]
-        if min(len({row.title for row in rows}), len({row.url for row in rows})) >= least:
-            return tuple(rows)
+        rows = {
+            n: next(row for at, row in titles if at == place)
+            for n, titles in enumerate(links)
+            if any(at == place for at, _ in titles)
+        }
+        if min(len({row.title for row in rows.values()}), len({row.url for row in rows.values()})) >= least:
+            return _without_boards(rows, [tree.sign[block.start] for block in learned.fields.paths.blocks])
     return ()
 
 
-def _titles(learned: Learned, tree: PageTree, url: str, number: int) -> list[tuple[tuple[int, int], SeenLink]]:
-    """The links of a block that may be its title, with the place in the markup where each stands."""
+def _without_boards(rows: dict[int, SeenLink], signs: list[int]) -> tuple[SeenLink, ...]:
+    """Without those of blocks that are made otherwise than most, and lead to addresses of another form: the boards of a board."""
+    most = Counter(signs[n] for n in rows).most_common(1)[0][0]
+    forms = {form_of(row.url) for n, row in rows.items() if signs[n] == most}
+    return tuple(row for n, row in rows.items() if signs[n] == most or form_of(row.url) in forms)
+
+
+def _titles(learned: Learned, tree: PageTree, url: str, number: int) -> list[tuple[int, SeenLink]]:
+    """The links of a block that may be its title, with what each stands in."""
     block, author = learned.fields.paths.blocks[number], (learned.fields.author(number) or "").casefold()
     return [
-        ((tree.sign[i], tree.sign[tree.parent[i]]), SeenLink(url=target, title=text))
+        (tree.sign[tree.parent[i]], SeenLink(url=target, title=text))
         for i in range(block.start, block.end)
         if tree.tag[i] == "a"
         and _SHORTEST_TITLE <= tree.size(i) < _LONGEST_TITLE

@@ -176,6 +176,11 @@ def _rows(tree: PageTree, url: str) -> tuple[tuple[SeenLink, ...], bool]:
     return tuple(rows.values()), _is_numbered(tuple(rows.values()))
 
 
+def form_of(url: str) -> str:
+    """The path of an address without what tells pages of one kind apart: numbers, and names with hyphens."""
+    return re.sub(r"\d+|[^/?&=]*-[^/?&=]*", "*", urlsplit(url).path)
+
+
 def _lead_to_forums(tree: PageTree, links: Sequence[int]) -> bool:
     return len(links) >= _LEAST_FORUMS and all(class_words.is_forum_link(tree.attributes[i].get("href") or "") for i in links)
 
@@ -184,5 +189,5 @@ def _is_numbered(rows: Sequence[SeenLink]) -> bool:
     """Whether rows are many, or lead to addresses of one form: threads, not forums."""
     if len(rows) < _MANY_ROWS and all(class_words.is_forum_link(row.url) for row in rows):
         return False
-    shapes = {re.sub(r"\d+|[^/?&=]*-[^/?&=]*", "*", urlsplit(row.url).path) for row in rows}
+    shapes = {form_of(row.url) for row in rows}
     return len(rows) >= _MANY_ROWS or len(shapes) < 0.3 * max(1, len(rows))

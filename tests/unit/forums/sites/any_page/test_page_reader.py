@@ -234,7 +234,17 @@ def test_links_of_posts_to_themselves_or_one_page_or_people_are_no_titles(addres
     assert (page.kind, len(page.posts)) == (PageKind.THREAD, 12)
 
 
-@pytest.mark.parametrize("link", ["/category/{}", "/forumdisplay.php?fid={}", "/forum-{}.htm"])
+def test_boards_above_the_threads_of_a_board_are_no_threads() -> None:
+    boards = "".join(
+        f"""<div class="sub"><h4><a href="/forum/{name}">{name}</a></h4><p>What there is to say of such radios in general</p>
+        <a href="/user/{n}">name{n}</a> <time datetime="2026-03-2{n}T10:00:00Z">2026-03-2{n}</time></div>"""
+        for n, name in enumerate(("Tubes", "Aerials", "Batteries"))
+    )
+    page = read_page(titled(9, "/forum/{}-radio").replace("<main>", f"<main>{boards}"), BOARD, now=NOW)
+    assert [row.url for row in page.rows] == [f"https://forum.example/forum/{n}-radio" for n in range(1, 10)]
+
+
+@pytest.mark.parametrize("link", ["/category/{}", "/forumdisplay.php?fid={}", "/forum-{}.htm", "/i.php?a=forum&f={}"])
 def test_four_boards_are_an_index(link: str) -> None:
     boards = "".join(
         f"<li><b><a href='{link.format(n)}'>Board number {n}</a></b><p>What there is to say of such radios, {n} in all</p></li>"
