@@ -147,3 +147,27 @@ def test_a_limit_that_is_lower_counts_and_its_removal_forgets_complaints(redis_c
     assert slowed(redis_client) == pytest.approx(1.4)
     limits.change(redis_client, KEYS.limits, LANE, None)
     assert redis_client.hgetall(KEYS.lane_state(LANE)) == {}
+
+
+ODD = [b"nan", b"-nan", b"inf", b"1e308", b"x", b"\xff", b"", b"1.5", b"9" * 400]
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_a_foreign_value_in_the_state_of_a_lane_stops_no_exchange(
+    redis_client: redis.Redis, one: Owner, caplog: pytest.LogCaptureFixture, value: bytes
+) -> None:
+    state = KEYS.lane_state(LANE)
+    limits.change(redis_client, KEYS.limits, LANE, limits.LaneLimits.of(rate=50, concurrency=5, per_hour=1000))
+    for number in range(3):
+        one.frontier.add_request(NewRequest(NO_FILTER, "0", str(number).encode(), LANE))
+        one.clock.advance(1)
+        if (lease := one.frontier.take()) is not None:
+            one.frontier.ack(lease.id)
+        complain(one, 10, single=True)
+        names = {*redis_client.hkeys(state), *limits.STATE_FIELDS}
+        redis_client.hset(state, mapping=dict.fromkeys(names, value))
+    complain(one, 10, single=True)
+    limits.change(redis_client, KEYS.limits, LANE, None)
+    redis_client.delete(state)
+    one.clock.advance(2)
+    assert "does not take the exchange" not in caplog.text

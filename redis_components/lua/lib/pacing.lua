@@ -96,7 +96,7 @@ local function keep_off(limits, lane, ms, now)
     step = math.min(step + 1, 20)
   end
   if at_peace then redis.call('HSET', state, 'refusals', 0, 'refused_since', now) end
-  if till <= now then redis.call('HINCRBY', state, 'refusals', 1) end
+  if till <= now then count_in(state, 'refusals', 1) end
   redis.call('HSET', state, 'until', math.max(till, now + math.min(ms, LONGEST_WAIT_MS)), 'step', step, 'asked', now)
   redis.call('EXPIRE', state, STATE_S)
   tell_limits(limits, lane, now)
@@ -144,7 +144,7 @@ local function count_quotas(limit, state, times, taken, now)
   local windows = {}
   for _, quota in ipairs(limit.quotas) do
     windows[#windows + 1] = quota[2]
-    for n = 1, taken do redis.call('HINCRBY', state, bucket(quota[2], times and times[n] or now), 1) end
+    for n = 1, taken do count_in(state, bucket(quota[2], times and times[n] or now), 1) end
   end
   if #windows == 0 then return end
   redis.call('HSET', state, 'quotas', table.concat(windows, ' '))

@@ -89,6 +89,6 @@ local function free_time(limits, lane, at)
   end
   for window in string.gmatch(known[4] or '', '%d+') do
     local field = bucket(window, at)
-    if (tonumber(redis.call('HGET', state, field) or 0) or 0) > 0 then redis.call('HINCRBY', state, field, -1) end
+    if (tonumber(redis.call('HGET', state, field) or 0) or 0) > 0 then count_in(state, field, -1) end
   end
 end
