@@ -19,7 +19,7 @@ class HeldNow(NamedTuple):
     @property
     def version(self) -> str:
         """Another one after each change; "" before the first one."""
-        return self.fields.get(b"version", b"").decode()
+        return _text(self.fields.get(b"version", b""))
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +97,11 @@ def decode(raw: list[Any]) -> Reply:
     return Reply(**fields)
 
 
+def _text(value: bytes) -> str:
+    """What others may have written: as much of the bytes as can be read as text."""
+    return value.decode("utf-8", "replace")
+
+
 def _leases(flat: list[Any]) -> list[Lease]:
     return [Lease(float(flat[i + 1]), flat[i + 2], flat[i].decode(), flat[i + 3]) for i in range(0, len(flat), 4)]
 
@@ -107,21 +112,21 @@ def _tasks(flat: list[Any]) -> list[Lease]:
 
 def _paced(flat: list[Any]) -> dict[str, Turn]:
     rows = (flat[n : n + 4] for n in range(0, len(flat), 4))
-    return {lease.decode(): Turn(lane.decode(), at / 1000 if at >= 0 else None, bool(firm)) for lease, lane, at, firm in rows}
+    return {lease.decode(): Turn(_text(lane), at / 1000 if at >= 0 else None, bool(firm)) for lease, lane, at, firm in rows}
 
 
 def _closing(flat: list[Any]) -> dict[str, float]:
-    return {flat[n].decode("utf-8", "replace"): flat[n + 1] / 1000 for n in range(0, len(flat), 2)}
+    return {_text(flat[n]): flat[n + 1] / 1000 for n in range(0, len(flat), 2)}
 
 
 def _held(fields: list[bytes], lots: list[bytes]) -> HeldNow:
-    return HeldNow(dict(zip(fields[::2], fields[1::2], strict=True)), [lot.decode("utf-8", "replace") for lot in lots[::2]])
+    return HeldNow(dict(zip(fields[::2], fields[1::2], strict=True)), [_text(lot) for lot in lots[::2]])
 
 
 _READ: dict[bytes, Callable[[Any], Any]] = {
     b"outcome": bytes.decode,
-    b"layout": bytes.decode,
-    b"expired": bytes.decode,
+    b"layout": _text,
+    b"expired": _text,
     b"forgotten": bytes,
     b"leases": _leases,
     b"tasks": _tasks,
