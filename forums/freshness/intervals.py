@@ -34,7 +34,7 @@ class Demand:
     cost: float
 
 
-PROOF = 16.0
+PROOF = 64.0
 """While the page of the newest messages tells of all changes, lists are scanned at the root of this more seldom."""
 
 

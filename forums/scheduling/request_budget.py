@@ -9,7 +9,7 @@ SCANS_AT_LEAST = 0.1
 """Of the budget: threads that are to be fetched never keep a site from being watched."""
 SPARED = 2.0
 """Of the requests that the newest messages save when they tell of what is new, a part goes to looks back through them."""
-CHECKS_AT_LEAST = 0.005
+CHECKS_AT_LEAST = 0.002
 """Of the budget: a site on which little happens is checked all the same."""
 
 
