@@ -6,10 +6,11 @@ A forum of our own (`demo/forum`) that lives PACE times faster than the wall: ei
 moves on each day, with nights, bursts and sticky threads; of its events some edit, delete (with and without a trace, single
 comments and whole threads) or move something. The fleet (worker, beat, one list and two detail crawlers, Redis with AOF, SQLite)
 first reads all of it while it stands still; then the forum lives, and its requests are counted. The site file is the demo's, its
-schedule as accelerated as the forum: the default budget of 1,200 requests an hour is 72,000 at a pace of 60. Afterwards the
-forum stands still, every thread is checked once more, and the database is compared with what the forum knows: each post
-and comment, each edit (the present version as the row, each version that was stored once as a revision), each deletion. A run
-"killed" gets SIGKILLs meanwhile, of crawlers, their supervisors, workers and whole nodes.
+schedule as accelerated as the forum: the default budget of 1,200 requests an hour is 72,000 at a pace of 60. What the first crawl
+took is taken out of the ledger of requests, which counts by the hour of the wall. Afterwards the forum stands still, every thread
+is checked once more, and the database is compared with what the forum knows: each post and comment, each edit (the present
+version as the row, each version that was stored once as a revision), each deletion. A run "killed" gets SIGKILLs meanwhile, of
+crawlers, their supervisors, workers and whole nodes.
 
 "Delay" is from the moment of an event in the forum until it is in the database, which is looked at every half second. A uniform
 rescan reads every page (list pages; of each thread the post and all pages of comments) once in a period. To have the same mean
@@ -64,6 +65,8 @@ def main() -> int:
     parser.add_argument("--rescan", type=float, default=60.0, metavar="S", help="run a rescan for so long; 0: not (default: 60)")
     budget = Plan.__dataclass_fields__["budget"].default
     parser.add_argument("--budget", type=float, default=budget, help="requests per hour of forum time (default: %(default)g)")
+    checks = Plan.__dataclass_fields__["checks"].default
+    parser.add_argument("--checks", type=float, default=checks, help="checks for each other request (default: %(default)g)")
     parser.add_argument("--signals", action="store_true", help="the site file has the page of the newest messages")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="copy the last run's database, logs and truth there")
     chosen = parser.parse_args()
@@ -132,7 +135,7 @@ def tell(report: Report, plan: Plan, runs: list[Run]) -> None:
             f"check of everything, which alone noticed {one.noticed_late} edits and deletions; {one.given_up} requests or items "
             f"given up; deaths: {one.dealt or 'none'}."
         )
-        report.caveats.append(f"{name}: requests by kind of page: {one.by_kind}.")
+        report.caveats.append(f"{name}: requests by kind of page: {one.by_kind}; by what for: {one.by_purpose}.")
         report.figures.setdefault("runs", []).append(asdict(one))
 
 

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -18,6 +18,8 @@ from demo.followed import pages_of, requests_per_s
 from demo.forum.process import ForumProcess
 from demo.truth import Coverage
 from forums.sites.definition.site import Schedule
+from forums.state.keys import ForumFleetKeys
+from forums.state.request_ledger import Ledger
 from forums.storage import Database
 from redis_components.fleet.schedules import Schedules, StoredEntry
 from tests.support.chaos import Blow, Chaos, choices
@@ -49,6 +51,7 @@ class Plan:
     threads: int
     seed: int
     budget: float = Schedule().requests_per_hour  # of the site, per hour of the forum
+    checks: float = Schedule().checks_per_request
     signals: bool = False  # the site file has the page of the newest messages
     keep: Path | None = None  # a folder for what is left: database, logs, the forum's truth
 
@@ -73,6 +76,7 @@ class Run:
     settling_requests: int
     seconds: float
     by_kind: dict[str, int]  # the requests, by kind of page
+    by_purpose: dict[str, int]  # those of the readings that were stored by then, by what for
     pages: list[int]  # that a rescan would read, in the course of the time
     noticed_late: int  # edits and deletions that the last check of everything noticed
     forgotten: int  # versions that were stored once and are not in the database any more
@@ -126,6 +130,7 @@ requests_per_hour = {plan.budget * pace}
 min_interval_s = {usual.min_interval_s / pace}
 max_interval_s = {usual.max_interval_s / pace}
 recheck_days = {usual.recheck_days / pace}
+checks_per_request = {plan.checks}
 """
     text += RECENT_PAGE if plan.signals else ""
     sites = folder / "sites"
@@ -157,6 +162,7 @@ def crawled_forum(plan: Plan) -> Iterator[tuple[ForumProcess, ForumFleet]]:
 def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
     """One run. Raises pytest's failure where the fleet does not come to its end."""
     with crawled_forum(plan) as (forum, fleet):
+        fleet.client.delete(ForumFleetKeys().spent(SITE))  # it counts by the wall's hour: else the first crawl's, too
         before = forum.stats()
         first = before["total"]
         say(f"read once: {first} requests; the forum lives for {plan.seconds:g} s")
@@ -167,6 +173,7 @@ def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
             pages = _live(forum, plan.seconds, chaos)
             forum.control(rate=0)
             lived, still_since, stats = time.monotonic() - begun, time.time(), forum.stats()
+            spent = Ledger(fleet.client).spent([SITE])[SITE]
             if chaos:
                 fleet.wait_whole_again()
             Schedules(fleet.client).put("recheck_threads", StoredEntry(every_s=3600.0))  # the last check is of everything
@@ -181,6 +188,7 @@ def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
             first_requests=first,
             requests=stats["total"] - first,
             by_kind=_by_kind(before, stats),
+            by_purpose={purpose: round(amount) for purpose, amount in asdict(spent).items()},
             settling_requests=forum.stats()["total"] - stats["total"],
             seconds=lived,
             pages=pages,
