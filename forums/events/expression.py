@@ -25,6 +25,7 @@ from typing import Any
 
 import regex
 
+from forums.patterns import PatternError, compile_pattern
 from forums.storage.event_reader import Event
 from forums.storage.fleet_events import FleetKind, FleetRow
 from forums.storage.row_changes import ChangeKind
@@ -190,8 +191,8 @@ class _Parser:
 
     def _compiled(self, value: str, place: int) -> Any:
         try:
-            return regex.compile(value.replace("\\/", "/"), regex.IGNORECASE | regex.FULLCASE)
-        except regex.error as error:
+            return compile_pattern(value.replace("\\/", "/"), regex.IGNORECASE | regex.FULLCASE)
+        except PatternError as error:
             raise self._wrong(place, f"the regular expression is wrong: {error}") from None
 
     def _wrong(self, place: int, what: str) -> ConfigError:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, Self
 
-import regex as regular_expressions
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from forums.patterns import PatternError, compile_pattern
 from forums.sites.dates.short_forms import check_form
 
 from . import url_templates
@@ -70,8 +70,8 @@ class FieldSpec(Select):
     @classmethod
     def _is_regex(cls, regex: str | None) -> str | None:
         try:
-            regular_expressions.compile(regex or "")
-        except regular_expressions.error as exc:
+            compile_pattern(regex or "")
+        except PatternError as exc:
             raise ValueError(f"is not a regular expression: {exc}") from None
         return regex
 
@@ -93,7 +93,7 @@ class FieldSpec(Select):
 
     @model_validator(mode="after")
     def _has_parts(self) -> Self:
-        if self.join is not None and (self.regex is None or regular_expressions.compile(self.regex).groups < 2):
+        if self.join is not None and (self.regex is None or compile_pattern(self.regex).groups < 2):
             raise ValueError("join is put between the groups of `regex`: give one of two or more, as /(\\w+)/t(\\d+)")
         if self.prefix is not None:
             url_templates.check_text(self.prefix, ("thread",))

@@ -12,10 +12,11 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import jmespath
-import regex
 from cssselect import SelectorError
 from lxml import etree
 from parsel.csstranslator import GenericTranslator, HTMLTranslator
+
+from forums.patterns import PatternError
 
 from . import exslt
 from .css_plan import Plan, plan_of
@@ -89,8 +90,9 @@ def _of_elements(selector: str, *, is_xml: bool) -> Finder:
     try:
         path = selector if is_xpath(selector) else translator.css_to_xpath(selector)
         search = etree.XPath(path, namespaces=exslt.NAMESPACES, extensions=exslt.FUNCTIONS, regexp=False, smart_strings=False)
+        exslt.check_patterns(path)
         search(etree.Element("probe"))  # an unknown function or prefix is only found when it is evaluated
-    except (SelectorError, etree.XPathError, ValueError, regex.error) as exc:
+    except (SelectorError, etree.XPathError, ValueError, PatternError) as exc:
         raise ValueError(f"is no {'XPath' if is_xpath(selector) else 'CSS selector'}: {_first_line(exc)}") from exc
 
     return HtmlFinder(search, None if is_xml else plan_of(selector, is_xpath=is_xpath(selector)))

@@ -9,9 +9,10 @@ from html import escape
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-import regex
 from lxml import etree
 from w3lib.url import url_query_cleaner
+
+from forums.patterns import compile_pattern
 
 from . import reading_budget
 
@@ -93,7 +94,7 @@ def part(pattern: str | None, value: str | None, join: str | None = None) -> str
 
 @lru_cache(maxsize=1024)
 def _regex(pattern: str) -> Any:
-    return regex.compile(pattern)
+    return compile_pattern(pattern)
 
 
 def number(value: str | None) -> int | None:

@@ -84,6 +84,7 @@ def test_fields_and_operators(expression: str, expected: bool) -> None:
         ("autor:x", "did you mean .author"),
         ("type:neu", "did you mean .new"),
         ("/(/", "regular expression is wrong"),
+        (f"/{'(' * 1_000}{')' * 1_000}/", "brackets are nested too deep"),
         ("*", "keyword is empty"),
         ("site:/x/", "needs a word"),
         ("(" * 51 + "a" + ")" * 51, "more than 50 levels"),

@@ -111,6 +111,11 @@ def test_a_file_is_read_again_when_it_or_its_environment_has_changed(folder: Pat
         (GOOD + '[pages.list]\nformat = "json"\nrows = "a["', r"pages.list.rows = 'a\[': .* is not a JMESPath"),
         (GOOD + '[pages.list]\nformat = "rss"', "pages.list.format = 'rss': must be one of 'json', 'html' or 'xml'"),
         (GOOD + "pages.list.fields.title = { regex = '(' }", "pages.list.fields.title.regex = .* is not a regular expression"),
+        (GOOD + f"pages.list.fields.title = {{ regex = '{'(' * 1_000}{')' * 1_000}' }}", "its brackets are nested too deep"),
+        (
+            GOOD + f"pages.list.fields.title = \"//a[re:test(., '{'(' * 1_000}{')' * 1_000}')]\"",
+            "its brackets are nested too deep",
+        ),
         (GOOD + "pages.list.fields.title = { as = 'txt' }", "pages.list.fields.title.as = 'txt': must be one of 'text'"),
         (GOOD + "pages.list.fields.views = { as = 'int' }", "there is no such key"),
         (GOOD + "pages.comments.fields.position = { as = 'int' }", "has no `select`: write the selector, or a `default`"),
