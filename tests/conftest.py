@@ -15,10 +15,13 @@ from __future__ import annotations
 import gc
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -34,14 +37,15 @@ settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.load_profile("deterministic")
 
 
+ROOM_FOR_FILES = 4 << 30
 FIRST = ("faults", "attacks", "acceptance", "integration")  # folders whose tests wait for processes; all others follow
 
 
 LONG = re.compile(  # left out of `make test`, where a shorter form or another variant of each stays; `make test-all` runs them
     r"""test_other_reactors\.py::.*\[(EPollReactor|False)\]
       | test_other_reactors\.py::test_a_second_signal_.*\[SelectReactor\]
-      | test_deaths\.py::.*\[(exit\ 1\ at\ start|node\ frozen\ and\ back|SIG(QUIT|TERM)\ worker|slot\ key\ deleted)\]
-      | test_deaths\.py::.*\[(beat's\ lock\ deleted|beat\ killed|memory\ over\ its\ soft\ limit)\]
+      | test_deaths\.py::.*\[(exit\ 1\ at\ start|node\ frozen\ and\ back|SIG(QUIT|TERM|KILL)\ worker|slot\ key\ deleted)\]
+      | test_deaths\.py::.*\[(beat's\ lock\ deleted|beat\ killed|SIGKILL\ pool\ child|memory\ over\ its\ soft\ limit)\]
       | test_deaths\.py::.*\[(interpreter\ held|SIGSTOP\ crawler,\ its\ pool\ child\ killed)\]
       | test_chaos\.py::.*\[plain\]
       | test_refusing_redis\.py::.*same_processes\[(NOREPLICAS|READONLY|NOPERM|MISCONF)\]
@@ -126,6 +130,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+    if os.environ.get("SHORT_TESTS"):
+        _use_memory_for_files()
     gc.set_threshold(10_000, 20, 20)  # the default, 700, costs a tenth of the tests that start no process
     cache = getattr(config, "cache", None)
     if cache is None:
@@ -136,6 +142,14 @@ def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "numprocesses", None) and not cache.get("trawl/compiled", False):
         _compile_tests()
         cache.set("trawl/compiled", True)
+
+
+def _use_memory_for_files() -> None:
+    """Temporary files lie in /dev/shm where it has room: the servers of tests sync thousands of them to a disk."""
+    memory = Path("/dev/shm")
+    with suppress(OSError):
+        if "TMPDIR" not in os.environ and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM_FOR_FILES:
+            os.environ["TMPDIR"], tempfile.tempdir = str(memory), None
 
 
 def _compile_tests() -> None:

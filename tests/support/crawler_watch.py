@@ -125,7 +125,7 @@ class CrawlerWatch:
         if now - self._others.setdefault(pid, now) > SETTLED_S:
             return None
         try:
-            line = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+            line = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
             if "workers.crawler" not in line:
                 return None
             environment = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")

@@ -68,13 +68,15 @@ def in_new_process(tests: socket.socket) -> dict[str, object]:
             os.close(file)
 
 
-def show(command: list[str], environment: dict[str, str]) -> None:
-    """In /proc too this process has the command's line and variables; the family's are long enough to be written over."""
+def show(command: list[str], environment: dict[str, str], *, apart: bool) -> None:
+    """In /proc too this process has the command's line and variables; the family's are long enough to be written over. `apart`:
+    the arguments are told apart, and empty ones follow.
+    """
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     first, end, first_variable, last = (int(field) for field in fields[45:49])  # arg_start to env_end, fields 48 to 51
-    line = " ".join(command).encode()[: end - first - 2]
+    line = ("\0" if apart else " ").join(command).encode()[: end - first - 2]
     # the last byte is not 0: Linux takes the line for one that the process has set, and ends it at the first 0
-    ctypes.memmove(first, line.ljust(end - first - 1, b"\0") + b"x", end - first)
+    ctypes.memmove(first, line.ljust(end - first - 1, b"\0") + (b"\0" if apart else b"x"), end - first)
     variables = b"".join(f"{name}={value}\0".encode() for name, value in environment.items())
     if len(variables) > last - first_variable:
         raise SystemExit("the environment is larger than the family's")
@@ -89,7 +91,7 @@ def become(request: dict[str, object], paths: list[str]) -> None:
     assert isinstance(environment, dict)
     assert isinstance(command, list)
     os.environ.clear()
-    show(command, environment)
+    show(command, environment, apart=bool(request.get("apart")))
     os.environ.update(environment)
     time.tzset()
     os.chdir(str(request["folder"]))
@@ -113,10 +115,9 @@ def become(request: dict[str, object], paths: list[str]) -> None:
     importlib.invalidate_caches()
 
 
-def main() -> dict[str, object]:
-    """Returns in a new process, with what it shall run."""
+def main(paths: list[str]) -> dict[str, object]:
+    """Returns in a new process, with what it shall run; `paths`: what the interpreter has put on `sys.path`."""
     descriptor, *modules, _ = sys.argv[1:]  # the last makes room for the command lines of others
-    paths = sys.path[1:]
     gc.disable()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -133,8 +134,12 @@ def main() -> dict[str, object]:
     return request
 
 
-def run(request: dict[str, object]) -> None:
+def run(request: dict[str, object], paths: list[str]) -> None:
     if request["how"] == "-m":
+        if request["what"] == "celery":
+            from tests.support.forked_crawlers import fork_crawlers
+
+            fork_crawlers(paths)
         runpy.run_module(str(request["what"]), run_name="__main__", alter_sys=True)
     else:
         sys.modules["__main__"] = ModuleType("__main__")
@@ -154,9 +159,10 @@ def end(code: int) -> None:
 
 
 if __name__ == "__main__":
-    request = main()
+    paths = sys.path[1:]
+    request = main(paths)
     try:
-        run(request)
+        run(request, paths)
     except SystemExit as told:
         if told.code is None or isinstance(told.code, int):
             end(told.code or 0)

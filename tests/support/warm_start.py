@@ -51,7 +51,8 @@ PROGRAMS = (
 )
 FAMILIES = {  # what a process has imported from which these modules are started; nothing that reads the environment
     **dict.fromkeys(("tests.support.scrapy_command", "tests.support.hook_spiders", "workers.crawler"), CRAWLS),
-    **dict.fromkeys(("celery", "cli.main", "monitoring.exporter", "storage"), PROGRAMS),
+    **dict.fromkeys(("cli.main", "monitoring.exporter", "storage"), PROGRAMS),
+    "celery": (*PROGRAMS, *CRAWLS),  # a worker forks its crawlers: `tests.support.forked_crawlers`
     "tests.support.link_site": ("aiohttp.web",),
 }
 

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import make_url
 
 from forums.storage import Database
-from forums.storage.engine import sqlite_file
 from tests.support.mariadb_server import MISSING, MariadbServer, server_program
 from tests.support.postgres_server import PostgresServer, binaries
+from tests.support.prepared_databases import PreparedDatabases
+
+PREPARED = {"postgresql": "prepared_postgres", "mysql": "prepared_mariadb"}
 
 
 @pytest.fixture(scope="session")
@@ -35,16 +36,14 @@ def mariadb_server() -> Iterator[MariadbServer]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "mysql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """URL of an empty database of each kind."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'trawl.sqlite'}"
-    if request.param == "mysql":
-        mariadb: MariadbServer = request.getfixturevalue("mariadb_server")
-        return mariadb.new_database()
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    return server.new_schema()
+@pytest.fixture(scope="session")
+def prepared_postgres(postgres_server: PostgresServer) -> PreparedDatabases:
+    return PreparedDatabases(postgres_server.new_schema)
+
+
+@pytest.fixture(scope="session")
+def prepared_mariadb(mariadb_server: MariadbServer) -> PreparedDatabases:
+    return PreparedDatabases(mariadb_server.new_database)
 
 
 @pytest.fixture(scope="session")
@@ -55,10 +54,30 @@ def empty_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.fixture(params=["sqlite", "postgresql", "mysql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """URL of an empty database of each kind, which has all tables where the test asks for `database`, too."""
+    needs_tables = "database" in request.fixturenames
+    if request.param == "sqlite":
+        path = tmp_path / "trawl.sqlite"
+        if needs_tables:
+            shutil.copy(request.getfixturevalue("empty_sqlite"), path)
+        yield f"sqlite:///{path}"
+    elif needs_tables:
+        prepared: PreparedDatabases = request.getfixturevalue(PREPARED[request.param])
+        url = prepared.take()
+        yield url
+        prepared.give_back(url)
+    elif request.param == "mysql":
+        mariadb: MariadbServer = request.getfixturevalue("mariadb_server")
+        yield mariadb.new_database()
+    else:
+        postgres: PostgresServer = request.getfixturevalue("postgres_server")
+        yield postgres.new_schema()
+
+
 @pytest.fixture
-def database(database_url: str, empty_sqlite: Path) -> Iterator[Database]:
+def database(database_url: str) -> Iterator[Database]:
     """An open, empty database of each kind."""
-    if path := sqlite_file(make_url(database_url)):
-        shutil.copy(empty_sqlite, path)
     with Database.from_url(database_url) as opened:
         yield opened

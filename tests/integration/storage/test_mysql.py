@@ -27,6 +27,7 @@ from tests.integration.storage.test_migrations import differences
 from tests.integration.storage.test_writer_faults import KEYS, assert_complete, expire_lock, fill, writer
 from tests.support.items import at, comment, post, wire
 from tests.support.mariadb_server import MariadbServer
+from tests.support.prepared_databases import PreparedDatabases
 from tests.support.processes import wait_until
 from workers.consumers.consume import consume
 from workers.consumers.database_rows import DatabaseRows
@@ -54,9 +55,11 @@ class Dying(Exception):
 
 
 @pytest.fixture
-def mysql(mariadb_server: MariadbServer) -> Iterator[Database]:
-    with Database.from_url(mariadb_server.new_database()) as opened:
+def mysql(prepared_mariadb: PreparedDatabases) -> Iterator[Database]:
+    url = prepared_mariadb.take()
+    with Database.from_url(url) as opened:
         yield opened
+    prepared_mariadb.give_back(url)
 
 
 def test_ids_that_a_usual_collation_takes_for_one_are_several(mysql: Database) -> None:

@@ -1,0 +1,116 @@
+"""Crawlers that a worker of a test starts, by fork from its pool process, which has imported what they import.
+
+A worker that `tests.support.warm_start` has forked stands for one whose start was long ago; the crawlers of its fleet start cold,
+for a second of CPU each, and a hundred tests have fleets. `fork_crawlers` has `workers.supervision.launcher` fork them. As after
+`exec`, a crawler has the environment, folder, files, session and signals that were asked for, and no handler of a log or signal
+of the worker's. `make test-all` starts each of them cold.
+"""
+
+from __future__ import annotations
+
+import atexit
+import faulthandler
+import gc
+import logging
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from subprocess import DEVNULL, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
+from typing import Any
+
+from workers.process.run_module import FOLDER, own_module, put_first
+
+from .warm_process import ABOVE, become, end
+
+_paths: list[str] = []
+
+
+def fork_crawlers(paths: list[str]) -> None:
+    """From now on, in this process and those that it forks; `paths`: what the interpreter has put on `sys.path`."""
+    from workers.supervision import launcher
+
+    _paths[:] = paths
+    vars(launcher)["subprocess"] = sys.modules[__name__]  # it has what the launcher uses of it
+
+
+class Popen(subprocess.Popen[Any]):
+    """`subprocess.Popen`, which forks crawlers."""
+
+    def _execute_child(self, *given: Any) -> None:
+        names = subprocess.Popen._execute_child.__code__.co_varnames[1 : len(given) + 1]  # type: ignore[attr-defined]
+        asked = dict(zip(names, given, strict=True))
+        begin = own_module("workers.crawler")
+        command = asked["args"]
+        environment = dict(os.environ if asked["env"] is None else asked["env"])
+        if command[: len(begin)] != begin or any(name.startswith("OTEL_") for name in environment):
+            super()._execute_child(*given)  # type: ignore[misc]
+            return
+        if not (pid := os.fork()):
+            try:
+                _leave_the_worker([asked["p2cread"], asked["c2pwrite"], asked["errwrite"]], asked["pass_fds"])
+                _crawl(command, command[len(begin) :], environment, new_session=bool(asked["start_new_session"]))
+            except BaseException:
+                os.write(2, traceback.format_exc().encode())
+            finally:
+                os._exit(1)
+        self.pid = pid
+        self._child_created = True
+        self._close_pipe_fds(*(asked[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")))  # type: ignore[attr-defined]
+
+
+def _leave_the_worker(streams: list[int], passed: list[int]) -> None:
+    """Give up its files, handlers of signals, and logs. A file's number stays taken, by /dev/null: an object of the worker that
+    closes it later would close another's.
+    """
+    import fcntl
+
+    nothing = os.open(os.devnull, os.O_RDWR)
+    ours = [fcntl.fcntl(own if file == -1 else file, fcntl.F_DUPFD, ABOVE) for own, file in enumerate(streams)]
+    for file in {int(name) for name in os.listdir("/proc/self/fd")} - {*ours, *passed, nothing}:  # noqa: PTH208 - names alone
+        try:
+            os.dup2(nothing, file, inheritable=False)
+        except OSError:
+            continue  # the folder itself
+    for own, file in enumerate(ours):
+        os.dup2(file, own)
+        os.close(file)
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - in place of the worker's, which write to its log
+    sys.stderr = open(2, "w", closefd=False, errors="backslashreplace")  # noqa: SIM115
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    faulthandler.disable()
+    atexit._clear()
+    sys.excepthook = sys.__excepthook__
+    logging.captureWarnings(capture=False)
+    for logger in [logging.root, *(one for one in logging.root.manager.loggerDict.values() if isinstance(one, logging.Logger))]:
+        logger.handlers.clear()
+        logger.filters.clear()
+        logger.propagate, logger.disabled = True, False
+        logger.setLevel(logging.WARNING if logger is logging.root else logging.NOTSET)
+
+
+def _crawl(command: list[str], arguments: list[str], environment: dict[str, str], *, new_session: bool) -> None:
+    gc.freeze()
+    request = {
+        "new_session": new_session,
+        "environment": environment,
+        "command": command,
+        "folder": str(Path.cwd()),
+        "apart": True,
+    }
+    become({**request, "apart": True, "how": "-m", "what": "workers.crawler", "warnings": [], "arguments": arguments}, _paths)
+    put_first(FOLDER, str(Path.cwd()))
+    code = 1
+    try:
+        runpy.run_module("workers.crawler", run_name="__main__", alter_sys=True)
+    except SystemExit as told:
+        code = told.code if isinstance(told.code, int) else 1
+    end(code)
