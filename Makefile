@@ -6,6 +6,7 @@ STAMP := $(VENV)/.installed
 TOOLS := $(VENV)/.tools
 OTEL := $(VENV)/otel/.installed
 COMPOSE := $(VENV)/.compose
+LINT := $(MAKE) --no-print-directory lint # with MAKE in the recipe itself, `make -n test` would run it
 ATHERIS := $(VENV)/fuzz/.installed
 
 .DEFAULT_GOAL := help
@@ -42,8 +43,10 @@ $(OTEL): $(TOOLS) # the packages of the extra `otel`, apart: redis-py loads them
 
 otel: $(OTEL) ## Install what the tests of traces need into .venv/otel
 
-test: lint $(OTEL) ## Lint, then the tests, six at a time (most of them wait for processes)
-	@SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 6 --dist worksteal
+test: $(TOOLS) $(OTEL) ## The tests, six at a time (most of them wait for processes), and meanwhile lint
+	@nice -n 10 $(LINT) > $(VENV)/lint.log 2>&1 & lint=$$!; \
+	  SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 6 --dist worksteal; tests=$$?; \
+	  wait $$lint || { cat $(VENV)/lint.log; exit 1; }; exit $$tests
 
 test-all: lint $(OTEL) ## The same with the long forms that `make test` leaves out (tests/conftest.py names them), each process started cold
 	@COLD_STARTS=1 $(BIN)/python -m pytest -q -n 4 --dist worksteal

@@ -48,7 +48,7 @@ OWN = {  # columns that no record has: the writer works them out
 ELSEWHERE = {  # fields that are no columns
     "posts": {"deleted"},
     "comments": {"deleted"},
-    "scans": {"front"},
+    "scans": {"front", "seen"},
     "checks": {"id", "forum_id", "listed_as", "reply_count", "last_reply_at", "asked"},
 }
 
