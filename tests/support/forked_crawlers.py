@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import atexit
 import faulthandler
+import fcntl
 import gc
 import logging
 import os
 import runpy
 import signal
-import subprocess
 import sys
 import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import DEVNULL, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
 from typing import Any
@@ -25,6 +26,7 @@ from typing import Any
 from workers.process.run_module import FOLDER, own_module, put_first
 
 from .warm_process import ABOVE, become, end
+from .warm_start import ForkingPopen
 
 _paths: list[str] = []
 
@@ -37,39 +39,30 @@ def fork_crawlers(paths: list[str]) -> None:
     vars(launcher)["subprocess"] = sys.modules[__name__]  # it has what the launcher uses of it
 
 
-class Popen(subprocess.Popen[Any]):
+class Popen(ForkingPopen):
     """`subprocess.Popen`, which forks crawlers."""
 
-    def _execute_child(self, *given: Any) -> None:
-        names = subprocess.Popen._execute_child.__code__.co_varnames[1 : len(given) + 1]  # type: ignore[attr-defined]
-        asked = dict(zip(names, given, strict=True))
-        begin = own_module("workers.crawler")
-        command = asked["args"]
+    def fork(self, asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
+        command, begin = asked["args"], own_module("workers.crawler")
         environment = dict(os.environ if asked["env"] is None else asked["env"])
         if command[: len(begin)] != begin or any(name.startswith("OTEL_") for name in environment):
-            super()._execute_child(*given)  # type: ignore[misc]
-            return
-        if not (pid := os.fork()):
-            try:
-                _leave_the_worker([asked["p2cread"], asked["c2pwrite"], asked["errwrite"]], asked["pass_fds"])
-                _crawl(command, command[len(begin) :], environment, new_session=bool(asked["start_new_session"]))
-            except BaseException:
-                os.write(2, traceback.format_exc().encode())
-            finally:
-                os._exit(1)
-        self.pid = pid
-        self._child_created = True
-        self._close_pipe_fds(*(asked[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")))  # type: ignore[attr-defined]
+            return None
+        if pid := os.fork():
+            return pid
+        try:
+            _leave_the_worker(files, asked["pass_fds"])
+            _crawl(command, command[len(begin) :], environment, new_session=bool(asked["start_new_session"]))
+        except BaseException:
+            os.write(2, traceback.format_exc().encode())
+        os._exit(1)
 
 
-def _leave_the_worker(streams: list[int], passed: list[int]) -> None:
+def _leave_the_worker(streams: Sequence[int], passed: Sequence[int]) -> None:
     """Give up its files, handlers of signals, and logs. A file's number stays taken, by /dev/null: an object of the worker that
     closes it later would close another's.
     """
-    import fcntl
-
     nothing = os.open(os.devnull, os.O_RDWR)
-    ours = [fcntl.fcntl(own if file == -1 else file, fcntl.F_DUPFD, ABOVE) for own, file in enumerate(streams)]
+    ours = [fcntl.fcntl(file, fcntl.F_DUPFD, ABOVE) for file in streams]
     for file in {int(name) for name in os.listdir("/proc/self/fd")} - {*ours, *passed, nothing}:  # noqa: PTH208 - names alone
         try:
             os.dup2(nothing, file, inheritable=False)

@@ -5,7 +5,8 @@ A database whose tables, columns, indexes or rules a test has changed is not use
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, NullPool, create_engine, text
@@ -13,17 +14,20 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from forums.storage import Database
 
-COLUMNS = "SELECT table_name, column_name, column_type_ FROM information_schema.columns WHERE table_schema = here"
-DIALECTS = {
-    "postgresql": {"here": "current_schema()", "column_type_": "data_type"},
-    "mysql": {"here": "database()", "column_type_": "column_type"},
-}
+HERE = {"postgresql": "current_schema()", "mysql": "database()"}
+TYPE = {"postgresql": "data_type", "mysql": "column_type"}
 INDEXES = {
-    "postgresql": "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()",
-    "mysql": "SELECT table_name, index_name, column_name FROM information_schema.statistics WHERE table_schema = database()",
+    "postgresql": "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = {here}",
+    "mysql": "SELECT table_name, index_name, column_name FROM information_schema.statistics WHERE table_schema = {here}",
 }
-CONSTRAINTS = "SELECT table_name, constraint_name FROM information_schema.table_constraints WHERE table_schema = here"
-TRIGGERS = "SELECT trigger_name, event_manipulation FROM information_schema.triggers WHERE trigger_schema = here"
+COLUMNS = "SELECT table_name, column_name, {type} FROM information_schema.columns WHERE table_schema = {here}"
+CONSTRAINTS = "SELECT table_name, constraint_name FROM information_schema.table_constraints WHERE table_schema = {here}"
+TRIGGERS = "SELECT trigger_name, event_manipulation FROM information_schema.triggers WHERE trigger_schema = {here}"
+TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = {here} AND table_type = 'BASE TABLE'"
+USED = {  # counters of rows that were given a number
+    "postgresql": "SELECT sequencename FROM pg_sequences WHERE schemaname = {here} AND last_value IS NOT NULL",
+    "mysql": "SELECT table_name FROM information_schema.tables WHERE table_schema = {here} AND auto_increment > 1",
+}
 PATIENCE = {
     "postgresql": ["SET LOCAL lock_timeout = '2s'"],
     "mysql": ["SET SESSION lock_wait_timeout = 2, innodb_lock_wait_timeout = 2, foreign_key_checks = 0"],
@@ -68,39 +72,28 @@ class PreparedDatabases:
             self._free.append(url)
 
 
-class _connected:  # noqa: N801 - a function, but that its engine ends with it
-    def __init__(self, url: str) -> None:
-        self._engine = create_engine(url, poolclass=NullPool)
-        self._begun = self._engine.begin()
-
-    def __enter__(self) -> Connection:
-        connection = self._begun.__enter__()
+@contextmanager
+def _connected(url: str) -> Iterator[Connection]:
+    engine = create_engine(url, poolclass=NullPool)
+    with engine.begin() as connection:
         for statement in PATIENCE[connection.dialect.name]:
             connection.execute(text(statement))
-        return connection
+        yield connection
 
-    def __exit__(self, *raised: Any) -> None:
-        self._begun.__exit__(*raised)
-        self._engine.dispose()
+
+def _told(connection: Connection, query: str) -> list[Any]:
+    """The rows of a query of the server's own tables."""
+    dialect = connection.dialect.name
+    return list(connection.execute(text(query.format(here=HERE[dialect], type=TYPE[dialect]))))
 
 
 def _shape(connection: Connection) -> frozenset[tuple[Any, ...]]:
-    queries = [INDEXES[connection.dialect.name]]
-    for query in (COLUMNS, CONSTRAINTS, TRIGGERS):
-        for name, word in DIALECTS[connection.dialect.name].items():
-            query = query.replace(name, word)
-        queries.append(query)
-    return frozenset(tuple(row) for query in queries for row in connection.execute(text(query)))
-
-
-def _tables(connection: Connection) -> list[str]:
-    here = DIALECTS[connection.dialect.name]["here"]
-    query = f"SELECT table_name FROM information_schema.tables WHERE table_schema = {here} AND table_type = 'BASE TABLE'"
-    return [row[0] for row in connection.execute(text(query))]
+    queries = (COLUMNS, CONSTRAINTS, TRIGGERS, INDEXES[connection.dialect.name])
+    return frozenset(tuple(row) for query in queries for row in _told(connection, query))
 
 
 def _filled(connection: Connection) -> list[str]:
-    parts = (f"(SELECT '{table}' AS name FROM {table} LIMIT 1)" for table in _tables(connection))
+    parts = (f"(SELECT '{table}' AS name FROM {table} LIMIT 1)" for (table,) in _told(connection, TABLES))
     return [row[0] for row in connection.execute(text(" UNION ALL ".join(parts)))]
 
 
@@ -116,13 +109,11 @@ def _empty(connection: Connection, made: _Made) -> bool:
     if connection.dialect.name == "postgresql":
         if filled:
             connection.execute(text(f"TRUNCATE {', '.join(filled)} CASCADE"))
-        used = "SELECT sequencename FROM pg_sequences WHERE schemaname = current_schema() AND last_value IS NOT NULL"
-        for (name,) in connection.execute(text(used)).all():
+        for (name,) in _told(connection, USED["postgresql"]):
             connection.execute(text(f"SELECT setval('{name}', 1, false)"))
         return True
     for table in filled:
         connection.execute(text(f"DELETE FROM {table}"))
-    used = "SELECT table_name FROM information_schema.tables WHERE table_schema = database() AND auto_increment > 1"
-    for (name,) in connection.execute(text(used)).all():
+    for (name,) in _told(connection, USED["mysql"]):
         connection.execute(text(f"ALTER TABLE {name} AUTO_INCREMENT = 1"))
     return True

@@ -161,27 +161,43 @@ def _forkable(command: object, environment: Mapping[str, str] | None, family: st
     }
 
 
-class Popen(subprocess.Popen[Any]):
+class ForkingPopen(subprocess.Popen[Any]):
+    """`subprocess.Popen` with commands that `fork` may start in place of executing them."""
+
+    def fork(self, asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
+        """The pid of the new process; None where the command is to be executed. `asked` is what subprocess gives to
+        `_execute_child`, `files` what the command gets as 0, 1 and 2.
+        """
+        raise NotImplementedError
+
+    def _execute_child(self, *given: Any) -> None:
+        names = subprocess.Popen._execute_child.__code__.co_varnames[1 : len(given) + 1]  # type: ignore[attr-defined]
+        asked = dict(zip(names, given, strict=True))
+        files = [asked[name] if asked[name] != -1 else own for own, name in enumerate(("p2cread", "c2pwrite", "errwrite"))]
+        pid = self.fork(asked, files)
+        if pid is None:
+            super()._execute_child(*given)  # type: ignore[misc]
+            return
+        self.pid = pid
+        self._child_created = True
+        self._close_pipe_fds(*(asked[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")))  # type: ignore[attr-defined]
+
+
+class Popen(ForkingPopen):
     """`subprocess.Popen`, which forks what it can; `family` is for `-m` with a module of another name, and for `-c`."""
 
     def __init__(self, command: Sequence[str], *, family: str = "", **options: Any) -> None:
         self._family = family
         super().__init__(command, **options)
 
-    def _execute_child(self, *given: Any) -> None:
-        names = subprocess.Popen._execute_child.__code__.co_varnames[1 : len(given) + 1]  # type: ignore[attr-defined]
-        asked = dict(zip(names, given, strict=True))
+    def fork(self, asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
         request = _forkable(asked["args"], asked["env"], self._family)
         if request is None or not asked["close_fds"] or any(asked[name] for name in ("preexec_fn", "shell", "executable")):
-            super()._execute_child(*given)  # type: ignore[misc]
-            return
+            return None
         passed = list(asked["pass_fds"])
         request |= {"folder": os.fspath(asked["cwd"] or Path.cwd()), "new_session": bool(asked["start_new_session"])}
         request |= {"passed": passed}
-        files = [asked[name] if asked[name] != -1 else own for own, name in enumerate(("p2cread", "c2pwrite", "errwrite"))]
-        self.pid = _families.start(str(request["family"]), request, [*files, *passed])
-        self._child_created = True
-        self._close_pipe_fds(*(asked[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")))  # type: ignore[attr-defined]
+        return _families.start(str(request["family"]), request, [*files, *passed])
 
 
 def run(
