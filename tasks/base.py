@@ -72,7 +72,7 @@ class FleetTask(Task):
         if signature is None or not signing_is_on() or is_first_run(connect(), str(signature)):
             return
         what = f"a message that was run before ({self.request.id}) was put into its queue again, and was not run"
-        Registry(connect()).tell_error(self.name, what)
+        Registry(connect()).report_error(self.name, what)
         logger.error("%s: %s", self.name, what)
         raise Ignore(what)
 

@@ -75,7 +75,7 @@ def open_breaker(
     seen = f"; {opened.url}: {opened.excerpt[:120]!r}" if opened.url else ""
     said = f"the breaker of site {site} is open: {opened.reason}{seen}"
     logger.error("%s", said)
-    Registry(client).tell_error(by or "breaker", said)
+    Registry(client).report_error(by or "breaker", said)
     note(client, Note(about="breaker", type="opened", said=f"{opened.reason}{seen}", at=now, site=site))
     return True
 

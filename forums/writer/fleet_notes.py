@@ -41,7 +41,7 @@ def log_fleet_notes(client: redis.Redis, database: Database) -> int:
         try:
             number += _move(client, database, key, as_change)
         except (redis.ResponseError, ConfigError) as error:  # a foreign key or id: what follows in the writer must go on
-            Registry(client).tell_error(key, f"nothing of it becomes an event: {error}")
+            Registry(client).report_error(key, f"nothing of it becomes an event: {error}")
     return number
 
 

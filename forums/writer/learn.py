@@ -45,7 +45,7 @@ def _within_bounds(client: redis.Redis, states: ForumStates, forums: Sequence[Fo
     for site, number in left_out.items():
         if number:
             said = f"its index names more than {MOST_FORUMS:,} forums: {number:,} more are not watched; narrow [discover]"
-            Registry(client).tell_error(f"site {site}", said)
+            Registry(client).report_error(f"site {site}", said)
     full = {site for site, number in left_out.items() if number}
     return [one for one in forums if one.site not in full or known[_id(one)].found_at is not None]
 

@@ -41,7 +41,7 @@ def keep_operator_state(client: redis.Redis, database: Database, services: Seque
         if lost := kept.get(DEAD):
             what += f"; dead letters are gone: {', '.join(f'{service} {told}' for service, told in sorted(lost.items()))}"
         logger.error("%s", what)
-        Registry(client).tell_error("operator's state", what)
+        Registry(client).report_error("operator's state", what)
 
 
 def _copy(database: Database, found: Found) -> None:

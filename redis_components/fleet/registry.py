@@ -220,8 +220,26 @@ class Registry:
         The same error again is counted, not added: one that comes with every beat must not push out the others. Returns whether
         it is news: it did not happen within the last minute, here or elsewhere. Of processes that report it at once, one has
         news.
+
+        Where the key of the errors holds something else nothing is added: that must not undo what led to the report.
         """
-        times, now, before = 1, self.now(), 0.0
+        now, claim_ms = self.now(), NEWS_CLAIM_MS
+        try:
+            before = self._add_error(where, what, now)
+        except redis.ResponseError as error:
+            if not is_foreign(error):
+                raise
+            before, claim_ms = 0.0, int(NEWS_AFTER_S * 1000)
+        if now - before <= NEWS_AFTER_S:
+            return False
+        # Who reports it in the same moment has seen the same error before it, or none.
+        digest = hashlib.blake2b(f"{before} {what}".encode(errors="replace"), digest_size=8).hexdigest()
+        claim = self._keys.error_news(digest)
+        return bool(self._client.set(claim, "1", nx=True, px=claim_ms))
+
+    def _add_error(self, where: str, what: str, now: float) -> float:
+        """Returns when the same was reported before; 0.0 where it was not."""
+        times, before = 1, 0.0
         for line in self._client.lrange(self._keys.errors(), 0, 19):
             known = error_of(line)
             if known is None or known.what != what:
@@ -235,20 +253,7 @@ class Registry:
             pipe.lpush(self._keys.errors(), json.dumps({"at": now, "where": where, "what": what, "times": times}))
             pipe.ltrim(self._keys.errors(), 0, KEPT_ERRORS - 1)
             pipe.execute()
-        if now - before <= NEWS_AFTER_S:
-            return False
-        # Who reports it in the same moment has seen the same error before it, or none.
-        digest = hashlib.blake2b(f"{before} {what}".encode(errors="replace"), digest_size=8).hexdigest()
-        claim = self._keys.error_news(digest)
-        return bool(self._client.set(claim, "1", nx=True, px=NEWS_CLAIM_MS))
-
-    def tell_error(self, where: str, what: str) -> None:
-        """The same for who has done his work: that the key of the errors holds something else must not undo it."""
-        try:
-            self.report_error(where, what)
-        except redis.ResponseError as error:
-            if not is_foreign(error):
-                raise
+        return before
 
     def errors(self, limit: int = 10) -> list[ErrorRecord]:
         """The last errors, newest first; what cannot be read is left out."""

@@ -87,6 +87,12 @@ def test_no_more_than_a_hundred_errors_are_kept(redis_client: redis.Redis) -> No
     assert registry.errors(1)[0].what == f"error {KEPT_ERRORS + 4}"
 
 
+def test_a_foreign_key_of_errors_undoes_nothing_and_one_has_news(redis_client: redis.Redis) -> None:
+    redis_client.set(FleetKeys().errors(), "another's")
+    assert [Registry(redis_client).report_error("here", what) for what in ("one", "one", "two")] == [True, False, True]
+    assert redis_client.get(FleetKeys().errors()) == b"another's"
+
+
 def test_a_client_that_decodes_is_understood_too(redis_client: redis.Redis, redis_url: str) -> None:
     client = redis.Redis.from_url(redis_url, decode_responses=True)
     registry = Registry(client)
