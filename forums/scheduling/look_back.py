@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import redis
 
-from forums.records.start_tasks import RECENT, ForumTask, encode
+from forums.records.start_tasks import RECENT, ForumTask
 from forums.records.stored import scan_task
 from forums.sites import Site
 from forums.spiders.look_back import MOST_PAGES
 from forums.state.services import FORUM_LIST
 from forums.storage import Database
 from forums.storage.recent_depth import depth_of
-from redis_components.fleet.crawl_records import keys_in
-from redis_components.start_tasks.seeding import Seed, SeedOutcome, seed
+from redis_components.start_tasks.seeding import SeedOutcome
 from workers.fleet.holds import why_not_seeded
 
-from . import seed_spans
-from .seeding import max_pending
+from .seeding import seed_scans
 
 
 def look_back(client: redis.Redis, database: Database, site: Site, pages: int) -> int:
@@ -28,8 +26,5 @@ def look_back(client: redis.Redis, database: Database, site: Site, pages: int) -
         return 0
     number = min(pages, depth - 1, MOST_PAGES)
     task = ForumTask(site=site.name, forum=RECENT, mode="back", pages=number, depth=depth)
-    spans = seed_spans.begin([task])
-    one = Seed(id=scan_task(site.name, RECENT, "back"), data=encode(task), wait_s=0.0)
-    (end,) = seed(client, keys_in(client, FORUM_LIST), [one], max_pending=max_pending())
-    seed_spans.end(spans, [end.outcome is SeedOutcome.SEEDED])
+    (end,) = seed_scans(client, [(scan_task(site.name, RECENT, "back"), task, 0.0)]).values()
     return number if end.outcome is SeedOutcome.SEEDED else 0

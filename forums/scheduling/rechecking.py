@@ -23,13 +23,13 @@ from redis_components.errors import ConfigError
 from redis_components.fleet.crawl_records import keys_in
 from redis_components.keys import CrawlKeys
 from redis_components.server.replies import server_time
-from redis_components.start_tasks.seeding import NamedTask, Seed, SeedOutcome, push_named, seed
+from redis_components.start_tasks.seeding import NamedTask, push_named
 from workers.fleet.holds import why_not_seeded
 
 from . import request_budget, seed_spans
 from .look_back import look_back
 from .outcomes import Kind, Outcome, of_seeding
-from .seeding import homes_of, max_pending
+from .seeding import homes_of, seed_scans
 
 GRANTED_S = 60.0
 """A round may spend what is granted for this time, so that it is spread over the hour; beat sends one every 30 s."""
@@ -102,12 +102,9 @@ def backfill(
         return report | {f"{one.name}/{forum}": waits for forum in wanted}
     until = since.isoformat() if since else None
     scans = [ForumTask(site=one.name, forum=forum, mode="backfill", since=until) for forum in wanted]
-    spans = seed_spans.begin(scans)
-    tasks = [Seed(id=scan_task(one.name, scan.forum, "backfill"), data=encode(scan), wait_s=0.0) for scan in scans]
     now = server_time(client)
-    ends = seed(client, keys_in(client, FORUM_LIST), tasks, max_pending=max_pending(), force=True) if tasks else []
-    seed_spans.end(spans, [end.outcome is SeedOutcome.SEEDED for end in ends])
-    return report | {task.id.removesuffix(BACKFILL): of_seeding(end, now) for task, end in zip(tasks, ends, strict=True)}
+    ends = seed_scans(client, [(scan_task(one.name, scan.forum, "backfill"), scan, 0.0) for scan in scans], force=True)
+    return report | {name.removesuffix(BACKFILL): of_seeding(end, now) for name, end in ends.items()}
 
 
 def _threads(requests: float, granted: float) -> int:

@@ -80,6 +80,19 @@ def rescan(client: redis.Redis, forums: Sequence[str], site: str | None = None, 
     return unclear | look.seed(client, wanted, force=True, tasks=deep)
 
 
+def seed_scans(
+    client: redis.Redis, scans: Sequence[tuple[str, ForumTask, float]], *, force: bool = False
+) -> dict[str, seeding.Seeding]:
+    """Seed scans by their ids, each at most once in so many seconds (with `force` now); what became of each."""
+    if not scans:
+        return {}
+    spans = seed_spans.begin(task for _, task, _ in scans)
+    seeds = [Seed(id=name, data=encode(task), wait_s=wait_s) for name, task, wait_s in scans]
+    ends = seeding.seed(client, keys_in(client, FORUM_LIST), seeds, max_pending=max_pending(), force=force)
+    seed_spans.end(spans, (end.outcome is SeedOutcome.SEEDED for end in ends))
+    return {one.id: end for one, end in zip(seeds, ends, strict=True)}
+
+
 def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:
     """Fetch these posts and their comments again; the number of start tasks that wait then. A post that waits already waits once,
     and is read whole. Where the site or the service is paused they wait longer. Raises SiteError, ConfigError, and OnHold where
@@ -200,17 +213,8 @@ class _Look:
             else:
                 room[one.name] -= due.cost
                 chosen.append((name, (tasks or {}).get(name, due.task), one.schedule.min_interval_s))
-        return report | self._push(client, chosen, force=force)
-
-    def _push(self, client: redis.Redis, chosen: Sequence[tuple[str, ForumTask, float]], *, force: bool) -> dict[str, Outcome]:
-        """Seed tasks by their ids, each at most once in so many seconds; the outcome of each."""
-        if not chosen:
-            return {}
-        spans = seed_spans.begin(task for _, task, _ in chosen)
-        seeds = [Seed(id=name, data=encode(task), wait_s=wait_s) for name, task, wait_s in chosen]
-        ends = seeding.seed(client, keys_in(client, FORUM_LIST), seeds, max_pending=max_pending(), force=force)
-        seed_spans.end(spans, (one.outcome is SeedOutcome.SEEDED for one in ends))
-        return {one.id: outcomes.of_seeding(end, self.now) for one, end in zip(seeds, ends, strict=True)}
+        ends = seed_scans(client, chosen, force=force)
+        return report | {name: outcomes.of_seeding(end, self.now) for name, end in ends.items()}
 
     def _urgency(self, one: tuple[Site, Due]) -> float:
         return -one[1].overdue(self.now)

@@ -30,7 +30,7 @@ SHORT = {
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[dict[str, Any]]]]:
-    """What each benchmark wrote; three run at a time, because they wait for most of theirs. `make test` asks for few of them, and
+    """What each benchmark wrote; three run at a time, because they mostly wait. `make test` asks for few of them, and
     runs no others.
     """
     with ThreadPoolExecutor(3) as pool:

@@ -67,11 +67,7 @@ def titled_rows(learned: Learned, tree: PageTree, url: str) -> tuple[SeenLink, .
     for place, blocks in places.most_common():
         if blocks < least:
             break
-        rows = {
-            n: next(row for at, row in titles if at == place)
-            for n, titles in enumerate(links)
-            if any(at == place for at, _ in titles)
-        }
+        rows = {n: row for n, titles in enumerate(links) for at, row in reversed(titles) if at == place}  # the first in each
         if min(len({row.title for row in rows.values()}), len({row.url for row in rows.values()})) >= least:
             return _without_boards(rows, [tree.sign[block.start] for block in learned.fields.paths.blocks])
     return ()

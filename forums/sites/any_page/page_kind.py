@@ -173,7 +173,8 @@ def _rows(tree: PageTree, url: str) -> tuple[tuple[SeenLink, ...], bool]:
                 rows.setdefault(target.partition("#")[0], SeenLink(url=target, title=tree.string(i)))
         except ValueError:
             continue
-    return tuple(rows.values()), _is_numbered(tuple(rows.values()))
+    found = tuple(rows.values())
+    return found, _is_numbered(found)
 
 
 def form_of(url: str) -> str:

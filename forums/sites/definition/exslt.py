@@ -5,7 +5,6 @@ lxml's own search with Python's `re`, which nothing interrupts: `^(a+)+$` on 28 
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import regex
@@ -63,7 +62,6 @@ def check_patterns(path: str) -> None:
         compile_pattern(quoted[1:-1])
 
 
-@lru_cache(maxsize=1024)
 def _compiled(pattern: str, ignores_case: bool) -> Any:
     try:
         return compile_pattern(pattern, regex.IGNORECASE if ignores_case else 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from functools import lru_cache
 from html import escape
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -83,18 +82,13 @@ def part(pattern: str | None, value: str | None, join: str | None = None) -> str
     """
     if pattern is None or value is None:
         return value
-    compiled = _regex(pattern)
+    compiled = compile_pattern(pattern)
     match = compiled.search(value) if len(value) <= _QUICK else reading_budget.current().search(compiled, pattern, value)
     if not match:
         return None
     if join is not None:
         return None if None in match.groups() else join.join(match.groups())
     return next((group for group in match.groups() if group is not None), None) if match.groups() else match[0]
-
-
-@lru_cache(maxsize=1024)
-def _regex(pattern: str) -> Any:
-    return compile_pattern(pattern)
 
 
 def number(value: str | None) -> int | None:

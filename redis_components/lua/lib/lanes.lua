@@ -10,6 +10,7 @@
 --   <limits>:<lane>:busy  (zset)  leases out -> time at which each is forgotten, where nobody settles it
 --   <limits>#older        (string) when Redis was seen to have come back with an older state (ms)
 -- These keys begin with a declared one, so they are in its slot.
+
 -- So many more in a field; a value that is not a whole number counts as 0.
 local function count_in(key, field, change)
   if type(redis.pcall('HINCRBY', key, field, change)) ~= 'number' then redis.call('HSET', key, field, math.max(0, change)) end
