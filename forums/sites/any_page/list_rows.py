@@ -24,6 +24,7 @@ _WRITTEN = 0.2
 _SHORTEST_TITLE = 3  # characters
 _LONGEST_TITLE = 250
 _WORD = re.compile(r"[^\W\d_]{2}")
+_NUMBER = re.compile(r"\W*[^\W\d_]+\W*\d+\W*")  # `Reply #3`, `message 48211`
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+$", re.IGNORECASE)  # a post may be no more than a link
 
 
@@ -68,7 +69,8 @@ def titled_rows(learned: Learned, tree: PageTree, url: str) -> tuple[SeenLink, .
         if blocks < least:
             break
         rows = {n: row for n, titles in enumerate(links) for at, row in reversed(titles) if at == place}  # the first in each
-        if min(len({row.title for row in rows.values()}), len({row.url for row in rows.values()})) >= least:
+        named = {row.title for row in rows.values() if not _NUMBER.fullmatch(row.title)}
+        if min(len(named), len({row.url for row in rows.values()})) >= least:
             return _without_boards(rows, [tree.sign[block.start] for block in learned.fields.paths.blocks])
     return ()
 
@@ -83,16 +85,24 @@ def _without_boards(rows: dict[int, SeenLink], signs: list[int]) -> tuple[SeenLi
 def _titles(learned: Learned, tree: PageTree, url: str, number: int) -> list[tuple[int, SeenLink]]:
     """The links of a block that may be its title, with what each stands in."""
     block, author = learned.fields.paths.blocks[number], (learned.fields.author(number) or "").casefold()
+    anchors = _anchors(tree, block.start, block.end)
     return [
         (tree.sign[tree.parent[i]], SeenLink(url=target, title=text))
         for i in range(block.start, block.end)
         if tree.tag[i] == "a"
         and _SHORTEST_TITLE <= tree.size(i) < _LONGEST_TITLE
         and (target := _target(tree.attributes[i].get("href") or "", url))
+        and tree.attributes[i]["href"].rpartition("#")[2] not in anchors  # the block itself
         and _WORD.search(text := tree.string(i))
         and (not author or author not in text.casefold() or class_words.is_forum_link(tree.attributes[i]["href"]))
         and not _is_date(tree, i, learned.fields.paths.marks.dates.keys())
     ]
+
+
+def _anchors(tree: PageTree, start: int, end: int) -> set[str]:
+    """What a link to a part of a block may name, on this page or on the thread's."""
+    first = start - 1 if start and tree.end[start - 1] == start else start  # <a name> before it
+    return {name for i in range(first, end) for key in ("id", "name") if (name := tree.attributes[i].get(key))}
 
 
 def _is_date(tree: PageTree, i: int, dates: Set[int]) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from . import class_words
@@ -19,6 +19,7 @@ from .repeated_blocks import Block, BlockSet
 
 _LEVELS = 6  # of elements around the text, that hold its author and date
 _SHARE = 0.4  # of the page's words outside of links, that are the post's
+_SHARE_NAMED = 0.2  # where its class says that it is a text
 _LEAST = 20  # characters
 _A_DAY = 3  # precision of a date
 _LONGEST_CUE = 60
@@ -42,10 +43,12 @@ _ADDRESS_OF_A_THREAD = re.compile(
 _HOST_OF_FORUMS = re.compile(r"forum|board|communit|discuss|talk|bbs", re.IGNORECASE)
 
 
-def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "") -> SeenPost | None:
-    """The only post of the page at `url`; None where it does not look like a thread."""
+def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "", *, rows: Sequence[int] = ()) -> SeenPost | None:
+    """The only post of the page at `url`; None where it does not look like a thread. `rows` are elements that list other threads,
+    which a post does not hold.
+    """
     body = _body(tree)
-    if body is None:
+    if body is None or _lists(tree, body, rows):
         return None
     dates = [i for i, date in marks.dates.items() if date.precision >= _A_DAY]
     if not dates or not _speaks_of_replies(tree, url):
@@ -56,7 +59,7 @@ def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "") -
     for _ in range(_LEVELS):
         if not _holds(tree, dates, around):
             around = tree.parent[around]
-        if around < 0 or _size(tree, around) > most:
+        if around < 0 or _size(tree, around) > most or _lists(tree, around, rows):
             return None
         post = _read(tree, marks, calendar, around, words)
         if post is not None:
@@ -104,7 +107,7 @@ def _speaks_of_replies(tree: PageTree, url: str) -> bool:
 
 def _body(tree: PageTree) -> int | None:
     """The element with the most words of those whose class or property says that it holds a text, else of all."""
-    least = max(_LEAST, _SHARE * (tree.chars[-1] - tree.link_chars[-1]))
+    words = tree.chars[-1] - tree.link_chars[-1]
     best, most = None, 0
     for i, attributes in enumerate(tree.attributes):
         if not attributes:
@@ -114,7 +117,7 @@ def _body(tree: PageTree) -> int | None:
             size = _size(tree, i)
             if size >= most:  # the inner one of two that hold the same
                 best, most = i, size
-    if best is not None and most >= least:
+    if best is not None and most >= max(_LEAST, _SHARE_NAMED * words):
         return best
     held: Counter[int] = Counter()
     for k, text in enumerate(tree.texts):
@@ -124,7 +127,11 @@ def _body(tree: PageTree) -> int | None:
         linked = tree.link_chars[k + 1] > tree.link_chars[k]  # a list of other threads
         held[i] += 0 if linked else len(text)
     best, most = max(held.items(), key=lambda one: one[1], default=(None, 0))
-    return best if most >= least else None
+    return best if most >= max(_LEAST, _SHARE * words) else None
+
+
+def _lists(tree: PageTree, i: int, rows: Sequence[int]) -> bool:
+    return sum(i <= row < tree.end[i] for row in rows) > 1
 
 
 def _size(tree: PageTree, i: int) -> int:

@@ -22,7 +22,7 @@ from forums.sites.reading.html_text import text_of
 
 from .answer_comments import with_their_posts
 from .checks import agreement, completed, grade, has_all_posts, is_complete
-from .learned import learn
+from .learned import Learned, learn
 from .list_rows import are_rows, titled_rows
 from .lone_post import lone_post
 from .page_kind import frame_of, kind_of
@@ -37,6 +37,7 @@ MOST_CHARACTERS = 8_000_000
 """Of a page. `fetch` refuses larger ones before."""
 _SCHEMA_WORDS = ("schema.org", "itemscope")
 _ALONE = 0.3  # the grade of a post that nothing like it confirms
+_LEAST_ALONE = 0.1  # of authors and dates in blocks: others hold several posts each
 _CLOSE = 0.9  # of the best grade
 _EXACT = {Reader.PROFILE: 0.4, Reader.SCHEMA_ORG: 0.5}  # of the best grade, that is enough for a complete reading
 _NEARLY_ALL = 0.9  # of the posts
@@ -76,17 +77,18 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     grades = {reader: grade(posts, words) for reader, posts in found.items() if posts}
     if learned is not None:
         grades[Reader.LEARNED] = min(grades.get(Reader.LEARNED, 0.0), learned.quality)
+    of_titles = learned is not None and are_rows(learned, tree)
+    unsure = of_titles or (learned is not None and learned.fields.found.alone < _LEAST_ALONE)
     if (
         marks is not None
-        and all(_is_doubtful(found[reader], reader) for reader in grades)
-        and (alone := lone_post(tree, marks, calendar, url)) is not None
+        and all(_is_doubtful(found[reader], reader) or (unsure and reader is Reader.LEARNED) for reader in grades)
+        and (alone := lone_post(tree, marks, calendar, url, rows=_starts(learned) if of_titles else ())) is not None
     ):
-        found, grades = {Reader.LEARNED: (alone,)}, {Reader.LEARNED: _ALONE}
+        found, grades, learned = {Reader.LEARNED: (alone,)}, {Reader.LEARNED: _ALONE}, None
     reader = _best(grades, found)
     best = (found[reader], grades[reader]) if reader else ((), 0.0)
     kind = kind_of(tree, frame, url, *best, by_profile=reader is Reader.PROFILE)
     if reader is Reader.LEARNED and learned is not None:
-        of_titles = are_rows(learned, tree)
         titles = () if of_titles else titled_rows(learned, tree, url)
         if titles or of_titles:
             of_links = kind_of(tree, frame, url, (), 0.0, titles=titles)
@@ -135,12 +137,20 @@ def _is_enough(found: dict[Reader, tuple[SeenPost, ...]], tree: PageTree, words:
 
 
 def _is_doubtful(posts: tuple[SeenPost, ...], reader: Reader) -> bool:
-    """Whether a few posts may be one and what stands around it: no two have an author, or all the same one and one date."""
+    """Whether posts may be one and what stands around it: few of which no two have an author, or all the same one and one date,
+    or no more than names, as in a list of who is there.
+    """
+    if 2 * sum(post.text == post.author for post in posts) >= len(posts):
+        return True
     authors = [post.author for post in posts if post.author is not None]
     if len(posts) > _FEW or len(authors) < 2:
         return len(posts) <= _FEW
     is_one = len(set(authors)) == 1 and len({post.published for post in posts if post.published is not None}) < 2
     return reader is Reader.LEARNED and is_one and min(len(post.text) for post in posts) <= _SHORT
+
+
+def _starts(learned: Learned | None) -> list[int]:
+    return [block.start for block in learned.fields.paths.blocks] if learned is not None else []
 
 
 def _scripts(root: Any) -> Iterable[str]:

@@ -108,3 +108,15 @@ def test_one_post_and_a_list_of_others_is_one_post() -> None:
     )
     body = f"{POSTS['classes say what is what']}<ul>{similar}</ul>"
     assert [(post.author, post.published, post.text) for post in seen(body).posts] == [("ida", AT, WORDS)]
+
+
+@pytest.mark.parametrize("name", ["classes say what is what", "the date stands before the name", "the member once more"])
+def test_boxes_of_newest_threads_and_of_who_is_there_are_no_posts(name: str) -> None:
+    newest = "".join(
+        f'<li class="row"><a class="title" href="/t/{n}">Lamp number {n} hums</a><div class="meta"><a href="/user/m{n}">m{n}</a> '
+        f'<span class="day">2026-11-0{n} 10:00</span></div></li>'
+        for n in range(1, 9)
+    )
+    here = ", ".join(f'<a href="/user/m{n}">m{n}</a>' for n in range(1, 7))
+    page = seen(f"<div>{POSTS[name]}</div><aside><ul>{newest}</ul><p>{here}</p></aside>")
+    assert [(post.author, post.published, post.text) for post in page.posts] == [("ida", AT, WORDS)]

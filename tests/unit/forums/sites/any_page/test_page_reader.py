@@ -234,6 +234,26 @@ def test_links_of_posts_to_themselves_or_one_page_or_people_are_no_titles(addres
     assert (page.kind, len(page.posts)) == (PageKind.THREAD, 12)
 
 
+PERMALINKS = {
+    "to an anchor of the post": '<a name="m{0}"></a><a href="/t/1.msg{0}#m{0}">{1}</a>',
+    "to an anchor before the post": '<a href="/comment/{0}#p{0}">{1}</a>',
+    "numbered": '<a href="/reply/{0}">Reply #{0} –</a>',
+}
+
+
+@pytest.mark.parametrize("link", PERMALINKS.values(), ids=PERMALINKS)
+def test_links_of_posts_to_themselves_with_a_text_each_are_no_titles(link: str) -> None:
+    posts = thread_pages.posts()
+    rows = "".join(
+        f"""<a id="p{n}"></a><div class="post"><h3>{link.format(n, post.text[:20])}</h3>
+        <a href="/user/{post.author}">{post.author}</a> <i>{post.at:%Y-%m-%d %H:%M}</i>
+        <div class="body">{post.text}</div></div>"""
+        for n, post in enumerate(posts, 31)
+    )
+    page = read_page(thread_pages.page(f"<main>{rows}</main>", "en"), URL, now=NOW)
+    assert [words(post.text) for post in page.posts] == [words(post.text) for post in posts]
+
+
 def test_boards_above_the_threads_of_a_board_are_no_threads() -> None:
     boards = "".join(
         f"""<div class="sub"><h4><a href="/forum/{name}">{name}</a></h4><p>What there is to say of such radios in general</p>
