@@ -14,7 +14,7 @@ from .learned import Learned
 from .page_kind import form_of
 from .page_tree import PageTree
 from .records import SeenLink
-from .text_field import Body
+from .text_field import Body, size_of
 
 _LEAST_ROWS = 5
 _LEAST_TITLED = 3
@@ -23,6 +23,7 @@ _TITLES = 0.4  # of the blocks: some lists have two for each thread
 _WRITTEN = 0.2
 _SHORTEST_TITLE = 3  # characters
 _LONGEST_TITLE = 250
+_SENTENCE = 20  # characters
 _WORD = re.compile(r"[^\W\d_]{2}")
 _NUMBER = re.compile(r"\W*[^\W\d_]+\W*\d+\W*")  # `Reply #3`, `message 48211`
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+$", re.IGNORECASE)  # a post may be no more than a link
@@ -57,7 +58,7 @@ def _linked_and_written(tree: PageTree, body: Body, dates: Set[int]) -> tuple[in
 def titled_rows(learned: Learned, tree: PageTree, url: str) -> tuple[SeenLink, ...]:
     """The titles of rows that have more text than that, as a description of a forum or the beginning of a thread: a link in each
     block at the same place, each with another text and to another page. None where blocks are posts: what each of those links to
-    is its author, itself, or the same for all.
+    is its author, itself, the same for all, in the middle of a sentence, or below the text: who likes it.
     """
     count = len(learned.fields.bodies)
     if count < _LEAST_TITLED:
@@ -84,6 +85,8 @@ def _without_boards(rows: dict[int, SeenLink], signs: list[int]) -> tuple[SeenLi
 
 def _titles(learned: Learned, tree: PageTree, url: str, number: int) -> list[tuple[int, SeenLink]]:
     """The links of a block that may be its title, with what each stands in."""
+    body = learned.fields.bodies[number]
+    below = body.texts[1] if size_of(learned.fields.paths, body) >= _SENTENCE else len(tree.texts)
     block, author = learned.fields.paths.blocks[number], (learned.fields.author(number) or "").casefold()
     anchors = _anchors(tree, block.start, block.end)
     return [
@@ -96,6 +99,8 @@ def _titles(learned: Learned, tree: PageTree, url: str, number: int) -> list[tup
         and _WORD.search(text := tree.string(i))
         and (not author or author not in text.casefold() or class_words.is_forum_link(tree.attributes[i]["href"]))
         and not _is_date(tree, i, learned.fields.paths.marks.dates.keys())
+        and tree.first_text[i] < below
+        and not _is_in_a_sentence(tree, i)
     ]
 
 
@@ -103,6 +108,14 @@ def _anchors(tree: PageTree, start: int, end: int) -> set[str]:
     """What a link to a part of a block may name, on this page or on the thread's."""
     first = start - 1 if start and tree.end[start - 1] == start else start  # <a name> before it
     return {name for i in range(first, end) for key in ("id", "name") if (name := tree.attributes[i].get(key))}
+
+
+def _is_in_a_sentence(tree: PageTree, i: int) -> bool:
+    """Whether what stands around a link has words before it, on the same line."""
+    first = start = tree.first_text[i]
+    while start > tree.first_text[tree.parent[i]] and tree.gap[start] < 2:
+        start -= 1
+    return tree.chars[first] - tree.chars[start] - (tree.link_chars[first] - tree.link_chars[start]) >= _SENTENCE
 
 
 def _is_date(tree: PageTree, i: int, dates: Set[int]) -> bool:

@@ -254,6 +254,20 @@ def test_links_of_posts_to_themselves_with_a_text_each_are_no_titles(link: str) 
     assert [words(post.text) for post in page.posts] == [words(post.text) for post in posts]
 
 
+@pytest.mark.parametrize(
+    ("where", "link"),
+    [
+        ("than that", "than <a class='word' href='/lexicon/part-{}'>part {}</a> "),
+        ("</div>", "<p class='likes'><a href='/posts/{}/likes'>ida, ole, x{} and 8 others</a></p></div>"),
+    ],
+)
+def test_links_in_the_sentences_of_posts_and_below_them_are_no_titles(where: str, link: str) -> None:
+    parts = titled(12, "#post-{}").split(where)
+    page = "".join(part + (link.format(n, n) if n < len(parts) else "") for n, part in enumerate(parts, 1))
+    seen = read_page(page, BOARD, now=NOW)
+    assert (seen.kind, len(seen.posts)) == (PageKind.THREAD, 12)
+
+
 def test_boards_above_the_threads_of_a_board_are_no_threads() -> None:
     boards = "".join(
         f"""<div class="sub"><h4><a href="/forum/{name}">{name}</a></h4><p>What there is to say of such radios in general</p>
