@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from . import class_words
-from .author_words import AROUND, BEFORE_NAME, BY, ENDS_BY, LONGEST, REPLY_TITLE, SAYS, SHORT_NAME, VERB
+from .author_words import AROUND, BEFORE_ANSWERED, BEFORE_NAME, BY, ENDS_BY, LONGEST, REPLY_TITLE, SAYS, SHORT_NAME, VERB
 from .block_paths import BlockPaths, Place
 
 _LIKELY = 0.3
@@ -87,7 +87,8 @@ def _score(paths: BlockPaths, place: Place) -> float:
     above = sum(class_words.says_author(paths.names(tree.parent[i])) for i in sample) / len(sample)
     roles = [tree.attributes[i].get("itemprop", "") for i in sample]
     marked = any("author" in role or role == "name" for role in roles)
-    known = linked or hinted or above or marked
+    pictured = sum(i in paths.marks.pictured for i in sample) / len(sample)
+    known = linked or hinted or above or marked or pictured
     few = paths.presence(place) < 0.8 and len(place.first) < max(2, paths.count - 1)  # the opening post is often made otherwise
     if not known and few and not all(_heads_date(paths, i) for i in sample):
         return 0.0
@@ -107,10 +108,13 @@ def _score(paths: BlockPaths, place: Place) -> float:
         return 0.0  # a button, a title
     dated = sum(i in paths.marks.dates for i in sample) / len(sample)
     quoted = sum(paths.in_quote(i) for i in sample) / len(sample)
-    score = 0.45 * linked + 0.25 * hinted + 0.12 * above + (0.2 if marked else 0.0) + 0.25 * paths.presence(place)
+    score = (
+        0.45 * linked + 0.25 * hinted + 0.12 * above + (0.2 if marked else 0.0) + 0.3 * pictured + 0.25 * paths.presence(place)
+    )
     score += 0.1 * min(1.0, distinct / len(strings) * 2) - 0.8 * dated - 0.6 * quoted
     score -= 0.2 * (sum(map(len, strings)) > 30 * len(strings)) + 0.2 * any(text.count(" ") > 4 for text in strings)
     score -= 0.5 * any(_REPLY.search(paths.names(i) + paths.names(tree.parent[i])) for i in sample)
+    score -= 0.8 * sum(_is_answered(paths, i) for i in elements) / len(elements)
     score -= 0.6 * sum(_is_mention(paths, i) for i in sample) / len(sample)
     return score - 0.02 * min(5, place.count / len(place.first) - 1)
 
@@ -129,6 +133,12 @@ def _is_mention(paths: BlockPaths, i: int) -> bool:
     up = tree.parent[i]
     own = sum(len(tree.texts[k]) for k in range(tree.first_text[up], tree.last_text[up]) if tree.owner[k] == up)
     return own > LONGEST
+
+
+def _is_answered(paths: BlockPaths, i: int) -> bool:
+    """Whether the text right before an element is `in reply to`."""
+    before = paths.tree.first_text[i] - 1
+    return before >= 0 and bool(BEFORE_ANSWERED.search(paths.tree.texts[before].strip()[-LONGEST:]))
 
 
 def _name_score(paths: BlockPaths, place: Place, elements: list[int], strings: list[str]) -> float:

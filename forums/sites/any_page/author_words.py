@@ -22,6 +22,14 @@ VERB = re.compile(
 BY = re.compile(_BY_WORDS + r"(?:\s*[:：]\s*|\s+)", re.IGNORECASE)
 ENDS_BY = re.compile(r"\s(?:by|von|par|por|da|door|av|af|przez|от)\s*[:：]?$", re.IGNORECASE)
 BEFORE_NAME = re.compile(_BY_WORDS + r"\s*[:：]?$", re.IGNORECASE)
+BEFORE_ANSWERED = re.compile(
+    r"(?:(?:repl(?:y|ies|ied|ying)|respon(?:se|ded|ds|ding)|answer(?:s|ed|ing)?) to|answered|antwort(?:ete)? (?:an|auf)|"
+    r"(?:réponse|répond|répondu) à|(?:respuesta|respondió|responde) a|(?:resposta|respondeu|responde) a|"
+    r"(?:risposta|risposto|risponde) a|(?:antwoord|reactie) (?:aan|op)|sva?r(?:te|ar|ade)? (?:på|til|till)|"
+    r"odpowied(?:zi|ź|ział) (?:do|na|dla)|vastaus|yanıt|(?:в )?ответ(?:ил[аи]?)?(?: на| для)?|у відповідь|"
+    r"回[复覆應应]了?|返信先?|답글|ตอบกลับ)\s*[:：]?\s*@?$",
+    re.IGNORECASE,
+)
 SAYS = re.compile(
     r"(?:\s+(?:says?|said|wrote|writes|schrieb|schreibt|sagte?|meinte?|a écrit|écrit|a dit|dit|dice|dijo|escribió|comentó|"
     r"disse|escreveu|comentou|scrive|ha scritto|ha detto|zegt|zei|schreef|säger|skriver|skrev|kirjoitti|sanoo|napisał\w*|"

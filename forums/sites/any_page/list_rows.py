@@ -14,7 +14,7 @@ from .learned import Learned
 from .page_kind import form_of
 from .page_tree import PageTree
 from .records import SeenLink
-from .text_field import Body, size_of
+from .text_field import Body
 
 _LEAST_ROWS = 5
 _LEAST_TITLED = 3
@@ -23,7 +23,8 @@ _TITLES = 0.4  # of the blocks: some lists have two for each thread
 _WRITTEN = 0.2
 _SHORTEST_TITLE = 3  # characters
 _LONGEST_TITLE = 250
-_SENTENCE = 20  # characters
+_SENTENCE = 20  # characters, at least
+_LONG = 40
 _WORD = re.compile(r"[^\W\d_]{2}")
 _NUMBER = re.compile(r"\W*[^\W\d_]+\W*\d+\W*")  # `Reply #3`, `message 48211`
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+$", re.IGNORECASE)  # a post may be no more than a link
@@ -86,7 +87,6 @@ def _without_boards(rows: dict[int, SeenLink], signs: list[int]) -> tuple[SeenLi
 def _titles(learned: Learned, tree: PageTree, url: str, number: int) -> list[tuple[int, SeenLink]]:
     """The links of a block that may be its title, with what each stands in."""
     body = learned.fields.bodies[number]
-    below = body.texts[1] if size_of(learned.fields.paths, body) >= _SENTENCE else len(tree.texts)
     block, author = learned.fields.paths.blocks[number], (learned.fields.author(number) or "").casefold()
     anchors = _anchors(tree, block.start, block.end)
     return [
@@ -99,7 +99,7 @@ def _titles(learned: Learned, tree: PageTree, url: str, number: int) -> list[tup
         and _WORD.search(text := tree.string(i))
         and (not author or author not in text.casefold() or class_words.is_forum_link(tree.attributes[i]["href"]))
         and not _is_date(tree, i, learned.fields.paths.marks.dates.keys())
-        and tree.first_text[i] < below
+        and not _is_below(tree, i, body)
         and not _is_in_a_sentence(tree, i)
     ]
 
@@ -112,10 +112,22 @@ def _anchors(tree: PageTree, start: int, end: int) -> set[str]:
 
 def _is_in_a_sentence(tree: PageTree, i: int) -> bool:
     """Whether what stands around a link has words before it, on the same line."""
-    first = start = tree.first_text[i]
+    start = tree.first_text[i]
     while start > tree.first_text[tree.parent[i]] and tree.gap[start] < 2:
         start -= 1
-    return tree.chars[first] - tree.chars[start] - (tree.link_chars[first] - tree.link_chars[start]) >= _SENTENCE
+    return _written(tree, start, tree.first_text[i]) >= _SENTENCE
+
+
+def _is_below(tree: PageTree, i: int, body: Body) -> bool:
+    """Whether a link stands below most of a text."""
+    start, end = body.texts
+    before = _written(tree, start, min(tree.first_text[i], end))
+    return before >= _LONG and before > _written(tree, tree.last_text[i], end)
+
+
+def _written(tree: PageTree, start: int, end: int) -> int:
+    """Characters that are not in links, of the texts from `start` to `end`."""
+    return tree.chars[end] - tree.chars[start] - (tree.link_chars[end] - tree.link_chars[start]) if start < end else 0
 
 
 def _is_date(tree: PageTree, i: int, dates: Set[int]) -> bool:

@@ -30,6 +30,8 @@ class Marks:
 
     dates: dict[int, Spotted] = field(default_factory=dict)
     authors: list[int] = field(default_factory=list)
+    pictured: frozenset[int] = frozenset()
+    """Names that pictures are called after."""
     ids: list[int] = field(default_factory=list)
     bodies: list[int] = field(default_factory=list)
     """Elements whose class says that they hold a text, and no further one of them."""
@@ -53,8 +55,10 @@ def find_marks(tree: PageTree) -> Marks:
             if marks.bodies and i < tree.end[marks.bodies[-1]]:
                 marks.bodies.pop()
             marks.bodies.append(i)
+    pictured = pictured_authors(tree)
+    marks.pictured = frozenset(pictured)
     if not marks.authors:
-        marks.authors = pictured_authors(tree)
+        marks.authors = pictured
     return marks
 
 
