@@ -144,7 +144,7 @@ def _is_doubtful(posts: tuple[SeenPost, ...], reader: Reader) -> bool:
         return True
     authors = [post.author for post in posts if post.author is not None]
     if len(posts) > _FEW or len(authors) < 2:
-        return len(posts) <= _FEW
+        return len(posts) <= _FEW and not (reader is Reader.PROFILE and is_complete(posts))
     is_one = len(set(authors)) == 1 and len({post.published for post in posts if post.published is not None}) < 2
     return reader is Reader.LEARNED and is_one and min(len(post.text) for post in posts) <= _SHORT
 
