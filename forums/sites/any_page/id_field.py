@@ -1,4 +1,6 @@
-"""The id of each block, and the address that leads to it: what is in an attribute of each block and in no two the same."""
+"""The id of each block, and the address that leads to it: what is in an attribute of each block and in no two the same. A first
+block may have none: that of an opening post is the thread's.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,13 @@ from collections.abc import Iterator
 from .block_paths import BlockPaths
 from .post_marks import DATE_DATA, says_date
 
+_UUID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/?$", re.IGNORECASE)
+_HASH = re.compile(r"(?:^|[_\-/#=:])((?=[0-9a-f]*[a-f])(?=[a-f]*\d)[0-9a-f]{12,64})/?$", re.IGNORECASE)
 _DIGITS = re.compile(r"(\d{1,18})(?!.*\d)")
 _CODE = re.compile(r"(?:^|[_\-/#=:])([0-9a-zA-Z]{5,40})/?$")
+_FORMS = (_UUID, _HASH, _DIGITS, _CODE)
+_LEAST_OTHERS = 2  # blocks that have an id where the first has none
+_OPENING_HAS_NONE = 0.1
 _OF_A_POST = re.compile(
     r"post|comment|msg|message|reply|answer|entry|article|(?:^|[^a-z])(?:p|c|pid|cid|id)(?:$|[^a-z])", re.IGNORECASE
 )
@@ -22,8 +29,13 @@ _DEEPEST = 400  # elements of a block that are looked at
 _OUTSIDE = 3  # elements around a block, and before it
 
 
+def is_code(value: str) -> bool:
+    """Whether a value ends with a UUID or a hash, whose last digits are not an id."""
+    return bool(_UUID.search(value) or _HASH.search(value))
+
+
 def find_ids(paths: BlockPaths) -> tuple[list[str | None], list[str | None]]:
-    """Ids and permalinks by the block's number; all None where no attribute tells all blocks apart."""
+    """Ids and permalinks by the block's number; all None where no attribute tells the blocks apart."""
     values: dict[tuple[str, str], dict[int, tuple[str, str]]] = defaultdict(dict)
     for number in range(paths.count):
         for key, id_, value in _candidates(paths, number):
@@ -31,12 +43,13 @@ def find_ids(paths: BlockPaths) -> tuple[list[str | None], list[str | None]]:
     best: dict[int, tuple[str, str]] = {}
     best_score = 0.0
     for (where, prefix), found in values.items():
-        if len(found) < paths.count or len({id_ for id_, _ in found.values()}) < paths.count:
+        others = len(found) == paths.count - 1 >= _LEAST_OTHERS and 0 not in found
+        if len({id_ for id_, _ in found.values()}) < paths.count - others:
             continue
-        score = _score(where, prefix, [id_ for id_, _ in found.values()])
+        score = _score(where, prefix, [id_ for id_, _ in found.values()]) - _OPENING_HAS_NONE * others
         if score > best_score:
             best, best_score = found, score
-    ids = [best[number][0] if best else None for number in range(paths.count)]
+    ids = [best[number][0] if number in best else None for number in range(paths.count)]
     return ids, [_link(paths, number, id_) for number, id_ in enumerate(ids)]
 
 
@@ -72,7 +85,7 @@ def _candidates(paths: BlockPaths, number: int) -> Iterator[tuple[tuple[str, str
             own = i == block.start and name.startswith("data-") and name not in DATE_DATA and not says_date(name)
             if not (own or name in _ATTRIBUTES or name.endswith("id")) or len(value) > 300:
                 continue
-            if match := _DIGITS.search(value) or _CODE.search(value):
+            if match := next((found for form in _FORMS if (found := form.search(value))), None):
                 prefix = value[: match.start(1)] if name != "href" else re.sub(r"\d+", "", value[: match.start(1)])[-40:]
                 yield (name, prefix), match[1], value
 

@@ -97,6 +97,7 @@ def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:
     tree, here, base = page.tree, urlsplit(page.url), page.base
     groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
     targets: dict[int, str] = {}
+    doubtful: list[tuple[tuple[int, ...], int]] = []  # a board may be named Help
     for i, tag in enumerate(tree.tag):
         href = tree.attributes[i].get("href") if tag == "a" else None
         if not href or not 0 < tree.size(i) < 300 or class_words.is_profile_link(href):
@@ -106,13 +107,20 @@ def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:
             target is None
             or urlsplit(target).netloc != here.netloc
             or target == urldefrag(page.url).url
-            or _is_other(target, tree.string(i))
+            or _PAGE_WORD.match(tree.string(i))
         ):
             continue
         targets[i] = target
         up = tree.parent[i]
         above = tree.parent[up] if up >= 0 else -1
-        groups[tree.sign[i], tree.sign[up] if up >= 0 else -1, tree.sign[above] if above >= 0 else -1].append(i)
+        key: tuple[int, ...] = (tree.sign[i], tree.sign[up] if up >= 0 else -1, tree.sign[above] if above >= 0 else -1)
+        if _is_other(target):
+            doubtful.append((key, i))
+        else:
+            groups[key].append(i)
+    for kind, i in doubtful:
+        if (folder := _folder(targets[i])) and any(_folder(targets[j]) == folder for j in groups.get(kind, ())):
+            groups[kind].append(i)
     found = []
     for members in (part for whole in groups.values() for part in _alike(whole, targets)):
         by_url: dict[str, int] = {}
@@ -162,9 +170,15 @@ def _target(base: str, href: str) -> str | None:
         return None
 
 
-def _is_other(target: str, text: str) -> bool:
+def _is_other(target: str) -> bool:
     parts = urlsplit(target)
-    return bool(_NOT_CONTENT.search(f"{parts.path}?{parts.query}")) or bool(_PAGE_WORD.match(text))
+    return bool(_NOT_CONTENT.search(f"{parts.path}?{parts.query}"))
+
+
+def _folder(target: str) -> str:
+    """What stands before the last part of a path; nothing where a word of a page without posts stands there, too."""
+    folder = urlsplit(target).path.rstrip("/").rpartition("/")[0]
+    return "" if _NOT_CONTENT.search(f"{folder}/") else folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,24 +15,33 @@ from forums.sites.reading.parse_body import read_at
 from .opened_page import OpenedPage
 
 _ATTRIBUTE = re.compile(r"(.+)::attr\(([\w-]+)\)$", re.DOTALL)
+_TITLE = "substring(normalize-space(//title), 1, 80)"
 _LATER = timedelta(days=40)
 
 
-def made_id(rows: Sequence[Any], page: OpenedPage, authors: list[str], date: Any, body: Any) -> str | None:
-    """An XPath of the title, the author and the date of a post; in place of a date that says how long ago it was, the first
-    words. None where the first row has no author or date.
+def made_id(pages: Sequence[tuple[OpenedPage, Sequence[Any]]], authors: list[str], date: Any, body: Any) -> str | None:
+    """An XPath of the title, the author and the date of a post, as precise as it takes to tell posts apart; the first words in
+    place of a date that says how long ago it was. None where the first row has no author or date.
     """
-    dates = _first(date)
+    (page, rows), dates = pages[0], _first(date)
     if not authors or dates is None:
         return None
     author = _as_xpath(authors[0], rows[0])
     last = _as_xpath(dates, rows[0])
     if author is None or last is None:
         return None
-    if not _stays(last, rows, page):
-        words = _as_xpath(_first(body) or "", rows[0])
-        last = f"substring(normalize-space({words}), 1, 80)" if words else last
-    return f"(concat(substring(normalize-space(//title), 1, 80), '/', normalize-space({author}), '/', normalize-space({last})))"
+    words = _as_xpath(_first(body) or "", rows[0])
+    beginning = f"substring(normalize-space({words}), 1, 80)" if words else None
+    ends = [one for one in (last, f"{last}/@datetime") if _stays(one, rows, page)]
+    if beginning:
+        ends += [beginning, *(f"concat({one}, '/', {beginning})" for one in ends)]
+    ids = [f"(concat({_TITLE}, '/', normalize-space({author}), '/', normalize-space({one})))" for one in ends or [last]]
+    return max(ids, key=lambda one: _told_apart(one, pages))
+
+
+def _told_apart(select: str, pages: Sequence[tuple[OpenedPage, Sequence[Any]]]) -> int:
+    """How many different ids it finds."""
+    return sum(len({compiled("html", select)(row)[0] for row in rows}) for _, rows in pages)
 
 
 def _first(field: Any) -> str | None:
@@ -46,7 +55,7 @@ def _stays(step: str, rows: Sequence[Any], page: OpenedPage) -> bool:
     at, language = read_at(page.response), known_language(page.frame.language or "")
     now, later = (DateReader(moment, language=language, time_zone="UTC") for moment in (at, at + _LATER))
     texts = {str(compiled("html", f"(normalize-space({step}))")(row)[0]) for row in rows[:10]}
-    return all(now.read(text)[0] == later.read(text)[0] for text in texts)
+    return any(texts) and all(now.read(text)[0] == later.read(text)[0] for text in texts)
 
 
 def _as_xpath(selector: str, row: Any) -> str | None:

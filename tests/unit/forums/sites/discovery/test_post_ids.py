@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
@@ -61,6 +62,49 @@ def test_where_there_is_none_a_post_is_known_by_what_does_not_change(date: str, 
     author = '<a class="user" href="/user/{name}">{name}</a>'
     found = ids(f'<div class="comment">{author} {date}<div class="text">{{text}}</div></div>')
     assert (found[0], len(set(found))) == (f"Thread 1/walter/{last}", 8)
+
+
+HASHES = [f"{7 * n:08x}-b{n}d{n}-4a5b-8c6d-{n:05}e{90 - n:06}" for n in range(20)]
+
+
+@pytest.mark.parametrize("form", ["{}", "{:.8}4f0c"])
+def test_an_opening_post_has_the_thread_s_id(form: str) -> None:
+    """Answers have UUIDs or hashes, whose last digits are no numbers."""
+
+    def page(number: int) -> OpenedPage:
+        codes = iter(form.format(one) for one in HASHES[5 * number :])
+        made = thread(
+            number,
+            """<div class="card" id="post-{place}" data-x><a class="user" href="/user/{name}">{name}</a>
+            <time datetime="2026-11-{days:02}T10:15:00Z">{days} Nov 2026</time><div class="text">{text}</div></div>""",
+        )
+        body = re.sub(r'id="post-(\d)" data-x', lambda at: "" if at[1] == "1" else f'id="post-{next(codes)}"', made.response.text)
+        changed = opened(HtmlResponse(made.url, body=body.encode(), encoding="utf-8", headers=made.response.headers))
+        assert changed is not None
+        return changed
+
+    pages = [page(number) for number in (1, 2)]
+    assert [post.id for post in pages[0].posts] == [None, *(form.format(one) for one in HASHES[5:8])]
+    learned = learn_comments(pages)
+    assert learned is not None
+    assert (learned["first_is_post"], learned["fields"]["id"]["select"]) == (True, "./@id")
+    read = [
+        re.search(learned["fields"]["id"]["regex"], one.get("id", ""))
+        for page in pages
+        for one in compiled("html", learned["rows"])(page.root)
+    ]
+    assert [match[1].removeprefix("post-") if match else None for match in read] == [
+        None if n % 5 == 4 else form.format(HASHES[n]) for n in range(4, 13) if n != 8
+    ]
+
+
+def test_two_posts_of_one_author_and_one_day_are_two() -> None:
+    row = """<div class="comment"><a class="user" href="/user/ida">ida</a>
+    {date}<div class="text">{{text}}</div></div>"""
+    exact = ids(row.format(date='<time datetime="2026-11-20T10:1{place}:00Z">20 Nov 2026</time>'))
+    assert (exact[0], len(set(exact))) == ("Thread 1/ida/2026-11-20T10:11:00Z", 8)
+    by_words = ids(row.format(date="<i>2026-11-20</i>"))
+    assert (by_words[0], len(set(by_words))) == ("Thread 1/ida/It hums since it rained. (1)", 8)
 
 
 @pytest.mark.parametrize(

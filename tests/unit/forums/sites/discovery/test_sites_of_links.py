@@ -35,6 +35,14 @@ def test_titles_of_links_to_elsewhere_are_those_of_their_comments() -> None:
     assert (fields["title"], fields["url"]) == ("a.u-url", "span.label > a")
 
 
+def test_a_board_may_be_named_help() -> None:
+    boards = "".join(f"<tr><td><a href=/board/area/{name}/>{name}</a></td></tr>" for name in ("news", "help-wanted", "off-topic"))
+    menu = "".join(f"<li><a href=/{name}/>{name}</a></li>" for name in ("start", "help", "wares"))
+    page = opened(HtmlResponse(URL, body=f"<ul>{menu}</ul><table>{boards}</table>".encode(), encoding="utf-8"))
+    assert page is not None
+    assert [group.titles for group in link_groups(page)] == [["news", "help-wanted", "off-topic"], ["start", "wares"]]
+
+
 @pytest.mark.parametrize(
     ("back", "on"), [("<< Page {}", "Page {} >>"), ("« {}", "{} »"), ("Newer ({})", "Older ({})"), ("前の{}件", "次の{}件")]
 )
