@@ -119,7 +119,7 @@ def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:
         else:
             groups[key].append(i)
     for kind, i in doubtful:
-        if (folder := _folder(targets[i])) and any(_folder(targets[j]) == folder for j in groups.get(kind, ())):
+        if any(_is_made_like(targets[i], targets[j]) for j in groups.get(kind, ())):
             groups[kind].append(i)
     found = []
     for members in (part for whole in groups.values() for part in _alike(whole, targets)):
@@ -175,10 +175,11 @@ def _is_other(target: str) -> bool:
     return bool(_NOT_CONTENT.search(f"{parts.path}?{parts.query}"))
 
 
-def _folder(target: str) -> str:
-    """What stands before the last part of a path; nothing where a word of a page without posts stands there, too."""
-    folder = urlsplit(target).path.rstrip("/").rpartition("/")[0]
-    return "" if _NOT_CONTENT.search(f"{folder}/") else folder
+def _is_made_like(target: str, other: str) -> bool:
+    """Whether a part of a path has a word of pages without posts as another address has a name there: `/topic/need-help/5`."""
+    parts, others = (urlsplit(url).path.split("/") for url in (target, other))
+    place = next((n for n, part in enumerate(parts) if _NOT_CONTENT.search(f"/{part}/")), len(parts))
+    return len(parts) == len(others) and 1 < place < len(parts) and parts[:place] == others[:place]
 
 
 @dataclass(frozen=True, slots=True)

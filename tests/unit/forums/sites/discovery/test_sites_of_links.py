@@ -35,8 +35,11 @@ def test_titles_of_links_to_elsewhere_are_those_of_their_comments() -> None:
     assert (fields["title"], fields["url"]) == ("a.u-url", "span.label > a")
 
 
-def test_a_board_may_be_named_help() -> None:
-    boards = "".join(f"<tr><td><a href=/board/area/{name}/>{name}</a></td></tr>" for name in ("news", "help-wanted", "off-topic"))
+@pytest.mark.parametrize("address", ["/board/area/{name}/", "/area/{name}/{size}", "/area/{size}-{name}"])
+def test_a_board_or_a_thread_may_be_named_help(address: str) -> None:
+    names = ("news", "help-wanted", "off-topic")
+    links = [address.format(name=name, size=len(name)) for name in names]
+    boards = "".join(f"<tr><td><a href={link}>{name}</a></td></tr>" for link, name in zip(links, names, strict=True))
     menu = "".join(f"<li><a href=/{name}/>{name}</a></li>" for name in ("start", "help", "wares"))
     page = opened(HtmlResponse(URL, body=f"<ul>{menu}</ul><table>{boards}</table>".encode(), encoding="utf-8"))
     assert page is not None
