@@ -19,7 +19,8 @@ _NEXT = re.compile(
     r"^(?:next(?: page)?|nächste(?: seite)?|weiter|vor|suivante?|page suivante|siguiente|próxima?|seguinte|successiva|"
     r"volgende|следующая|вперед|вперёд|дальше|далее|наступна|следваща|următoarea|következő|další|επόμενη|"
     r"następna|seuraava|nästa|neste|næste|sonraki|下一页|下一頁|次へ|次のページ|다음|التالي|التالية|بعدی|הבא|ถัดไป|berikutnya|"
-    r"older|(?:load|show|view) more|more|mehr(?: laden| anzeigen)?|weitere|voir plus|charger plus|ver más|cargar más|"
+    r"(?:older|next|more)(?: (?:posts|entries|comments|messages|replies|topics|threads|results))?|"
+    r"(?:load|show|view) more|mehr(?: laden| anzeigen)?|weitere|voir plus|charger plus|ver más|cargar más|"
     r"mostra altro|показать ещё|ещё|もっと見る|さらに表示|加载更多|更多|載入更多|page \d+ *[›»→>]|[›»→>]+)\s*[›»→>]*$",
     re.IGNORECASE,
 )

@@ -6,6 +6,7 @@ parts in which the addresses of a group differ.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ _SESSION = re.compile(r";jsessionid=[^?#/]*", re.IGNORECASE)
 _PARTS = re.compile(r"([/?&=;])")
 _LEADING = re.compile(r"(\d+)(?:[-._,].*|)$", re.DOTALL)
 _TRAILING = re.compile(r".*[-._](\d+)(\.html?|\.php|)$", re.DOTALL)
+_YEAR = re.compile(r"(?:19|20)\d\d$")
+_MONTH_OR_DAY = re.compile(r"\d{1,2}$")
 _PART = r"([^/?&=;#]+)"
 _CODE = re.compile(r"[0-9a-zA-Z_~-]+$")
 _COUNT = re.compile(
@@ -205,6 +208,7 @@ def shape_of(urls: list[str], *, besides: frozenset[str] = frozenset(), whole: b
     if len(alike) < 0.6 * len(split) or len(alike) < 2:
         return None
     varying = [n for n in range(length) if len({parts[n] for parts in alike}) > 1 or alike[0][n] in besides]
+    varying = sorted({*varying, *_day_of(alike[0])} if varying else {})
     if whole and len(varying) > 1 and set(alike[0][varying[0] + 1 : varying[-1] : 2]) == {"/"}:
         return _of_path(urls, alike, varying)
     best: tuple[float, int, str] | None = None
@@ -229,6 +233,15 @@ def shape_of(urls: list[str], *, besides: frozenset[str] = frozenset(), whole: b
     is_all = varying == [n] and inner == _PART
     template = "".join([*alike[0][:n], "{id}", *alike[0][n + 1 :]]) if is_all else "{url}"
     return AddressShape(template, pattern, inner, tuple(ids))
+
+
+def _day_of(parts: list[str]) -> list[int]:
+    """The year in a path, with month and day behind it: `/2026/11/how-to-prune` has another one in other years."""
+    years = (n for n in range(2, len(parts) - 2, 2) if _YEAR.match(parts[n]) and parts[n - 1] == "/" == parts[n + 1])
+    if (year := next(years, None)) is None:
+        return []
+    numbers = range(year + 2, min(year + 6, len(parts) - 1), 2)
+    return [year, *itertools.takewhile(lambda n: _MONTH_OR_DAY.match(parts[n]), numbers)]
 
 
 def _of_path(urls: list[str], alike: list[list[str]], varying: list[int]) -> AddressShape:

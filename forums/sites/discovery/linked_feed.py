@@ -35,15 +35,15 @@ async def recent_page(visitor: Visitor, found: FoundForum, pages: dict[str, Any]
     if pattern is None or "{forum" in comments:  # a feed does not say in which forum a thread is
         return None
     page = found.forums.page if found.forums is not None else found.listed.page
-    for url in _feeds(page.response)[:MOST_FEEDS]:
-        if await _leads_to_threads(visitor, url, pattern):
-            fields: dict[str, Any] = {"thread": {"select": _ADDRESS, "regex": pattern}, "created_at": _DATE}
-            if "{url}" in comments:
-                fields["url"] = _ADDRESS
-            parts = urlsplit(url)
-            address = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            return {"url": address.replace("{", "%7B"), "format": "xml", "rows": "//item | //entry", "fields": fields}
-    return None
+    told = [(told, url) for url in _feeds(page.response)[:MOST_FEEDS] if (told := await _tells(visitor, url, pattern))]
+    if not told:
+        return None
+    fields: dict[str, Any] = {"thread": {"select": _ADDRESS, "regex": pattern}, "created_at": _DATE}
+    if "{url}" in comments:
+        fields["url"] = _ADDRESS
+    parts = urlsplit(max(told, key=lambda one: one[0])[1])
+    address = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return {"url": address.replace("{", "%7B"), "format": "xml", "rows": "//item | //entry", "fields": fields}
 
 
 def _feeds(response: TextResponse) -> list[str]:
@@ -53,17 +53,21 @@ def _feeds(response: TextResponse) -> list[str]:
     return [url for url in dict.fromkeys(found) if place_of(url) == place_of(response.url)]
 
 
-async def _leads_to_threads(visitor: Visitor, url: str, pattern: str) -> bool:
-    """Whether most entries of a feed are of threads, and of more than one."""
+async def _tells(visitor: Visitor, url: str, pattern: str) -> int:
+    """What a feed tells of: 0 where its entries do not lead to threads, of which there is more than one, 1 where they do, and 2
+    where they lead to posts in them: a feed of new threads does not tell which have changed.
+    """
     try:
         response = await visitor.get(url)
         if response.status != 200:
-            return False
+            return 0
         entries = [_address(entry) for entry in xml_of(response).iter("item", "entry")]
     except (FetchFailed, UnreadablePage):
-        return False
+        return 0
     threads = [found[1] for one in entries if (found := re.search(pattern, one)) is not None]
-    return len(set(threads)) > 1 and len(threads) >= LEAST * len(entries)
+    if len(set(threads)) < 2 or len(threads) < LEAST * len(entries):
+        return 0
+    return 1 + (len({one for one in entries if urlsplit(one).fragment}) >= LEAST * len(entries))
 
 
 def _address(entry: Any) -> str:

@@ -26,6 +26,12 @@ def test_a_picture_leads_to_the_next_page_by_its_name(named: str) -> None:
     assert page.next == "https://forum.example/read.php?nr=7&page=3"
 
 
+@pytest.mark.parametrize(("said", "leads"), [("Older posts", True), ("Next comments", True), ("Next thread", False)])
+def test_a_link_to_older_posts_leads_to_the_next_page(said: str, leads: bool) -> None:
+    page = read_page(f'<html><body>{POSTS}<a href="/read.php?nr=7&amp;page=2">{said}</a></body></html>', URL)
+    assert page.next == (f"{URL}&page=2" if leads else None)
+
+
 def test_the_next_page_is_selected_by_the_name_of_its_picture() -> None:
     links = '<a href="?nr=7&amp;page=3"><img alt="nächste Seite"></a> <a href="?nr=7&amp;page=1"><img alt="vorige Seite"></a>'
     root = html.fromstring(f"<html><body>{links}</body></html>")

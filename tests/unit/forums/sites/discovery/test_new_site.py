@@ -213,15 +213,18 @@ def test_a_new_file_limits_all_crawlers_at_a_site_elsewhere(base_url: str, rate:
         assert known["headers"] == {"User-Agent": "a (b@c)"}
 
 
-_FEED = '<link rel="alternate" type="application/{kind}+xml" href="/feed?new=1">'
+_FEED = (
+    '<link rel="alternate" type="application/{kind}+xml" href="/feed?opened=1">'
+    '<link rel="alternate" type="application/{kind}+xml" href="/feed?new=1">'
+)
 
 
 def with_feed(forum: UnknownForum, kind: str, address: Callable[[str], str]) -> Callable[[str], str | None]:
-    """Its pages with a link to a feed of the newest posts; `address` of a thread by its id."""
+    """Its pages with links to a feed of threads and to one of the newest posts; `address` of a thread by its id."""
     newest = sorted(((post.at, thread) for thread in forum.threads for post in thread.posts), key=lambda one: one[0])[-9:]
 
     def entry(at: datetime, thread: Thread) -> str:
-        link = f"{BASE}{address(thread.id)}"
+        link = f"{BASE}{address(thread.id)}#at-{at.timestamp():.0f}"
         if kind == "atom":
             links = f'<id>tag:x,{thread.id}</id><link rel="alternate" href="{link}"/>'
             return f"<entry>{links}<updated>{at.isoformat()}</updated></entry>"
@@ -234,7 +237,8 @@ def with_feed(forum: UnknownForum, kind: str, address: Callable[[str], str]) -> 
     }
 
     def page(path: str) -> str | None:
-        found = whole[kind] if path == "/feed?new=1" else forum.page(path)
+        feed = {"/feed?new=1": whole[kind], "/feed?opened=1": re.sub(r"#at-\d+", "", whole[kind])}
+        found = feed.get(path) or forum.page(path)
         return found.replace("</head>", _FEED.format(kind=kind) + "</head>") if found else None
 
     return page
@@ -256,6 +260,7 @@ def test_a_linked_feed_of_threads_is_the_page_of_the_newest_messages(name: str, 
         assert recent is None, "its entries lead to no thread that the list has"
         return
     assert recent is not None
+    assert recent["url"] == "/feed?new=1", "the feed of posts, not that of threads"
     wrapper.pages["recent"] = recent
     site = site_of(wrapper, folder)
     feed = asyncio.run(visitor.get(site.url("recent")))

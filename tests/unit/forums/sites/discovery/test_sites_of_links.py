@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from parsel import Selector
 from scrapy.http import HtmlResponse
@@ -44,6 +46,23 @@ def test_a_board_or_a_thread_may_be_named_help(address: str) -> None:
     page = opened(HtmlResponse(URL, body=f"<ul>{menu}</ul><table>{boards}</table>".encode(), encoding="utf-8"))
     assert page is not None
     assert [group.titles for group in link_groups(page)] == [["news", "help-wanted", "off-topic"], ["start", "wares"]]
+
+
+@pytest.mark.parametrize(
+    ("form", "wanted"),
+    [
+        ("/2026/11/{}/", ("new-seal", "{url}")),
+        ("/blog/2026/11/{}", ("new-seal", "{url}")),
+        ("/2026/{}-5", ("new-seal-5", "{url}")),
+        ("/area/2026/{}", ("new-seal", "{url}")),
+        ("/area/26/{}", ("", "/area/26/{id}")),
+    ],
+)
+def test_the_year_of_an_address_is_another_one_in_other_years(form: str, wanted: tuple[str, str]) -> None:
+    shape = shape_of([f"https://yard.example{form.format(name)}" for name in ("pumps", "quiet-motor", "metal-or-plastic")])
+    assert shape is not None
+    older = re.search(shape.pattern, form.format("new-seal").replace("26/", "25/").replace("/11/", "/8/"))
+    assert (older[1] if older else "", shape.template) == wanted
 
 
 @pytest.mark.parametrize(
