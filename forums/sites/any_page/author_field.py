@@ -13,7 +13,7 @@ _LIKELY = 0.3
 _NEARLY_SURE = 0.45
 _MOST_PLACES = 12
 _HANDLE = re.compile(r"(?<=\S)\s+@[\w.-]+(?:@[\w.-]+)?$")
-_BUTTON = re.compile(r"\[(?!delet|remov)[^\[\]]*\]", re.IGNORECASE)
+_BUTTON = re.compile(r"\[(?!delet|remov)[^\[\]]*\]|@ .*", re.IGNORECASE)  # or whom a post answers
 _REPLY = re.compile(r"in-?repl|reply-?(?:to|author|name|user)|replied|parent-?author", re.IGNORECASE)
 _TITLES = frozenset({"h1", "h2", "h3", "title"})
 _TITLE = re.compile(r"subject|title", re.IGNORECASE)
@@ -22,7 +22,8 @@ _NOBODY = re.compile(
     r"名無し(?:さん)?|익명",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(r"\s#\s?\d+$")
+_NUMBERED = re.compile(r"\s#\s?\d+$|^[^\W\d_][^:：\n]{0,24}[:：]\s*[\d.,\s]+$")
+_INITIALS = re.compile(r"[A-Z]{1,2}|\w")
 _STANDING_OUT = frozenset({"b", "strong", "h2", "h3", "h4", "h5", "a", "dt", "th"})
 
 
@@ -55,8 +56,15 @@ def find_authors(paths: BlockPaths) -> dict[int, int]:
 
 def name_of(paths: BlockPaths, i: int) -> str:
     """The name in an author's element, without `by` and `says:`."""
-    text = paths.label(i)
+    text = paths.label(_called(paths, i))
     return _HANDLE.sub("", SAYS.sub("", BY.sub("", text)).strip(AROUND)) or text
+
+
+def _called(paths: BlockPaths, i: int) -> int:
+    """The first element in an author's, where its class calls it a name: `<a><span class=username>ida</span> 133 posts</a>`."""
+    tree = paths.tree
+    first = (j for j in range(i + 1, min(tree.end[i], i + 6)) if tree.first_text[j] == tree.first_text[i])
+    return next((j for j in first if 0 < tree.size(j) < tree.size(i) and class_words.says_author(paths.names(j))), i)
 
 
 def profile_of(paths: BlockPaths, i: int) -> str | None:
@@ -104,7 +112,7 @@ def _score(paths: BlockPaths, place: Place) -> float:
         return _NEARLY_SURE if any(_may_sign(paths, i) for i in elements) else 0.0
     if not known:
         return _name_score(paths, place, elements, strings)
-    if distinct == 1 and len(strings) > 3 and not linked == hinted == 1:
+    if distinct == 1 and len(strings) > 3 and not (linked == 1 and (hinted == 1 or _are_one(paths, sample))):
         return 0.0  # a button, a title
     dated = sum(i in paths.marks.dates for i in sample) / len(sample)
     quoted = sum(paths.in_quote(i) for i in sample) / len(sample)
@@ -119,8 +127,17 @@ def _score(paths: BlockPaths, place: Place) -> float:
     return score - 0.02 * min(5, place.count / len(place.first) - 1)
 
 
+def _are_one(paths: BlockPaths, elements: list[int]) -> bool:
+    """Whether all lead to one person: the only one who writes."""
+    return len({profile_of(paths, i) for i in elements}) == 1 and not paths.in_quote(elements[0])
+
+
 def _are_no_names(strings: list[str]) -> bool:
-    """Whether they say what was done (`answered`), number posts (`message #7`), or repeat a title (`Re: Lamps`)."""
+    """Whether they say what was done (`answered`), number posts (`message #7`, `Posts: 133`), repeat a title (`Re: Lamps`), or
+    stand for a picture.
+    """
+    if len(strings) > 1 and all(map(_INITIALS.fullmatch, strings)):
+        return True
     titles = sum(bool(REPLY_TITLE.match(text)) for text in strings)
     return 2 * titles >= len(strings) or all(VERB.fullmatch(text) or _NUMBERED.search(text) for text in strings)
 

@@ -14,7 +14,7 @@ _BY_WORDS = (
     r"автор|作者|from|user)"
 )
 VERB = re.compile(
-    r"(?:posted|written|started|asked|answered|replied|commented|submitted|sent|created|published|updated|edited|date|geschrieben|"
+    r"(?:posted|written|started|asked|answered|replied|commented|submitted|sent|created|published|updated|edited|modified|date|geschrieben|"
     r"verfasst|erstellt|gepostet|beantwortet|publié|posté|répondu|escrito|publicado|enviado|inviato|scritto|geplaatst|"
     r"发表于|發表於|发布于|楼主|樓主|作者|написал|опубликовано|投稿日?|작성일?)",
     re.IGNORECASE,
@@ -38,4 +38,5 @@ SAYS = re.compile(
     re.IGNORECASE,
 )
 REPLY_TITLE = re.compile(r"(?:re|aw|antw(?:ort)?|sv|vs|odp|ответ|回[复覆]|답글)\s?(?:\[\d+\])?[:：]", re.IGNORECASE)
+ENDS_WITH_VERB = re.compile(rf"[\s,]+(?:{VERB.pattern})\s*[:：]?$", re.IGNORECASE)
 AROUND = " :,·|•-–—(@"  # a name

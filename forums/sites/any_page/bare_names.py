@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .author_words import AROUND, BEFORE_NAME, BY, LONGEST, REPLY_TITLE, SAYS, SHORT_NAME, VERB
+from .author_words import AROUND, BEFORE_NAME, BY, ENDS_WITH_VERB, LONGEST, REPLY_TITLE, SAYS, SHORT_NAME, VERB
 from .block_paths import BlockPaths
 from .date_words import WEEKDAYS
 from .post_dates import LONGEST as DATE_LONGEST
@@ -31,14 +31,24 @@ def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
     after a label (`<b>From:</b> ida <ida@example.org>`), above the date, or before the text (`ida: I think so`).
     """
     if len(authors) >= 0.5 * paths.count:
-        return _names_by(_after_by, paths, authors, 0)
-    for read, least in ((_labelled, _MOST_LABELLED), (_above_date, _NEARLY_ALL), (_before_text, _NEARLY_ALL)):
+        found = _names_by(_after_by, paths, authors, 0)
+        if not found and len(authors) < paths.count and all(_is_before_date(paths, i) for i in list(authors.values())[:6]):
+            found = _names_by(_before_date, paths, authors, 0)  # guests have no link
+        return found
+    for read, least, different in _READERS:
         found = _names_by(read, paths, authors, _FIRST_TEXTS)
-        if len(found) >= least * paths.count and len(set(found.values())) >= min(2, len(found)):
+        if len(found) >= least * paths.count and len(set(found.values())) >= min(different, len(found)):
             return found
         if paths.count == 1:
             break  # one post: nothing tells a name from a heading
     return {}
+
+
+def _is_before_date(paths: BlockPaths, i: int) -> bool:
+    """Whether the text behind an author names the day."""
+    after = paths.tree.last_text[i]
+    texts = paths.tree.texts[after : after + 1]
+    return any(len(text) <= DATE_LONGEST and (date := spotted(text)) is not None and date.precision >= _A_DAY for text in texts)
 
 
 def _names_by(
@@ -76,14 +86,27 @@ def _after_by(texts: list[str], k: int) -> str | None:
     return name if len(name) <= LONGEST else None
 
 
-def _labelled(texts: list[str], k: int) -> str | None:
-    """After a label, or before the date: `From:`, `ida`; `— ida, Sunday, 5 March 2023`; `posted by ida on 5 March 2023`."""
+def _after_label(texts: list[str], k: int) -> str | None:
+    """`From:`, `ida`."""
     if k + 1 < len(texts) and len(texts[k + 1]) <= LONGEST and BEFORE_NAME.match(texts[k]):
         return _MAIL.sub("", texts[k + 1]).strip(AROUND) or texts[k + 1]
+    return None
+
+
+def _labelled(texts: list[str], k: int) -> str | None:
+    """After a label, or before the date: `— ida, Sunday, 5 March 2023`; `posted by ida on 5 March 2023`; `ida, edited today`."""
+    labelled = _after_label(texts, k)
+    return _before_date(texts, k) if labelled is None else labelled
+
+
+def _before_date(texts: list[str], k: int) -> str | None:
     if len(texts[k]) > DATE_LONGEST or (date := spotted(texts[k])) is None or date.precision < _A_DAY or not date.span[0]:
         return None
-    before = _BEFORE_DATE.sub("", texts[k][: date.span[0]]).strip(AROUND)
-    name = SAYS.sub("", BY.sub("", before)).strip(AROUND)
+    before = texts[k][: date.span[0]]
+    if before.rstrip().endswith((":", "：")):  # `Joined: `
+        return None
+    before = _BEFORE_DATE.sub("", before).strip(AROUND).partition(",")[0]  # a place may stand behind it
+    name = ENDS_WITH_VERB.sub("", SAYS.sub("", BY.sub("", before))).strip(AROUND)
     if VERB.fullmatch(name):
         return None
     return name if 0 < len(name) <= SHORT_NAME and name.count(" ") < _MOST_WORDS and any(map(str.isalpha, name)) else None
@@ -109,3 +132,12 @@ def _plain_name(text: str) -> str | None:
     words = name.count(" ") + 1
     is_other = VERB.fullmatch(name) or REPLY_TITLE.match(text) or name.endswith((".", "!", "?")) or name[:1].isdigit()
     return name if 0 < len(name) <= SHORT_NAME and words < _MOST_WORDS and any(map(str.isalpha, name)) and not is_other else None
+
+
+_READERS = (
+    (_after_label, _MOST_LABELLED, 1),
+    (_labelled, _MOST_LABELLED, 2),
+    (_above_date, _NEARLY_ALL, 2),
+    (_before_text, _NEARLY_ALL, 2),
+)
+"""With the share of the blocks that have such a name, and how many different ones there are at least."""

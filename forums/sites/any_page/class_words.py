@@ -28,6 +28,11 @@ _BODY = _anywhere(
     r"(?:^|[\s_-])(?:body|content|contents|text|message|md|markdown|prose|bbwrapper|cooked|usertext|posttext|postbody|post_message|richtext|rte|"
     r"rich-?content|user-?content|bbcode|t_f|description|articlebody)(?:$|[\s_-]|#)|userContent|bbWrapper|comment-?Content|postcontent|post_body|msgbody"
 )
+_OF_LAYOUT = re.compile(
+    r"(?:^|(?<=\s))(?:text|content)-(?:wrap|break|nowrap|muted|truncate|center|left|right|start|end|justify|primary|secondary|body|"
+    r"sm|lg|base|white|black|dark|light|[a-z]+-\d+|\d?x[sl])(?=$|\s)"
+)
+"""Classes of frameworks that only lay out, and have the words of others in them."""
 _BESIDE = _anywhere(r"modal|popup|pop-up|dialog|dropdown|tooltip|side-?bar|footer|report|cookie|consent")
 _META = _anywhere(
     r"signat|(?:^|[\s_-])sig(?:$|[\s_-])|side-?bar|user-?(?:info|profile|details|data|card|meta|stats|badge|title|rank|pic|avatar)|avatar|poster-?(?:info|profile)|"
@@ -43,7 +48,7 @@ _EDITED = _anywhere(r"last-?edit|edited|edit-?(?:note|by|info|date|message)|(?:^
 _QUOTE = _anywhere(r"quot|zitat|cita(?:t|ç|ci)")
 _PROFILE_LINK = re.compile(
     r"(?:^|[/?&._=-])(?:members?|users?|profiles?|profil\w*|membres?|mitglied\w*|benutzer\w*|utenti?|usuarios?|memberlist|people|author|u|space|uid|"
-    r"userinfo|user_info|showuser|user_profile|memberId|account|home\.php|auteur|persons?|contributors?|experts?|doctors?|specialists?)(?:[/?&=.,:_-]|\.php|\d|$)|/[@~][a-zA-Z_]",
+    r"userinfo|user_info|showuser|user_profile|memberId|account|home\.php|auteur|persons?|contributors?|experts?|doctors?|specialists?)(?:[/?&=.,:;_-]|\.php|\d|$)|/[@~][a-zA-Z_]",
     re.IGNORECASE,
 )
 _NOT_PROFILE = re.compile(
@@ -78,7 +83,7 @@ def says_author(name: str) -> bool:
 @lru_cache(maxsize=8192)
 def says_body(name: str) -> bool:
     """Whether they say that it holds the text of a post."""
-    return bool(_BODY.search(name)) and not _BESIDE.search(name)
+    return bool(_BODY.search(_OF_LAYOUT.sub("", name))) and not _BESIDE.search(name)
 
 
 @lru_cache(maxsize=8192)

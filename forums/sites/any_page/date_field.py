@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from . import class_words
 from .block_paths import BlockPaths
 from .checks import order
+from .page_tree import PageTree
 from .post_calendar import Calendar
 from .post_dates import LONGEST, spotted
 
@@ -30,6 +31,7 @@ _LONGEST = 100  # characters around a date that say what it is of
 _LIKELY = 0.25
 _OF_ANOTHER = -1.0  # the score of what is not a post's date: the day of joining
 _MOST_PLACES = 6
+_NEARLY_ALL = 0.9  # of the blocks
 
 
 @dataclass(slots=True)
@@ -49,6 +51,8 @@ def find_dates(paths: BlockPaths, calendar: Calendar, authors: dict[int, int]) -
             places[paths.path_of[i]].setdefault(number, i)
     scored = [(*_score(paths, calendar, found, authors), found) for found in places.values()]
     scored.sort(key=lambda one: -one[0])
+    if scored and (exact := _exact(paths, scored)) is not None:
+        scored.insert(0, scored.pop(exact))
     elements: dict[int, int] = {}
     dates: list[datetime | None] = [None] * paths.count
     for score, read, found in scored[:_MOST_PLACES]:
@@ -69,6 +73,26 @@ def find_dates(paths: BlockPaths, calendar: Calendar, authors: dict[int, int]) -
         for number, moment in zip(ordered, moments, strict=True):
             dates[number] = moment
     return Dates(elements, dates, [None] * paths.count)
+
+
+def _exact(paths: BlockPaths, scored: list[tuple[float, dict[int, datetime | None], dict[int, int]]]) -> int | None:
+    """Of places whose best is `3 days ago` the one that has the same dates to the minute."""
+    dates, (_, rough, found) = paths.marks.dates, scored[0]
+    backs = {number: back for number, i in found.items() if (back := dates[i].back) is not None and dates[i].hour is None}
+    if len(backs) < len(found):
+        return None
+    for place, (_, read, others) in enumerate(scored[1:_MOST_PLACES], 1):
+        same = (
+            (one := read.get(number)) is not None
+            and (other := rough[number]) is not None
+            and dates[others[number]].back is None
+            and abs(one - other) <= max(timedelta(days=1.5), back)
+            for number, back in backs.items()
+            if number in others
+        )
+        if sum(same) >= _NEARLY_ALL * len(found):
+            return place
+    return None
 
 
 def find_edits(paths: BlockPaths, calendar: Calendar, dates: Dates) -> list[datetime | None]:
@@ -115,8 +139,14 @@ def _score(
     score -= 0.7 * share * sum(_is_of(paths, i, _EDITED, True) or _is_of(paths, i, _OTHER, False) for i in sample)
     score -= 0.3 * _follows_author(paths, moments, authors)
     position = share * sum(found[number] - paths.blocks[number].start for number in numbers[:6])
-    length = share * sum(tree.size(i) for i in sample)
+    length = share * sum(_own_length(tree, i) for i in sample)
     return score - min(0.1, position / 2000) - 0.2 * (length > 60), moments
+
+
+def _own_length(tree: PageTree, i: int) -> int:
+    """Characters of an element's longest text that stands in no further element; of all in it, where none does."""
+    own = [len(tree.texts[k]) for k in range(tree.first_text[i], tree.last_text[i]) if tree.owner[k] == i]
+    return max(own, default=tree.size(i))
 
 
 def _is_of(paths: BlockPaths, i: int, words: re.Pattern[str], by_class: bool) -> bool:

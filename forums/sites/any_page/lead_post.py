@@ -89,4 +89,5 @@ def is_post(fields: Fields) -> bool:
     after = fields.dates.published[1]
     if after is not None and date.date() == after.date() and author == fields.author(1):
         return False
-    return after is None or date <= after + timedelta(days=1)
+    back = fields.paths.marks.dates[fields.dates.elements[0]].back  # `over a year ago` is up to two
+    return after is None or date <= after + max(timedelta(days=1), back or timedelta(0))

@@ -85,7 +85,7 @@ def _only_posts(fields: Fields) -> BlockSet | None:
     """
     blocks, tree = fields.found.blocks, fields.paths.tree
     count = len(blocks)
-    missing = [(n not in fields.authors) + (fields.dates.published[n] is None) for n in range(count)]
+    missing = [(fields.author(n) is None) + (fields.dates.published[n] is None) for n in range(count)]
     out = {
         n
         for n in range(count)

@@ -20,7 +20,7 @@ DATE_DATA = ("data-time", "data-timestamp", "data-ts", "data-date", "data-utime"
 """Attributes that scripts of forums read dates from."""
 _DATE_ATTRIBUTES = ("datetime", *DATE_DATA, "title", "aria-label", *_TOOLTIPS)
 _HAVE_DATES = frozenset((*_DATE_ATTRIBUTES, "content"))
-_DATE_NAME = re.compile(r"-(?:ts|utc|time|date|created|posted|published)(?:$|-)|time-?stamp|date-?time|created-?at")
+_DATE_NAME = re.compile(r"-(?:ts|utc|time|date|created|posted|published)(?:$|-)|(?:time|live|unix)-?stamp|date-?time|created-?at")
 _PUBLISHED = frozenset(("datePublished", "dateCreated"))
 
 

@@ -12,14 +12,21 @@ _HEADING = 80  # characters around a copy that belong to it: `Quote from ida on 
 
 
 def first_copy(tree: PageTree, texts: list[int], root: int) -> Range | None:
-    """Of a body whose words stand twice the texts of the copy that comes first; None where no words do. `texts` are its own."""
+    """Of a body whose words stand twice the texts of the copy that comes first, or of the one in one piece; None where no words
+    do. `texts` are its own.
+    """
     seen: dict[str, int] = {}
+    begun: dict[str, int] = {}
     for at, k in enumerate(texts):
         text = tree.texts[k].strip()
         if len(text) < _LEAST_TEXT:
             continue
         if (first := seen.setdefault(text, at)) != at:
             return _copy(tree, texts, first, at, root)
+        if (first := begun.setdefault(text[:_LEAST_TEXT], at)) != at and len(text) >= _LEAST_COPY:
+            before = "".join(tree.texts[j] for j in texts[first:at])
+            if "".join(before.split()) == "".join(text.split()):
+                return k, k + 1  # the source of what stands above it
     return None
 
 

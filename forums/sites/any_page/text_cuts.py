@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -34,6 +35,8 @@ _MOST_LABELLED = 0.6  # of the blocks
 _LEAST_POSTS = 3  # that tell what follows the author
 _LONGEST_FIXED = 1000  # characters of what stands below a name
 _LEAST_LABELS = 0.4  # of the lines
+_HEAD = 6  # elements of a body, of which one may be its title
+_MOST_FEET = 5  # elements at the end of a body
 
 
 def find_cuts(
@@ -55,17 +58,24 @@ def find_cuts(
         for number, labels in _labels(paths, roots).items():
             cuts[number].extend(labels)
     lines: dict[str, dict[int, Range]] = defaultdict(dict)
+    copies: dict[int, Range] = {}
     for number, root in roots.items():
         cuts[number].extend(_edit_notes(paths, number, root))
         cuts[number].extend(_heads(tree, root, authors.get(number), dates.get(number)))
+        cuts[number].extend(_title(paths, root))
+        cuts[number].extend(_feet(paths, root, (authors.get(number), dates.get(number))))
         texts = list(paths.texts_of(number, root))
         if (copy := first_copy(tree, texts, root)) is not None:
-            cuts[number].append(copy)
+            copies[number] = copy
         if (signed := _below_line(tree, texts)) is not None:
             lines[tree.texts[signed].strip()][number] = (signed, tree.last_text[root])
+    for number, copy in _copies(paths, copies).items():
+        cuts[number].append(copy)
     for below in lines.values():
         for number, signature in below.items() if len(below) > 1 else ():
             cuts[number].append(signature)
+    for number, signature in _below_rules(paths, roots, authors).items():
+        cuts[number].append(signature)
     left_out: set[int] = set()
     for place in paths.places[1:]:
         if all(class_words.says_signature(paths.names(i)) for i in list(place.first.values())[:3]):
@@ -83,6 +93,16 @@ def find_cuts(
             for number, i in inside:
                 cuts[number].append((tree.first_text[i], tree.last_text[i]))
     return cuts, signatures
+
+
+def _copies(paths: BlockPaths, copies: dict[int, Range]) -> dict[int, Range]:
+    """The copies; where most are one element at one place, those of all blocks: too short ones are not looked for."""
+    tree = paths.tree
+    owners = [i for start, end in copies.values() if tree.last_text[i := tree.owner[start]] == end == start + 1]
+    (path, count), *_ = Counter(paths.path_of.get(i, 0) for i in owners).most_common(1) or [(0, 0)]
+    if path <= 0 or count < max(2, _MOST_HAVE * len(copies)):
+        return copies
+    return {n: (tree.first_text[i], tree.last_text[i]) for n, i in paths.places[path].first.items()}
 
 
 def _below_line(tree: PageTree, texts: list[int]) -> int | None:
@@ -161,6 +181,50 @@ def _heads(tree: PageTree, root: int, author: int | None, date: int | None) -> I
         up = tree.parent[up]
     if up > root and tree.size(up) - tree.size(author) - tree.size(date) <= _MOST_BUTTONS:
         yield tree.first_text[up], tree.last_text[up]
+
+
+def _title(paths: BlockPaths, root: int) -> Iterator[Range]:
+    """The title of the thread at the head of its opening post."""
+    tree = paths.tree
+    first = (i for i in range(root + 1, min(tree.end[root], root + _HEAD)) if tree.first_text[i] == tree.first_text[root])
+    for i in first:
+        if tree.tag[i] == "h1" and tree.size(i) < tree.size(root) and tree.tag.count("h1") == 1:
+            yield tree.first_text[i], tree.last_text[i]
+
+
+def _feet(paths: BlockPaths, root: int, marks: tuple[int | None, ...]) -> Iterator[Range]:
+    """What stands last in a body and is called tags, buttons, votes, or holds author or date and little else."""
+    tree = paths.tree
+    children, i = [], root + 1
+    while i < tree.end[root]:
+        children += [i] if tree.size(i) else []
+        i = tree.end[i]
+    last = tree.last_text[root]
+    for i in reversed(children[1:][-_MOST_FEET:]):
+        names = paths.names(i)
+        told = _holds(paths, i, marks) and tree.size(i) <= _LABEL
+        if tree.last_text[i] < last or not (told or class_words.says_meta(names)) or class_words.says_body(names):
+            return
+        last = tree.first_text[i]
+        yield last, tree.last_text[i]
+
+
+def _below_rules(paths: BlockPaths, roots: dict[int, int], authors: dict[int, int]) -> dict[int, Range]:
+    """Of bodies with a rule the texts below the last one, where they are the same in all posts of each author."""
+    tree = paths.tree
+    rules = [i for i, tag in enumerate(tree.tag) if tag == "hr"] if "hr" in tree.tag else []
+    below: dict[int, Range] = {}
+    told: dict[str, list[str]] = defaultdict(list)
+    for number, root in roots.items() if rules else ():
+        place = bisect_left(rules, tree.end[root]) - 1
+        if place < 0 or rules[place] < root or number not in authors:
+            continue
+        start, end = tree.first_text[rules[place]], tree.last_text[root]
+        if tree.first_text[root] < start < end and tree.chars[end] - tree.chars[start] <= _LONGEST_SIGNATURE:
+            below[number] = start, end
+            told[paths.string(authors[number])].append("".join(tree.texts[start:end]))
+    same = [len(texts) > 1 for texts in told.values() if len(set(texts)) == 1]
+    return below if any(same) and len(same) == len(told) else {}
 
 
 def _is_not_text(paths: BlockPaths, inside: list[tuple[int, int]], authors: dict[int, int]) -> bool:

@@ -15,6 +15,7 @@ _HOLDER = 0.35  # what holds author and date, too, is taken where nothing else h
 _MOST_PLACES = 20
 _MOST_HAVE = 0.5  # of the blocks
 _PARAGRAPHS = frozenset({"p", "font", "span"})
+_OF_TEXTS = frozenset({"blockquote", "pre", "ol", "ul", "p"})
 _SECTIONS = frozenset({"section", "article", "div"})
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5"})
 _LABEL = 20  # characters
@@ -163,7 +164,7 @@ def _narrowed(paths: BlockPaths, place: Place) -> dict[int, int]:
             sample = list(child.first.values())[:4]
             if any(class_words.says_signature(paths.names(i)) for i in sample):
                 continue
-            if inner == size and paths.tree.tag[sample[0]] in _PARAGRAPHS:
+            if paths.tree.tag[sample[0]] in _PARAGRAPHS and (inner == size or _stands_beside_text(paths, child)):
                 continue
             is_cell = paths.tree.tag[sample[0]] == "td"  # what stands in the other columns tells of the author
             if inner >= (0.5 if is_cell or any(_is_body(paths, i) for i in sample) else 0.85) * size:
@@ -172,6 +173,16 @@ def _narrowed(paths: BlockPaths, place: Place) -> dict[int, int]:
                 break
         else:
             return found
+
+
+def _stands_beside_text(paths: BlockPaths, place: Place) -> bool:
+    """Whether more of a text stands next to what is there: a quote, a list."""
+    tree = paths.tree
+    return any(
+        j != i and tree.tag[j] in _OF_TEXTS and tree.size(j) and tree.parent[j] == tree.parent[i]
+        for i in place.first.values()
+        for j in range(tree.parent[i] + 1, tree.end[tree.parent[i]])
+    )
 
 
 def _is_in(tree: PageTree, root: int, i: int) -> bool:
@@ -202,7 +213,14 @@ def _made_otherwise(paths: BlockPaths, number: int, like: _Like, marks: list[int
         size = (paths.own_size(number, i) - 0.7 * paths.link_size(i)) * factor * (_HOLDER if holds and not known else 1.0)
         if size > best_size:
             best, best_size = i, size
-    return None if best is None else _below_heading(tree, best)
+    if best is None:
+        return None
+    up = tree.parent[best]
+    if tree.tag[best] == "p" and up > paths.blocks[number].start and up in paths.number_of:
+        others = [j for j in range(up + 1, tree.end[up]) if tree.parent[j] == up and tree.tag[j] == "p" and tree.size(j)]
+        if len(others) > 1 and not any(_is_in(tree, up, one) for one in marks) and paths.path_of[up] not in like.others:
+            return up  # one of several paragraphs
+    return _below_heading(tree, best)
 
 
 def _below_heading(tree: PageTree, i: int) -> int:

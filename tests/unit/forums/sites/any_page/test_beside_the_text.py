@@ -125,10 +125,35 @@ def _question(p: Post) -> str:
     return f"<div class=item><div class=in>{head}<div class=out>{p.markup}</div></div></div>"
 
 
+def _feet(p: Post) -> str:
+    """Tags, author, date and buttons stand in one element with the text, and their classes say so."""
+    tags = "<div class='p--tags'><a href=/tags/4>pumps</a></div>" * (p.n == 1)
+    date = f"<div title='{p.at:%Y-%m-%dT%H:%M}Z'>posted over 3 years ago</div>"
+    meta = f"<div class='p--meta'>{date}<a class=user-link href=/users/{p.n}>{p.author}</a></div>"
+    tools = f"<div class='p--actions'><a href=/p/{p.n}>Copy Link</a></div><div class='p--votes'><h4>{p.n} votes</h4></div>"
+    return f"<div class=p id=a-{p.n}><div class='p--content'><div class='p--body'>{p.markup}{tags}{meta}{tools}</div></div></div>"
+
+
+def _rule(p: Post) -> str:
+    """A signature without a class, below a rule."""
+    head = f"<td class=h><a href='user.php?id.{p.n}'><b>{p.author}</b></a></td><td class=h>{p.at:%a %b %d %Y, %I:%M%p}</td>"
+    signature = f"<br><hr style=width:15%><span class=small>{p.signature}</span>" if p.signature else ""
+    return f"<tr>{head}</tr><tr><td class=l>Member</td><td class=l>{p.lines}{signature}</td></tr>"
+
+
+def _source(p: Post) -> str:
+    """The source of the text in one piece, which a style sheet hides."""
+    head = f"<a class=n href=/user/{p.author}>{p.author}</a> <span>{p.at:%d %B %Y, %H:%M}</span>"
+    raw, text = " ".join(p.paragraphs), p.markup.replace(". ", ".</p><p>")
+    content = f"<div class=content>{text}</div><div class=content-raw>{raw}</div>"
+    note = f"<p><em>Modified by <b>{p.author}</b> on {p.at:%d %B %Y} at 23:10</em></p>" * (p.n % 2)
+    return f"<li class=e id=e-{p.n}><div>{head}</div><div class=e-content>{content}{note}</div></li>"
+
+
 Skin = Callable[[Post], str]
 SKINS: tuple[Skin, ...] = (
     _details, _fonts, _underscores, _reply_heading, _hidden_copy, _preview, _one_element, _wrote_on, _layout_classes, _stamp,
-    _legends, _question,
+    _legends, _question, _feet, _rule, _source,
 )  # fmt: skip
 
 
@@ -182,3 +207,13 @@ def test_a_name_within_a_sentence_is_of_the_text_and_a_separator_is_no_signature
     seen = read_page(_page(rows), "https://s.example/t/3", now=NOW)
     assert [one.text.startswith("Hello @Ole_K, see below.") for one in seen.posts] == [p.author == "ida" for p in POSTS]
     assert seen.posts[3].text.endswith("From the manual: open it every year.")
+
+
+def test_a_quote_next_to_the_only_paragraph_is_of_the_text() -> None:
+    rows = "".join(
+        f"<div class=r id=p{p.n}><a href=/user/{p.author}>{p.author}</a> <i>{p.at:%d %b %Y %H:%M}</i><div class=body>"
+        f"{'<blockquote>No seal fits here</blockquote>' * (p.n == 3)}<p>{p.lines}</p></div></div>"
+        for p in POSTS
+    )
+    seen = read_page(_page(rows), "https://s.example/t/3", now=NOW)
+    assert [one.text.startswith("No seal fits here") for one in seen.posts] == [p.n == 3 for p in POSTS]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from forums.sites.any_page import class_words
 from forums.sites.any_page.page_reader import read_page
 from forums.sites.any_page.records import SeenPage
 
@@ -100,3 +101,55 @@ def test_what_was_done_and_the_title_of_a_reply_are_no_names() -> None:
             for n, (name, text) in enumerate(zip(names, WORDS, strict=True))
         )
         assert [post.author for post in seen(rows).posts] == names, head
+
+
+def answers(text: str, *, date: str = "<time datetime='2026-03-0{n}T10:00:00Z'>March {n}</time>") -> str:
+    return "".join(
+        f'<div class="answer"><a href="/user/ann{n}">ann{n}</a>{date.format(n=n)}{text.format(WORDS[n])}</div>'
+        for n in range(1, 6)
+    )
+
+
+def test_a_title_at_the_head_of_an_opening_post_is_not_text() -> None:
+    head = '<div class="meta">Created <time datetime="2026-03-01T09:00:00Z">March 1</time> by <a href="/user/ida">ida</a></div>'
+    text = f'<div class="about"><div class="md"><p>{WORDS[0]}</p></div></div>'
+    opening = f'<div class="page-description"><h1>Humming radio, and what I did about it</h1>{text}</div>'
+    page = seen(f"<div>{head}</div><div>{opening}</div><div>{answers('<div class=note-text><p>{}</p></div>')}</div>")
+    assert [post.text for post in page.posts] == list(WORDS)
+
+
+def test_an_opening_post_whose_date_is_only_about_right_is_one() -> None:
+    """`over 1 year ago` is up to two."""
+    rows = answers("<div class=words>{}</div>", date="<a class=day data-date='2025-03-0{n}T10:00:00Z'>over 1 year ago</a>")
+    head = '<div class="author"><a href="/user/ida">ida</a></div><div class="day"><span>17 months ago</span></div>'
+    page = seen(f'<div class="top"><div class="first">{head}<div class="text">{WORDS[0]}</div></div><ul>{rows}</ul></div>')
+    assert [post.text for post in page.posts] == list(WORDS)
+
+
+def test_an_opening_post_of_several_paragraphs_in_a_class_that_misleads_is_whole() -> None:
+    head = '<div class="asked">Asked by <a href="/user/ida">ida</a> <time datetime="2026-03-01T09:00:00Z">on March 1</time></div>'
+    opening = (
+        f'<h1>Humming radio</h1>{head}<div class="report"><p>{WORDS[0]}</p><p>It is an old one.</p></div><dl><dt>Status</dt></dl>'
+    )
+    page = seen(f"{opening}{answers('<div class=comment-text><p>{}</p><p>So much for that.</p></div>')}")
+    assert [post.text for post in page.posts] == [
+        f"{text}\n\n{end}" for text, end in zip(WORDS, ["It is an old one.", *["So much for that."] * 5], strict=True)
+    ]
+
+
+def test_classes_that_lay_out_text_say_nothing() -> None:
+    """A question and its answer, made otherwise each, with `text-break` on links and headings."""
+    assert not any(map(class_words.says_body, ("h3 text-wrap text-break", "btn text-body", "content-center")))
+    assert all(map(class_words.says_body, ("text text-break", "post-text", "content")))
+    date = "<time class='link-secondary' datetime='2026-03-0{1}T10:00:00Z'>March {1}</time>"
+    by = '<div class="small text-secondary"><a class="me-1 text-break" href="/users/{0}">{0}</a><b>133</b></div>' + date
+    question = (
+        f'<h1 class="text-wrap text-break"><a href="/q/1">Humming radio</a></h1><div class="small">{by.format("ida", 1)}</div>'
+    )
+    question += f'<div class="viewer"><article class="fmt text-break">{WORDS[0]}</article></div>'
+    buttons = '<button class="btn text-body">3</button><h5 class="text-muted">1 answer</h5>'
+    edited = f"<div class=col><a href='/q/1/timeline'>{date.format('walter', 3)}</a></div>"
+    signed = f'<div class="row">{edited}<div class="col-4">{by.format("walter", 2)}</div></div>'
+    answer = f'<article class="fmt">{WORDS[1]}</article>{buttons}{signed}'
+    page = seen(f'<div class="main"><div>{question}{buttons}</div><div class="item py-4">{answer}</div></div>')
+    assert [(post.author, post.text) for post in page.posts] == [("ida", WORDS[0]), ("walter", WORDS[1])]

@@ -87,10 +87,43 @@ def _answering(n: int, name: str, when: datetime, text: str) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    "post",
-    [_pressed, _labelled, _signed, _year_and_name, _slash, _usenet, _titled, _relative_time, _beside_date, _guest, _answering],
-)
+def _named_within(n: int, name: str, when: datetime, text: str) -> str:
+    user = f"<span class=display-name>{name}</span><span class=user-title>{9 * n} posts</span>"
+    head = f"<a class=author-name href=/user/{n}>{user}</a><span class=on>{when:%B %d, %Y at %I:%M %p}</span>"
+    return f"<li class=e id=e{n}><section>{head}</section><div>{text}</div></li>"
+
+
+def _initial(n: int, name: str, when: datetime, text: str) -> str:
+    """A letter in place of a picture."""
+    picture = f"<a href=/member/{n}-x><span class=avatar>{name[0]}</span></a>"
+    head = f"<h3><a href=/member/{n}-x>{name}</a></h3><a class=time title='{when:%d %b %Y %H:%M}'>a while</a>"
+    return f"<li><div class=p id=p{n}><div class=pic>{picture}</div><div class=i>{head}</div><div class=b>{text}</div></div></li>"
+
+
+def _semicolons(n: int, name: str, when: datetime, text: str) -> str:
+    about = f"<li><a href='index.php?action=profile;u={n}'>{name}</a><ul><li>Member</li><li>Posts: {3 * n}</li></ul></li>"
+    return f"<div class=w id=w{n}><ul class=poster>{about}</ul><div class=a><b>{when:%d.%m.%Y %H:%M}</b><p>{text}</p></div></div>"
+
+
+def _guest_and_place(n: int, name: str, when: datetime, text: str) -> str:
+    """Members have a link, guests have none; a place may stand behind either, and how long ago that was behind the date."""
+    who = name if name == "x9" else f"<a href='i.php?mode=user&amp;show_user={n}'><span>{name}</span></a>"
+    head = f"{who}{', Oslo' * (n % 2)}, {when:%A, %d. %B %Y, %H:%M} <span class=ago>({900 - n} days ago)</span>"
+    return f"<div class=t id=t{n}><p class=author>{head}</p><div class=body><p>{text}</p></div></div>"
+
+
+def _before_a_verb(n: int, name: str, when: datetime, text: str) -> str:
+    head = f"<span class=k>{name}, modified {when:%d %b %Y %H:%M}.</span><i>Posts: {12 * n}</i>"
+    return f"<div class=card id=c{n}><div class=x>{head}</div><div class=y>{text}</div></div>"
+
+
+POSTS_OF = (
+    _named_within, _initial, _semicolons, _guest_and_place, _before_a_verb, _pressed, _labelled, _signed, _year_and_name,
+    _slash, _usenet, _titled, _relative_time, _beside_date, _guest, _answering,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("post", POSTS_OF)
 def test_posts_are_whole(post: object) -> None:
     assert callable(post)
     rows = "".join(post(n, name, datetime.fromisoformat(at), text) for n, (name, at, text) in enumerate(POSTS, 11))
@@ -117,6 +150,16 @@ def test_a_profiles_dates_are_read_day_or_month_first_as_the_board_writes_them(l
     seen = read_page(page, "https://v.example/showthread.php?t=3", now=NOW)
     assert seen.reader is Reader.PROFILE
     assert [f"{one.published:%Y-%m-%dT%H:%M}" for one in seen.posts if one.published] == [at for _, at, _ in POSTS]
+
+
+@pytest.mark.parametrize("post", [_usenet, _semicolons, _named_within])
+def test_one_person_may_write_all_posts(post: object) -> None:
+    assert callable(post)
+    rows = "".join(post(n, "ida", datetime.fromisoformat(at), text) for n, (_, at, text) in enumerate(POSTS[:4]))
+    rows = rows.replace("u=1", "u=0").replace("u=2", "u=0").replace("u=3", "u=0").replace("/user/1>", "/user/0>")
+    page = f"<html lang=en><title>Pumps</title><body><h1>Pumps</h1><ul>{rows}</ul></body></html>"
+    seen = read_page(page, "https://s.example/t/3", now=NOW)
+    assert [(one.author, one.text) for one in seen.posts] == [("ida", text) for _, _, text in POSTS[:4]]
 
 
 def test_a_sites_channels_in_social_networks_are_not_posts() -> None:
