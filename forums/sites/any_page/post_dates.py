@@ -19,7 +19,7 @@ LONGEST = 120
 
 _WORD = r"[^\W\d_]{3,}"
 _ISO = re.compile(
-    r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?:[T ]\s*(\d\d):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?\s*(Z|[+-]\d\d:?\d\d)?)?(?!\d)", re.ASCII
+    r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?:[T .]\s*(\d\d):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?\s*(Z|[+-]\d\d:?\d\d)?)?(?!\d)", re.ASCII
 )
 _YEAR_FIRST = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?[-/.年]\s?(\d{1,2})\s?[-/.月]\s?(\d{1,2})日?(?!\d)")
 _NUMERIC = re.compile(r"(?<![\d:.,/-])(\d{1,2})([./-])\s?(\d{1,2})\2\s?((?:19|20)\d\d|'?\d\d)(?![\d/-])")
@@ -149,7 +149,7 @@ def _with_half(date: Spotted, text: str, iso: re.Match[str]) -> Spotted:
     """A date in ISO's order with the time as people write it: `2023-03-08, 10:07 PM`, `2023-03-08 下午 10:07`."""
     if iso[7] or "T" in iso[0]:
         return date
-    time = _time(text[iso.end(3) :], None)
+    time = _time(text[iso.end(3) :].lstrip("."), None)
     if time is None or time.span[0] > _BEFORE_TIME:
         return date
     return replace(date, hour=time.hour, minute=time.minute, second=time.second, half=time.half, offset=time.offset)

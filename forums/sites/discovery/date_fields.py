@@ -17,7 +17,8 @@ from .element_selectors import as_value, attribute_of, own_text_of
 from .opened_page import OpenedPage
 
 _ATTRIBUTES = ("title", *DATE_DATA, "content", "aria-label")  # what people read comes first, unlike in reading/post_marks.py
-_NUMERIC = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:\s*\(\w{1,3}\))?(?:,?\s+\d{1,2}:\d\d(?::\d\d)?(?:\s*[AaPp][Mm])?)?)"
+_NUMERIC = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:\s*\(\w{1,3}\))?(?:(?:,?\s+|[.T_-])\d{1,2}:\d\d(?::\d\d)?(?:\s*[AaPp][Mm])?)?)"
+_LABELLED = r"^[^:\d]{1,30}:\s*(.+)$"
 _ORDERS = (("%d", "%m", "%Y"), ("%m", "%d", "%Y"), ("%Y", "%m", "%d"), ("%d", "%m", "%y"), ("%m", "%d", "%y"))
 _TIMES = ("", " %H:%M", ", %H:%M", " %H:%M:%S", ", %H:%M:%S", " %I:%M %p", ", %I:%M %p")
 _EXACT = 1e-4
@@ -40,8 +41,9 @@ def date_field(selectors: list[str], wanted: Wanted) -> Any:
         best, best_right = as_value(own), right
     if best_right >= total:
         return best
-    if _right(selectors[0], wanted, (), _NUMERIC) >= total:  # other words, and numbers, are in the way
-        return {"select": as_value(selectors), "regex": _NUMERIC}
+    for regex in (_LABELLED, _NUMERIC):  # a label, or other words and numbers, are in the way
+        if _right(selectors[0], wanted, (), regex) >= total:
+            return {"select": as_value(selectors), "regex": regex}
     for form in _forms():
         if _right(selectors[0], wanted, (form,), _NUMERIC) >= total:
             return {"select": as_value(selectors), "regex": _NUMERIC, "formats": [form]}

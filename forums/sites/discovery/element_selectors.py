@@ -152,8 +152,10 @@ def _inside(rows: Sequence[Any]) -> list[str]:
             for name in _classes(element):
                 found.setdefault(f"{element.tag}.{name}")
             found.setdefault(element.tag)
-            if element.getparent() is rows[0]:
+            if (up := element.getparent()) is rows[0]:
                 found.setdefault(f"> {element.tag}")
+            elif up.getparent() is rows[0]:
+                found.setdefault(f"> {up.tag} > {element.tag}")
     return [one for one in found if one[0] == ">" or all(compiled("html", one)(row) for row in rows[:30])][:20]
 
 

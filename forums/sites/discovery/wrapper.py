@@ -18,6 +18,7 @@ from .list_wrapper import learn_index, learn_list
 from .thread_wrapper import learn_comments
 
 _ANY_NEXT = ["a[rel~=next]", "link[rel~=next]", "li.next a", "a.next"]
+_NUMBER = re.compile(r"\d+")
 _ONLY = "all"  # the id of a forum that has no other
 
 
@@ -64,16 +65,17 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
 
 
 def _title(found: FoundForum) -> Any:
-    """Of threads, as the list has it: a heading, else the window's title without what follows it on all pages."""
+    """Of threads, as the list has it: a heading, else the window's title without what stands around it on all pages."""
     listed = {url: _words(title) for url, title in zip(found.listed.urls, found.listed.titles, strict=True)}
     known = [(listed[page.url], page.root) for page in found.threads if page.url in listed]
     for tag in ("h1", "h2", "h3", "h4"):
         if known and all(_words("".join(map(str, next(root.iter(tag), root).itertext()))) == title for title, root in known):
             return tag
     shown = [(title, _words(root.findtext(".//title") or "")) for title, root in known]
-    after = {window[len(title) :] for title, window in shown if window.startswith(title)}
-    if len(shown) > 1 and len(after) == 1 and all(window.startswith(title) for title, window in shown):
-        return {"select": "title", "regex": f"^(.+?){re.escape(after.pop())}$"}
+    around = {tuple(map(_NUMBER.sub, ("0", "0"), window.partition(title)[::2])) for title, window in shown if title in window}
+    if len(shown) > 1 and len(around) == 1 and all(title in window for title, window in shown):
+        before, after = (re.escape(one).replace("0", r"\d+") for one in around.pop())
+        return {"select": "title", "regex": f"^{before}(.+?){after}$"}
     return None
 
 

@@ -18,6 +18,7 @@ OWN = [
     ("hyperkitty", "/list/talk%40lists.example.org/latest", "talk@lists.example.org"),
     ("pipermail", "/pipermail/garden/2026-November/thread.html", "pipermail/garden/2026-November"),
     ("hypermail", "/Archives/garden/2026Nov/0012.html", "Archives/garden/2026Nov"),
+    ("mhonarc", "/archives/garden/msg00041.html", "archives/garden"),
     ("khoros", "/t5/Garden/bd-p/garden", "Garden/bd-p/garden"),
     ("khoros", "/t5/Garden/How-to-grow/td-p/12345", None),
     ("v2ex", "/go/python?p=2", "python"),

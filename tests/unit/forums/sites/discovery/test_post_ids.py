@@ -10,8 +10,11 @@ import pytest
 from scrapy.http import HtmlResponse
 
 from forums.sites.definition.selectors import compiled
+from forums.sites.discovery.explore import FoundForum
+from forums.sites.discovery.link_groups import link_groups
 from forums.sites.discovery.opened_page import OpenedPage, opened
 from forums.sites.discovery.thread_wrapper import learn_comments
+from forums.sites.discovery.wrapper import wrapper_of
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 WORDS = [
@@ -124,3 +127,43 @@ def test_a_name_or_a_date_is_a_text_next_to_elements(line: str) -> None:
     values = [compiled("html", learned["fields"][name])(first)[0] for name in ("author", "created_at")]
     author, date = (value if isinstance(value, str) else "".join(value.itertext()) for value in values)
     assert (author.strip(), date.split()[:2]) == ("walter", ["2026-11-19", "10:15"])
+
+
+def test_a_label_in_the_element_of_a_date_and_a_row_of_headings_are_left_out() -> None:
+    row = """<tr><th><a href="msg{id}">msg{id}</a></th><th>Author: {name}</th><th>Date: 2026-11-{days:02}.10:15:30</th></tr>
+    <tr><td colspan="3"><pre>{text} <a href="/x">See</a></pre></td></tr>"""
+    pages = []
+    for number in (1, 2):
+        made = thread(number, row)
+        body = made.response.text.replace("</h1>", '</h1><table class="said"><tr><th colspan="3">All that was said</th></tr>')
+        page = opened(HtmlResponse(made.url, body=body.encode(), encoding="utf-8", headers=made.response.headers))
+        assert page is not None
+        pages.append(page)
+    learned = learn_comments(pages)
+    assert learned is not None
+    rows = compiled("html", learned["rows"])(pages[0].root)
+    created = learned["fields"]["created_at"]
+    texts = ["".join(compiled("html", created["select"])(one)[0].itertext()) for one in rows]
+    assert [re.findall(created["regex"], text) for text in texts] == [[f"2026-11-{days}.10:15:30"] for days in (19, 18, 17, 16)]
+
+
+def test_a_title_is_that_of_the_window_without_what_stands_around_it() -> None:
+    row = """<div class="comment" id="c{id}"><a class="user" href="/user/{name}">{name}</a> <i>2026-11-{days:02} 10:15</i>
+    <div class="text">{text}</div></div>"""
+    titles = {1: "A pump that hums", 2: "Quiet motors"}
+    pages = []
+    for number, title in titles.items():
+        made = thread(number, row)
+        body = re.sub("<title>.*</h1>", f"<title>Issue {number}: {title} - Yard</title>", made.response.text)
+        page = opened(HtmlResponse(made.url, body=body.encode(), encoding="utf-8", headers=made.response.headers))
+        assert page is not None
+        pages.append(page)
+    links = "".join(f"<li><a href=/t/{number}>{title}</a></li>" for number, title in titles.items())
+    listed = opened(
+        HtmlResponse("https://forum.example/", body=f"<title>Yard</title><ul>{links}</ul>".encode(), encoding="utf-8")
+    )
+    assert listed is not None
+    wrapper = wrapper_of(FoundForum(link_groups(listed)[0], pages))
+    assert wrapper is not None
+    regex = wrapper.pages["comments"]["post"]["title"]["regex"]
+    assert re.findall(regex, "Issue 345: An older one - Yard") == ["An older one"]
