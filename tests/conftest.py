@@ -17,7 +17,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ import pytest
 import redis
 from hypothesis import settings
 
+from tests.support.forked_workers import fork_workers
 from tests.support.processes import none_left
 from tests.support.redis_server import RedisServer
 
@@ -125,8 +125,8 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the processes that tests start keep their bytecode, also where PYTHONDONTWRITEBYTECODE is set: some modules of each are
-    our own, and compiling them is a tenth of a start.
+    """Bytecode is kept, also where PYTHONDONTWRITEBYTECODE is set: an installation has that of most packages beside them, and
+    compiling our own modules is a tenth of each start.
     """
     # A shell's background job ignores both, and what its tests start would not hear them either.
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
@@ -135,15 +135,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("SHORT_TESTS"):
         _use_memory_for_files()
     gc.set_threshold(10_000, 20, 20)  # the default, 700, costs a tenth of the tests that start no process
-    cache = getattr(config, "cache", None)
-    if cache is None:
-        return
-    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(cache.mkdir("bytecode")))
-        sys.dont_write_bytecode, sys.pycache_prefix = False, os.environ["PYTHONPYCACHEPREFIX"]
-    if getattr(config.option, "numprocesses", None) and not cache.get("trawl/compiled", False):
-        _compile_tests()
-        cache.set("trawl/compiled", True)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    if config.getoption("tx", None) and sys.platform == "linux" and not os.environ.get("COLD_STARTS"):
+        fork_workers(config.args, len(config.option.tx))
 
 
 def _use_memory_for_files() -> None:
@@ -152,23 +147,6 @@ def _use_memory_for_files() -> None:
     with suppress(OSError):
         if "TMPDIR" not in os.environ and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM_FOR_FILES:
             os.environ["TMPDIR"], tempfile.tempdir = str(memory), None
-
-
-def _compile_tests() -> None:
-    """Compile the tests once, before xdist's workers start: each would do it at the same time, for 8 s of CPU (70 % is pytest's
-    rewriting of assertions).
-    """
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq"]
-    halves = [("unit", "lua", "contract"), ("integration", "attacks", "faults", "acceptance")]
-    here = Path(__file__).parent
-    running = [
-        subprocess.Popen(
-            [*command, *(str(here / folder) for folder in half)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        for half in halves
-    ]
-    for one in running:
-        one.wait()  # what fails to compile is said by the workers
 
 
 @pytest.hookimpl(trylast=True)

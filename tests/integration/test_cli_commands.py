@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 import redis
 
@@ -437,6 +436,8 @@ def test_export_keeps_one_site_or_what_is_new(trawl: Trawl, stored: Path) -> Non
 
 
 def test_parquet_goes_to_a_file_or_another_program(trawl: Trawl, stored: Path, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq  # not before: it starts a thread, which no fork would have
+
     target = tmp_path / "posts.parquet"
     said = trawl("export", "posts", "-f", "parquet", "-o", str(target), "--json")
     assert json.loads(said.out) == {"table": "posts", "rows": 2, "file": str(target)}

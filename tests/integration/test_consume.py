@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 import redis
 import sqlalchemy as sa
@@ -54,6 +53,8 @@ def push(client: redis.Redis, first: int, number: int) -> None:
 
 
 def test_a_consumer_that_is_killed_loses_no_item(trawl: Trawl, redis_client: redis.Redis, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq  # not before: it starts a thread, which no fork would have
+
     path, database = tmp_path / "books.jsonl", tmp_path / "books.sqlite"
     targets = [
         ["--to", f"jsonl:{path}", "--max-mb", "0.05"],

@@ -10,7 +10,6 @@ import tracemalloc
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from forums.storage import Database, export, export_parquet, parse, posts, scans
@@ -107,6 +106,8 @@ def test_forums_and_gaps_are_exported(database: Database) -> None:
 
 
 def test_parquet_has_types_and_row_groups(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.parquet as pq  # not before: it starts a thread, which no fork would have
+
     monkeypatch.setattr(export_parquet, "GROUP_ROWS", 2)
     out = io.BytesIO()
     assert export(filled, "posts", "parquet", out) == 3

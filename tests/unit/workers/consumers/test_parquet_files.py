@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from redis_components.errors import ConfigError
-from workers.consumers import parquet_conversion
 from workers.consumers.parquet_files import MOST_COLUMNS, ParquetFiles
 from workers.consumers.sink import Item
 
@@ -20,6 +18,8 @@ def batch(*values: Any) -> list[Item]:
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
+    import pyarrow.parquet as pq  # not before: it starts a thread, which no fork would have
+
     return [row for file in sorted(folder.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
 
 
@@ -70,6 +70,8 @@ def test_what_a_killed_process_left_is_finished_by_the_next_one_and_a_neighbours
 def test_a_disk_that_refuses_a_parquet_file_stops_no_item(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    from workers.consumers import parquet_conversion
+
     sink = ParquetFiles(tmp_path / "books.parquet", max_bytes=10)
     convert = parquet_conversion.convert
 
