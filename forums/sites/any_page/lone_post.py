@@ -21,6 +21,7 @@ _LEVELS = 6  # of elements around the text, that hold its author and date
 _SHARE = 0.4  # of the page's words outside of links, that are the post's
 _SHARE_NAMED = 0.2  # where its class says that it is a text
 _LEAST = 20  # characters
+_MOST_OF = 0.7  # of the words of an element around it
 _A_DAY = 3  # precision of a date
 _LONGEST_CUE = 60
 _MOST_AROUND = 600  # characters about the author, and buttons
@@ -56,26 +57,30 @@ def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "", *
     around = body
     most = _size(tree, body) + _MOST_AROUND
     words = max(1, tree.chars[-1] - tree.link_chars[-1])
+    likely = None
     for _ in range(_LEVELS):
         if not _holds(tree, dates, around):
             around = tree.parent[around]
-        if around < 0 or _size(tree, around) > most or _lists(tree, around, rows):
-            return None
-        post = _read(tree, marks, calendar, around, words)
-        if post is not None:
+        if around <= 0 or _size(tree, around) > most or _lists(tree, around, rows):
+            break
+        post, is_sure = _read(tree, marks, calendar, around, words)
+        if is_sure:
             return post
+        likely = likely or post
         around = tree.parent[around]
-    return None
+    return likely
 
 
-def _read(tree: PageTree, marks: Marks, calendar: Calendar, around: int, words: int) -> SeenPost | None:
-    """The post in an element, where it has a text, an author and a date."""
+def _read(tree: PageTree, marks: Marks, calendar: Calendar, around: int, words: int) -> tuple[SeenPost | None, bool]:
+    """The post in an element, where it has a text, an author and a date; and whether something says that it is the author."""
     block = Block(around, tree.end[around], (tree.first_text[around], tree.last_text[around]))
     fields = read_fields(tree, marks, BlockSet([block], 1.0, "alone", 1.0, 1.0), calendar, words)
     if not fields.dates.elements or fields.author(0) is None or _leads_elsewhere(tree, fields.authors.get(0)):
-        return None
+        return None, False
     (post,) = posts_of(fields, calendar)
-    return post if len(post.text) >= _LEAST else None
+    author = fields.authors.get(0, -1)
+    is_sure = any(author <= i < tree.end[author] for i in marks.authors) if author >= 0 else False
+    return (post, is_sure) if len(post.text) >= _LEAST else (None, False)
 
 
 def _leads_elsewhere(tree: PageTree, author: int | None) -> bool:
@@ -86,7 +91,9 @@ def _leads_elsewhere(tree: PageTree, author: int | None) -> bool:
     if not href.startswith("#") and "usr" not in href:
         classes = tree.attributes[author].get("class", "")
         return not class_words.is_profile_link(href) and not class_words.says_author(classes)
-    return any(tree.tag[i] == "th" for i in range(author, tree.end[author]))
+    within = range(author, tree.end[author])
+    profile = any(class_words.is_profile_link(tree.attributes[i].get("href", "")) for i in within)
+    return not profile and any(tree.tag[i] == "th" for i in within)
 
 
 def _speaks_of_replies(tree: PageTree, url: str) -> bool:
@@ -108,16 +115,20 @@ def _speaks_of_replies(tree: PageTree, url: str) -> bool:
 def _body(tree: PageTree) -> int | None:
     """The element with the most words of those whose class or property says that it holds a text, else of all."""
     words = tree.chars[-1] - tree.link_chars[-1]
-    best, most = None, 0
-    for i, attributes in enumerate(tree.attributes):
-        if not attributes:
-            continue
-        names = f"{attributes.get('class', '')} {attributes.get('id', '')}"
-        if class_words.says_body(names) or attributes.get("itemprop") in _TEXT_PROPERTIES:
-            size = _size(tree, i)
-            if size >= most:  # the inner one of two that hold the same
-                best, most = i, size
-    if best is not None and most >= max(_LEAST, _SHARE_NAMED * words):
+    named = [
+        i
+        for i, attributes in enumerate(tree.attributes)
+        if attributes
+        and (
+            class_words.says_body(f"{attributes.get('class', '')} {attributes.get('id', '')}")
+            or attributes.get("itemprop") in _TEXT_PROPERTIES
+        )
+    ]
+    best = max(named, key=lambda i: _size(tree, i), default=None)
+    if best is not None and _size(tree, best) >= max(_LEAST, _SHARE_NAMED * words):
+        for i in named:  # the inner one of two that hold much the same
+            if best < i < tree.end[best] and _size(tree, i) >= _MOST_OF * _size(tree, best):
+                best = i
         return best
     held: Counter[int] = Counter()
     for k, text in enumerate(tree.texts):

@@ -202,11 +202,18 @@ def _feet(paths: BlockPaths, root: int, marks: tuple[int | None, ...]) -> Iterat
     last = tree.last_text[root]
     for i in reversed(children[1:][-_MOST_FEET:]):
         names = paths.names(i)
-        told = _holds(paths, i, marks) and tree.size(i) <= _LABEL
+        told = tree.size(i) <= _LABEL and (_holds(paths, i, marks) or _is_the_same(paths, i))
         if tree.last_text[i] < last or not (told or class_words.says_meta(names)) or class_words.says_body(names):
             return
         last = tree.first_text[i]
         yield last, tree.last_text[i]
+
+
+def _is_the_same(paths: BlockPaths, i: int) -> bool:
+    """Whether all blocks, two at least, have the same text at one place."""
+    place = paths.places[paths.path_of[i]] if i in paths.path_of else paths.places[0]
+    everywhere = 1 < len(place.first) == place.count == paths.count
+    return everywhere and len({paths.string(j) for j in place.first.values()}) == 1
 
 
 def _below_rules(paths: BlockPaths, roots: dict[int, int], authors: dict[int, int]) -> dict[int, Range]:

@@ -120,3 +120,23 @@ def test_boxes_of_newest_threads_and_of_who_is_there_are_no_posts(name: str) -> 
     here = ", ".join(f'<a href="/user/m{n}">m{n}</a>' for n in range(1, 7))
     page = seen(f"<div>{POSTS[name]}</div><aside><ul>{newest}</ul><p>{here}</p></aside>")
     assert [(post.author, post.published, post.text) for post in page.posts] == [("ida", AT, WORDS)]
+
+
+def test_a_profile_above_is_more_than_a_word_before_the_date() -> None:
+    """The row of the text has a rank and the date, the row above it the author."""
+    left = "<td class=odd><div class=rank>Just popping in</div><div>Joined:<br>2012/1/3</div></td>"
+    body = (
+        f"<table><tr><th><div><a href='/userinfo.php?uid=5'>ida</a></div></th><th>Humming radio</th></tr>"
+        f"<tr>{left}<td class=even><div class=comText>{WORDS}</div><p>Posted on: 2026/3/4 10:15</p></td></tr></table>"
+        "<a href=/r>Reply</a>"
+    )
+    assert [(post.author, post.published, post.text) for post in seen(body).posts] == [("ida", AT, WORDS)]
+
+
+def test_the_text_is_the_inner_one_of_two_elements_that_are_called_so() -> None:
+    body = (
+        f'<article id="main-content"><div class="head"><h1>Humming radio</h1><b>Answered</b></div><section><div class="info">'
+        f'<span><a href="/profiles/5">ida</a></span><time datetime="2026-03-04T10:15:00Z">then</time></div>'
+        f'<div class="post-body"><p>{WORDS}</p></div></section></article><h2>0 comments</h2>'
+    )
+    assert [(post.author, post.text) for post in seen(body).posts] == [("ida", WORDS)]
