@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from forums.sites.any_page import class_words
+from forums.sites.any_page.page_kind import is_same_thing
 
 from .opened_page import OpenedPage
 
@@ -34,6 +35,7 @@ _TRAILING = re.compile(r".*[-._](\d+)(\.html?|\.php|)$", re.DOTALL)
 _YEAR = re.compile(r"(?:19|20)\d\d$")
 _MONTH_OR_DAY = re.compile(r"\d{1,2}$")
 _PART = r"([^/?&=;#]+)"
+_ENDING = re.compile(r"(?:\.\w+|/)$")
 _CODE = re.compile(r"[0-9a-zA-Z_~-]+$")
 _COUNT = re.compile(
     r"(?:\d[\d.,]*[km]?|no|keine?|aucun|sin|нет)?\s*(?:comments?|replies|reply|answers?|discuss\w*|kommentare?|antwort(?:en)?|"
@@ -196,6 +198,14 @@ class AddressShape:
     pattern: str
     inner: str
     ids: tuple[str, ...]
+
+    def is_of_another(self, url: str, own: str) -> bool:
+        """Whether an address has another thread's id than `own` has: a link to the next thread, not to the next page."""
+        found, known = (re.search(self.pattern, unquote(_address(one))) for one in (url, own))
+        path, here = urlsplit(url).path, urlsplit(own).path
+        if found is None or known is None or found[1] == known[1] or re.match(rf"{re.escape(_ENDING.sub('', here))}\b", path):
+            return False
+        return found[1] in self.ids or not is_same_thing(path, here)
 
 
 def shape_of(urls: list[str], *, besides: frozenset[str] = frozenset(), whole: bool = False) -> AddressShape | None:

@@ -255,7 +255,9 @@ def _is_created(listed: _Listed, moments: dict[int, datetime | None], threads: S
         dates = [post.published for post in thread.posts if post.published is not None]
         number = listed.group.urls.index(thread.url) if thread.url in listed.group.urls else -1
         moment = moments.get(number)
-        if moment is None or len(dates) < 2 or thread.next or dates[0].date() == dates[-1].date():
+        if moment is None or len(dates) < 2 or thread.next:
+            continue
+        if dates[0].date() == dates[-1].date() and not (moment.hour or moment.minute):  # a day
             continue
         first, last = (abs((moment - one).total_seconds()) for one in (dates[0], max(dates)))
         votes += (first < last) - (last < first)

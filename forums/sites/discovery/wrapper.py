@@ -6,15 +6,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from forums.sites.dates.language import known_language
+from forums.sites.definition.selectors import compiled
 from forums.sites.reading.read_page import ListedForum
 
 from .date_customs import time_zone_of
 from .explore import FoundForum
 from .link_groups import AddressShape, shape_of
 from .list_wrapper import learn_index, learn_list
+from .opened_page import OpenedPage
 from .thread_wrapper import learn_comments
 
 _ANY_NEXT = ["a[rel~=next]", "link[rel~=next]", "li.next a", "a.next"]
@@ -41,6 +43,9 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
     threads = shape_of(list(dict.fromkeys(urls)), besides=frozenset(forum.id for forum in forums))
     if threads is None:
         return None
+    for page in found.threads:
+        if page.next and threads.is_of_another(page.next, page.url):
+            page.next = None
     listed = learn_list(found.listed, threads, found.threads)
     comments = learn_comments(found.threads)
     if listed is None or comments is None:
@@ -53,7 +58,8 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
     for name, table, other in (("list", listed, comments), ("comments", comments, listed)):
         if "next" not in table:
             missing.append(f"pages.{name}.next: no page with a second one was seen")
-            table["next"] = list(dict.fromkeys([*filter(None, [_found_next(other)]), *_ANY_NEXT]))
+            selectors = dict.fromkeys([*filter(None, [_found_next(other)]), *_ANY_NEXT])
+            table["next"] = [one for one in selectors if not _leads_to_others(one, found.threads, threads)]
     wanted = (("list", ("reply_count", "last_activity")), ("comments", ("author", "created_at")))
     for name, keys in wanted:
         fields = (listed if name == "list" else comments)["fields"]
@@ -62,6 +68,12 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
     page = found.threads[0]
     tried = next((id_ for id_ in _ids(found, forum_shape)), forums[0].id)
     return Wrapper(pages, forums, known_language(page.frame.language or ""), time_zone_of(page.response.text), tried, missing)
+
+
+def _leads_to_others(selector: str, pages: list[OpenedPage], shape: AddressShape) -> bool:
+    """Whether what it finds on a thread's page is a link to another thread."""
+    links = ((page, one.get("href", "")) for page in pages for one in compiled("html", selector)(page.root))
+    return any(shape.is_of_another(urljoin(page.base, href), page.url) for page, href in links)
 
 
 def _title(found: FoundForum) -> Any:

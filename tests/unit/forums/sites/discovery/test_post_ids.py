@@ -147,14 +147,14 @@ def test_a_label_in_the_element_of_a_date_and_a_row_of_headings_are_left_out() -
     assert [re.findall(created["regex"], text) for text in texts] == [[f"2026-11-{days}.10:15:30"] for days in (19, 18, 17, 16)]
 
 
-def test_a_title_is_that_of_the_window_without_what_stands_around_it() -> None:
+def test_a_title_is_without_what_stands_around_it_and_the_next_thread_is_no_page() -> None:
     row = """<div class="comment" id="c{id}"><a class="user" href="/user/{name}">{name}</a> <i>2026-11-{days:02} 10:15</i>
     <div class="text">{text}</div></div>"""
     titles = {1: "A pump that hums", 2: "Quiet motors"}
     pages = []
     for number, title in titles.items():
-        made = thread(number, row)
-        body = re.sub("<title>.*</h1>", f"<title>Issue {number}: {title} - Yard</title>", made.response.text)
+        made, on = thread(number, row), f'<a rel="next" href="/t/{3 - number}">Next</a>'
+        body = re.sub("<title>.*</h1>", f"<title>Issue {number}: {title} - Yard</title>{on}", made.response.text)
         page = opened(HtmlResponse(made.url, body=body.encode(), encoding="utf-8", headers=made.response.headers))
         assert page is not None
         pages.append(page)
@@ -165,5 +165,6 @@ def test_a_title_is_that_of_the_window_without_what_stands_around_it() -> None:
     assert listed is not None
     wrapper = wrapper_of(FoundForum(link_groups(listed)[0], pages))
     assert wrapper is not None
+    assert wrapper.pages["comments"]["next"] == ["link[rel~=next]", "li.next a", "a.next"]
     regex = wrapper.pages["comments"]["post"]["title"]["regex"]
     assert re.findall(regex, "Issue 345: An older one - Yard") == ["An older one"]

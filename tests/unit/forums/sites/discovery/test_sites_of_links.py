@@ -86,3 +86,22 @@ def test_a_next_link_with_a_number_is_found_on_all_pages(back: str, on: str) -> 
 def test_a_number_in_the_heading_is_not_of_the_title(heading: str, found: str) -> None:
     pages = (f"<title>{title} - Yard</title><h1>{heading.format(title)}</h1>" for title in TITLES)
     assert title_selector([Selector(page).root for page in pages]) == found
+
+
+@pytest.mark.parametrize(
+    ("form", "link", "another"),
+    [
+        ("/2026/11/{}/", "/2026/11/quiet-motor-in-the-cellar/", True),
+        ("/ticket/{id}", "/ticket/3", True),  # which the list has
+        ("/2026/11/{}/", "/2026/11/pumps-in-winter/page/2/", False),
+        ("/ticket/{id}", "/ticket/1?page=2", False),
+        ("/{}-{id}.html", "/pumps-in-winter-1-2.html", False),
+        ("/ticket/{id}", "/wiki", False),
+    ],
+)
+def test_a_link_to_the_next_thread_is_none_to_the_next_page(form: str, link: str, another: bool) -> None:
+    names = ("pumps-in-winter", "a-new-seal", "metal-or-plastic")
+    urls = [f"{URL}{form.format(name, id=number)[1:]}" for number, name in enumerate(names, 1)]
+    shape = shape_of(urls)
+    assert shape is not None
+    assert shape.is_of_another(f"{URL}{link[1:]}", urls[0]) is another
