@@ -1,8 +1,9 @@
 """`make install`: what Trawl needs to run, into an environment: `python packaging/install.py VENV [dev]`.
 
 The packages are those of deploy/locked.txt, each with its hash: nothing is resolved. uv installs them where it is on PATH, else
-pip. Where they cannot be had like this (a platform without one of these wheels, a mirror with other files), pip resolves
-pyproject.toml with the pins of constraints.txt. Bytecode is made of what Trawl imports, not of all that lies there.
+the pip of packaging/pip.txt. Where they cannot be had like this (a platform without one of these wheels, a mirror with other
+files), pip resolves pyproject.toml with the pins of constraints.txt. Bytecode is made of what Trawl imports, not of all that
+lies there.
 
 `dev` adds what tests and checks need (`make test`, `make lint`). A terminal shows one line, which changes, and a log one for
 each step. Everything that the tools say is in VENV/install.log. Needs nothing but the standard library.
@@ -22,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LOCKED, EMBEDDED, PINS = "deploy/locked.txt", "deploy/embedded.txt", "constraints.txt"
+LOCKED, EMBEDDED, PINS, PIP = "deploy/locked.txt", "deploy/embedded.txt", "constraints.txt", "packaging/pip.txt"
 NO_BINARY = "  no bundled Redis for this platform: a redis-server (6.2 or newer) on PATH will do, or set TRAWL_REDIS_URL\n"
 PIP_WORDS = ("Collecting", "Downloading")
 UNREACHABLE = re.compile(
@@ -58,6 +59,11 @@ class Installation:
                 return
             self.uv = None
         self._run("an environment", sys.executable, "-m", "venv", str(self.venv))
+        try:
+            self._pip("pip", "--no-deps", "--require-hashes", "-r", PIP)
+        except Failed:  # that of this Python installs the same
+            if self.is_cut_off():
+                raise
 
     def install_packages(self) -> None:
         locked = ["--no-deps", "--require-hashes", "-r", LOCKED]
