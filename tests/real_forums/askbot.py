@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 from tests.real_forums.environment import ask, bare_environment, free_port, pip_environment, run
 from tests.real_forums.software import Software
-from tests.real_forums.written import written_by_sites_new
 
 WORLDS = Path(__file__).parent / "worlds"
 SETUP = {"proj-name": "askbot_site", "db-engine": "sqlite", "domain-name": "example.org", "timezone": "UTC"}
@@ -22,6 +21,7 @@ class Askbot(Software):
 
     name: ClassVar[str] = "askbot"
     profile: ClassVar[str] = "askbot"
+    given: ClassVar[str | None] = "/questions/"
     starts_within_s: ClassVar[float] = 300
     unlisted: ClassVar[frozenset[str]] = frozenset({"comment"})
     requirements: ClassVar[tuple[str, ...]] = ("askbot==0.13.0", "Django==5.2.19")
@@ -51,9 +51,6 @@ class Askbot(Software):
         serve = ["runserver", "--noreload", "--insecure", f"127.0.0.1:{port}"]
         self.launch([*django, *serve], environment=self._environment)
         self.wait_until_it_answers("/questions/")
-
-    def site_file(self) -> str:
-        return written_by_sites_new(f"{self.base_url}/questions/", self.folder)
 
     def world(self, verb: str) -> Any:
         return ask(self._python, WORLDS / "askbot_world.py", verb, environment=self._environment, cwd=self.folder)

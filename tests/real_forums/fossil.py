@@ -19,7 +19,6 @@ import pytest
 
 from tests.real_forums.environment import bare_environment, free_port
 from tests.real_forums.software import Software
-from tests.real_forums.written import written_by_sites_new
 
 USERS = ("alice", "bob", "carol")
 _CARD = re.compile(r"^([A-Z]) (.*)$", re.MULTILINE)
@@ -62,6 +61,7 @@ class Fossil(Software):
 
     name: ClassVar[str] = "fossil"
     profile: ClassVar[str] = "fossil"
+    given: ClassVar[str | None] = "/forum"
 
     def install(self) -> None:
         self._program = shutil.which("fossil") or pytest.skip("fossil is not installed: apt-get install fossil")
@@ -83,12 +83,6 @@ class Fossil(Software):
         self.wait_until_it_answers("/forum")
         self._posters = {user: Poster(self.base_url, user) for user in USERS}
         self._threads: list[list[str]] = []
-
-    def world(self, verb: str) -> Any:
-        return getattr(self, f"_{verb}")()
-
-    def site_file(self) -> str:
-        return written_by_sites_new(f"{self.base_url}/forum", self.folder)
 
     def _forums(self) -> list[str]:
         return ["forum"]

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from tests.real_forums.environment import ask, bare_environment, free_port, pip_environment
 from tests.real_forums.letters import LIST, Letters
 from tests.real_forums.software import Software
-from tests.real_forums.written import written_by_sites_new
 
 WORLDS = Path(__file__).parent / "worlds"
 
@@ -21,6 +20,7 @@ class HyperKitty(Software):
 
     name: ClassVar[str] = "hyperkitty"
     profile: ClassVar[str] = "hyperkitty"
+    given: ClassVar[str | None] = f"/list/{LIST}/"
 
     def install(self) -> None:
         """Whoosh is imported by the search that is not used."""
@@ -34,12 +34,6 @@ class HyperKitty(Software):
         self._script("found")
         self.launch([self._python, WORLDS / "hyperkitty_world.py", "serve", str(port)], environment=self._environment)
         self.wait_until_it_answers("/")
-
-    def world(self, verb: str) -> Any:
-        return getattr(self, f"_{verb}")()
-
-    def site_file(self) -> str:
-        return written_by_sites_new(f"{self.base_url}/list/{LIST}/", self.folder)
 
     def _forums(self) -> list[str]:
         return [LIST]

@@ -19,7 +19,6 @@ import pytest
 from tests.real_forums.environment import bare_environment, free_port
 from tests.real_forums.letters import Letters
 from tests.real_forums.software import Software
-from tests.real_forums.written import written_by_sites_new
 from tests.support.processes import wait_until
 
 
@@ -28,6 +27,7 @@ class PublicInbox(Software):
 
     name: ClassVar[str] = "public-inbox"
     profile: ClassVar[str] = "public-inbox"
+    given: ClassVar[str | None] = "/garden/"
 
     def install(self) -> None:
         if not shutil.which("public-inbox-httpd"):
@@ -52,12 +52,6 @@ class PublicInbox(Software):
         self.launch(["public-inbox-watch"], environment=self._environment)
         self.launch(["public-inbox-httpd", "-l", f"127.0.0.1:{port}", "-W0"], environment=self._environment)
         self.wait_until_it_answers("/garden/")
-
-    def world(self, verb: str) -> Any:
-        return getattr(self, f"_{verb}")()
-
-    def site_file(self) -> str:
-        return written_by_sites_new(f"{self.base_url}/garden/", self.folder)
 
     def _forums(self) -> list[str]:
         return ["garden"]

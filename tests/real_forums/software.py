@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+from tests.real_forums.written import written_by_sites_new
 from tests.support.processes import wait_until
 
 
@@ -67,6 +68,8 @@ class Software(ABC):
     name: ClassVar[str]
     profile: ClassVar[str]
     """The profile of `forums/sites/profiles` that its site file names."""
+    given: ClassVar[str | None] = None
+    """What is behind `base_url` in the address from which `trawl sites new` writes the site file; None: it is not written so."""
     obeys_robots: ClassVar[bool] = True
     """False where its own robots.txt forbids what the profile reads: it is our forum, and we allow it."""
     starts_within_s: ClassVar[float] = 60
@@ -86,9 +89,11 @@ class Software(ABC):
     def start(self) -> None:
         """Make an empty forum and serve it on a free port; sets `base_url`."""
 
-    @abstractmethod
     def world(self, verb: str) -> Any:
-        """Run its script in `worlds/`, which writes to the forum and reads from it by the software's own code; what it tells."""
+        """What happens in the forum, and what it tells then: by methods of these names, or by a script in `worlds/` that runs in
+        the software's own environment.
+        """
+        return getattr(self, f"_{verb}")()
 
     def populate(self) -> None:
         """A few hundred topics and replies through its own models; also edited, deleted, hidden and pinned ones."""
@@ -108,7 +113,11 @@ class Software(ABC):
         return names
 
     def site_file(self) -> str:
-        """The TOML of its site file: the profile as it is, but without politeness towards ourselves."""
+        """The TOML of its site file, as `trawl sites new` writes it or the profile as it is, but without politeness towards
+        ourselves.
+        """
+        if self.given is not None:
+            return written_by_sites_new(self.base_url + self.given, self.folder)
         names = ", ".join(f'"{forum}"' for forum in self.forums())
         return (
             f'profile = "{self.profile}"\nbase_url = "{self.base_url}"\nforums = [{names}]\n'

@@ -5,13 +5,10 @@ are only reached by the links to them.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from tests.real_forums.environment import ask, bare_environment, free_port, pip_environment, run
-from tests.real_forums.software import Software
+from tests.real_forums.django_forum import DjangoForum
 
-WORLDS = Path(__file__).parent / "worlds"
 SITE = """
 profile = "generic"
 base_url = "{base_url}"
@@ -50,30 +47,11 @@ created_at = ".comment__info__date li::attr(title)"
 """
 
 
-class Spirit(Software):
+class Spirit(DjangoForum):
     """The forum of `worlds/spirit_settings.py`."""
 
     name: ClassVar[str] = "spirit"
-    profile: ClassVar[str] = "generic"
     requirements: ClassVar[tuple[str, ...]] = ("django-spirit==0.14.3", "Django==5.2.19")
-
-    def install(self) -> None:
-        self._python = pip_environment(self.name, self.requirements)
-
-    def start(self) -> None:
-        self._environment = bare_environment(
-            FORUM_FOLDER=str(self.folder), PYTHONPATH=str(WORLDS), DJANGO_SETTINGS_MODULE="spirit_settings"
-        )
-        django: list[str | Path] = [self._python, "-m", "django"]
-        run([*django, "migrate", "--verbosity=0"], environment=self._environment, cwd=self.folder)
-        self.world("found")
-        port = free_port()
-        self.base_url = f"http://127.0.0.1:{port}"
-        self.launch([*django, "runserver", "--noreload", f"127.0.0.1:{port}"], environment=self._environment)
-        self.wait_until_it_answers()
 
     def site_file(self) -> str:
         return SITE.format(base_url=self.base_url, forums=", ".join(f'"{forum}"' for forum in self.forums()))
-
-    def world(self, verb: str) -> Any:
-        return ask(self._python, WORLDS / "spirit_world.py", verb, environment=self._environment, cwd=self.folder)

@@ -17,15 +17,18 @@ from tests.real_forums.flaskbb import FlaskBB
 from tests.real_forums.fossil import Fossil
 from tests.real_forums.hyperkitty import HyperKitty
 from tests.real_forums.machina import Machina
+from tests.real_forums.mhonarc import MHonArc
 from tests.real_forums.misago import Misago, MisagoPages
 from tests.real_forums.nodebb import NodeBB
 from tests.real_forums.public_inbox import PublicInbox
+from tests.real_forums.punkweb import PunkwebBB
 from tests.real_forums.software import Software, Truth
 from tests.real_forums.spirit import Spirit
 from tests.real_forums.watching import Watch, differences
 
 KINDS: list[type[Software]] = [
-    Misago, MisagoPages, NodeBB, FlaskBB, Fossil, HyperKitty, PublicInbox, Askbot, Machina, Spirit,
+    Misago, MisagoPages, NodeBB, FlaskBB, Fossil, HyperKitty, PublicInbox, MHonArc, Askbot, Machina, Spirit,
+    PunkwebBB,
 ]  # fmt: skip
 ONLY = os.environ.get("ONLY", "").split()
 
