@@ -19,10 +19,14 @@ _EDITED = re.compile(
     r"zmienion|bijgewerkt|bewerkt|updated",
     re.IGNORECASE,
 )
-_OTHER = re.compile(
-    r"last (?:reply|post|seen|activity|visit|active)|letzte[rs]? (?:antwort|beitrag)|joined|registr|member since|"
-    r"dabei seit|beigetreten|inscri|miembro|"
-    r"注册|註冊|регистрац|join date|mitglied seit|last online|最后登录",
+_OTHER = re.compile(  # the last reply, or the day of joining
+    r"last (?:reply|post|seen|activity|visit|active|online)|letzte[rs]? (?:antwort|beitrag)|ostatni|senast|последн|"
+    r"derni[eè]re? (?:réponse|message|visite)|[uú]ltim[ao] (?:respuesta|mensaje|visita|resposta|risposta|messaggio)|"
+    r"laatste (?:reactie|bericht)|最后登录|最後登錄|joined|join date|registr|member since|dabei seit|beigetreten|"
+    r"mitglied seit|anmeld(?:ung|edat)|angemeldet|inscri|membre depuis|miembro|se unió|iscri[tz]|membro|cadastr|"
+    r"geregistreerd|lid s(?:inds|ed)|medlem s(?:ed|i)|blev medlem|gick med|tilmeldt|liitty|rekisteröi|dołączy|rejestr|"
+    r"csatlakoz|regisztr|înregistr|membru din|katılım|kayıt|üyelik|регистр|присоедин|с нами с|реєстр|приєдна|εγγραφ|"
+    r"μέλος από|التسجيل|انضم|عضویت|הצטרף|הרשמה|tham gia|gia nhập|bergabung|注册|註冊|加入|登録日|参加|가입|เข้าร่วม",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d")

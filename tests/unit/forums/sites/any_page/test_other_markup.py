@@ -187,3 +187,30 @@ def test_a_thread_of_one_post_is_one_where_the_page_speaks_of_replies() -> None:
     ]
     assert seen.kind is PageKind.THREAD
     assert read_page(frame.format(post, "All about pumps."), "https://s.example/pumps", now=NOW).posts == ()
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("Anmeldungsdatum", "Inscrit le", "Se unió", "Iscritto il", "Cadastrado em", "Lid sinds", "Medlem sedan", "Dołączył"),
+        *(
+            "Регистрация",
+            "На сайте зарегистрирован",
+            "Kayıt",
+            "Tham gia",
+            "注册于",
+            "登録日",
+            "가입",
+            "Last post",
+            "Letzter Beitrag",
+        ),
+    ],
+)
+def test_a_day_of_joining_and_a_last_reply_are_not_the_date_of_a_post(label: str) -> None:
+    rows = "".join(
+        f"<tr><td><p><a href=/user/{n}>{name}</a></p><p>{label}:<br>{n}.04.20{n - 2:02}</p></td>"
+        f"<td><div><a href=/p/{n}/quote/>Reply</a> {at[8:10]}.{at[5:7]}.{at[:4]}</div><div>{text}</div></td></tr>"
+        for n, (name, at, text) in enumerate(POSTS[:3], 11)
+    )
+    seen = read_page(f"<html><title>Pumps</title><body><table>{rows}</table></body></html>", "https://s.example/t/3", now=NOW)
+    assert [f"{one.published:%Y-%m-%d}" for one in seen.posts if one.published] == [at[:10] for _, at, _ in POSTS[:3]]
