@@ -245,9 +245,20 @@ def _is_not_text(paths: BlockPaths, inside: list[tuple[int, int]], authors: dict
     if len(inside) >= 3 and len(inside) >= 0.5 * paths.count and all(tree.size(i) < _LABEL for _, i in inside):
         if all(_NUMBER.fullmatch(paths.string(i)) for _, i in inside):
             return True
+        if 2 * sum(_is_in_sentence(tree, i) for _, i in inside) > len(inside):
+            return False
         told = {_without_name(paths, number, i, authors) for number, i in inside}
         return len(told) <= max(1, 0.25 * len(inside)) and not any(text.startswith("@") for text in told)
     return False
+
+
+def _is_in_sentence(tree: PageTree, i: int) -> bool:
+    """Whether words of the element around it stand on both sides in its line: `See [the manual] for more.`"""
+    first, last = tree.first_text[i], tree.last_text[i]
+    if not 0 < first < last < len(tree.texts) or max(tree.gap[first], tree.gap[last]) > 1:
+        return False
+    around = [tree.texts[k] for k in (first - 1, last) if tree.owner[k] == tree.parent[i]]
+    return len(around) == 2 and all(any(char.isalpha() for char in text) for text in around)
 
 
 def _is_hidden(paths: BlockPaths, place: Place) -> bool:

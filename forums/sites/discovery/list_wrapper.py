@@ -229,7 +229,8 @@ def _dates(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
             read.append((places, moments))
     if not read:
         return {}
-    read.sort(key=lambda one: -_lateness(one[1]))
+    all_have = [n for n in range(paths.count) if all(moments.get(n) for _, moments in read)]
+    read.sort(key=lambda one: -_lateness({n: one[1][n] for n in all_have} or one[1]))
     latest = read[0]
     found = {}
     names = ["last_activity", "created_at"]

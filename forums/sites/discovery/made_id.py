@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from forums.sites.dates.language import known_language
 from forums.sites.dates.reader import DateReader
-from forums.sites.definition.selectors import compiled
+from forums.sites.definition.selectors import compiled, is_xpath
 from forums.sites.reading.parse_body import read_at
 
 from .opened_page import OpenedPage
+from .xpath_of import xpath_of
 
-_ATTRIBUTE = re.compile(r"(.+)::attr\(([\w-]+)\)$", re.DOTALL)
 _TITLE = "substring(normalize-space(//title), 1, 80)"
 _LATER = timedelta(days=40)
 
@@ -59,13 +58,7 @@ def _stays(step: str, rows: Sequence[Any], page: OpenedPage) -> bool:
 
 
 def _as_xpath(selector: str, row: Any) -> str | None:
-    """The place in the row of what a selector finds."""
-    attribute = _ATTRIBUTE.match(selector)
-    css, end = (attribute[1], f"/@{attribute[2]}") if attribute else (selector, "")
-    if not css or not compiled("html", css)(row):
+    """The place in the row of what a selector finds first; None where it finds nothing."""
+    if not selector or not compiled("html", selector)(row):
         return None
-    if css.startswith("."):
-        return css + end
-    from cssselect import HTMLTranslator
-
-    return f"(./{HTMLTranslator().css_to_xpath(css, prefix='descendant::')})[1]{end}"
+    return selector if is_xpath(selector) else f"(./{xpath_of(selector, 'descendant::')})[1]"

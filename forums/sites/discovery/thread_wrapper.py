@@ -17,11 +17,13 @@ from .author_element import of_name_alone
 from .date_fields import date_field
 from .element_selectors import as_value, class_selector, field_selectors, own_text_of, rows_selector
 from .made_id import made_id
+from .newest_first import are_newest_first, with_opening_last
 from .opened_page import OpenedPage
 from .paging_links import next_selector
 from .post_id import id_field
 from .post_rows import PostRows, post_rows
 from .thread_title import title_selector
+from .xpath_of import xpath_of
 
 _LEAST_SAME = 3  # threads
 _NEAR = 4  # siblings of a row in which its text may be
@@ -47,7 +49,7 @@ def learn_comments(pages: Sequence[OpenedPage]) -> dict[str, Any] | None:
         table["nested"] = True
     table["post"] = _opening(found)
     table["fields"] = fields
-    return table
+    return with_opening_last(table) if are_newest_first(found) else table
 
 
 def _pairs(found: Sequence[PostRows], places: str) -> list[tuple[Any, Any]]:
@@ -102,9 +104,7 @@ def _only(selector: str, root: Any) -> str:
     """What a selector finds first: the opening post's, where the page has more of them."""
     if selector.startswith((".", "/", "(")) or len(compiled("html", selector)(root)) < 2:
         return selector
-    from cssselect import HTMLTranslator
-
-    return f"({HTMLTranslator().css_to_xpath(selector, prefix='//')})[1]"
+    return f"({xpath_of(selector, '//')})[1]"
 
 
 # -- author, date, text
@@ -183,20 +183,26 @@ def _body_of(one: PostRows, row: Any, number: int) -> Any:
 
 
 def _cut(found: Sequence[PostRows]) -> list[str]:
-    """Selectors of what stands in bodies and is not the post's: signatures, notes of edits."""
+    """Selectors of what stands in bodies and is not the post's: signatures, notes of edits; none that finds posts, too."""
     seen: Counter[str] = Counter()
+    kept: set[str] = set()
     for one in found:
         tree, paths = one.page.tree, one.fields.paths
         for number in one.numbers:
             body = one.fields.bodies[number]
+            cut: set[str] = set()
             for i in paths.own[number]:
-                ranges = (tree.first_text[i], tree.last_text[i])
-                if ranges in body.without and (body.root is None or body.root < i < tree.end[body.root]):
-                    selector = class_selector(tree.elements[i])
-                    if selector:
-                        seen[selector] += 1
-                        break
-    return [selector for selector, _ in seen.most_common(4)]
+                if (body.root is not None and not body.root < i < tree.end[body.root]) or not tree.size(i):
+                    continue
+                if (selector := class_selector(tree.elements[i])) is None:
+                    continue
+                first, last = tree.first_text[i], tree.last_text[i]
+                if (first, last) in body.without:
+                    cut.add(selector)
+                elif not any(start <= first and last <= end for start, end in body.without):
+                    kept.add(selector)
+            seen.update(cut)
+    return [selector for selector, _ in seen.most_common() if selector not in kept][:4]
 
 
 def _opening(found: Sequence[PostRows]) -> dict[str, Any]:

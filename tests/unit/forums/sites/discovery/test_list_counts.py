@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from scrapy.http import HtmlResponse
 
 from forums.sites.definition.selectors import compiled
 from forums.sites.discovery.link_groups import link_groups, shape_of
 from forums.sites.discovery.list_wrapper import learn_list
-from forums.sites.discovery.opened_page import opened
+from forums.sites.discovery.opened_page import OpenedPage, opened
 from forums.sites.reading.converters import number, part
 
 URL = "https://forum.example/board/7"
+
+
+def learned_list(rows: str) -> tuple[OpenedPage, dict[str, Any]]:
+    page = opened(HtmlResponse(URL, body=f"<title>Yard</title><table>{rows}</table>".encode(), encoding="utf-8"))
+    assert page is not None
+    group = link_groups(page)[0]
+    shape = shape_of(group.urls)
+    assert shape is not None
+    learned = learn_list(group, shape, [])
+    assert learned is not None
+    return page, learned
 
 
 @pytest.mark.parametrize(
@@ -28,14 +41,18 @@ def test_a_count_is_told_by_the_word_before_or_behind_it(line: str) -> None:
         f"<small>{line.format(views=340 + n, replies=2 * n + 1, day=21 - n)}</small></td></tr>"
         for n in range(12)
     )
-    page = opened(HtmlResponse(URL, body=f"<title>Yard</title><table>{rows}</table>".encode(), encoding="utf-8"))
-    assert page is not None
-    group = link_groups(page)[0]
-    shape = shape_of(group.urls)
-    assert shape is not None
-    learned = learn_list(group, shape, [])
-    assert learned is not None
+    page, learned = learned_list(rows)
     field = learned["fields"]["reply_count"]
     found = [compiled("html", field["select"])(row)[0] for row in compiled("html", learned["rows"])(page.root)]
     counts = [number(part(field["regex"], "".join(one.itertext()))) for one in found]
     assert counts == [2 * n + 1 for n in range(12)]
+
+
+def test_the_date_of_the_last_reply_is_told_by_threads_that_have_one() -> None:
+    rows = "".join(
+        f'<tr class="row"><td><a href="/topic/{700 + day}">Radio number {day} hums</a></td>'
+        f"<td><i>2026-11-{day:02} 10:15</i></td><td>{f'<b>2026-11-{day:02} 11:15</b>' if day < 7 else '-'}</td></tr>"
+        for day in range(8, 0, -1)
+    )
+    _, learned = learned_list(rows)
+    assert (learned["fields"]["created_at"], learned["fields"]["last_activity"]) == ("./td[2]/i[1]", "./td[3]/b[1]")

@@ -27,7 +27,9 @@ WORDS = [
 
 def thread(number: int, row: str) -> OpenedPage:
     rows = "".join(
-        row.format(place=n, id=900 + 10 * number + n, days=20 - n, name=("ida", "walter")[n % 2], text=f"{text} ({number})")
+        row.format(
+            place=n, id=900 + 10 * number + n, days=18 + n, ago=20 - n, name=("ida", "walter")[n % 2], text=f"{text} ({number})"
+        )
         for n, text in enumerate(WORDS, 1)
     )
     body = f"<html lang=en><title>Thread {number}</title><body><h1>Thread {number}</h1>{rows}</body></html>"
@@ -58,7 +60,7 @@ def test_an_attribute_of_any_name_tells_posts_apart() -> None:
     [
         ("<i>2026-11-{days:02} 10:15</i>", "2026-11-19 10:15"),
         ('<i title="2026-11-{days:02} 10:15">{days}d</i>', "2026-11-19 10:15"),
-        ("<i>{days} days ago</i>", "It hums since it rained. (1)"),
+        ("<i>{ago} days ago</i>", "It hums since it rained. (1)"),
     ],
 )
 def test_where_there_is_none_a_post_is_known_by_what_does_not_change(date: str, last: str) -> None:
@@ -144,7 +146,7 @@ def test_a_label_in_the_element_of_a_date_and_a_row_of_headings_are_left_out() -
     rows = compiled("html", learned["rows"])(pages[0].root)
     created = learned["fields"]["created_at"]
     texts = ["".join(compiled("html", created["select"])(one)[0].itertext()) for one in rows]
-    assert [re.findall(created["regex"], text) for text in texts] == [[f"2026-11-{days}.10:15:30"] for days in (19, 18, 17, 16)]
+    assert [re.findall(created["regex"], text) for text in texts] == [[f"2026-11-{days}.10:15:30"] for days in (19, 20, 21, 22)]
 
 
 def test_a_title_is_without_what_stands_around_it_and_the_next_thread_is_no_page() -> None:
@@ -168,3 +170,36 @@ def test_a_title_is_without_what_stands_around_it_and_the_next_thread_is_no_page
     assert wrapper.pages["comments"]["next"] == ["link[rel~=next]", "li.next a", "a.next"]
     regex = wrapper.pages["comments"]["post"]["title"]["regex"]
     assert re.findall(regex, "Issue 345: An older one - Yard") == ["An older one"]
+
+
+_ROW = """<div class="comment" id="c{{id}}"><a class="user" href="/user/{{name}}">{{name}}</a> <i>2026-11-{} 10:15</i>
+<div class="text"><p>{{text}}</p>{}</div></div>"""
+
+
+@pytest.mark.parametrize(
+    ("inner", "left_out"),
+    [
+        ('<p>See <a class="more" href="/x">the manual</a>, too.</p>', None),
+        ('<p><a class="more" href="/x">Share this</a></p>', ["a.more"]),
+        ('<p><a class="more" href="/x">Share this</a></p><p>On <a class="more" href="/{id}">page {id}</a> of it.</p>', None),
+    ],
+)
+def test_a_link_in_a_sentence_is_of_the_post(inner: str, left_out: list[str] | None) -> None:
+    pages = [thread(number, _ROW.format("{days:02}", inner)) for number in (1, 2)]
+    learned = learn_comments(pages)
+    assert learned is not None
+    body = learned["fields"]["body"]
+    assert (body.get("without") if isinstance(body, dict) else None) == left_out
+    assert ("the manual" in pages[0].posts[0].text) is ("the manual" in inner)
+
+
+def test_threads_that_begin_with_their_newest_post() -> None:
+    pages = [thread(number, _ROW.format("{ago:02}", "")) for number in (1, 2)]
+    learned = learn_comments(pages)
+    assert learned is not None
+    assert learned["first_is_post"] is False
+    texts = [one.find("div/p").text for one in compiled("html", learned["rows"])(pages[0].root)]
+    assert texts == [f"{text} (1)" for text in WORDS[:3]]
+    opening = {name: compiled("html", learned["post"][name])(pages[0].root)[0] for name in ("body", "author", "created_at")}
+    told = {name: " ".join("".join(one.itertext()).split()) for name, one in opening.items()}
+    assert told == {"body": f"{WORDS[3]} (1)", "author": "ida", "created_at": "2026-11-16 10:15"}
