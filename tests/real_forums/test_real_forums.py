@@ -22,13 +22,15 @@ from tests.real_forums.misago import Misago, MisagoPages
 from tests.real_forums.nodebb import NodeBB
 from tests.real_forums.public_inbox import PublicInbox
 from tests.real_forums.punkweb import PunkwebBB
+from tests.real_forums.redmine import Redmine
 from tests.real_forums.software import Software, Truth
 from tests.real_forums.spirit import Spirit
 from tests.real_forums.watching import Watch, differences
+from tests.real_forums.wordpress import WordPress
 
 KINDS: list[type[Software]] = [
     Misago, MisagoPages, NodeBB, FlaskBB, Fossil, HyperKitty, PublicInbox, MHonArc, Askbot, Machina, Spirit,
-    PunkwebBB,
+    PunkwebBB, Redmine, WordPress,
 ]  # fmt: skip
 ONLY = os.environ.get("ONLY", "").split()
 
