@@ -38,7 +38,8 @@ _CELLS = frozenset({"td", "th"})
 _COLUMNS = frozenset({"tr", "div", "section", "font"})
 _BREAKS = dict.fromkeys(_CELLS, 1) | dict.fromkeys(_LINES, 2) | dict.fromkeys(_PARAGRAPHS, 3)
 _STATE = re.compile(
-    r"^(?:odd|even|first|last|alt|bg|row|unread|read|online|offline|clearfix|cf|js|has|is|no)(?:[-_]?\d*)$", re.IGNORECASE
+    r"^(?:(?:odd|even|first|last|alt|bg|row|unread|read|online|offline|clearfix|cf|js|has|is|no)(?:[-_]?\d*)|\S+[-_](?:odd|even))$",
+    re.IGNORECASE,
 )
 _LAYOUT = re.compile(
     r"(?:-?[mp][trblxyse]?-\S+|(?:d|w|h|z|gap|space|bg|border|rounded|font|min|max|items|justify|self|leading|tracking|"

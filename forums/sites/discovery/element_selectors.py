@@ -16,7 +16,8 @@ from forums.sites.definition.selectors import compiled, is_xpath
 _NAME = re.compile(r"-?[A-Za-z_][\w-]*$")
 _NUMBERED = re.compile(r"\d{3,}|[0-9a-f]{8,}")
 _STATE = re.compile(
-    r"^(?:odd|even|first|last|alt\d*|row\d+|bg\d+|unread|read|online|offline|selected|active|current)$", re.IGNORECASE
+    r"^(?:odd|even|first|last|alt\d*|row\d+|bg\d+|unread|read|online|offline|selected|active|current|\S+[-_](?:odd|even))$",
+    re.IGNORECASE,
 )
 _ID_PREFIX = re.compile(r"[A-Za-z][A-Za-z_-]*")
 _ROLES = ("itemprop", "rel", "role")

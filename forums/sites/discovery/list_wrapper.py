@@ -237,7 +237,9 @@ def _dates(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
     if len(read) == 1 and _is_created(listed, latest[1], threads):
         names = ["created_at"]
     for name, (places, moments) in zip(names, read, strict=False):
-        if selectors := field_selectors(_pairs(listed, places)):
+        pairs = _pairs(listed, places)
+        dated = [pair for pair in pairs if pair[1] is not None]
+        if selectors := field_selectors(pairs) or field_selectors(dated):  # other rows have `-` or `never` there
             wanted = [(row, moments.get(n)) for n, row in enumerate(listed.rows)]
             found[name] = date_field(selectors, [(listed.group.page, wanted)])
     return found

@@ -48,11 +48,21 @@ def test_a_count_is_told_by_the_word_before_or_behind_it(line: str) -> None:
     assert counts == [2 * n + 1 for n in range(12)]
 
 
-def test_the_date_of_the_last_reply_is_told_by_threads_that_have_one() -> None:
+@pytest.mark.parametrize(
+    ("first", "last", "none", "selectors"),
+    [
+        ("<td><i>{}</i></td>", "<td><b>{}</b></td>", "<td></td>", ("./td[2]/i[1]", "./td[3]/b[1]")),
+        ("<td class=opened>{}</td>", "<td class=answered>{}</td>", "<td class=answered>-</td>", ("td.opened", "td.answered")),
+    ],
+)
+def test_the_date_of_the_last_reply_is_told_by_threads_that_have_one(
+    first: str, last: str, none: str, selectors: tuple[str, str]
+) -> None:
     rows = "".join(
         f'<tr class="row"><td><a href="/topic/{700 + day}">Radio number {day} hums</a></td>'
-        f"<td><i>2026-11-{day:02} 10:15</i></td><td>{f'<b>2026-11-{day:02} 11:15</b>' if day < 7 else '-'}</td></tr>"
+        + first.format(f"2026-11-{day:02} 10:15")
+        + (last.format(f"2026-11-{day:02} 11:15") if day < 7 else none)
         for day in range(8, 0, -1)
     )
     _, learned = learned_list(rows)
-    assert (learned["fields"]["created_at"], learned["fields"]["last_activity"]) == ("./td[2]/i[1]", "./td[3]/b[1]")
+    assert (learned["fields"]["created_at"], learned["fields"]["last_activity"]) == selectors

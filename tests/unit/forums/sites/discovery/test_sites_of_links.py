@@ -37,6 +37,16 @@ def test_titles_of_links_to_elsewhere_are_those_of_their_comments() -> None:
     assert (fields["title"], fields["url"]) == ("a.u-url", "span.label > a")
 
 
+def test_rows_of_alternating_classes_are_of_one_group() -> None:
+    rows = "".join(
+        f"<tr class=color{n % 3}-{('odd', 'even')[n % 2]}><td><a href=/ticket/{n}>{title}</a></td></tr>"
+        for n, title in enumerate(TITLES)
+    )
+    page = opened(HtmlResponse(URL, body=f"<table>{rows}</table>".encode(), encoding="utf-8"))
+    assert page is not None
+    assert [group.titles for group in link_groups(page)] == [TITLES]
+
+
 @pytest.mark.parametrize("address", ["/board/area/{name}/", "/area/{name}/{size}", "/area/{size}-{name}"])
 def test_a_board_or_a_thread_may_be_named_help(address: str) -> None:
     names = ("news", "help-wanted", "off-topic")
