@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 
 from . import class_words
 from .author_words import AROUND, BEFORE_ANSWERED, BEFORE_NAME, BY, ENDS_BY, LONGEST, REPLY_TITLE, SAYS, SHORT_NAME, VERB
@@ -155,7 +156,12 @@ def _is_mention(paths: BlockPaths, i: int) -> bool:
 def _is_answered(paths: BlockPaths, i: int) -> bool:
     """Whether the text right before an element is `in reply to`."""
     before = paths.tree.first_text[i] - 1
-    return before >= 0 and bool(BEFORE_ANSWERED.search(paths.tree.texts[before].strip()[-LONGEST:]))
+    return before >= 0 and _says_answered(paths.tree.texts[before].strip()[-LONGEST:])
+
+
+@lru_cache(maxsize=2048)
+def _says_answered(text: str) -> bool:
+    return bool(BEFORE_ANSWERED.search(text))
 
 
 def _name_score(paths: BlockPaths, place: Place, elements: list[int], strings: list[str]) -> float:

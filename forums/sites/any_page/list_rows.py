@@ -11,9 +11,10 @@ from urllib.parse import urljoin, urlsplit
 
 from . import class_words
 from .learned import Learned
-from .page_kind import form_of
-from .page_tree import PageTree
+from .page_tree import PageTree, Range
+from .post_dates import spotted
 from .records import SeenLink
+from .row_links import form_of, links_of, rows_of
 from .text_field import Body
 
 _LEAST_ROWS = 5
@@ -23,10 +24,12 @@ _TITLES = 0.4  # of the blocks: some lists have two for each thread
 _WRITTEN = 0.2
 _SHORTEST_TITLE = 3  # characters
 _LONGEST_TITLE = 250
+_SHORT = 60  # characters of a post that may be a row
 _SENTENCE = 20  # characters, at least
 _LONG = 40
 _WORD = re.compile(r"[^\W\d_]{2}")
 _NUMBER = re.compile(r"\W*[^\W\d_]+\W*\d+\W*")  # `Reply #3`, `message 48211`
+_COUNT = re.compile(r"[^\W\d_]{0,20}[\s:：]*\d[\d.,kKM万 ]*[^\W\d_]{0,20}")  # `28 Replies`, `Views: 1,974`
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+$", re.IGNORECASE)  # a post may be no more than a link
 
 
@@ -56,6 +59,39 @@ def _linked_and_written(tree: PageTree, body: Body, dates: Set[int]) -> tuple[in
     return linked, written
 
 
+def are_listed(learned: Learned, tree: PageTree) -> bool:
+    """Whether what was learned are short texts in the rows of what the page lists: numbers of answers and views, a name."""
+    posts, fields = learned.posts, learned.fields
+    if sorted(len(post.text) for post in posts)[len(posts) // 2] > _LONGEST_TITLE:
+        return False
+    sizes = sorted(_prose(post.text) for post in posts)
+    if sizes[len(sizes) // 2] > _SHORT:
+        return False
+    links = links_of(tree, fields.paths.marks)
+    if len(links) < _LEAST_TITLED:
+        return False
+    title, text = sorted(map(tree.size, links))[len(links) // 2], sizes[len(sizes) // 2]
+    titles = {tree.string(i) for i in links}
+    if 2 * title < text and 2 * sum(post.text.partition("\n")[0] in titles for post in posts) < len(posts):
+        return False
+    names = {post.author for post in posts}
+    if 2 * sum(tree.string(i) in names for i in links) >= len(links) and len(names) < _TITLED * len(posts):
+        return False
+    blocks, rows = fields.paths.blocks, rows_of(tree, links)
+    in_rows = sum(any(_overlap(row, (block.start, block.end)) for block in blocks) for row in rows)
+    with_rows = sum(any(_overlap(row, (block.start, block.end)) for row in rows) for block in blocks)
+    return in_rows >= _TITLED * len(rows) and with_rows >= _TITLES * len(blocks)
+
+
+def _prose(text: str) -> int:
+    """Characters of a text without lines that are a date or a number with its label."""
+    return sum(len(line) for line in text.splitlines() if not _COUNT.fullmatch(line) and not spotted(line))
+
+
+def _overlap(one: Range, other: Range) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
 def titled_rows(learned: Learned, tree: PageTree, url: str) -> tuple[SeenLink, ...]:
     """The titles of rows that have more text than that, as a description of a forum or the beginning of a thread: a link in each
     block at the same place, each with another text and to another page. None where blocks are posts: what each of those links to
@@ -67,7 +103,8 @@ def titled_rows(learned: Learned, tree: PageTree, url: str) -> tuple[SeenLink, .
     links = [_titles(learned, tree, url, number) for number in range(count)]
     places = Counter(place for titles in links for place in {place for place, _ in titles})
     least = _TITLED * count if count >= _LEAST_ROWS else count
-    for place, blocks in places.most_common():
+    first = {place: sum(at for titles in links for at, (one, _) in enumerate(titles) if one == place) for place in places}
+    for place, blocks in sorted(places.items(), key=lambda one: (-one[1], first[one[0]])):
         if blocks < least:
             break
         rows = {n: row for n, titles in enumerate(links) for at, row in reversed(titles) if at == place}  # the first in each

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from . import class_words
 from .page_tree import PageTree
+from .post_marks import Marks, find_marks
 from .records import PageKind, SeenLink, SeenPost
+from .row_links import LEAST_FORUMS, LEAST_ROWS, listed
 
 _PAGE_NUMBER = re.compile(r"^\[?\s*(\d{1,5})\s*\]?$")
 _NEXT = re.compile(
@@ -26,9 +26,6 @@ _NEXT = re.compile(
 )
 _BACK = re.compile(r"^(?:[‹«←<]+|prev(?:ious)?|zurück|vorherige)", re.IGNORECASE)
 _LONGEST_LABEL = 30  # characters of a link to another page
-_LEAST_ROWS = 5
-_LEAST_FORUMS = 3  # of an index, by their addresses
-_MANY_ROWS = 10
 _LEAST_GRADE = 0.12
 
 
@@ -85,16 +82,17 @@ def kind_of(
     *,
     by_profile: bool = False,
     titles: tuple[SeenLink, ...] = (),
+    marks: Marks | None = None,
 ) -> Kind:
     """Thread where there are posts, even few where a profile found them; else list or index where links repeat. `titles` are
-    those of rows that were found already.
+    those of rows that were found already, `marks` what was found of dates and authors.
     """
     following, pages = _paging(tree, frame, url)
     if posts and (by_profile or grade >= _LEAST_GRADE) and _are_posts(posts):
         return Kind(kind=PageKind.THREAD, next=following, pages=pages)
-    rows, numbered = (titles, _is_numbered(titles)) if titles else _rows(tree, url)
-    if titles or len(rows) >= _LEAST_ROWS or (len(rows) >= _LEAST_FORUMS and not posts):
-        return Kind(kind=PageKind.LIST if numbered else PageKind.INDEX, rows=rows, next=following, pages=pages)
+    rows, of_threads = listed(tree, url, marks or find_marks(tree), titles)
+    if titles or len(rows) >= LEAST_ROWS or (len(rows) >= LEAST_FORUMS and not posts):
+        return Kind(kind=PageKind.LIST if of_threads else PageKind.INDEX, rows=rows, next=following, pages=pages)
     return Kind(kind=PageKind.THREAD if posts and _are_posts(posts) else PageKind.OTHER, next=following, pages=pages)
 
 
@@ -146,50 +144,3 @@ def is_same_thing(path: str, here: str) -> bool:
     """Whether two paths may be pages of one thread: they begin alike up to a number at the end."""
     one, other = (re.sub(r"(?:[/_-]?(?:page|p|seite|index)?[-_/]?\d*)(?:\.html?)?/?$", "", part) for part in (path, here))
     return one.startswith(other[: max(2, len(other) - 8)]) or other.startswith(one[: max(2, len(one) - 8)])
-
-
-def _rows(tree: PageTree, url: str) -> tuple[tuple[SeenLink, ...], bool]:
-    """The links at the place in the page that has the most text in links, and whether rows have a date or an author each."""
-    here = urlsplit(url).netloc
-    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for i, tag in enumerate(tree.tag):
-        if tag == "a" and 3 < tree.size(i) < 250 and not class_words.is_profile_link(tree.attributes[i].get("href") or ""):
-            up = tree.parent[i]
-            above = tree.parent[up] if up >= 0 else -1
-            groups[tree.sign[i], tree.sign[up], tree.sign[above] if above >= 0 else -1].append(i)
-    best: list[int] = []
-    best_size = 0
-    for members in groups.values():
-        size = sum(tree.size(i) for i in members)
-        if size > best_size and (len(members) >= _LEAST_ROWS or _lead_to_forums(tree, members)):
-            best, best_size = members, size
-    rows: dict[str, SeenLink] = {}
-    for i in best[:500]:
-        href = tree.attributes[i].get("href")
-        if not href:
-            continue
-        try:
-            target = urljoin(url, href)
-            if urlsplit(target).netloc == here:
-                rows.setdefault(target.partition("#")[0], SeenLink(url=target, title=tree.string(i)))
-        except ValueError:
-            continue
-    found = tuple(rows.values())
-    return found, _is_numbered(found)
-
-
-def form_of(url: str) -> str:
-    """The path of an address without what tells pages of one kind apart: numbers, and names with hyphens."""
-    return re.sub(r"\d+|[^/?&=]*-[^/?&=]*", "*", urlsplit(url).path)
-
-
-def _lead_to_forums(tree: PageTree, links: Sequence[int]) -> bool:
-    return len(links) >= _LEAST_FORUMS and all(class_words.is_forum_link(tree.attributes[i].get("href") or "") for i in links)
-
-
-def _is_numbered(rows: Sequence[SeenLink]) -> bool:
-    """Whether rows are many, or lead to addresses of one form: threads, not forums."""
-    if len(rows) < _MANY_ROWS and all(class_words.is_forum_link(row.url) for row in rows):
-        return False
-    shapes = {form_of(row.url) for row in rows}
-    return len(rows) >= _MANY_ROWS or len(shapes) < 0.3 * max(1, len(rows))

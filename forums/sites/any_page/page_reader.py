@@ -23,7 +23,7 @@ from forums.sites.reading.html_text import text_of
 from .answer_comments import with_their_posts
 from .checks import agreement, completed, grade, has_all_posts, is_complete
 from .learned import Learned, learn
-from .list_rows import are_rows, titled_rows
+from .list_rows import are_listed, are_rows, titled_rows
 from .lone_post import lone_post
 from .page_kind import frame_of, kind_of
 from .page_tree import PageTree
@@ -31,13 +31,14 @@ from .post_calendar import Calendar
 from .post_marks import find_marks
 from .profile_reader import ProfileReader
 from .records import NotAPage, PageKind, Reader, SeenPage, SeenPost
+from .row_links import around, is_framed
 from .schema_org import marked_posts
 
 MOST_CHARACTERS = 8_000_000
 """Of a page. `fetch` refuses larger ones before."""
 _SCHEMA_WORDS = ("schema.org", "itemscope")
 _ALONE = 0.3  # the grade of a post that nothing like it confirms
-_LEAST_ALONE = 0.1  # of authors and dates in blocks: others hold several posts each
+_MOST_IN_ONE = 4  # authors and dates of a post
 _CLOSE = 0.9  # of the best grade
 _EXACT = {Reader.PROFILE: 0.4, Reader.SCHEMA_ORG: 0.5}  # of the best grade, that is enough for a complete reading
 _NEARLY_ALL = 0.9  # of the posts
@@ -78,20 +79,26 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     if learned is not None:
         grades[Reader.LEARNED] = min(grades.get(Reader.LEARNED, 0.0), learned.quality)
     of_titles = learned is not None and are_rows(learned, tree)
-    unsure = of_titles or (learned is not None and learned.fields.found.alone < _LEAST_ALONE)
+    several = learned is not None and _hold_several(learned)
+    unsure = of_titles or several
     if (
         marks is not None
         and all(_is_doubtful(found[reader], reader) or (unsure and reader is Reader.LEARNED) for reader in grades)
         and (alone := lone_post(tree, marks, calendar, url, rows=_starts(learned) if of_titles else ())) is not None
     ):
         found, grades, learned = {Reader.LEARNED: (alone,)}, {Reader.LEARNED: _ALONE}, None
+    elif several:
+        grades.pop(Reader.LEARNED, None)
     reader = _best(grades, found)
     best = (found[reader], grades[reader]) if reader else ((), 0.0)
-    kind = kind_of(tree, frame, url, *best, by_profile=reader is Reader.PROFILE)
+    kind = kind_of(tree, frame, url, *best, by_profile=reader is Reader.PROFILE, marks=marks)
     if reader is Reader.LEARNED and learned is not None:
+        of_titles = of_titles or are_listed(learned, tree)
         titles = () if of_titles else titled_rows(learned, tree, url)
         if titles or of_titles:
-            of_links = kind_of(tree, frame, url, (), 0.0, titles=titles)
+            if is_framed(tree, around(tree, _starts(learned))):
+                titles = ()
+            of_links = kind_of(tree, frame, url, (), 0.0, titles=titles, marks=marks)
             kind = of_links if of_links.rows else kind
     page = SeenPage(
         url=url, kind=kind.kind, title=frame.title, language=frame.language, software=software, rows=kind.rows,
@@ -147,6 +154,13 @@ def _is_doubtful(posts: tuple[SeenPost, ...], reader: Reader) -> bool:
         return len(posts) <= _FEW and not (reader is Reader.PROFILE and is_complete(posts))
     is_one = len(set(authors)) == 1 and len({post.published for post in posts if post.published is not None}) < 2
     return reader is Reader.LEARNED and is_one and min(len(post.text) for post in posts) <= _SHORT
+
+
+def _hold_several(learned: Learned) -> bool:
+    """Whether half of the blocks hold several posts or rows each."""
+    paths = learned.fields.paths
+    several = sum(min(len(paths.dates_in(n)), len(paths.authors_in(n))) > _MOST_IN_ONE for n in range(paths.count))
+    return 2 * several >= paths.count
 
 
 def _starts(learned: Learned | None) -> list[int]:

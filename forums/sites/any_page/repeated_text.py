@@ -23,7 +23,10 @@ def first_copy(tree: PageTree, texts: list[int], root: int) -> Range | None:
             continue
         if (first := seen.setdefault(text, at)) != at:
             return _copy(tree, texts, first, at, root)
-        if (first := begun.setdefault(text[:_LEAST_TEXT], at)) != at and len(text) >= _LEAST_COPY:
+        if (first := begun.setdefault(text[:_LEAST_TEXT], at)) == at or len(text) < _LEAST_COPY:
+            continue
+        above = tree.chars[k] - tree.chars[texts[first]]
+        if _COPIED * len(text) <= above <= len(text) / _COPIED:
             before = "".join(tree.texts[j] for j in texts[first:at])
             if "".join(before.split()) == "".join(text.split()):
                 return k, k + 1  # the source of what stands above it

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 
 from . import class_words
 from .author_field import name_of
@@ -59,11 +60,14 @@ def find_cuts(
             cuts[number].extend(labels)
     lines: dict[str, dict[int, Range]] = defaultdict(dict)
     copies: dict[int, Range] = {}
+    same: dict[int, bool] = {}
+    has_title = tree.tag.count("h1") == 1
     for number, root in roots.items():
         cuts[number].extend(_edit_notes(paths, number, root))
         cuts[number].extend(_heads(tree, root, authors.get(number), dates.get(number)))
-        cuts[number].extend(_title(paths, root))
-        cuts[number].extend(_feet(paths, root, (authors.get(number), dates.get(number))))
+        if has_title:
+            cuts[number].extend(_title(tree, root))
+        cuts[number].extend(_feet(paths, root, (authors.get(number), dates.get(number)), same))
         texts = list(paths.texts_of(number, root))
         if (copy := first_copy(tree, texts, root)) is not None:
             copies[number] = copy
@@ -183,43 +187,49 @@ def _heads(tree: PageTree, root: int, author: int | None, date: int | None) -> I
         yield tree.first_text[up], tree.last_text[up]
 
 
-def _title(paths: BlockPaths, root: int) -> Iterator[Range]:
-    """The title of the thread at the head of its opening post."""
-    tree = paths.tree
+def _title(tree: PageTree, root: int) -> Iterator[Range]:
+    """The title of the thread, which is the only one, at the head of its opening post."""
     first = (i for i in range(root + 1, min(tree.end[root], root + _HEAD)) if tree.first_text[i] == tree.first_text[root])
     for i in first:
-        if tree.tag[i] == "h1" and tree.size(i) < tree.size(root) and tree.tag.count("h1") == 1:
+        if tree.tag[i] == "h1" and tree.size(i) < tree.size(root):
             yield tree.first_text[i], tree.last_text[i]
 
 
-def _feet(paths: BlockPaths, root: int, marks: tuple[int | None, ...]) -> Iterator[Range]:
-    """What stands last in a body and is called tags, buttons, votes, or holds author or date and little else."""
+def _feet(paths: BlockPaths, root: int, marks: tuple[int | None, ...], same: dict[int, bool]) -> Iterator[Range]:
+    """What stands last in a body and is called tags, buttons, votes, holds author or date and little else, or is the same in all
+    posts (`same`, by the path).
+    """
     tree = paths.tree
-    children, i = [], root + 1
-    while i < tree.end[root]:
-        children += [i] if tree.size(i) else []
-        i = tree.end[i]
     last = tree.last_text[root]
-    for i in reversed(children[1:][-_MOST_FEET:]):
-        names = paths.names(i)
-        told = tree.size(i) <= _LABEL and (_holds(paths, i, marks) or _is_the_same(paths, i))
-        if tree.last_text[i] < last or not (told or class_words.says_meta(names)) or class_words.says_body(names):
+    for _ in range(_MOST_FEET):
+        if last - 1 <= tree.first_text[root]:
             return
+        i = tree.owner[last - 1]
+        while i > root and tree.parent[i] != root:
+            i = tree.parent[i]
+        if i <= root or tree.first_text[i] <= tree.first_text[root]:
+            return
+        told = tree.size(i) <= _LABEL and (_holds(paths, i, marks) or _is_the_same(paths, i, same))
+        if not (told or class_words.says_meta(paths.names(i))) or class_words.says_body(paths.names(i)):
+            return
+        yield tree.first_text[i], last
         last = tree.first_text[i]
-        yield last, tree.last_text[i]
 
 
-def _is_the_same(paths: BlockPaths, i: int) -> bool:
+def _is_the_same(paths: BlockPaths, i: int, same: dict[int, bool]) -> bool:
     """Whether all blocks, two at least, have the same text at one place."""
-    place = paths.places[paths.path_of[i]] if i in paths.path_of else paths.places[0]
-    everywhere = 1 < len(place.first) == place.count == paths.count
-    return everywhere and len({paths.string(j) for j in place.first.values()}) == 1
+    path = paths.path_of.get(i, 0)
+    if path not in same:
+        place = paths.places[path]
+        everywhere = 1 < len(place.first) == place.count == paths.count
+        same[path] = everywhere and len({paths.string(j) for j in place.first.values()}) == 1
+    return same[path]
 
 
 def _below_rules(paths: BlockPaths, roots: dict[int, int], authors: dict[int, int]) -> dict[int, Range]:
     """Of bodies with a rule the texts below the last one, where they are the same in all posts of each author."""
     tree = paths.tree
-    rules = [i for i, tag in enumerate(tree.tag) if tag == "hr"] if "hr" in tree.tag else []
+    rules = list(_places_of("hr", tree.tag))
     below: dict[int, Range] = {}
     told: dict[str, list[str]] = defaultdict(list)
     for number, root in roots.items() if rules else ():
@@ -232,6 +242,13 @@ def _below_rules(paths: BlockPaths, roots: dict[int, int], authors: dict[int, in
             told[paths.string(authors[number])].append("".join(tree.texts[start:end]))
     same = [len(texts) > 1 for texts in told.values() if len(set(texts)) == 1]
     return below if any(same) and len(same) == len(told) else {}
+
+
+def _places_of(tag: str, tags: list[str]) -> Iterator[int]:
+    place = -1
+    with suppress(ValueError):
+        while True:
+            yield (place := tags.index(tag, place + 1))
 
 
 def _is_not_text(paths: BlockPaths, inside: list[tuple[int, int]], authors: dict[int, int]) -> bool:

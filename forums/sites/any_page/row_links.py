@@ -1,0 +1,273 @@
+"""The links of what a page lists: the threads of a board, the boards of an index.
+
+Links at the same place in their rows are a group. Of the groups the one with the most text is taken, where dates and authors in
+the rows count more and menus, sidebars and the foot of a page hardly: a menu may have more links than a board has threads. Of
+several links in each row (the last answer's, a page's) it is the first that has another text in each.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from urllib.parse import urljoin, urlsplit
+
+from . import class_words
+from .page_tree import PageTree
+from .post_marks import Marks
+from .records import SeenLink
+
+LEAST_ROWS = 5
+LEAST_FORUMS = 3  # of an index, by their addresses
+_MANY_ROWS = 10
+_MOST_ROWS = 500
+_SHORTEST, _LONGEST = 4, 250  # characters of a title
+_MOST_WEIGHED = 30  # links of a group
+_LEVELS = 7  # of elements around a link that may be its row
+_TOLD = 1.0  # how much dates and authors in each row count
+_OF_FRAME = 0.05  # how much the links of a menu count
+_MOST_OF_PAGE = 0.5  # of the text outside of links, that a menu or a sidebar has
+_NEARLY_ALL = 0.8  # of the rows
+_HALF = 0.5
+_MUCH = 100  # characters of links
+_NEARLY_TWO = 1.8  # links in each row
+_ONE_KIND = 0.3  # forms of addresses for each row
+_LONGEST_LABEL = 30
+_MOST_GROUPS = 60
+_MOST_COLUMNS = 12
+_MOST_TEXTS = 3000  # among which labels are looked for
+_LEVELS_ABOVE = 3  # of elements around all rows, with the heads of the columns
+_LETTER = re.compile(r"[^\W\d_]")
+_FRAME_TAGS = frozenset({"nav", "footer", "aside"})
+_FRAME = re.compile(
+    r"(?:^|[\s_-])(?:nav(?:bar|igation)?|menu|foot(?:er)?|side-?bar|breadcrumbs?|widget)(?:$|[\s_-])", re.IGNORECASE
+)
+_THREADS = re.compile(
+    r"[\d.,\s]*(?:topics|threads|discussions|conversations|themen|diskussionen|sujets|discussions|temas|hilos|tópicos|discussioni|"
+    r"argomenti|onderwerpen|tema(?:er|t)|ämnen|trådar|tråde|aiheet|wątki|tematy|témat[ay]?|тем[аы]?|темы|konular|主题(?:数)?|主題|话题|"
+    r"話題|トピック|スレッド|주제)[\s:：]*[\d.,\s]*[kKMw万]?",
+    re.IGNORECASE,
+)
+_REPLIES = re.compile(
+    r"[\d.,\s]*(?:repl(?:y|ies)|answers?|views?|antwort(?:en)?|aufrufe|hits|zugriffe|réponses?|vues?|respuestas?|vistas|visitas|"
+    r"respostas?|rispost[ae]|visite|reacties?|svar|visninger|visningar|vastauk\w*|odpowiedzi|odpověd\w*|ответ(?:ов|ы|а)?|просмотр\w*|"
+    r"cevap(?:lar)?|回复|回覆|回帖|查看|浏览|返信|閲覧|답글|조회)[\s:：]*[\d.,\s]*[kKMw万]?",
+    re.IGNORECASE,
+)
+
+
+def listed(tree: PageTree, url: str, marks: Marks, titles: tuple[SeenLink, ...] = ()) -> tuple[tuple[SeenLink, ...], bool]:
+    """The links of the rows of the page at `url`, in its order, and whether they lead to threads, not to forums; none where
+    nothing is listed. `titles` are those of rows that were found already.
+    """
+    links = links_of(tree, marks)
+    rows = titles or _seen(tree, links, url)
+    return rows, _is_of_threads(rows) if (told := _columns(tree, links)) is None else told
+
+
+def _is_of_threads(rows: Sequence[SeenLink]) -> bool:
+    """Whether rows are many, or lead to addresses of one form: threads, not forums."""
+    if len(rows) < _MANY_ROWS and all(class_words.is_forum_link(row.url) for row in rows):
+        return False
+    shapes = {form_of(row.url) for row in rows}
+    return len(rows) >= _MANY_ROWS or len(shapes) < _ONE_KIND * max(1, len(rows))
+
+
+def form_of(url: str) -> str:
+    """The path of an address without what tells pages of one kind apart: numbers, and names with hyphens."""
+    return re.sub(r"\d+|[^/?&=]*-[^/?&=]*", "*", urlsplit(url).path)
+
+
+def links_of(tree: PageTree, marks: Marks) -> list[int]:
+    """The elements of the links of the rows."""
+    dates, authors = sorted(marks.dates), marks.authors
+    best: list[int] = []
+    best_score = (False, 0.0)
+    every = sorted(_groups(tree, dates), key=len, reverse=True)[:_MOST_GROUPS]
+    groups = [one for one in every if len(one) >= LEAST_ROWS or _lead_to_forums(tree, one) or _has_columns(tree, one)]
+    for members in groups:
+        told = _told(tree, members, dates, authors)
+        framed = is_framed(tree, around(tree, members))
+        size = sum(map(tree.size, members))
+        sure = not framed and (size >= _MUCH or told >= _HALF or _columns(tree, members) is not None)
+        score = size * (_OF_FRAME if framed else 1.0) * (1 + _TOLD * told)
+        if (sure, score) > best_score and not (framed and told < _HALF):
+            best, best_score = members, (sure, score)
+    return _with_others(tree, _first_of_rows(tree, best, groups), every) if best else []
+
+
+def _seen(tree: PageTree, links: Iterable[int], url: str) -> tuple[SeenLink, ...]:
+    here = urlsplit(url).netloc
+    rows: dict[str, SeenLink] = {}
+    for i in links:
+        href = tree.attributes[i].get("href")
+        if not href or len(rows) >= _MOST_ROWS:
+            continue
+        try:
+            target = urljoin(url, href)
+            if urlsplit(target).netloc == here:
+                rows.setdefault(target.partition("#")[0], SeenLink(url=target, title=tree.string(i)))
+        except ValueError:
+            continue
+    return tuple(rows.values())
+
+
+def _groups(tree: PageTree, dates: list[int]) -> list[list[int]]:
+    """Links by what they stand in, without those to people and those that are dates."""
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for i, tag in enumerate(tree.tag):
+        if tag != "a" or not _is_title(tree, i) or class_words.is_profile_link(tree.attributes[i].get("href") or ""):
+            continue
+        up = tree.parent[i]
+        if _between(dates, i, tree.end[i]) or _between(dates, up, up + 1):
+            continue
+        above = tree.parent[up] if up >= 0 else -1
+        column = next((_nth(tree, cell) for cell in (up, above) if cell >= 0 and tree.tag[cell] == "td"), 0)
+        groups[tree.sign[i], tree.sign[up], tree.sign[above] if above >= 0 else -1, column].append(i)
+    return [part for members in groups.values() for part in _by_place(tree, members)]
+
+
+def _nth(tree: PageTree, cell: int) -> int:
+    count, sibling = 0, tree.parent[cell] + 1
+    while sibling < cell and count < _MOST_COLUMNS:
+        count, sibling = count + 1, tree.end[sibling]
+    return count
+
+
+def _by_place(tree: PageTree, members: list[int]) -> Iterable[list[int]]:
+    """A group whose rows have several links each, apart: the first of each row, the second, and so on."""
+    counts = Counter(tree.parent[i] for i in members)
+    if len(counts) < LEAST_FORUMS or len(members) < _NEARLY_TWO * len(counts):
+        return (members,)
+    places: dict[int, list[int]] = defaultdict(list)
+    seen: Counter[int] = Counter()
+    for i in members:
+        places[seen[tree.parent[i]]].append(i)
+        seen[tree.parent[i]] += 1
+    return places.values()
+
+
+def _is_title(tree: PageTree, i: int) -> bool:
+    size = tree.size(i)
+    return _SHORTEST <= size < _LONGEST or (1 < size < _SHORTEST and tree.string(i).isalpha())
+
+
+def rows_of(tree: PageTree, members: Sequence[int]) -> list[tuple[int, int]]:
+    """For each link the largest element around it that holds no other one of them."""
+    found = []
+    for place, i in enumerate(members):
+        before = members[place - 1] if place else -1
+        after = members[place + 1] if place + 1 < len(members) else len(tree)
+        top = i
+        for _ in range(_LEVELS):
+            up = tree.parent[top]
+            if up <= max(before, 0) or tree.end[up] > after:
+                break
+            top = up
+        found.append((top, tree.end[top]))
+    return found
+
+
+def _told(tree: PageTree, members: Sequence[int], dates: list[int], authors: list[int]) -> float:
+    """The share of rows with a date or an author."""
+    rows = rows_of(tree, members[: _MOST_WEIGHED + 1])[:_MOST_WEIGHED]
+    return sum(_between(dates, *row) > 0 or _between(authors, *row) > 0 for row in rows) / len(rows)
+
+
+def is_framed(tree: PageTree, i: int) -> bool:
+    """Whether an element stands in a menu, a sidebar, the head or the foot of the page."""
+    most = _MOST_OF_PAGE * (tree.chars[-1] - tree.link_chars[-1])
+    while i > 0:
+        if tree.tag[i] in _FRAME_TAGS:
+            return True
+        if _written(tree, i) <= most:
+            attributes = tree.attributes[i]
+            names = f"{attributes.get('class', '')} {attributes.get('id', '')} {attributes.get('role', '')}" if attributes else ""
+            if tree.tag[i] == "header" or (names and _FRAME.search(names)):
+                return True
+        i = tree.parent[i]
+    return False
+
+
+def _written(tree: PageTree, i: int) -> int:
+    """Characters that are not in links."""
+    start, end = tree.first_text[i], tree.last_text[i]
+    return tree.chars[end] - tree.chars[start] - (tree.link_chars[end] - tree.link_chars[start])
+
+
+def around(tree: PageTree, members: Sequence[int]) -> int:
+    """The element that holds all."""
+    i = tree.parent[members[0]]
+    while i > 0 and tree.end[i] <= members[-1]:
+        i = tree.parent[i]
+    return i
+
+
+def _first_of_rows(tree: PageTree, best: list[int], groups: list[list[int]]) -> list[int]:
+    """Of all groups that have one link in each row of the best the first whose texts and addresses differ."""
+    rows = rows_of(tree, best)
+    least = _NEARLY_ALL * len(rows)
+    found, first = best, sum(i - row[0] for i, row in zip(best, rows, strict=True))
+    for members in groups:
+        if len(members) < len(rows):
+            continue
+        firsts = [
+            (members[at], row) for row in rows if (at := bisect_left(members, row[0])) < len(members) and members[at] < row[1]
+        ]
+        place = sum(i - row[0] for i, row in firsts)
+        if len(firsts) < len(rows) or place >= first:
+            continue
+        texts = {tree.string(i) for i, _ in firsts}
+        addresses = {(tree.attributes[i].get("href") or "").partition("#")[0] for i, _ in firsts}
+        if min(len(texts), len(addresses), sum(bool(_LETTER.search(text)) for text in texts)) >= least:
+            found, first = [i for i, _ in firsts], place
+    return found
+
+
+def _with_others(tree: PageTree, links: list[int], groups: list[list[int]]) -> list[int]:
+    """With those of rows that are of another class: pinned threads."""
+    rows = rows_of(tree, links)
+    places = {(tree.sign[tree.parent[i]], tree.parent[start]) for i, (start, _) in zip(links, rows, strict=True)}
+    signs, tops = {tree.sign[start] for start, _ in rows}, {start for start, _ in rows}
+    more = []
+    for i in (i for members in groups for i in members):
+        top = i
+        while tree.parent[top] > 0 and (tree.sign[tree.parent[i]], tree.parent[top]) not in places and top > i - _LEVELS:
+            top = tree.parent[top]
+        at = (tree.sign[tree.parent[i]], tree.parent[top])
+        if at in places and tree.sign[top] in signs and top not in tops:
+            more.append(i)
+            tops.add(top)
+    return sorted([*links, *more])
+
+
+def _columns(tree: PageTree, links: Sequence[int]) -> bool | None:
+    """Whether rows are of threads, by what the columns and labels say: boards have topics, threads have replies and views."""
+    if len(links) < LEAST_FORUMS:
+        return None
+    area = around(tree, links)
+    for _ in range(_LEVELS_ABOVE):
+        up = tree.parent[area]
+        if up <= 0 or tree.size(up) > tree.size(area) + 5 * _LONGEST_LABEL:
+            break
+        area = up
+    start, end = tree.first_text[area], min(tree.last_text[area], tree.first_text[area] + _MOST_TEXTS)
+    labels = [text.strip() for text in tree.texts[start:end] if len(text) <= _LONGEST_LABEL]
+    threads, replies = (sum(bool(word.fullmatch(text)) for text in labels) for word in (_THREADS, _REPLIES))
+    if threads >= _NEARLY_ALL * len(links):
+        return False
+    return True if replies else False if threads else None
+
+
+def _has_columns(tree: PageTree, links: Sequence[int]) -> bool:
+    """Whether few links are rows by what their columns say."""
+    return len(links) >= LEAST_FORUMS and _columns(tree, links) is not None and not is_framed(tree, around(tree, links))
+
+
+def _lead_to_forums(tree: PageTree, links: Sequence[int]) -> bool:
+    return len(links) >= LEAST_FORUMS and all(class_words.is_forum_link(tree.attributes[i].get("href") or "") for i in links)
+
+
+def _between(elements: list[int], start: int, end: int) -> int:
+    return bisect_left(elements, end) - bisect_left(elements, start)

@@ -1,0 +1,97 @@
+"""`read_page`: the threads of a board and the boards of an index, next to menus and boxes that have more links than they have."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from forums.sites.any_page.page_reader import read_page
+from forums.sites.any_page.records import PageKind, SeenPage
+
+URL = "https://forum.example/board"
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+TITLES = (
+    "Which filter for hard water?",
+    "Tank overflows at night",
+    "Winter is coming",
+    "Two valves, unused",
+    "Smell in the cellar",
+)
+MENU = "".join(f"<li><a href='/m/{n}'>Everything about pumps {n}</a></li>" for n in range(90))
+BOX = "".join(
+    f"<li class=w><a class=wt href=/t/{n}0>The newest thread of all is this {n}</a> <a href=/user/m{n}>m{n}</a> "
+    f"<span class=wd>2026-11-0{n} 10:00</span></li>"
+    for n in range(1, 9)
+)
+
+
+def seen(body: str, *, lang: str = "en") -> SeenPage:
+    frame = f"<header><nav><ul>{MENU}</ul></nav></header><aside class=sidebar><ul>{BOX}</ul></aside>"
+    return read_page(f"<html lang={lang}><title>Pumps</title><body>{frame}<div id=wrap>{body}</div></body></html>", URL, now=NOW)
+
+
+def rows(row: str, titles: tuple[str, ...] = TITLES) -> str:
+    return "".join(row.format(n=n, title=title) for n, title in enumerate(titles))
+
+
+TITLE = "<a href=/t/{n}>{title}</a>"
+BY = "<a href=/user/ann{n}>ann{n}</a>"
+LAST = "<time datetime=2026-11-1{n}T10:00:00Z>yesterday</time>"
+BOARDS = {
+    "cells": f"<tr><td>{TITLE}<td>{BY}<td>{{n}}<td>{LAST}",
+    "the last answer's title": f"<tr><td>{TITLE}<td>{BY}<td>{LAST}<br><a href=/t/{{n}}?r=9#m9>RE: {{title}}</a>",
+    "a plain list": f"<li><a class=th href=/t/{{n}}>{{title}}</a> - <b>ann{{n}}</b>, {LAST}",
+    "boxes that are called a text": f"<div class=post-content><h3>{TITLE}</h3>#{{n}} pump {BY} {LAST}</div>",
+    "numbers with their labels": (
+        f"<div class=row><div class=i><h4>{TITLE}</h4><p>Started by {BY}</p></div>"
+        f"<div class=latest><p class=stats>{{n}}1 Replies<br>{{n}}974 Views</p><p>{LAST} by {BY}</p></div></div>"
+    ),
+}
+
+
+@pytest.mark.parametrize("row", BOARDS.values(), ids=BOARDS)
+def test_threads_are_what_a_board_lists(row: str) -> None:
+    tag = {"<tr>": "table", "<li>": "ul"}.get(row[:4], "div")
+    page = seen(f"<h1>Pumps</h1><{tag} class=content-list>{rows(row)}</{tag}>")
+    assert page.kind is PageKind.LIST
+    assert [(one.url, one.title) for one in page.rows] == [
+        (f"https://forum.example/t/{n}", title) for n, title in enumerate(TITLES)
+    ]
+
+
+def test_pinned_threads_may_be_of_another_class() -> None:
+    titles = (*TITLES, "Leak below the sink", "Frozen hose")
+    page = seen(f"<ul>{rows(BOARDS['a plain list'], titles).replace('class=th', 'class=sticky', 1)}</ul>")
+    assert [one.url for one in page.rows] == [f"https://forum.example/t/{n}" for n in range(7)]
+
+
+INDEXES = {
+    "columns": (
+        "<table><tr><th>Board<th>Topics<th>Posts{}</table>",
+        f"<tr><td><a href=/x/b{{n}}>{{title}}</a><p>All there is to it</p><td>{{n}}1<td>{{n}}02<td>By {BY} {LAST}",
+    ),
+    "labels": (
+        "<div>{}</div>",
+        "<div class=tile><a href=/x/b{n}><h2>{title}</h2></a><p><b>{n}1</b> Themen</p>"
+        "Zuletzt: <a href=/x/b{n}/t1>Frost {n}</a></div>",
+    ),
+    "the last thread": (
+        "<ul>{}</ul>",
+        f"<li><div><h3><a href=/x/b{{n}}>{{title}}</a></h3></div><div class=la><p>{{n}}02 Posts<br>{{n}}1 Topics</p>"
+        f"<p>Last post: {LAST}<br><a href=/t/{{n}}>Frozen pipes, once more {{n}}</a> by {BY}</p></div>",
+    ),
+}
+
+
+@pytest.mark.parametrize("names", [("Pumps", "Filters", "Sad"), ("Pumps", "Filters", "Garden", "Sad", "Market", "Other")])
+@pytest.mark.parametrize(("frame", "row"), INDEXES.values(), ids=INDEXES)
+def test_boards_are_what_an_index_lists(frame: str, row: str, names: tuple[str, ...]) -> None:
+    page = seen("<h1>Boards</h1>" + frame.format(rows(row, names)))
+    assert page.kind is PageKind.INDEX
+    assert [one.url for one in page.rows] == [f"https://forum.example/x/b{n}" for n in range(len(names))]
+
+
+def test_a_menu_alone_lists_nothing() -> None:
+    page = read_page(f"<html><body><nav><ul>{MENU}</ul></nav><p>Please sign in.</p></body></html>", URL, now=NOW)
+    assert (page.kind, page.rows) == (PageKind.OTHER, ())
