@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from .bare_names import says_by
 from .block_fields import Fields
@@ -73,6 +73,13 @@ def _has(elements: list[int], start: int, end: int) -> bool:
     return place < len(elements) and elements[place] < end
 
 
+def _are_one(fields: Fields, date: datetime, after: datetime) -> bool:
+    """Whether the dates of the first two blocks may be one: of one day, and not of two minutes of it."""
+    spotted = [fields.paths.marks.dates.get(fields.dates.elements.get(number, -1)) for number in (0, 1)]
+    exact = all(one is not None and one.hour is not None for one in spotted)
+    return date.date() == after.date() and not (exact and abs(date - after) >= timedelta(minutes=1))
+
+
 def is_post(fields: Fields) -> bool:
     """Whether the first block is one more post: not a heading that repeats author and date of the first answer."""
     tree, body = fields.paths.tree, fields.bodies[0]
@@ -87,7 +94,7 @@ def is_post(fields: Fields) -> bool:
     if body.root is not None and tree.tag[body.root] in _HEADINGS:
         return False
     after = fields.dates.published[1]
-    if after is not None and date.date() == after.date() and author == fields.author(1):
+    if after is not None and author == fields.author(1) and _are_one(fields, date, after):
         return False
     back = fields.paths.marks.dates[fields.dates.elements[0]].back  # `over a year ago` is up to two
     return after is None or date <= after + max(timedelta(days=1), back or timedelta(0))

@@ -55,19 +55,38 @@ def _forms() -> Iterator[str]:
         yield mark.join(order) + time
 
 
+def moves(field: Any, rows: Sequence[Any], page: OpenedPage) -> bool:
+    """Whether a date says how long ago it was: read later, it is another moment."""
+    select = field["select"] if isinstance(field, dict) else field
+    selector: str = select if isinstance(select, str) else select[0]
+    reader = _reader(page)
+    read = [reader.read(text) for row in rows if (text := _text(selector, row))]
+    return any(moment is not None and not fixed for moment, fixed in read)
+
+
+def _reader(page: OpenedPage) -> DateReader:
+    return DateReader(read_at(page.response), language=known_language(page.frame.language or ""), time_zone="UTC")
+
+
+def _text(selector: str, row: Any) -> str | None:
+    """As a date is read: an element's attribute for programs before its text."""
+    found = compiled("html", selector)(row)
+    return (
+        (found[0] if isinstance(found[0], str) else found[0].get("datetime") or "".join(found[0].itertext())) if found else None
+    )
+
+
 def _right(selector: str, wanted: Wanted, formats: tuple[str, ...], regex: str | None = None) -> float:
     """Of how many rows it reads the moment, to the day; a little more where to the minute, which "2 days ago" does not."""
     import regex as expressions
 
     right = 0.0
     for page, rows in wanted:
-        language = known_language(page.frame.language or "")
-        reader = DateReader(read_at(page.response), language=language, time_zone="UTC")
+        reader = _reader(page)
         for row, moment in rows:
-            found = compiled("html", selector)(row) if moment is not None else []
-            if not found:
+            text = _text(selector, row) if moment is not None else None
+            if text is None:
                 continue
-            text = found[0] if isinstance(found[0], str) else found[0].get("datetime") or "".join(found[0].itertext())
             match = expressions.search(regex, text) if regex else None
             if regex and match is None:
                 continue

@@ -18,7 +18,7 @@ from forums.sites.any_page.repeated_blocks import Block
 from forums.sites.definition.selectors import compiled
 from forums.sites.reading.converters import number as number_in
 
-from .date_fields import date_field
+from .date_fields import date_field, moves
 from .element_selectors import as_value, attribute_of, field_selectors, rows_selector
 from .link_groups import AddressShape, LinkGroup
 from .opened_page import OpenedPage
@@ -63,6 +63,9 @@ def learn_list(group: LinkGroup, shape: AddressShape, threads: Sequence[OpenedPa
     fields |= _author(listed) | _count(listed, threads) | _dates(listed, threads) | _token(listed, threads)
     if "reply_count" not in fields:
         fields |= _count_at_end(listed, titles, threads)
+    last = fields.get("last_activity")
+    if last is not None and not {"reply_count", "token"} & fields.keys() and moves(last, listed.rows, group.page):
+        fields["token"] = last  # its text: the moment is another one in each scan
     table["fields"] = fields
     return table
 

@@ -86,8 +86,8 @@ def _title(found: FoundForum) -> Any:
     shown = [(title, _words(root.findtext(".//title") or "")) for title, root in known]
     around = {tuple(map(_NUMBER.sub, ("0", "0"), window.partition(title)[::2])) for title, window in shown if title in window}
     if len(shown) > 1 and len(around) == 1 and all(title in window for title, window in shown):
-        before, after = (re.escape(one).replace("0", r"\d+") for one in around.pop())
-        return {"select": "title", "regex": f"^{before}(.+?){after}$"}
+        before, after = (re.escape(one).replace("0", r"\d+").replace("\\ ", r"\s+") for one in around.pop())
+        return {"select": "title", "regex": rf"(?s)^\s*{before}(.+?){after}\s*$"}
     return None
 
 

@@ -153,3 +153,18 @@ def test_classes_that_lay_out_text_say_nothing() -> None:
     answer = f'<article class="fmt">{WORDS[1]}</article>{buttons}{signed}'
     page = seen(f'<div class="main"><div>{question}{buttons}</div><div class="item py-4">{answer}</div></div>')
     assert [(post.author, post.text) for post in page.posts] == [("ida", WORDS[0]), ("walter", WORDS[1])]
+
+
+def test_an_opening_post_whose_author_answered_on_the_same_day_is_no_heading() -> None:
+    def whole(opened: str) -> list[str]:
+        answers = "".join(
+            f'<h3 class="change" id="c{n}">by <a class="user" href="/user/{name}">{name}</a>, <i>2026-11-{n + 15} 10:15</i></h3>'
+            f'<div class="comment"><p>{WORDS[n]}</p></div>'
+            for n, name in ((1, "ida"), (2, "walter"), (3, "nora"), (4, "walter"))
+        )
+        head = f'<div class="date"><i>2026-11-16 {opened}</i></div><a class="user" href="/user/ida">ida</a>'
+        page = seen(f'<div id="ticket">{head}<div class="text"><p>{WORDS[0]}</p></div></div><div id="log">{answers}</div>')
+        return [post.text for post in page.posts]
+
+    assert whole("08:03") == list(WORDS[:5])
+    assert whole("10:15") == list(WORDS[1:5])

@@ -66,3 +66,20 @@ def test_the_date_of_the_last_reply_is_told_by_threads_that_have_one(
     )
     _, learned = learned_list(rows)
     assert (learned["fields"]["created_at"], learned["fields"]["last_activity"]) == selectors
+
+
+@pytest.mark.parametrize(
+    ("date", "token"),
+    [
+        ("<td class=at>{} days ago</td>", "td.at"),
+        ("<td class=at><time datetime=2026-10-{:02}T10:15Z>{} days ago</time></td>", None),
+    ],
+)
+def test_a_thread_has_changed_where_how_long_ago_it_was_is_another_text(date: str, token: str | None) -> None:
+    rows = "".join(
+        f'<tr class="row"><td><a href="/topic/{700 + n}">Radio number {n} hums</a></td>{date.format(n + 2, n + 2)}</tr>'
+        for n in range(8)
+    )
+    _, learned = learned_list(rows)
+    assert learned["fields"].get("token") == token
+    assert learned["fields"]["last_activity"]

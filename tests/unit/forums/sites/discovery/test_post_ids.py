@@ -156,7 +156,7 @@ def test_a_title_is_without_what_stands_around_it_and_the_next_thread_is_no_page
     pages = []
     for number, title in titles.items():
         made, on = thread(number, row), f'<a rel="next" href="/t/{3 - number}">Next</a>'
-        body = re.sub("<title>.*</h1>", f"<title>Issue {number}: {title} - Yard</title>{on}", made.response.text)
+        body = re.sub("<title>.*</h1>", f"<title>\n Issue {number}: {title}\n - Yard</title>{on}", made.response.text)
         page = opened(HtmlResponse(made.url, body=body.encode(), encoding="utf-8", headers=made.response.headers))
         assert page is not None
         pages.append(page)
@@ -169,7 +169,7 @@ def test_a_title_is_without_what_stands_around_it_and_the_next_thread_is_no_page
     assert wrapper is not None
     assert wrapper.pages["comments"]["next"] == ["link[rel~=next]", "li.next a", "a.next"]
     regex = wrapper.pages["comments"]["post"]["title"]["regex"]
-    assert re.findall(regex, "Issue 345: An older one - Yard") == ["An older one"]
+    assert re.findall(regex, "\n Issue 345: An older one - Yard ") == ["An older one"]
 
 
 _ROW = """<div class="comment" id="c{{id}}"><a class="user" href="/user/{{name}}">{{name}}</a> <i>2026-11-{} 10:15</i>
