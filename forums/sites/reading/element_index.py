@@ -166,6 +166,8 @@ class ElementIndex:
             return lists[0] if len(lists) == 1 else sorted(place for places in lists for place in places)
         if key.name == "*":
             return list(range(len(self._elements)))
+        if key.name == "html":  # the root or nothing: no other element is looked at
+            return [0] if self.root.tag == "html" else []
         if self._without:
             return [place for place, one in enumerate(self._elements) if one.tag == key.name]
         return [self._places[element] for element in self.root.iter(key.name)]
