@@ -162,7 +162,10 @@ def _is_of(paths: BlockPaths, i: int, words: re.Pattern[str], by_class: bool) ->
     for _ in range(3):
         if up < 0 or tree.size(up) > _LONGEST or paths.has_date(up, i):  # words before another date are of that
             return False
-        if _says_before(words, paths.string(up)) or (by_class and class_words.says_edited(paths.names(up))):
+        text = (
+            paths.string(up) if by_class else " ".join(tree.texts[tree.first_text[up] : tree.last_text[i]])
+        )  # what follows is of others
+        if _says_before(words, text) or (by_class and class_words.says_edited(paths.names(up))):
             return True
         up = tree.parent[up]
     return False

@@ -92,7 +92,7 @@ def _overlap(one: Range, other: Range) -> bool:
     return one[0] < other[1] and other[0] < one[1]
 
 
-def titled_rows(learned: Learned, tree: PageTree, url: str) -> tuple[SeenLink, ...]:
+def titled_rows(learned: Learned, tree: PageTree, url: str, base: str = "") -> tuple[SeenLink, ...]:
     """The titles of rows that have more text than that, as a description of a forum or the beginning of a thread: a link in each
     block at the same place, each with another text and to another page. None where blocks are posts: what each of those links to
     is its author, itself, the same for all, in the middle of a sentence, or below the text: who likes it.
@@ -100,7 +100,7 @@ def titled_rows(learned: Learned, tree: PageTree, url: str) -> tuple[SeenLink, .
     count = len(learned.fields.bodies)
     if count < _LEAST_TITLED:
         return ()
-    links = [_titles(learned, tree, url, number) for number in range(count)]
+    links = [_titles(learned, tree, url, base or url, number) for number in range(count)]
     places = Counter(place for titles in links for place in {place for place, _ in titles})
     least = _TITLED * count if count >= _LEAST_ROWS else count
     first = {place: sum(at for titles in links for at, (one, _) in enumerate(titles) if one == place) for place in places}
@@ -121,7 +121,7 @@ def _without_boards(rows: dict[int, SeenLink], signs: list[int]) -> tuple[SeenLi
     return tuple(row for n, row in rows.items() if signs[n] == most or form_of(row.url) in forms)
 
 
-def _titles(learned: Learned, tree: PageTree, url: str, number: int) -> list[tuple[int, SeenLink]]:
+def _titles(learned: Learned, tree: PageTree, url: str, base: str, number: int) -> list[tuple[int, SeenLink]]:
     """The links of a block that may be its title, with what each stands in."""
     body = learned.fields.bodies[number]
     block, author = learned.fields.paths.blocks[number], (learned.fields.author(number) or "").casefold()
@@ -131,7 +131,7 @@ def _titles(learned: Learned, tree: PageTree, url: str, number: int) -> list[tup
         for i in range(block.start, block.end)
         if tree.tag[i] == "a"
         and _SHORTEST_TITLE <= tree.size(i) < _LONGEST_TITLE
-        and (target := _target(tree.attributes[i].get("href") or "", url))
+        and (target := _target(tree.attributes[i].get("href") or "", url, base))
         and tree.attributes[i]["href"].rpartition("#")[2] not in anchors  # the block itself
         and _WORD.search(text := tree.string(i))
         and (not author or author not in text.casefold() or class_words.is_forum_link(tree.attributes[i]["href"]))
@@ -172,10 +172,10 @@ def _is_date(tree: PageTree, i: int, dates: Set[int]) -> bool:
     return not dates.isdisjoint(around)
 
 
-def _target(href: str, url: str) -> str | None:
+def _target(href: str, url: str, base: str) -> str | None:
     """Another page of the site that is nobody's profile."""
     try:
-        target, here = urljoin(url, href).partition("#")[0], url.partition("#")[0]
+        target, here = urljoin(base, href).partition("#")[0], url.partition("#")[0]
         parts, own = urlsplit(target), urlsplit(here)
     except ValueError:
         return None

@@ -9,6 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from .page_address import is_page_of
 from .page_tree import PageTree
 from .post_marks import Marks, find_marks
 from .records import PageKind, SeenLink, SeenPost
@@ -19,9 +20,9 @@ _NEXT = re.compile(
     r"^(?:next(?: page)?|nächste(?: seite)?|weiter|vor|suivante?|page suivante|siguiente|próxima?|seguinte|successiva|"
     r"volgende|следующая|вперед|вперёд|дальше|далее|наступна|следваща|următoarea|következő|další|επόμενη|"
     r"następna|seuraava|nästa|neste|næste|sonraki|下一页|下一頁|次へ|次のページ|다음|التالي|التالية|بعدی|הבא|ถัดไป|berikutnya|"
-    r"(?:older|next|more)(?: (?:posts|entries|comments|messages|replies|topics|threads|results))?|"
-    r"(?:load|show|view) more|mehr(?: laden| anzeigen)?|weitere|voir plus|charger plus|ver más|cargar más|"
-    r"mostra altro|показать ещё|ещё|もっと見る|さらに表示|加载更多|更多|載入更多|page \d+ *[›»→>]|[›»→>]+)\s*[›»→>]*$",
+    r"(?:(?:load|show|view) )?(?:older|next|more)(?: (?:posts|entries|comments|messages|replies|topics|threads|results))?|"
+    r"mehr(?: laden| anzeigen)?|weitere|voir plus|charger plus|ver más|cargar más|"
+    r"mostra altro|показать ещё|ещё|もっと見る|さらに表示|加载更多|更多|載入更多|page \d+ *[›»→>]|[›»→>▶►]+)\s*[›»→>]*$",
     re.IGNORECASE,
 )
 _BACK = re.compile(r"^(?:[‹«←<]+|prev(?:ious)?|zurück|vorherige)", re.IGNORECASE)
@@ -35,6 +36,15 @@ class PageFrame(msgspec.Struct, frozen=True, kw_only=True):
     title: str | None
     language: str | None
     next: str | None
+    base: str | None = None
+    """What `<base>` says that addresses are relative to."""
+
+    def base_of(self, url: str) -> str:
+        """What addresses on the page at `url` are relative to."""
+        try:
+            return urljoin(url, self.base.strip()) if self.base else url
+        except ValueError:
+            return url
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +74,8 @@ def frame_of(tree: PageTree, root: Any) -> PageFrame:
             None,
         )
     following = next((link.get("href") for link in root.iter("link") if (link.get("rel") or "").lower() == "next"), None)
-    return PageFrame(title=heading or shown, language=language_of(root), next=following)
+    base = next((href for one in root.iter("base") if (href := one.get("href"))), None)
+    return PageFrame(title=heading or shown, language=language_of(root), next=following, base=base)
 
 
 def language_of(root: Any) -> str | None:
@@ -87,10 +98,11 @@ def kind_of(
     """Thread where there are posts, even few where a profile found them; else list or index where links repeat. `titles` are
     those of rows that were found already, `marks` what was found of dates and authors.
     """
-    following, pages = _paging(tree, frame, url)
+    base = frame.base_of(url)
+    following, pages = _paging(tree, frame, url, base)
     if posts and (by_profile or grade >= _LEAST_GRADE) and _are_posts(posts):
         return Kind(kind=PageKind.THREAD, next=following, pages=pages)
-    rows, of_threads = listed(tree, url, marks or find_marks(tree), titles)
+    rows, of_threads = listed(tree, base, marks or find_marks(tree), titles)
     if titles or len(rows) >= LEAST_ROWS or (len(rows) >= LEAST_FORUMS and not posts):
         return Kind(kind=PageKind.LIST if of_threads else PageKind.INDEX, rows=rows, next=following, pages=pages)
     return Kind(kind=PageKind.THREAD if posts and _are_posts(posts) else PageKind.OTHER, next=following, pages=pages)
@@ -101,9 +113,9 @@ def _are_posts(posts: Sequence[SeenPost]) -> bool:
     return sum(texts) / len(texts) > 15 or max(texts) > 80
 
 
-def _paging(tree: PageTree, frame: PageFrame, url: str) -> tuple[str | None, tuple[str, ...]]:
+def _paging(tree: PageTree, frame: PageFrame, url: str, base: str) -> tuple[str | None, tuple[str, ...]]:
     here = urlsplit(url)
-    following = urljoin(url, frame.next) if frame.next else None
+    following = _told(url, base, frame.next) if frame.next else None
     pages: dict[str, None] = {}
     for i, tag in enumerate(tree.tag):
         if tag != "a" or tree.size(i) > _LONGEST_LABEL:
@@ -119,11 +131,11 @@ def _paging(tree: PageTree, frame: PageFrame, url: str) -> tuple[str | None, tup
         if not is_next and not _PAGE_NUMBER.match(text):
             continue
         try:
-            target = urljoin(url, href)
+            target = urljoin(base, href)
             parts = urlsplit(target)
         except ValueError:
             continue
-        if parts.netloc != here.netloc or not is_same_thing(parts.path, here.path):
+        if parts.netloc != here.netloc or not is_same_thing(parts.path, here.path) or not is_page_of(parts, here):
             continue
         if is_next:
             following = following or target
@@ -131,6 +143,16 @@ def _paging(tree: PageTree, frame: PageFrame, url: str) -> tuple[str | None, tup
             pages[target.partition("#")[0]] = None
     pages.pop(url.partition("#")[0], None)
     return following, tuple(pages)[:50]
+
+
+def _told(url: str, base: str, following: str) -> str | None:
+    """The next page that the head of a page names: some name the next thread there."""
+    try:
+        target = urljoin(base, following)
+        parts, here = urlsplit(target), urlsplit(url)
+    except ValueError:
+        return None
+    return target if parts.netloc != here.netloc or is_page_of(parts, here) else None
 
 
 def _label(tree: PageTree, i: int) -> str:

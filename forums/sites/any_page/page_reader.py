@@ -94,7 +94,7 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     kind = kind_of(tree, frame, url, *best, by_profile=reader is Reader.PROFILE, marks=marks)
     if reader is Reader.LEARNED and learned is not None:
         of_titles = of_titles or are_listed(learned, tree)
-        titles = () if of_titles else titled_rows(learned, tree, url)
+        titles = () if of_titles else titled_rows(learned, tree, url, frame.base_of(url))
         if titles or of_titles:
             if is_framed(tree, around(tree, _starts(learned))):
                 titles = ()
@@ -115,7 +115,7 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     return msgspec.structs.replace(
         page,
         reader=reader,
-        posts=tuple(_finished(with_their_posts(posts, comments), url)),
+        posts=tuple(_finished(with_their_posts(posts, comments), frame.base_of(url))),
         confidence=round(min(1.0, grades[reader]), 2),
         agreement=agrees,
         notes=tuple(_notes(reader, found, agrees)),

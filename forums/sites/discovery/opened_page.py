@@ -87,7 +87,8 @@ def opened(response: TextResponse) -> OpenedPage | None:
     calendar = Calendar(min(made, datetime.now(UTC)), frame.language)
     marks = find_marks(tree)
     learned = learn(tree, calendar, marks)
-    kind = kind_of(tree, frame, response.url, learned.posts if learned else (), learned.quality if learned else 0.0)
+    posts, quality = (learned.posts, learned.quality) if learned else ((), 0.0)
+    kind = kind_of(tree, frame, response.url, posts, quality, marks=marks)
     return OpenedPage(
         response=response,
         root=root,

@@ -175,6 +175,20 @@ def test_a_sites_channels_in_social_networks_are_not_posts() -> None:
     assert [(one.author, one.text) for one in seen.posts] == [(name, text) for name, _, text in POSTS]
 
 
+def test_a_label_behind_a_date_is_of_the_next_one() -> None:
+    def column(n: int, name: str, at: str) -> str:
+        date = f"<p class=d>{datetime.fromisoformat(at):%d. %B %Y}<br>{at[11:13]} h {at[14:]} min</p>"
+        user = f"<div><a href=/profile/{n}>{name}</a></div>"
+        return f"<div class=u>{date}{user}<div>Membre depuis :<br>{n} January 2012</div></div>"
+
+    rows = "".join(
+        f"<div class=s id=p{n}>{column(n, name, at)}<div class=c>{text}</div></div>"
+        for n, (name, at, text) in enumerate(POSTS, 11)
+    )
+    seen = read_page(f"<html lang=en><title>Pumps</title><body><div>{rows}</div></body></html>", "https://s.example/t/3", now=NOW)
+    assert [f"{one.published:%Y-%m-%dT%H:%M}" for one in seen.posts if one.published] == [at for _, at, _ in POSTS]
+
+
 HEAD = "<div class=h>Posted by <a href=/u/3>ida</a> on 05 March 2023, 09:35</div>"
 
 
