@@ -22,10 +22,14 @@ _NEXT = re.compile(
     r"następna|seuraava|nästa|neste|næste|sonraki|下一页|下一頁|次へ|次のページ|다음|التالي|التالية|بعدی|הבא|ถัดไป|berikutnya|"
     r"(?:(?:load|show|view) )?(?:older|next|more)(?: (?:posts|entries|comments|messages|replies|topics|threads|results))?|"
     r"mehr(?: laden| anzeigen)?|weitere|voir plus|charger plus|ver más|cargar más|"
-    r"mostra altro|показать ещё|ещё|もっと見る|さらに表示|加载更多|更多|載入更多|page \d+ *[›»→>]|[›»→>▶►]+)\s*[›»→>]*$",
+    r"mostra altro|показать ещё|ещё|もっと見る|さらに表示|加载更多|更多|載入更多|page \d+ *[›»→>]|"
+    r"chevron_right|navigate_next|arrow_forward|[›»→>▶►]+)\s*[›»→>]*$",
     re.IGNORECASE,
 )
 _BACK = re.compile(r"^(?:[‹«←<]+|prev(?:ious)?|zurück|vorherige)", re.IGNORECASE)
+_NEXT_SIGN = "›"
+_FORWARD = re.compile(r"(?:^|[\s_-])(?:next|(?:chevron|angle|arrow|caret)[_-](?:circle-)?right)(?:$|[\s_-])", re.IGNORECASE)
+"""Classes of a link or an icon that leads to the next page."""
 _LONGEST_LABEL = 30  # characters of a link to another page
 _LEAST_GRADE = 0.12
 
@@ -125,6 +129,8 @@ def _paging(tree: PageTree, frame: PageFrame, url: str, base: str) -> tuple[str 
         if not href or href.startswith(("#", "javascript:")):
             continue
         text = tree.string(i) or _label(tree, i)
+        if not text and _FORWARD.search(" ".join(tree.attributes[j].get("class", "") for j in range(i, tree.end[i]))):
+            text = _NEXT_SIGN
         if not text or not (text[0].isdigit() or text[0] == "[" or _NEXT.match(text) or "rel" in attributes):
             continue
         is_next = attributes.get("rel", "").lower() == "next" or (text and _NEXT.match(text) and not _BACK.match(text))

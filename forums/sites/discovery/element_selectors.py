@@ -72,7 +72,12 @@ def field_selectors(pairs: Sequence[tuple[Any, Any]], most: int = 2) -> list[str
 
 def class_selector(element: Any) -> str | None:
     """By a class of the element; None where it has none that names it."""
-    return next((f"{element.tag}.{name}" for name in _classes(element)), None)
+    return next(iter(class_selectors(element)), None)
+
+
+def class_selectors(element: Any) -> list[str]:
+    """By each class that names the element."""
+    return [f"{element.tag}.{name}" for name in _classes(element)]
 
 
 def _fit(selector: str, root: Any, rows: Sequence[Any]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -29,6 +29,7 @@ _POSTS = re.compile(r"posts?\b|messages?\b|beitr|nachricht|сообщен|wiadom
 _VIEWS = re.compile(r"view|hits|aufruf|zugriff|visit|vue|просмотр|vote|score|like|点击|浏览", re.IGNORECASE)
 _COUNTED = re.compile(r"^(?:\d+\s*[:：]\s*)?(.+?)\s*[(（\[](\d+)[)）\]]$", re.DOTALL)
 _LONGEST_NUMBER = 30  # characters of a cell with a count
+_MOST_ALIKE = 4  # cells of a row
 _LEAST_ROWS = 0.6
 
 
@@ -135,17 +136,15 @@ def _count(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
     paths = listed.paths
     known = {one.url: len(one.posts) for one in threads if one.posts and not one.next and not one.pages}
     best: tuple[float, dict[int, int], int] | None = None
-    for place in paths.places[1:]:
-        if paths.presence(place) < _LEAST_ROWS or place.count > 1.5 * len(place.first):
-            continue
-        labels = {n: paths.label(i) for n, i in place.first.items()}
+    for column in _columns(paths):
+        labels = {n: paths.label(i) for n, i in column.items()}
         values = {n: number_in(text) for n, text in labels.items() if 0 < len(text) <= _LONGEST_NUMBER and _is_one(text)}
-        values = {n: value for n, value in values.items() if value == number_in(paths.string(place.first[n]))}
-        if len(values) < 0.9 * len(place.first) or any(value is None for value in values.values()):
+        values = {n: value for n, value in values.items() if value == number_in(paths.string(column[n]))}
+        if len(values) < 0.9 * len(column) or any(value is None for value in values.values()):
             continue
-        if any(i in paths.marks.dates for i in place.first.values()):
+        if any(i in paths.marks.dates for i in column.values()):
             continue
-        said = " ".join({paths.names(i) + " " + re.sub(r"\d+", "", paths.string(i)) for i in list(place.first.values())[:5]})
+        said = " ".join({paths.names(i) + " " + re.sub(r"\d+", "", paths.string(i)) for i in list(column.values())[:5]})
         counted = [(values[n], known[url]) for n, url in enumerate(listed.group.urls) if n in values and url in known]
         for add in (0, -1):
             right = sum((value or 0) + add == posts - 1 for value, posts in counted)
@@ -153,7 +152,7 @@ def _count(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
             score += 0.6 * bool(_REPLIES.search(said)) * (add == 0) + 0.4 * bool(_POSTS.search(said)) * (add == -1)
             score -= 1.0 * bool(_VIEWS.search(said))
             if score > 0.5 and (best is None or score > best[0]):
-                best = (score, place.first, add)
+                best = (score, column, add)
     if best is None:
         return _count_in_words(listed)
     selectors = field_selectors(_pairs(listed, best[1]))
@@ -161,6 +160,20 @@ def _count(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
         return {}
     value = as_value(selectors)
     return {"reply_count": {"select": value, "add": best[2]} if best[2] else value}
+
+
+def _columns(paths: BlockPaths) -> Iterator[dict[int, int]]:
+    """Elements of most rows, one of each: those that are alone at a place, and each of several that are made alike."""
+    for place in paths.places[1:]:
+        if paths.presence(place) < _LEAST_ROWS:
+            continue
+        if place.count <= 1.5 * len(place.first):
+            yield place.first
+            continue
+        alike = {n: [i for i in paths.own[n] if paths.path_of.get(i) == place.path] for n in place.first}
+        counts = {len(elements) for elements in alike.values()}
+        if len(counts) == 1 and (count := counts.pop()) <= _MOST_ALIKE:
+            yield from ({n: elements[k] for n, elements in alike.items()} for k in range(count))
 
 
 def _is_one(text: str) -> bool:

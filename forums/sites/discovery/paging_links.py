@@ -8,7 +8,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 from parsel import Selector
 
-from .element_selectors import class_selector
+from .element_selectors import class_selectors
 from .numbered_paging import numbered_selector
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _PAGE = re.compile(r"(\b(?:page|pg|p)[=/-]?)2(?!\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _FORWARD = re.compile(r"[>»›→]|\bnext\b|\bolder\b|\bweiter\b|suivante?|siguiente|следующ|下一|次", re.IGNORECASE)
+_LAST = re.compile(r"last\b|letzte|derni[eè]re?|[uú]ltim|последн|末页|末頁|尾页|尾頁|最后|最後", re.IGNORECASE)
 _NEXT_NAME = re.compile(r"next|right|forward|older", re.IGNORECASE)
 
 
@@ -45,28 +46,32 @@ def _named_selector(root: Any, url: str, following: str) -> str | None:
         for one in page.xpath("//a[@href] | //link[@href]")
         if urldefrag(urljoin(url, one.attrib["href"].strip())).url == wanted
     ]
-    for link in sorted(links, key=lambda one: _is_number(one)):
+    first: str | None = None  # also of the last page, behind it
+    for link in sorted(links, key=_is_number_or_last):
         for candidate in _of_link(link):
             found = page.xpath(candidate) if candidate.startswith(("/", "(")) else page.css(candidate)
-            targets = {urldefrag(urljoin(url, one.attrib.get("href", "").strip())).url for one in found}
-            if targets == {wanted}:
+            targets = [urldefrag(urljoin(url, one.attrib.get("href", "").strip())).url for one in found]
+            if set(targets) == {wanted}:
                 return candidate
-    return None
+            if targets[:1] == [wanted] and _NEXT_NAME.search(candidate):
+                first = first or candidate
+    return first
 
 
-def _is_number(link: Selector) -> bool:
-    return " ".join(link.xpath("string()").get("").split()).isdigit()
+def _is_number_or_last(link: Selector) -> bool:
+    """Whether a link is to this page only, or to one that is the last: of the second of two pages there are several."""
+    text = " ".join(link.xpath("string()").get("").split())
+    return text.isdigit() or _LAST.match(text) is not None
 
 
 def _of_link(link: Selector) -> list[str]:
     element = link.root
     found = [f'{element.tag}[rel~="next"]'] if "next" in (element.get("rel") or "").lower() else []
-    inner = next((one for one in element.iterchildren() if isinstance(one.tag, str) and class_selector(one)), None)
+    inner = next((one for one in element.iterchildren() if isinstance(one.tag, str) and class_selectors(one)), None)
     parent = element.getparent()
     for one, form in ((element, "{}"), (parent, "{} > a"), (inner, "a:has(> {})")):
-        by_class = class_selector(one) if one is not None else None
-        if by_class and _NEXT_NAME.search(by_class):
-            found.append(form.format(by_class))
+        named = class_selectors(one) if one is not None else []
+        found += [form.format(by_class) for by_class in named if _NEXT_NAME.search(by_class)]
     text = " ".join(link.xpath("string()").get("").split())
     if text and not text.isdigit() and "'" not in text and len(text) < 40:
         found += [f"//a[@href][{_says(text)}]"] if _says(text) else []

@@ -41,3 +41,18 @@ def test_the_next_page_is_selected_by_the_name_of_its_picture() -> None:
 def test_moments_in_data_ts_are_dates() -> None:
     page = read_page(f"<html><body>{POSTS}</body></html>", URL)
     assert [post.published for post in page.posts] == [datetime.fromtimestamp(1_790_000_000 + n * 60, UTC) for n in range(1, 7)]
+
+
+def test_an_icon_leads_to_the_next_page_and_another_to_the_last() -> None:
+    def links(number: int, last: int) -> str:
+        icon = '<i class="fa fa-chevron-{}"></i>'
+        back = f'<a href="?nr=7&amp;page={number - 1}">{icon.format("left")}</a>' if number > 1 else ""
+        on = f'<a href="?nr=7&amp;page={number + 1}">{icon.format("right")}</a>' if number < last else ""
+        end = f'<a href="?nr=7&amp;page={last}">Last {icon.format("right")}</a>' if number < last else ""
+        return f"<html><body>{POSTS}<ul><li>{back}</li><li>{on}</li><li>{end}</li></ul></body></html>"
+
+    for last in (2, 5):
+        page = read_page(links(1, last), URL)
+        assert page.next == f"{URL}&page=2"
+        assert next_selector(html.fromstring(links(1, last)), URL, page.next) == "a:has(> i.fa-chevron-right)"
+    assert read_page(links(5, 5), f"{URL}&page=5").next is None

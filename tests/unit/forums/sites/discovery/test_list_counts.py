@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,13 +17,13 @@ from forums.sites.reading.converters import number, part
 URL = "https://forum.example/board/7"
 
 
-def learned_list(rows: str) -> tuple[OpenedPage, dict[str, Any]]:
+def learned_list(rows: str, threads: Sequence[OpenedPage] = ()) -> tuple[OpenedPage, dict[str, Any]]:
     page = opened(HtmlResponse(URL, body=f"<title>Yard</title><table>{rows}</table>".encode(), encoding="utf-8"))
     assert page is not None
     group = link_groups(page)[0]
     shape = shape_of(group.urls)
     assert shape is not None
-    learned = learn_list(group, shape, [])
+    learned = learn_list(group, shape, threads)
     assert learned is not None
     return page, learned
 
@@ -83,3 +84,25 @@ def test_a_thread_has_changed_where_how_long_ago_it_was_is_another_text(date: st
     _, learned = learned_list(rows)
     assert learned["fields"].get("token") == token
     assert learned["fields"]["last_activity"]
+
+
+def test_a_count_is_one_of_several_columns_that_are_made_alike() -> None:
+    rows = "".join(
+        f'<tr class="row"><td><a href="/topic/{n}">Radio number {n + 50} hums</a></td>'
+        f"<td class=number>{340 + n}</td><td class=number>{n}</td></tr>"
+        for n in range(1, 8)
+    )
+    threads = [thread(n) for n in (1, 3)]
+    _, learned = learned_list(rows, threads)
+    assert learned["fields"]["reply_count"] == "./td[3]"
+
+
+def thread(replies: int) -> OpenedPage:
+    posts = "".join(
+        f'<div class="post" id="p{replies}{n}"><a class="user" href="/user/{n}">Ann {n}</a> <i>2026-11-{n + 10} 10:15</i>'
+        f'<div class="text">A post of some length, number {n} of them.</div></div>'
+        for n in range(replies + 1)
+    )
+    page = opened(HtmlResponse(f"https://forum.example/topic/{replies}", body=posts.encode(), encoding="utf-8"))
+    assert page is not None
+    return page
