@@ -24,8 +24,14 @@ _NOBODY = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"\s#\s?\d+$|^[^\W\d_][^:：\n]{0,24}[:：]\s*[\d.,\s]+$")
-_INITIALS = re.compile(r"[A-Z]{1,2}|\w")
-_STANDING_OUT = frozenset({"b", "strong", "h2", "h3", "h4", "h5", "a", "dt", "th"})
+_INITIALS = re.compile(r"[A-Z0-9]{1,2}|\w")
+_RANK = re.compile(
+    r"(?:\w+ )?(?:member|moderator|admin(?:istrator)?|staff|newbie|guest|user|contributor|regular|author|mitglied|benutzer|gast|"
+    r"membre|modérateur|administrateur|invité|miembro|moderador|administrador|usuario|участник|модератор|админ(?:истратор)?|"
+    r"новичок|гость|会员|版主|管理员|楼主|樓主)",
+    re.IGNORECASE,
+)
+_STANDING_OUT = frozenset({"b", "strong", "h2", "h3", "h4", "h5", "h6", "a", "dt", "th"})
 
 
 def find_authors(paths: BlockPaths) -> dict[int, int]:
@@ -134,10 +140,10 @@ def _are_one(paths: BlockPaths, elements: list[int]) -> bool:
 
 
 def _are_no_names(strings: list[str]) -> bool:
-    """Whether they say what was done (`answered`), number posts (`message #7`, `Posts: 133`), repeat a title (`Re: Lamps`), or
-    stand for a picture.
+    """Whether they say what was done (`answered`), number posts (`message #7`, `Posts: 133`), repeat a title (`Re: Lamps`),
+    stand for a picture, or are ranks.
     """
-    if len(strings) > 1 and all(map(_INITIALS.fullmatch, strings)):
+    if len(strings) > 1 and (all(map(_INITIALS.fullmatch, strings)) or all(map(_RANK.fullmatch, strings))):
         return True
     titles = sum(bool(REPLY_TITLE.match(text)) for text in strings)
     return 2 * titles >= len(strings) or all(VERB.fullmatch(text) or _NUMBERED.search(text) for text in strings)

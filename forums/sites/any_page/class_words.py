@@ -48,7 +48,7 @@ _EDITED = _anywhere(r"last-?edit|edited|edit-?(?:note|by|info|date|message)|(?:^
 _QUOTE = _anywhere(r"quot|zitat|cita(?:t|ç|ci)")
 _PROFILE_LINK = re.compile(
     r"(?:^|[/?&._=-])(?:members?|users?|profiles?|profil\w*|membres?|mitglied\w*|benutzer\w*|utenti?|usuarios?|memberlist|people|author|u|space|uid|"
-    r"userinfo|user_info|showuser|user_profile|memberId|account|home\.php|auteur|persons?|contributors?|experts?|doctors?|specialists?)(?:[/?&=.,:;_-]|\.php|\d|$)|/[@~][a-zA-Z_]",
+    r"us(?:e)?rinfo|user_info|showuser|user_profile|memberId|account|home\.php|auteur|persons?|contributors?|experts?|doctors?|specialists?)(?:[/?&=.,:;_-]|\.php|\d|$)|/[@~][a-zA-Z_]",
     re.IGNORECASE,
 )
 _NOT_PROFILE = re.compile(

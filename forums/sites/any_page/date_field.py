@@ -15,7 +15,7 @@ from .post_calendar import Calendar
 from .post_dates import LONGEST, spotted
 
 _EDITED = re.compile(
-    r"\bedit|bearbeitet|geändert|modifi|redigi|editad|изменен|редактир|отредакт|编辑|編輯|編集|수정|düzenle|muokattu|redigera|ændret|endret|ändrad|upraven|"
+    r"\bedit|bearbeitet|geändert|modifi|redigi|editad|изменен|исправлен|редактир|отредакт|编辑|編輯|編集|수정|düzenle|muokattu|redigera|ændret|endret|ändrad|upraven|"
     r"zmienion|bijgewerkt|bewerkt|updated",
     re.IGNORECASE,
 )

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 
 from . import class_words
 from .author_field import name_of
@@ -15,6 +13,7 @@ from .date_field import begins_with_edit
 from .page_tree import PageTree, Range
 from .post_dates import LONGEST, spotted
 from .repeated_text import first_copy
+from .ruled_signatures import LONGEST_SIGNATURE, below_rules
 
 _NUMBER = re.compile(r"#?\d[\d.,:]{0,12}")
 _LONGEST_NOTE = 200  # characters of a note that a post was edited
@@ -29,7 +28,6 @@ _LABEL = 160  # characters of what says the same in most posts: `ida replied to:
 _NOT_SHOWN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 _LINE = re.compile(r"_{8,}|-{15,}")
 _MOST_SIGNED = 12  # texts
-_LONGEST_SIGNATURE = 600  # characters
 _DETAIL = re.compile(r"\s*[^\W\d_][^:：\n]{1,24}[:：](?!//)")
 _MOST_DETAILS = 400  # characters about an author
 _MOST_LABELLED = 0.6  # of the blocks
@@ -78,7 +76,7 @@ def find_cuts(
     for below in lines.values():
         for number, signature in below.items() if len(below) > 1 else ():
             cuts[number].append(signature)
-    for number, signature in _below_rules(paths, roots, authors).items():
+    for number, signature in below_rules(paths, roots, authors).items():
         cuts[number].append(signature)
     left_out: set[int] = set()
     for place in paths.places[1:]:
@@ -113,7 +111,7 @@ def _below_line(tree: PageTree, texts: list[int]) -> int | None:
     """Where a line of underscores or hyphens begins, with a signature below it."""
     for k in reversed(texts[-_MOST_SIGNED:]):
         if _LINE.fullmatch(tree.texts[k].strip()):
-            return k if texts[0] < k and tree.chars[texts[-1] + 1] - tree.chars[k] <= _LONGEST_SIGNATURE else None
+            return k if texts[0] < k and tree.chars[texts[-1] + 1] - tree.chars[k] <= LONGEST_SIGNATURE else None
     return None
 
 
@@ -224,31 +222,6 @@ def _is_the_same(paths: BlockPaths, i: int, same: dict[int, bool]) -> bool:
         everywhere = 1 < len(place.first) == place.count == paths.count
         same[path] = everywhere and len({paths.string(j) for j in place.first.values()}) == 1
     return same[path]
-
-
-def _below_rules(paths: BlockPaths, roots: dict[int, int], authors: dict[int, int]) -> dict[int, Range]:
-    """Of bodies with a rule the texts below the last one, where they are the same in all posts of each author."""
-    tree = paths.tree
-    rules = list(_places_of("hr", tree.tag))
-    below: dict[int, Range] = {}
-    told: dict[str, list[str]] = defaultdict(list)
-    for number, root in roots.items() if rules else ():
-        place = bisect_left(rules, tree.end[root]) - 1
-        if place < 0 or rules[place] < root or number not in authors:
-            continue
-        start, end = tree.first_text[rules[place]], tree.last_text[root]
-        if tree.first_text[root] < start < end and tree.chars[end] - tree.chars[start] <= _LONGEST_SIGNATURE:
-            below[number] = start, end
-            told[paths.string(authors[number])].append("".join(tree.texts[start:end]))
-    same = [len(texts) > 1 for texts in told.values() if len(set(texts)) == 1]
-    return below if any(same) and len(same) == len(told) else {}
-
-
-def _places_of(tag: str, tags: list[str]) -> Iterator[int]:
-    place = -1
-    with suppress(ValueError):
-        while True:
-            yield (place := tags.index(tag, place + 1))
 
 
 def _is_not_text(paths: BlockPaths, inside: list[tuple[int, int]], authors: dict[int, int]) -> bool:

@@ -141,6 +141,14 @@ def _rule(p: Post) -> str:
     return f"<tr>{head}</tr><tr><td class=l>Member</td><td class=l>{p.lines}{signature}</td></tr>"
 
 
+def _rules(p: Post) -> str:
+    """A rule above each text, too, and a note of an edit in Russian."""
+    head = f"<td><a href='pop.asp?mode=profile&id={p.n}'>{p.author}</a></td><td>Posted - {p.at:%d %b %Y} : {p.at:%H:%M}"
+    signature = f"<br><hr size=1><span class=t>{p.signature}</span>" if p.signature else ""
+    note = f"<p>Последнее исправление: {p.author} {p.at:%d.%m.%Y %H:%M}</p>" * (p.n == 4)
+    return f"<tr>{head}<hr size=1><span class=t>{p.lines}</span>{note}{signature}</td></tr>"
+
+
 def _source(p: Post) -> str:
     """The source of the text in one piece, which a style sheet hides."""
     head = f"<a class=n href=/user/{p.author}>{p.author}</a> <span>{p.at:%d %B %Y, %H:%M}</span>"
@@ -153,7 +161,7 @@ def _source(p: Post) -> str:
 Skin = Callable[[Post], str]
 SKINS: tuple[Skin, ...] = (
     _details, _fonts, _underscores, _reply_heading, _hidden_copy, _preview, _one_element, _wrote_on, _layout_classes, _stamp,
-    _legends, _question, _feet, _rule, _source,
+    _legends, _question, _feet, _rule, _rules, _source,
 )  # fmt: skip
 
 

@@ -117,7 +117,21 @@ def _before_a_verb(n: int, name: str, when: datetime, text: str) -> str:
     return f"<div class=card id=c{n}><div class=x>{head}</div><div class=y>{text}</div></div>"
 
 
+def _in_card(n: int, name: str, when: datetime, text: str) -> str:
+    """Layout classes only; a rank below the name varies, too."""
+    rank = "Moderator" if name == "ida" else "Member"
+    head = f"<div class=d-flex><div><h6 class=mb-0>{name}</h6><small class=text-muted>{rank}</small></div></div>"
+    head += f"<small class=text-muted>{when:%b %d, %Y %I:%M %p}</small>"
+    return f"<div class='card mb-3' id=k{n}><div class='card-header d-flex'>{head}</div><div class=card-text>{text}</div></div>"
+
+
+def _initials(n: int, name: str, when: datetime, text: str) -> str:
+    head = f"<div class='flex h-10'>{name[:2].upper() if name.isascii() else '7W'}</div><p class='text-sm'>{name}</p>"
+    return f"<div class='flex py-6' id=k{n}>{head}<p class='text-sm'>{when:%Y-%m-%d %H:%M}</p><div class=mt-2>{text}</div></div>"
+
+
 POSTS_OF = (
+    _in_card, _initials,
     _named_within, _initial, _semicolons, _guest_and_place, _before_a_verb, _pressed, _labelled, _signed, _year_and_name,
     _slash, _usenet, _titled, _relative_time, _beside_date, _guest, _answering,
 )  # fmt: skip

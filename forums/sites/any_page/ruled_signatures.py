@@ -1,0 +1,51 @@
+"""Signatures without a class or a line of characters, which stand below a rule (`<hr>`)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+
+from .block_paths import BlockPaths
+from .page_tree import Range
+
+LONGEST_SIGNATURE = 600  # characters
+
+
+def below_rules(paths: BlockPaths, roots: dict[int, int], authors: dict[int, int]) -> dict[int, Range]:
+    """Of bodies with a rule the texts below the last one, where they are the same in all posts of some author; of authors with
+    one post where it has as many rules as those.
+    """
+    tree = paths.tree
+    rules = list(_places_of("hr", tree.tag))
+    below: dict[int, tuple[Range, int]] = {}
+    told: dict[str, list[int]] = defaultdict(list)
+    for number, root in roots.items() if rules else ():
+        place, first = bisect_left(rules, tree.end[root]) - 1, bisect_left(rules, root)
+        if place < first or number not in authors:
+            continue
+        start, end = tree.first_text[rules[place]], tree.last_text[root]
+        if tree.first_text[root] < start < end and tree.chars[end] - tree.chars[start] <= LONGEST_SIGNATURE:
+            below[number] = (start, end), place - first
+            told[paths.string(authors[number])].append(number)
+    same = {
+        name
+        for name, numbers in told.items()
+        if len(numbers) > 1 and len({"".join(tree.texts[slice(*below[n][0])]) for n in numbers}) == 1
+    }
+    least = min((below[n][1] for name in same for n in told[name]), default=len(rules))
+    return {
+        n: texts for name, of in told.items() for n in of if (texts := below[n][0]) and _is_signed(name, of, same, below, least)
+    }
+
+
+def _is_signed(name: str, posts: list[int], same: set[str], below: dict[int, tuple[Range, int]], least: int) -> bool:
+    return name in same or (len(posts) == 1 and below[posts[0]][1] >= least)
+
+
+def _places_of(tag: str, tags: list[str]) -> Iterator[int]:
+    place = -1
+    with suppress(ValueError):
+        while True:
+            yield (place := tags.index(tag, place + 1))
