@@ -229,8 +229,10 @@ def shape_of(urls: list[str], *, besides: frozenset[str] = frozenset(), whole: b
     if best is None:
         return None
     _, n, inner = best
-    start = max(0, n - 2)  # links may be relative: the word before the id is enough
-    while start > 0 and (start in varying or not alike[0][start]):
+    start = max(0, n - 2)  # links may be relative: the word before the id is enough, where no word before it ends so
+    while start > 0 and (
+        start in varying or not alike[0][start] or any(word.endswith(alike[0][start]) for word in alike[0][:start:2])
+    ):
         start -= 2
     words = (r"[^/?&=;#]+" if m in varying else re.escape(alike[0][m]) for m in range(start, n))
     pattern = f"{''.join(words)}{inner}"

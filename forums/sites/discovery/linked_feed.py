@@ -61,10 +61,11 @@ async def _tells(visitor: Visitor, url: str, pattern: str) -> int:
         response = await visitor.get(url)
         if response.status != 200:
             return 0
-        entries = [_address(entry) for entry in xml_of(response).iter("item", "entry")]
+        entries = [urljoin(response.url, _address(entry)) for entry in xml_of(response).iter("item", "entry")]
     except (FetchFailed, UnreadablePage):
         return 0
-    threads = [found[1] for one in entries if (found := re.search(pattern, one)) is not None]
+    here = place_of(response.url)
+    threads = [found[1] for one in entries if place_of(one) == here and (found := re.search(pattern, one)) is not None]
     if len(set(threads)) < 2 or len(threads) < LEAST * len(entries):
         return 0
     return 1 + (len({one for one in entries if urlsplit(one).fragment}) >= LEAST * len(entries))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from email.utils import format_datetime
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 from scrapy.http import HtmlResponse, TextResponse
@@ -224,7 +225,7 @@ def with_feed(forum: UnknownForum, kind: str, address: Callable[[str], str]) -> 
     newest = sorted(((post.at, thread) for thread in forum.threads for post in thread.posts), key=lambda one: one[0])[-9:]
 
     def entry(at: datetime, thread: Thread) -> str:
-        link = f"{BASE}{address(thread.id)}#at-{at.timestamp():.0f}"
+        link = f"{urljoin(BASE, address(thread.id))}#at-{at.timestamp():.0f}"
         if kind == "atom":
             links = f'<id>tag:x,{thread.id}</id><link rel="alternate" href="{link}"/>'
             return f"<entry>{links}<updated>{at.isoformat()}</updated></entry>"
@@ -246,7 +247,12 @@ def with_feed(forum: UnknownForum, kind: str, address: Callable[[str], str]) -> 
 
 @pytest.mark.parametrize(
     ("name", "kind", "address"),
-    [("tables", "rss", "/show.cgi?thread={}"), ("hex", "atom", "/thread/{}"), ("hex", "atom", "/elsewhere/{}")],
+    [
+        ("tables", "rss", "/show.cgi?thread={}"),
+        ("hex", "atom", "/thread/{}"),
+        ("hex", "atom", "/elsewhere/{}"),
+        ("hex", "rss", "https://elsewhere.example/thread/{}"),
+    ],
 )
 def test_a_linked_feed_of_threads_is_the_page_of_the_newest_messages(name: str, kind: str, address: str, folder: Path) -> None:
     forum = FORUMS[name]()
@@ -256,7 +262,7 @@ def test_a_linked_feed_of_threads_is_the_page_of_the_newest_messages(name: str, 
     wrapper = wrapper_of(found)
     assert wrapper is not None
     recent = asyncio.run(recent_page(visitor, found, wrapper.pages))
-    if address.startswith("/elsewhere"):
+    if "elsewhere" in address:
         assert recent is None, "its entries lead to no thread that the list has"
         return
     assert recent is not None

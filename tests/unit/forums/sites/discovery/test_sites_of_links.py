@@ -66,6 +66,8 @@ def test_a_board_or_a_thread_may_be_named_help(address: str) -> None:
         ("/2026/{}-5", ("new-seal-5", "{url}")),
         ("/area/2026/{}", ("new-seal", "{url}")),
         ("/area/26/{}", ("", "/area/26/{id}")),
+        ("/area/area/{}/", ("new-seal", "/area/area/{id}/")),
+        ("/my-area/area/{}/", ("new-seal", "/my-area/area/{id}/")),
     ],
 )
 def test_the_year_of_an_address_is_another_one_in_other_years(form: str, wanted: tuple[str, str]) -> None:
