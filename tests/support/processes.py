@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from tests.support.warm_start import keepers
 
 T = TypeVar("T")
 LOOKS_COST = 10  # times its CPU time between two looks: waiting leaves the machine to what is waited for
+LONGEST_WAIT_S = 1.0  # between two looks
 
 
 def wait_until(
@@ -29,7 +31,7 @@ def wait_until(
     """
     deadline = time.monotonic() + timeout_s
     while True:
-        began = time.thread_time()
+        began = _used()
         last: T | Exception
         try:
             last = predicate()
@@ -41,7 +43,13 @@ def wait_until(
         if time.monotonic() > deadline:
             said = reason if isinstance(reason, str) else reason()
             pytest.fail(f"waited {timeout_s:g} s in vain: {said}; last value: {last!r}")
-        time.sleep(max(every_s, LOOKS_COST * (time.thread_time() - began)))
+        time.sleep(max(every_s, min(LOOKS_COST * (_used() - began), LONGEST_WAIT_S)))
+
+
+def _used() -> float:
+    """Seconds of CPU of this thread, and of the processes that have ended: a look may be a command."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.thread_time() + ended.ru_utime + ended.ru_stime
 
 
 def stays(predicate: Callable[[], object], reason: str | Callable[[], str], for_s: float, *, every_s: float = 0.02) -> None:

@@ -49,11 +49,11 @@ PROGRAMS = (
     *FLEET,
     *NEEDED_BY_TASKS,
 )
+MODULES = (*PROGRAMS, *CRAWLS, "aiohttp.web")
 FAMILIES = {  # what a process has imported from which these modules are started; nothing that reads the environment
-    **dict.fromkeys(("tests.support.scrapy_command", "tests.support.hook_spiders", "workers.crawler"), CRAWLS),
-    **dict.fromkeys(("cli.main", "monitoring.exporter", "storage"), PROGRAMS),
-    "celery": (*PROGRAMS, *CRAWLS),  # a worker forks its crawlers: `tests.support.forked_crawlers`
-    "tests.support.link_site": ("aiohttp.web",),
+    **dict.fromkeys(("tests.support.scrapy_command", "tests.support.hook_spiders", "workers.crawler"), MODULES),
+    **dict.fromkeys(("cli.main", "monitoring.exporter", "storage", "tests.support.link_site"), MODULES),
+    "celery": MODULES,  # a worker forks its crawlers: `tests.support.forked_crawlers`
 }
 
 
@@ -71,7 +71,7 @@ class _Family:
                 *modules,
                 "-" * ROOM_FOR_ARGUMENTS,
             ]
-            kept = ("PYTHON", "LANG", "LC_", "PATH", "HOME", "TMP", "VIRTUAL_ENV")
+            kept = ("PYTHON", "LANG", "LC_", "PATH", "HOME", "TMP", "SSL", "VIRTUAL_ENV")
             environment = {name: value for name, value in os.environ.items() if name.startswith(kept) and name != "PYTHONPATH"}
             environment["ROOM"] = "-" * ROOM_FOR_VARIABLES
             self.process = subprocess.Popen(
