@@ -168,20 +168,21 @@ def truth() -> dict:
     for topic in Topic.objects.visible().order_by("id"):
         first, *others = topic.comment_set.filter(action=Comment.COMMENT, is_removed=False).order_by("date")
         topics[str(topic.id)] = {
-            "forum_id": address(topic.category),
+            "forum_id": "all",
             "title": topic.title,
             "text": plain(first),
             "author": first.user.st.nickname,
+            "at": at(first),
             "replies": None,
         }
         for comment in others:
-            comments[str(comment.id)] = {"topic_id": str(topic.id), "text": plain(comment), "author": comment.user.st.nickname}
+            told = {"text": plain(comment), "author": comment.user.st.nickname, "at": at(comment)}
+            comments[str(comment.id)] = {"topic_id": str(topic.id), **told}
     return {"topics": topics, "comments": comments}
 
 
-def address(category: Category) -> str:
-    """A category as it stands in its address."""
-    return f"{category.id}/{category.slug}"
+def at(comment: Comment) -> str:
+    return comment.date.strftime("%Y-%m-%d %H:%M")
 
 
 def plain(comment: Comment) -> str:
@@ -194,7 +195,7 @@ def main() -> None:
     if verb == "truth":
         told = truth()
     elif verb == "forums":
-        told = [address(category) for category in categories()]
+        told = ["all"]
     else:
         told = {"found": found, "populate": populate, "change": change}[verb]()
     print(json.dumps(told))
