@@ -92,9 +92,21 @@ class LinkGroup:
             place = tree.parent[place]
         return place
 
+    def spans(self) -> list[tuple[int, int]]:
+        """Of each row where it begins and ends: with what stands between it and the next one, where they are siblings."""
+        tree, rows = self.page.tree, self.rows()
+        found = []
+        for n, row in enumerate(rows):
+            last = rows[n + 1] if n + 1 < len(rows) and tree.parent[rows[n + 1]] == tree.parent[row] else tree.end[row]
+            if n + 1 == len(rows) and n and tree.parent[rows[n - 1]] == tree.parent[row]:
+                last = min(tree.end[tree.parent[row]], row + (rows[n] - rows[n - 1]))
+            found.append((row, max(tree.end[row], last)))
+        return found
+
     def size(self) -> int:
         """Characters of the rows."""
-        return sum(self.page.tree.size(row) for row in self.rows())
+        tree = self.page.tree
+        return sum(tree.chars[last] - tree.chars[first] for first, last in map(tree.text_range, self.spans()))
 
 
 def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:

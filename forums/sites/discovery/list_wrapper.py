@@ -95,15 +95,9 @@ def learn_index(group: LinkGroup, shape: AddressShape) -> dict[str, Any] | None:
 
 def _listed(group: LinkGroup) -> _Listed:
     tree = group.page.tree
-    rows = group.rows()
-    blocks = []
-    for n, row in enumerate(rows):
-        last = rows[n + 1] if n + 1 < len(rows) and tree.parent[rows[n + 1]] == tree.parent[row] else tree.end[row]
-        if n + 1 == len(rows) and n and tree.parent[rows[n - 1]] == tree.parent[row]:
-            last = min(tree.end[tree.parent[row]], row + (rows[n] - rows[n - 1]))
-        end = max(tree.end[row], last)
-        blocks.append(Block(row, end, tree.text_range((row, end))))
-    return _Listed(group, [tree.elements[row] for row in rows], BlockPaths(tree, group.page.marks, blocks))
+    spans = group.spans()
+    blocks = [Block(start, end, tree.text_range((start, end))) for start, end in spans]
+    return _Listed(group, [tree.elements[row] for row, _ in spans], BlockPaths(tree, group.page.marks, blocks))
 
 
 def _pairs(listed: _Listed, places: dict[int, int]) -> list[tuple[Any, Any]]:

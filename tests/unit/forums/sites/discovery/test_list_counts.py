@@ -97,6 +97,21 @@ def test_a_count_is_one_of_several_columns_that_are_made_alike() -> None:
     assert learned["fields"]["reply_count"] == "./td[3]"
 
 
+def test_a_row_may_be_a_heading_with_what_stands_below_it() -> None:
+    rows = "".join(
+        f'<h2><a href="/topic/{n + 50}">Radio number {n + 50} hums</a></h2>'
+        f'<h6>By <a href="/user/ida">ida</a>, 2026-11-{n:02} 10:15</h6>'
+        f"<p>{'About the radio in the yard, and about its hum. ' * 5}</p><div><a href=/topic/{n + 50}#c>{n} comments</a></div>"
+        for n in range(8, 0, -1)
+    )
+    page, learned = learned_list(f"<tr><td>{rows}")
+    assert link_groups(page)[0].size() > 8 * 240
+    found = compiled("html", learned["rows"])(page.root)
+    assert [one.tag for one in found] == ["h2"] * 8
+    for name, told in (("author", "ida"), ("reply_count", "8 comments")):
+        assert "".join(compiled("html", learned["fields"][name])(found[0])[0].itertext()) == told
+
+
 def thread(replies: int) -> OpenedPage:
     posts = "".join(
         f'<div class="post" id="p{replies}{n}"><a class="user" href="/user/{n}">Ann {n}</a> <i>2026-11-{n + 10} 10:15</i>'
