@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from urllib.parse import urljoin, urlsplit
 
 from . import class_words
@@ -14,7 +14,7 @@ from .learned import Learned
 from .page_tree import PageTree, Range
 from .post_dates import spotted
 from .records import SeenLink
-from .row_links import form_of, links_of, rows_of
+from .row_links import form_of, is_date, links_of, rows_of, says_threads
 from .text_field import Body
 
 _LEAST_ROWS = 5
@@ -30,6 +30,7 @@ _LONG = 40
 _WORD = re.compile(r"[^\W\d_]{2}")
 _NUMBER = re.compile(r"\W*[^\W\d_]+\W*\d+\W*")  # `Reply #3`, `message 48211`
 _COUNT = re.compile(r"[^\W\d_]{0,20}[\s:：]*\d[\d.,kKM万 ]*[^\W\d_]{0,20}")  # `28 Replies`, `Views: 1,974`
+_EASTERN = re.compile("[\u3040-\ud7ff]")
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+$", re.IGNORECASE)  # a post may be no more than a link
 
 
@@ -72,7 +73,9 @@ def are_listed(learned: Learned, tree: PageTree) -> bool:
         return False
     title, text = sorted(map(tree.size, links))[len(links) // 2], sizes[len(sizes) // 2]
     titles = {tree.string(i) for i in links}
-    if 2 * title < text and 2 * sum(post.text.partition("\n")[0] in titles for post in posts) < len(posts):
+    of_threads = says_threads(tree, links)
+    sure = of_threads is False or (of_threads and len(links) >= _LEAST_ROWS)
+    if not sure and 2 * title < text and 2 * sum(post.text.partition("\n")[0] in titles for post in posts) < len(posts):
         return False
     names = {post.author for post in posts}
     if 2 * sum(tree.string(i) in names for i in links) >= len(links) and len(names) < _TITLED * len(posts):
@@ -84,8 +87,9 @@ def are_listed(learned: Learned, tree: PageTree) -> bool:
 
 
 def _prose(text: str) -> int:
-    """Characters of a text without lines that are a date or a number with its label."""
-    return sum(len(line) for line in text.splitlines() if not _COUNT.fullmatch(line) and not spotted(line))
+    """Characters of a text without lines that are a date or a number with its label; Chinese ones, which are words, are two."""
+    lines = (line for line in text.splitlines() if not _COUNT.fullmatch(line) and not spotted(line))
+    return sum(len(line) + len(_EASTERN.findall(line)) for line in lines)
 
 
 def _overlap(one: Range, other: Range) -> bool:
@@ -125,7 +129,7 @@ def _titles(learned: Learned, tree: PageTree, url: str, base: str, number: int) 
     """The links of a block that may be its title, with what each stands in."""
     body = learned.fields.bodies[number]
     block, author = learned.fields.paths.blocks[number], (learned.fields.author(number) or "").casefold()
-    anchors = _anchors(tree, block.start, block.end)
+    anchors, dates = _anchors(tree, block.start, block.end), learned.fields.paths.dates_in(number)
     return [
         (tree.sign[tree.parent[i]], SeenLink(url=target, title=text))
         for i in range(block.start, block.end)
@@ -135,7 +139,7 @@ def _titles(learned: Learned, tree: PageTree, url: str, base: str, number: int) 
         and tree.attributes[i]["href"].rpartition("#")[2] not in anchors  # the block itself
         and _WORD.search(text := tree.string(i))
         and (not author or author not in text.casefold() or class_words.is_forum_link(tree.attributes[i]["href"]))
-        and not _is_date(tree, i, learned.fields.paths.marks.dates.keys())
+        and not is_date(tree, i, dates)
         and not _is_below(tree, i, body)
         and not _is_in_a_sentence(tree, i)
     ]
@@ -165,11 +169,6 @@ def _is_below(tree: PageTree, i: int, body: Body) -> bool:
 def _written(tree: PageTree, start: int, end: int) -> int:
     """Characters that are not in links, of the texts from `start` to `end`."""
     return tree.chars[end] - tree.chars[start] - (tree.link_chars[end] - tree.link_chars[start]) if start < end else 0
-
-
-def _is_date(tree: PageTree, i: int, dates: Set[int]) -> bool:
-    around: Iterable[int] = (*range(i, tree.end[i]), tree.parent[i])
-    return not dates.isdisjoint(around)
 
 
 def _target(href: str, url: str, base: str) -> str | None:

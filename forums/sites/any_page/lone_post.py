@@ -23,6 +23,7 @@ _SHARE_NAMED = 0.2  # where its class says that it is a text
 _LEAST = 20  # characters
 _MOST_OF = 0.7  # of the words of an element around it
 _A_DAY = 3  # precision of a date
+_LEAST_WRITTEN = 0.3  # of a post, outside of links
 _MOST_DATES = 3  # in the text of a post
 _LONGEST_CUE = 60
 _MOST_AROUND = 600  # characters about the author, and buttons
@@ -50,7 +51,7 @@ def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "", *
     which a post does not hold.
     """
     body = _body(tree)
-    if body is None or _lists(tree, body, rows):
+    if body is None or _lists(tree, body, rows) or _size(tree, body) < _LEAST_WRITTEN * tree.size(body):
         return None
     dates = [i for i, date in marks.dates.items() if date.precision >= _A_DAY]
     if sum(body <= i < tree.end[body] for i in dates) > _MOST_DATES:  # of rows

@@ -15,6 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 from . import class_words
 from .page_tree import PageTree
+from .post_dates import spotted
 from .post_marks import Marks
 from .records import SeenLink
 
@@ -30,6 +31,7 @@ _OF_FRAME = 0.05  # how much the links of a menu count
 _MOST_OF_PAGE = 0.5  # of the text outside of links, that a menu or a sidebar has
 _NEARLY_ALL = 0.8  # of the rows
 _HALF = 0.5
+_SAID = 8  # characters of a row
 _MUCH = 100  # characters of links
 _NEARLY_TWO = 1.8  # links in each row
 _ONE_KIND = 0.3  # forms of addresses for each row
@@ -38,6 +40,7 @@ _MOST_GROUPS = 60
 _MOST_COLUMNS = 12
 _MOST_TEXTS = 3000  # among which labels are looked for
 _LEVELS_ABOVE = 3  # of elements around all rows, with the heads of the columns
+_BETWEEN = re.compile(r"[·•|,;/]")  # `31 threads · 288 posts`
 _LETTER = re.compile(r"[^\W\d_]")
 _FRAME_TAGS = frozenset({"nav", "footer", "aside"})
 _FRAME = re.compile(
@@ -63,7 +66,7 @@ def listed(tree: PageTree, url: str, marks: Marks, titles: tuple[SeenLink, ...] 
     """
     links = links_of(tree, marks)
     rows = titles or _seen(tree, links, url)
-    return rows, _is_of_threads(rows) if (told := _columns(tree, links)) is None else told
+    return rows, _is_of_threads(rows) if (told := says_threads(tree, links)) is None else told
 
 
 def _is_of_threads(rows: Sequence[SeenLink]) -> bool:
@@ -84,17 +87,28 @@ def links_of(tree: PageTree, marks: Marks) -> list[int]:
     dates, authors = sorted(marks.dates), marks.authors
     best: list[int] = []
     best_score = (False, 0.0)
-    every = sorted(_groups(tree, dates), key=len, reverse=True)[:_MOST_GROUPS]
-    groups = [one for one in every if len(one) >= LEAST_ROWS or _lead_to_forums(tree, one) or _has_columns(tree, one)]
-    for members in groups:
+    every = sorted(_apart(tree, _groups(tree, dates)), key=lambda one: -len(one[0]))[:_MOST_GROUPS]
+    rows = [
+        (members, framed)
+        for members, framed in every
+        if _differ(tree, members)
+        and (
+            len(members) >= LEAST_ROWS
+            or _lead_to_forums(tree, members)
+            or (len(members) >= LEAST_FORUMS and not framed and says_threads(tree, members) is not None)
+        )
+    ]
+    for members, framed in rows:
         told = _told(tree, members, dates, authors)
-        framed = is_framed(tree, around(tree, members))
         size = sum(map(tree.size, members))
-        sure = not framed and (size >= _MUCH or told >= _HALF or _columns(tree, members) is not None)
+        sure = not framed and (
+            size >= _MUCH or told >= _HALF or _say_more(tree, members) or says_threads(tree, members) is not None
+        )
         score = size * (_OF_FRAME if framed else 1.0) * (1 + _TOLD * told)
         if (sure, score) > best_score and not (framed and told < _HALF):
             best, best_score = members, (sure, score)
-    return _with_others(tree, _first_of_rows(tree, best, groups), every) if best else []
+    firsts = _first_of_rows(tree, best, [members for members, _ in rows]) if best else []
+    return _with_others(tree, firsts, [members for members, _ in every]) if firsts else []
 
 
 def _seen(tree: PageTree, links: Iterable[int], url: str) -> tuple[SeenLink, ...]:
@@ -107,7 +121,8 @@ def _seen(tree: PageTree, links: Iterable[int], url: str) -> tuple[SeenLink, ...
         try:
             target = urljoin(url, href)
             if urlsplit(target).netloc == here:
-                rows.setdefault(target.partition("#")[0], SeenLink(url=target, title=tree.string(i)))
+                title = tree.joined(tree.first_text[i], tree.last_text[i]).partition("\n")[0]  # the link may be the whole row
+                rows.setdefault(target.partition("#")[0], SeenLink(url=target, title=title))
         except ValueError:
             continue
     return tuple(rows.values())
@@ -120,12 +135,48 @@ def _groups(tree: PageTree, dates: list[int]) -> list[list[int]]:
         if tag != "a" or not _is_title(tree, i) or class_words.is_profile_link(tree.attributes[i].get("href") or ""):
             continue
         up = tree.parent[i]
-        if _between(dates, i, tree.end[i]) or _between(dates, up, up + 1):
+        if is_date(tree, i, dates):
             continue
         above = tree.parent[up] if up >= 0 else -1
         column = next((_nth(tree, cell) for cell in (up, above) if cell >= 0 and tree.tag[cell] == "td"), 0)
         groups[tree.sign[i], tree.sign[up], tree.sign[above] if above >= 0 else -1, column].append(i)
     return [part for members in groups.values() for part in _by_place(tree, members)]
+
+
+def is_date(tree: PageTree, i: int, dates: Sequence[int]) -> bool:
+    """Whether a link is no more than a date (`dates` are the elements of dates, in order): not a title with a date in its bubble,
+    nor a whole row.
+    """
+    for j in (
+        *dates[bisect_left(dates, i) : bisect_left(dates, tree.end[i])],
+        *([tree.parent[i]] if _has(dates, tree.parent[i]) else ()),
+    ):
+        if 2 * tree.size(j) >= tree.size(i) and spotted(tree.string(j)):
+            return True
+    return False
+
+
+def _has(elements: Sequence[int], i: int) -> bool:
+    place = bisect_left(elements, i)
+    return place < len(elements) and elements[place] == i
+
+
+def _apart(tree: PageTree, groups: Iterable[list[int]]) -> Iterable[tuple[list[int], bool]]:
+    """Groups, and whether they stand in menus; what stands there of a group is a separate one."""
+    known: dict[int, bool] = {}
+    for members in groups:
+        framed = is_framed(tree, around(tree, members))
+        parts: tuple[list[int], list[int]] = ([], [])
+        for i in members:
+            parts[framed or _is_in_frame(tree, i, known)].append(i)
+        yield from ((part, is_in) for part, is_in in zip(parts, (False, True), strict=True) if part)
+
+
+def _is_in_frame(tree: PageTree, i: int, known: dict[int, bool]) -> bool:
+    up = tree.parent[i]
+    if up not in known:
+        known[up] = is_framed(tree, up)
+    return known[up]
 
 
 def _nth(tree: PageTree, cell: int) -> int:
@@ -173,6 +224,18 @@ def _told(tree: PageTree, members: Sequence[int], dates: list[int], authors: lis
     """The share of rows with a date or an author."""
     rows = rows_of(tree, members[: _MOST_WEIGHED + 1])[:_MOST_WEIGHED]
     return sum(_between(dates, *row) > 0 or _between(authors, *row) > 0 for row in rows) / len(rows)
+
+
+def _differ(tree: PageTree, members: Sequence[int]) -> bool:
+    """Whether most have another text each: not `Reply`."""
+    few = members[:_MOST_WEIGHED]
+    return len({tree.string(i) for i in few}) >= _HALF * len(few)
+
+
+def _say_more(tree: PageTree, members: Sequence[int]) -> bool:
+    """Whether rows have words besides their links: how many threads there are, and about what."""
+    rows = rows_of(tree, members[: _MOST_WEIGHED + 1])[:_MOST_WEIGHED]
+    return sum(_written(tree, start) for start, _ in rows) >= _SAID * len(rows)
 
 
 def is_framed(tree: PageTree, i: int) -> bool:
@@ -242,7 +305,7 @@ def _with_others(tree: PageTree, links: list[int], groups: list[list[int]]) -> l
     return sorted([*links, *more])
 
 
-def _columns(tree: PageTree, links: Sequence[int]) -> bool | None:
+def says_threads(tree: PageTree, links: Sequence[int]) -> bool | None:
     """Whether rows are of threads, by what the columns and labels say: boards have topics, threads have replies and views."""
     if len(links) < LEAST_FORUMS:
         return None
@@ -253,16 +316,12 @@ def _columns(tree: PageTree, links: Sequence[int]) -> bool | None:
             break
         area = up
     start, end = tree.first_text[area], min(tree.last_text[area], tree.first_text[area] + _MOST_TEXTS)
-    labels = [text.strip() for text in tree.texts[start:end] if len(text) <= _LONGEST_LABEL]
+    labels = [part.strip() for text in tree.texts[start:end] if len(text) <= 2 * _LONGEST_LABEL for part in _BETWEEN.split(text)]
     threads, replies = (sum(bool(word.fullmatch(text)) for text in labels) for word in (_THREADS, _REPLIES))
-    if threads >= _NEARLY_ALL * len(links):
-        return False
-    return True if replies else False if threads else None
-
-
-def _has_columns(tree: PageTree, links: Sequence[int]) -> bool:
-    """Whether few links are rows by what their columns say."""
-    return len(links) >= LEAST_FORUMS and _columns(tree, links) is not None and not is_framed(tree, around(tree, links))
+    least = _NEARLY_ALL * len(links)
+    if threads >= least or replies >= least:
+        return threads < least
+    return replies > 0 if bool(replies) != bool(threads) else None
 
 
 def _lead_to_forums(tree: PageTree, links: Sequence[int]) -> bool:

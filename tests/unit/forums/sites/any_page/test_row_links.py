@@ -43,6 +43,13 @@ BOARDS = {
     "the last answer's title": f"<tr><td>{TITLE}<td>{BY}<td>{LAST}<br><a href=/t/{{n}}?r=9#m9>RE: {{title}}</a>",
     "a plain list": f"<li><a class=th href=/t/{{n}}>{{title}}</a> - <b>ann{{n}}</b>, {LAST}",
     "boxes that are called a text": f"<div class=post-content><h3>{TITLE}</h3>#{{n}} pump {BY} {LAST}</div>",
+    "a date in the title's bubble": (
+        f"<tr><td><a href=/t/{{n}} title='Started: Mar 1{{n}} 2025'>{{title}}</a> (<a href=/t/{{n}}?st=15>2</a>)<br>No idea."
+        f"<td>{{n}}<td>{BY}<td>1{{n}}-November 26, 10:00 AM<br><a href=/t/{{n}}?view=last>Last post by:</a> {BY}"
+    ),
+    "a row that is a link": (
+        f"<a href=/t/{{n}} class=block><div><p class=t>{{title}}</p><i>{{n}} replies</i></div><div>ann{{n}} {LAST}</div></a>"
+    ),
     "numbers with their labels": (
         f"<div class=row><div class=i><h4>{TITLE}</h4><p>Started by {BY}</p></div>"
         f"<div class=latest><p class=stats>{{n}}1 Replies<br>{{n}}974 Views</p><p>{LAST} by {BY}</p></div></div>"
@@ -76,6 +83,14 @@ INDEXES = {
         "<div class=tile><a href=/x/b{n}><h2>{title}</h2></a><p><b>{n}1</b> Themen</p>"
         "Zuletzt: <a href=/x/b{n}/t1>Frost {n}</a></div>",
     ),
+    "names that look like authors": (
+        "<table><tr><th>Catégorie<th>Sujets<th>Messages<th>Dernier{}</table>",
+        f"<tr><td><b><a href=/x/b{{n}}>{{title}}</a></b><br>All there is to it<td>{{n}}1<td>{{n}}02<td>{LAST} <b>ann{{n}}</b>",
+    ),
+    "labels in a line": (
+        "<div>{}</div>",
+        "<div class=c><h5><a href=/x/b{n}>{title}</a></h5><p>All there is to it</p>{n}1 threads · {n}02 posts</div>",
+    ),
     "the last thread": (
         "<ul>{}</ul>",
         f"<li><div><h3><a href=/x/b{{n}}>{{title}}</a></h3></div><div class=la><p>{{n}}02 Posts<br>{{n}}1 Topics</p>"
@@ -90,6 +105,15 @@ def test_boards_are_what_an_index_lists(frame: str, row: str, names: tuple[str, 
     page = seen("<h1>Boards</h1>" + frame.format(rows(row, names)))
     assert page.kind is PageKind.INDEX
     assert [one.url for one in page.rows] == [f"https://forum.example/x/b{n}" for n in range(len(names))]
+
+
+def test_the_foot_of_a_page_is_no_part_of_an_index() -> None:
+    boards = rows(
+        "<li><a href=/x/b{n}>{title}</a> ({n}1/{n}02) - All there is to it</li>", ("Pumps", "Filters", "Garden", "Sad", "Market")
+    )
+    foot = "".join(f"<li><a href=/f/{n}>About us, part {n}</a></li>" for n in range(20))
+    page = seen(f"<h1>Boards</h1><ul>{boards}</ul><footer><ul>{foot}</ul></footer>")
+    assert [one.url for one in page.rows] == [f"https://forum.example/x/b{n}" for n in range(5)]
 
 
 def test_a_menu_alone_lists_nothing() -> None:
