@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Set
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from . import class_words
 from .learned import Learned
@@ -27,10 +27,12 @@ _LONGEST_TITLE = 250
 _SHORT = 60  # characters of a post that may be a row
 _SENTENCE = 20  # characters, at least
 _LONG = 40
+_LONGEST_EXCERPT = 800  # of a thread in a list
 _WORD = re.compile(r"[^\W\d_]{2}")
 _NUMBER = re.compile(r"\W*[^\W\d_]+\W*\d+\W*")  # `Reply #3`, `message 48211`
 _COUNT = re.compile(r"[^\W\d_]{0,20}[\s:：]*\d[\d.,kKM万 ]*[^\W\d_]{0,20}")  # `28 Replies`, `Views: 1,974`
 _EASTERN = re.compile("[\u3040-\ud7ff]")
+_OF_A_TITLE = re.compile(r"title|topic|thread|page|name|subject", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+$", re.IGNORECASE)  # a post may be no more than a link
 
 
@@ -102,7 +104,7 @@ def titled_rows(learned: Learned, tree: PageTree, url: str, base: str = "") -> t
     is its author, itself, the same for all, in the middle of a sentence, or below the text: who likes it.
     """
     count = len(learned.fields.bodies)
-    if count < _LEAST_TITLED:
+    if count < _LEAST_TITLED or sorted(len(post.text) for post in learned.posts)[len(learned.posts) // 2] > _LONGEST_EXCERPT:
         return ()
     links = [_titles(learned, tree, url, base or url, number) for number in range(count)]
     places = Counter(place for titles in links for place in {place for place, _ in titles})
@@ -140,6 +142,7 @@ def _titles(learned: Learned, tree: PageTree, url: str, base: str, number: int) 
         and _WORD.search(text := tree.string(i))
         and (not author or author not in text.casefold() or class_words.is_forum_link(tree.attributes[i]["href"]))
         and not is_date(tree, i, dates)
+        and not _is_search(target, text)
         and not _is_below(tree, i, body)
         and not _is_in_a_sentence(tree, i)
     ]
@@ -149,6 +152,12 @@ def _anchors(tree: PageTree, start: int, end: int) -> set[str]:
     """What a link to a part of a block may name, on this page or on the thread's."""
     first = start - 1 if start and tree.end[start - 1] == start else start  # <a name> before it
     return {name for i in range(first, end) for key in ("id", "name") if (name := tree.attributes[i].get(key))}
+
+
+def _is_search(target: str, text: str) -> bool:
+    """Whether an address asks for the text of its link: `?location=Oslo`, `?q=pumps`."""
+    pairs = parse_qsl(urlsplit(target).query)
+    return any(value.casefold() == text.casefold() and not _OF_A_TITLE.search(name) for name, value in pairs)
 
 
 def _is_in_a_sentence(tree: PageTree, i: int) -> bool:
