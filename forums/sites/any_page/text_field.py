@@ -19,6 +19,7 @@ _OF_TEXTS = frozenset({"blockquote", "pre", "ol", "ul", "p"})
 _SECTIONS = frozenset({"section", "article", "div"})
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5"})
 _LABEL = 20  # characters
+_MOST_OF_ALL = 0.8  # of a text
 _ONE_OF_SEVERAL = 0.99  # paragraphs: the next post may have more
 
 
@@ -216,9 +217,10 @@ def _made_otherwise(paths: BlockPaths, number: int, like: _Like, marks: list[int
     if best is None:
         return None
     up = tree.parent[best]
-    if tree.tag[best] == "p" and up > paths.blocks[number].start and up in paths.number_of:
+    if tree.tag[best] == "p" and up >= paths.blocks[number].start and up in paths.number_of:
         others = [j for j in range(up + 1, tree.end[up]) if tree.parent[j] == up and tree.tag[j] == "p" and tree.size(j)]
-        if len(others) > 1 and not any(_is_in(tree, up, one) for one in marks) and paths.path_of[up] not in like.others:
+        holds = any(_is_in(tree, up, one) for one in marks) and sum(map(tree.size, others)) < _MOST_OF_ALL * tree.size(up)
+        if len(others) > 1 and not holds and paths.path_of[up] not in like.others:
             return up  # one of several paragraphs
     return _below_heading(tree, best)
 

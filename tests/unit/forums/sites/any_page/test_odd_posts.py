@@ -137,6 +137,16 @@ def test_an_opening_post_of_several_paragraphs_in_a_class_that_misleads_is_whole
     ]
 
 
+def test_an_opening_post_in_one_element_with_its_line_of_author_and_date_is_whole() -> None:
+    by = '<div class="by">By <a href="/user/ida">ida</a>, <time datetime="2026-03-01T09:00:00Z">March 1</time></div>'
+    more = ("It is an old one, from before the war.", "The lamp is new, and so is the cable.")
+    text = "".join(f"<p>{one}</p>" for one in (WORDS[0], *more))
+    page = seen(f'<div class="t">{by}{text}</div><ul>{answers("<div class=b><p>{}</p></div>")}</ul>')
+    assert page.posts[0].text.startswith(WORDS[0])
+    assert page.posts[0].text.endswith(more[1])
+    assert [post.text for post in page.posts[1:]] == list(WORDS[1:])
+
+
 def test_classes_that_lay_out_text_say_nothing() -> None:
     """A question and its answer, made otherwise each, with `text-break` on links and headings."""
     assert not any(map(class_words.says_body, ("h3 text-wrap text-break", "btn text-body", "content-center")))
