@@ -88,7 +88,14 @@ def profile_of(paths: BlockPaths, i: int) -> str | None:
 def _may_be_name(paths: BlockPaths, i: int) -> bool:
     if not 0 < paths.tree.size(i) <= LONGEST or i in paths.marks.dates or not paths.has_letters(i):
         return False
-    return _BUTTON.fullmatch(paths.string(i)) is None
+    text = paths.string(i)
+    return _BUTTON.fullmatch(text) is None and not (_INITIALS.fullmatch(text) and _is_picture(paths, i))
+
+
+def _is_picture(paths: BlockPaths, i: int) -> bool:
+    """Whether an element stands for a picture: a letter in its place."""
+    up = paths.tree.parent[i]
+    return any("avatar" in paths.names(one).lower() for one in (i, up, *range(i + 1, min(paths.tree.end[i], i + 3))))
 
 
 def _score(paths: BlockPaths, place: Place) -> float:

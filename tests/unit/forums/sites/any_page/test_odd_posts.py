@@ -178,3 +178,10 @@ def test_an_opening_post_whose_author_answered_on_the_same_day_is_no_heading() -
 
     assert whole("08:03") == list(WORDS[:5])
     assert whole("10:15") == list(WORDS[1:5])
+
+
+def test_a_letter_in_place_of_a_picture_is_not_the_name_of_who_asked() -> None:
+    picture = '<a class="avatar avatar--m" href="/user/ida"><span>I</span></a>'
+    head = f'{picture}<div class="names"><a class="user-link" href="/user/ida">ida</a></div><i>2026-03-01 09:00</i>'
+    page = seen(f'<div class="top">{head}<div class="text">{WORDS[0]}</div></div><ul>{answers("<div class=words>{}</div>")}</ul>')
+    assert (page.posts[0].author, page.posts[0].text) == ("ida", WORDS[0])
