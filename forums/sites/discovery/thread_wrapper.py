@@ -35,9 +35,10 @@ def learn_comments(pages: Sequence[OpenedPage]) -> dict[str, Any] | None:
     if not found:
         return None
     selector = rows_selector([(rows.page.root, rows.rows) for rows in found])
-    if selector is None:  # pages that were taken apart in different ways: the one with most posts counts
-        found = [max(found, key=lambda one: len(one.rows))]
-        selector = rows_selector([(found[0].page.root, found[0].rows)])
+    if selector is None:  # pages that were taken apart in different ways: as the one with most posts was
+        best = max(found, key=lambda one: len(one.rows))
+        selector = rows_selector([(best.page.root, best.rows)])
+        found = [one for one in found if one is best or _has_rows(one, selector)]
     if selector is None or (fields := _fields(found)) is None:
         return None
     table: dict[str, Any] = {"rows": selector}
@@ -50,6 +51,11 @@ def learn_comments(pages: Sequence[OpenedPage]) -> dict[str, Any] | None:
     table["post"] = _opening(found)
     table["fields"] = fields
     return with_opening_last(table) if are_newest_first(found) else table
+
+
+def _has_rows(one: PostRows, selector: str | None) -> bool:
+    """Whether a selector finds just the rows of a page."""
+    return selector is not None and set(compiled("html", selector)(one.page.root)) == set(one.rows)
 
 
 def _pairs(found: Sequence[PostRows], places: str) -> list[tuple[Any, Any]]:
@@ -84,7 +90,7 @@ def _fields(found: Sequence[PostRows]) -> dict[str, Any] | None:
         return None
     fields["body"] = body
     if authors:
-        fields["author"] = _with_regex(authors, [(one, n) for one in found for n in one.numbers])
+        fields["author"] = _with_regex(authors, [(one, *row) for one in found for row in zip(one.rows, one.numbers, strict=True)])
     if date is not None:
         fields["created_at"] = date
     return fields
@@ -110,14 +116,13 @@ def _only(selector: str, root: Any) -> str:
 # -- author, date, text
 
 
-def _with_regex(selectors: list[str], blocks: list[tuple[PostRows, int]]) -> Any:
+def _with_regex(selectors: list[str], blocks: list[tuple[PostRows, Any, int]]) -> Any:
     """With what stands around the name in its element cut off: `by ida`, `ida · 3 March`."""
     heads: Counter[str] = Counter()
     tails: list[str] = []
-    for one, number in blocks:
-        place = one.fields.authors.get(number)
-        if place is None:
-            continue
+    blocks = [(one, row, number) for one, row, number in blocks if _is_found(selectors, one, row, number)]
+    for one, _, number in blocks:
+        place = one.fields.authors[number]
         whole, name = one.fields.paths.string(place), name_of(one.fields.paths, place)
         at = whole.find(name)
         if at < 0:
@@ -126,7 +131,7 @@ def _with_regex(selectors: list[str], blocks: list[tuple[PostRows, int]]) -> Any
         tails.append(whole[at + len(name) :])
     if not tails or (set(heads) == {""} and not any(tails)):
         return as_value(selectors)
-    if all(_is_own_text(one, number) for one, number in blocks):  # `<div>ida <i>3 days ago</i></div>`
+    if all(_is_own_text(one, number) for one, _, number in blocks):  # `<div>ida <i>3 days ago</i></div>`
         return as_value([own_text_of(selector) for selector in selectors])
     head = heads.most_common(1)[0][0]
     tail = re.match(r"[^\w]*", _common(tails))
@@ -135,11 +140,16 @@ def _with_regex(selectors: list[str], blocks: list[tuple[PostRows, int]]) -> Any
     return {"select": as_value(selectors), "regex": regex}
 
 
+def _is_found(selectors: list[str], one: PostRows, row: Any, number: int) -> bool:
+    """Whether the selectors find in a row what the reader took for its author."""
+    place = one.fields.authors.get(number)
+    found = next((found for one_of in selectors if (found := compiled("html", one_of)(row))), None)
+    return place is not None and found is not None and found[0] is one.page.tree.elements[place]
+
+
 def _is_own_text(one: PostRows, number: int) -> bool:
     """Whether the first text that is an author's element's own is the name, and an element stands behind it."""
-    place = one.fields.authors.get(number)
-    if place is None:
-        return True
+    place = one.fields.authors[number]
     element = one.page.tree.elements[place]
     own = (element.text, *(child.tail for child in element))
     first = next((text for text in own if text and text.strip()), "")

@@ -194,7 +194,10 @@ def test_a_link_in_a_sentence_is_of_the_post(inner: str, left_out: list[str] | N
 
 
 def test_threads_that_begin_with_their_newest_post() -> None:
+    """Of one thread something else was taken for posts."""
+    history = '<tr id="h{id}"><td><a class="user" href="/user/{name}">{name}</a><td>2026-11-{days:02} 10:15<td><p>{text}</p></tr>'
     pages = [thread(number, _ROW.format("{ago:02}", "")) for number in (1, 2)]
+    pages.insert(1, thread(3, f"<table>{history}</table>"))
     learned = learn_comments(pages)
     assert learned is not None
     assert learned["first_is_post"] is False
