@@ -17,6 +17,7 @@ from redis_components.embedded.private_files import private_folder
 from redis_components.errors import ConfigError
 from redis_components.server.known_passwords import example_secrets, refuse_example_secrets
 from redis_components.server.url import address_of, masked
+from tests.support import warm_start
 from tests.support.items import post, wire
 from workers.logs.slot_log import LogLimits, SlotLog
 from workers.node.capacity import NodeCapacity
@@ -105,7 +106,7 @@ def test_other_passwords_are_not_taken_for_it() -> None:
 )
 def test_nothing_starts_with_the_examples_password(command: list[str], tmp_path: Path) -> None:
     environment = {**os.environ, "TRAWL_REDIS_URL": "redis://:change-me@127.0.0.1:1/0", "TRAWL_DATA_DIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = warm_start.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode in (1, 2)
     assert "TRAWL_REDIS_URL" in done.stderr
     assert "openssl rand" in done.stderr

@@ -17,6 +17,7 @@ from kombu.entity import Queue
 
 from redis_components.errors import ConfigError
 from tasks.app import HEARTBEAT_S, _without_neighbours
+from tests.support import warm_start
 from tests.support.fleet import ROOT
 
 
@@ -113,7 +114,7 @@ def test_crawlers_are_routed_to_the_nodes_that_serve_them() -> None:
 
 
 def run(code: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_start.run(
         [sys.executable, "-W", "error", *code],
         cwd=ROOT,
         env={**os.environ, **environment},
