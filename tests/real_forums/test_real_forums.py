@@ -23,6 +23,7 @@ from tests.real_forums.nodebb import NodeBB
 from tests.real_forums.public_inbox import PublicInbox
 from tests.real_forums.punkweb import PunkwebBB
 from tests.real_forums.redmine import Redmine
+from tests.real_forums.roundup import Roundup
 from tests.real_forums.software import Software, Truth
 from tests.real_forums.spirit import Spirit
 from tests.real_forums.watching import Watch, differences
@@ -30,7 +31,7 @@ from tests.real_forums.wordpress import WordPress
 
 KINDS: list[type[Software]] = [
     Misago, MisagoPages, NodeBB, FlaskBB, Fossil, HyperKitty, PublicInbox, MHonArc, Askbot, Machina, Spirit,
-    PunkwebBB, Redmine, WordPress,
+    PunkwebBB, Redmine, WordPress, Roundup,
 ]  # fmt: skip
 ONLY = os.environ.get("ONLY", "").split()
 
