@@ -262,7 +262,7 @@ def _lateness(moments: dict[int, datetime | None]) -> float:
 
 
 def _is_created(listed: _Listed, moments: dict[int, datetime | None], threads: Sequence[OpenedPage]) -> bool:
-    """Whether the only date of the rows is that of opening posts, as far as threads tell that were read."""
+    """Whether the only date of the rows is that of opening posts, as far as threads tell that were read, the long ones most."""
     votes = 0
     for thread in threads:
         dates = [post.published for post in thread.posts if post.published is not None]
@@ -273,7 +273,7 @@ def _is_created(listed: _Listed, moments: dict[int, datetime | None], threads: S
         if dates[0].date() == dates[-1].date() and not (moment.hour or moment.minute):  # a day
             continue
         first, last = (abs((moment - one).total_seconds()) for one in (dates[0], max(dates)))
-        votes += (first < last) - (last < first)
+        votes += ((first < last) - (last < first)) * (len(dates) - 1)
     return votes > 0
 
 

@@ -86,6 +86,18 @@ def test_a_thread_has_changed_where_how_long_ago_it_was_is_another_text(date: st
     assert learned["fields"]["last_activity"]
 
 
+def test_the_only_date_is_of_the_opening_post_where_long_threads_say_so() -> None:
+    """What else stands on a page of one post may be taken for an earlier one."""
+    days = {1: 11, 2: 11, 5: 10}
+    rows = "".join(
+        f'<tr class="row"><td><a href="/topic/{replies}">Radio number {replies + 50} hums</a></td>'
+        f"<td><i>2026-11-{day} 10:15</i></td></tr>"
+        for replies, day in days.items()
+    )
+    _, learned = learned_list(rows, [thread(1), thread(5)])
+    assert learned["fields"]["created_at"] == "./td[2]/i[1]"
+
+
 def test_a_count_is_one_of_several_columns_that_are_made_alike() -> None:
     rows = "".join(
         f'<tr class="row"><td><a href="/topic/{n}">Radio number {n + 50} hums</a></td>'
