@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from . import class_words
 from .block_paths import BlockPaths
@@ -32,6 +33,7 @@ _OTHER = re.compile(  # the last reply, or the day of joining
 _NUMBER = re.compile(r"\d")
 _PRELUDE = 16  # characters before the word: `Last `, `Dieser Beitrag wurde `
 _LONGEST = 100  # characters around a date that say what it is of
+_LONGEST_WORD = 30
 _LIKELY = 0.25
 _OF_ANOTHER = -1.0  # the score of what is not a post's date: the day of joining
 _MOST_PLACES = 6
@@ -179,11 +181,14 @@ def _line_of(paths: BlockPaths, i: int) -> str:
     return next((line for line in lines if (date := spotted(line)) is not None and date.precision == precision), "")
 
 
+@lru_cache(maxsize=2048)
 def _says_before(words: re.Pattern[str], text: str) -> bool:
     """Whether one of the words stands before the first number: `edited 21.4.`, not `20.4. (edited 21.4.)`."""
-    match = words.search(text)
     number = _NUMBER.search(text)
-    return match is not None and (number is None or match.start() < number.start() or number.start() < 3)
+    if number is None or number.start() < 3:
+        return words.search(text) is not None
+    match = words.search(text, 0, number.start() + _LONGEST_WORD)
+    return match is not None and match.start() < number.start()
 
 
 def _follows_author(paths: BlockPaths, moments: dict[int, datetime | None], authors: dict[int, int]) -> float:

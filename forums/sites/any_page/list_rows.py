@@ -65,7 +65,7 @@ def _linked_and_written(tree: PageTree, body: Body, dates: Set[int]) -> tuple[in
 def are_listed(learned: Learned, tree: PageTree) -> bool:
     """Whether what was learned are short texts in the rows of what the page lists: numbers of answers and views, a name."""
     posts, fields = learned.posts, learned.fields
-    if sorted(len(post.text) for post in posts)[len(posts) // 2] > _LONGEST_TITLE:
+    if sorted(len(post.text) for post in posts)[len(posts) // 2] > 2 * _SHORT:
         return False
     sizes = sorted(_prose(post.text) for post in posts)
     if sizes[len(sizes) // 2] > _SHORT:
