@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import warm_start
 from tests.support.fleet import ROOT
 from tests.support.processes import none_left, wait_until
 
@@ -35,8 +36,9 @@ class Demo:
         env = {**os.environ, **SMALL, "TRAWL_DATA_DIR": str(self.data), MARK: str(folder), **environment}
         with self._log.open("wb") as file:
             out = file.fileno() if stdout is None else stdout
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "demo"], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            command = [sys.executable, "-m", "demo"]
+            self.process = warm_start.Popen(
+                command, family="cli.main", cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out
             )
 
     def said(self) -> str:

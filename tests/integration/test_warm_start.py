@@ -23,6 +23,7 @@ Run = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def _family(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(warm_start.FAMILIES, "tests.support.start_facts", ("psutil",))
+    monkeypatch.delenv("COLD_STARTS", raising=False)  # `make test-all` sets it
 
 
 def facts_by(run: Run, folder: Path, **more: str) -> tuple[dict[str, Any], str, int]:

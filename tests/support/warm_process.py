@@ -135,15 +135,19 @@ def main(paths: list[str]) -> dict[str, object]:
 
 
 def run(request: dict[str, object], paths: list[str]) -> None:
-    if request["how"] == "-m":
-        if request["what"] == "celery":
-            from tests.support.forked_crawlers import fork_crawlers
-
-            fork_crawlers(paths)
-        runpy.run_module(str(request["what"]), run_name="__main__", alter_sys=True)
-    else:
+    if request["how"] == "-c":
         sys.modules["__main__"] = ModuleType("__main__")
         exec(compile(str(request["what"]), "<string>", "exec"), sys.modules["__main__"].__dict__)
+        return
+    if request["what"] == "demo" or (request["what"] == "cli.main" and sys.argv[1:2] == ["up"]):
+        from tests.support.forked_services import fork_services
+
+        request = fork_services(paths) or request
+    if request["what"] == "celery" or sys.argv[1:2] == ["tasks"]:  # it may be a worker
+        from tests.support.forked_crawlers import fork_crawlers
+
+        fork_crawlers(paths)
+    runpy.run_module(str(request["what"]), run_name="__main__", alter_sys=True)
 
 
 def end(code: int) -> None:

@@ -60,7 +60,12 @@ FAMILIES = {  # what a process has imported from which these modules are started
 class _Family:
     """The process that the commands of one family are forked from."""
 
-    def __init__(self, modules: Sequence[str]) -> None:
+    def __init__(self, connection: socket.socket, process: subprocess.Popen[bytes] | None = None) -> None:
+        self._socket, self.process = connection, process
+
+    @classmethod
+    def of(cls, modules: Sequence[str]) -> _Family:
+        """A new process that imports them."""
         here, there = socket.socketpair()
         with there:
             command = [
@@ -74,10 +79,8 @@ class _Family:
             kept = ("PYTHON", "LANG", "LC_", "PATH", "HOME", "TMP", "SSL", "VIRTUAL_ENV")
             environment = {name: value for name, value in os.environ.items() if name.startswith(kept) and name != "PYTHONPATH"}
             environment["ROOM"] = "-" * ROOM_FOR_VARIABLES
-            self.process = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()]
-            )
-        self._socket = here
+            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()])
+        return cls(here, process)
 
     def start(self, request: dict[str, object], files: Sequence[int]) -> int:
         """The pid of a new child of this process."""
@@ -86,12 +89,13 @@ class _Family:
         self._socket.sendall(said)
         pid = self._socket.recv(LENGTH.size, socket.MSG_WAITALL)
         if len(pid) != LENGTH.size:
-            raise OSError(f"the process that starts others has ended: {self.process.wait(10)}")
+            raise OSError(f"the process that starts others has ended: {self.process and self.process.wait(10)}")
         return int(LENGTH.unpack(pid)[0])
 
     def close(self) -> None:
         self._socket.close()
-        self.process.wait(10)
+        if self.process:
+            self.process.wait(10)
 
 
 class _Families:
@@ -101,13 +105,16 @@ class _Families:
         self._prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def pids(self) -> set[int]:
-        return {family.process.pid for family in self._of.values()}
+        return {family.process.pid for family in self._of.values() if family.process}
+
+    def take_from(self, connection: socket.socket) -> None:
+        self._of[MODULES] = _Family(connection)
 
     def start(self, name: str, request: dict[str, object], files: Sequence[int]) -> int:
         modules = FAMILIES[name]
         with self._lock:
             if modules not in self._of:
-                self._of[modules] = _Family(modules)
+                self._of[modules] = _Family.of(modules)
                 atexit.register(self._of[modules].close)
             self._prctl(SUBREAPER, 1, 0, 0, 0)  # an orphan among our descendants, which the new process is for a moment, is ours
             try:
@@ -122,6 +129,11 @@ _families = _Families()
 def keepers() -> set[int]:
     """The processes that commands are forked from: they stay to the end of the session."""
     return _families.pids()
+
+
+def fork_from(connection: socket.socket) -> None:
+    """From now on commands are forked from the process there: this one is itself forked, and has a program's state."""
+    _families.take_from(connection)
 
 
 def _replaces_imports(paths: str) -> bool:
@@ -191,13 +203,17 @@ class Popen(ForkingPopen):
         super().__init__(command, **options)
 
     def fork(self, asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
-        request = _forkable(asked["args"], asked["env"], self._family)
-        if request is None or not asked["close_fds"] or any(asked[name] for name in ("preexec_fn", "shell", "executable")):
-            return None
-        passed = list(asked["pass_fds"])
-        request |= {"folder": os.fspath(asked["cwd"] or Path.cwd()), "new_session": bool(asked["start_new_session"])}
-        request |= {"passed": passed}
-        return _families.start(str(request["family"]), request, [*files, *passed])
+        return forked(asked, files, self._family)
+
+
+def forked(asked: Mapping[str, Any], files: Sequence[int], family: str, **more: object) -> int | None:
+    """The pid of a new child of this process, which is told `more`; None where the command is to be executed."""
+    request = _forkable(asked["args"], asked["env"], family)
+    if request is None or not asked["close_fds"] or any(asked[name] for name in ("preexec_fn", "shell", "executable")):
+        return None
+    passed = list(asked["pass_fds"])
+    request |= {"folder": os.fspath(asked["cwd"] or Path.cwd()), "new_session": bool(asked["start_new_session"])}
+    return _families.start(str(request["family"]), {**request, "passed": passed, **more}, [*files, *passed])
 
 
 def run(
