@@ -62,9 +62,7 @@ class WordPress(Software):
         self.base_url = f"http://127.0.0.1:{port}"
         (root / "wp-config.php").write_text(CONFIGURATION.format(socket=socket, address=self.base_url))
         (root / "router.php").write_text(ROUTER)
-        self._environment = bare_environment(
-            WORDPRESS_FOLDER=str(root), WORDPRESS_ADDRESS=self.base_url, PHP_CLI_SERVER_WORKERS="4"
-        )
+        self._environment = bare_environment(WORDPRESS_FOLDER=str(root), WORDPRESS_ADDRESS=self.base_url)
         self.world("found")
         serve: list[str | Path] = ["php", "-S", f"127.0.0.1:{port}", "-t", root, root / "router.php"]
         self.launch(serve, environment=self._environment, cwd=root)
