@@ -27,6 +27,7 @@ import pytest
 import redis
 from hypothesis import settings
 
+from tests.support.forked_services import fork_forums
 from tests.support.forked_workers import fork_workers
 from tests.support.processes import none_left
 from tests.support.redis_server import RedisServer
@@ -215,6 +216,11 @@ def _nobody_elses_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         for name in ("TRAWL_REDIS_URL", "TRAWL_BROKER_URL", "TRAWL_NAMESPACE", "TRAWL_DATABASE_URL"):
             environment.delenv(name, raising=False)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_forums() -> None:
+    fork_forums()
 
 
 @pytest.fixture(scope="session")

@@ -6,16 +6,14 @@ that stays as it is, from which `cli.processes.services` has its services forked
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
 from subprocess import DEVNULL, PIPE, STDOUT, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
 from typing import Any
 
-from redis_components.embedded.die_with_parent import PR_SET_PDEATHSIG, tied
+from redis_components.embedded.die_with_parent import tied
 
 from . import warm_start
 from .warm_process import become, in_new_process, show
@@ -36,11 +34,15 @@ def fork_services(paths: list[str]) -> dict[str, object] | None:
     os.setsid()  # what a terminal tells the program is not for this process
     show(["services"], {}, apart=True)
     request = in_new_process(there)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != request["parent"]:
-        os._exit(1)
     become(request, paths)
     return request
+
+
+def fork_forums() -> None:
+    """From now on this process, a test's, forks the demo's forum, from the family."""
+    from demo.forum import process
+
+    vars(process)["subprocess"] = sys.modules[__name__]
 
 
 class Popen(ForkingPopen):

@@ -15,6 +15,7 @@ import importlib
 import json
 import os
 import runpy
+import signal
 import socket
 import sys
 import threading
@@ -23,6 +24,7 @@ import warnings
 from pathlib import Path
 from types import ModuleType
 
+from redis_components.embedded.die_with_parent import PR_SET_PDEATHSIG
 from tests.support.warm_start import LENGTH
 
 MOST_FILES = 16
@@ -87,6 +89,10 @@ def become(request: dict[str, object], paths: list[str]) -> None:
     """What the interpreter does before it runs `-m MODULE` or `-c SCRIPT`."""
     if request["new_session"]:
         os.setsid()
+    if parent := request.get("parent"):  # it ends with that one
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
     environment, command = request["environment"], request["command"]
     assert isinstance(environment, dict)
     assert isinstance(command, list)
@@ -147,6 +153,7 @@ def run(request: dict[str, object], paths: list[str]) -> None:
         from tests.support.forked_crawlers import fork_crawlers
 
         fork_crawlers(paths)
+    sys.modules.pop(str(request["what"]), None)  # `runpy` warns of a module that is there
     runpy.run_module(str(request["what"]), run_name="__main__", alter_sys=True)
 
 
