@@ -7,7 +7,7 @@ from collections import Counter
 from functools import lru_cache
 
 from . import class_words
-from .author_words import AROUND, BEFORE_ANSWERED, BEFORE_NAME, BY, ENDS_BY, LONGEST, REPLY_TITLE, SAYS, SHORT_NAME, VERB
+from .author_words import AROUND, BEFORE_ANSWERED, BEFORE_NAME, BY, ENDS_BY, LONGEST, RANK, REPLY_TITLE, SAYS, SHORT_NAME, VERB
 from .block_paths import BlockPaths, Place
 
 _LIKELY = 0.3
@@ -25,12 +25,6 @@ _NOBODY = re.compile(
 )
 _NUMBERED = re.compile(r"\s#\s?\d+$|^[^\W\d_][^:：\n]{0,24}[:：]\s*[\d.,\s]+$")
 _INITIALS = re.compile(r"[A-Z0-9]{1,2}|\w")
-_RANK = re.compile(
-    r"(?:\w+ )?(?:member|moderator|admin(?:istrator)?|staff|newbie|guest|user|contributor|regular|author|mitglied|benutzer|gast|"
-    r"membre|modérateur|administrateur|invité|miembro|moderador|administrador|usuario|участник|модератор|админ(?:истратор)?|"
-    r"новичок|гость|会员|版主|管理员|楼主|樓主)",
-    re.IGNORECASE,
-)
 _STANDING_OUT = frozenset({"b", "strong", "h2", "h3", "h4", "h5", "h6", "a", "dt", "th"})
 
 
@@ -150,7 +144,7 @@ def _are_no_names(strings: list[str]) -> bool:
     """Whether they say what was done (`answered`), number posts (`message #7`, `Posts: 133`), repeat a title (`Re: Lamps`),
     stand for a picture, or are ranks.
     """
-    if len(strings) > 1 and (all(map(_INITIALS.fullmatch, strings)) or all(map(_RANK.fullmatch, strings))):
+    if len(strings) > 1 and (all(map(_INITIALS.fullmatch, strings)) or all(map(RANK.fullmatch, strings))):
         return True
     titles = sum(bool(REPLY_TITLE.match(text)) for text in strings)
     return 2 * titles >= len(strings) or all(VERB.fullmatch(text) or _NUMBERED.search(text) for text in strings)

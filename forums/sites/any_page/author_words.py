@@ -39,4 +39,10 @@ SAYS = re.compile(
 )
 REPLY_TITLE = re.compile(r"(?:re|aw|antw(?:ort)?|sv|vs|odp|ответ|回[复覆]|답글)\s?(?:\[\d+\])?[:：]", re.IGNORECASE)
 ENDS_WITH_VERB = re.compile(rf"[\s,]+(?:{VERB.pattern})\s*[:：]?$", re.IGNORECASE)
+RANK = re.compile(
+    r"(?:\w+ )?(?:member|moderator|admin(?:istrator)?|staff|newbie|guest|user|contributor|regular|author|mitglied|benutzer|gast|"
+    r"membre|modérateur|administrateur|invité|miembro|moderador|administrador|usuario|участник|модератор|админ(?:истратор)?|"
+    r"новичок|гость|会员|版主|管理员|楼主|樓主)",
+    re.IGNORECASE,
+)
 AROUND = " :,·|•-–—(@"  # a name

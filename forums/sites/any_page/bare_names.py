@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .author_words import AROUND, BEFORE_NAME, BY, ENDS_WITH_VERB, LONGEST, REPLY_TITLE, SAYS, SHORT_NAME, VERB
+from .author_words import AROUND, BEFORE_NAME, BY, ENDS_WITH_VERB, LONGEST, RANK, REPLY_TITLE, SAYS, SHORT_NAME, VERB
 from .block_paths import BlockPaths
 from .date_words import WEEKDAYS
 from .post_dates import LONGEST as DATE_LONGEST
@@ -23,6 +23,13 @@ _MOST_LABELLED = 0.6  # of the blocks
 _NEARLY_ALL = 0.9
 _LONGEST_TIME = 12  # characters
 _IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")
+_MOST_TEXTS = 60
+_MOST_ABOVE = 3  # texts between a name and what is told of it
+_OF_MEMBER = re.compile(
+    r"(?:joined|registered|member since|posts|messages|beiträge|dabei seit|registriert|mitglied seit|inscrit|messages|mensajes|"
+    r"registrado|messaggi|registrato|сообщени[йя]|регистрация|注册时间?|帖子)\s*[:：]",
+    re.IGNORECASE,
+)
 _FIRST_TEXTS = 8  # of a block
 
 
@@ -42,6 +49,15 @@ def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
         if paths.count == 1:
             break  # one post: nothing tells a name from a heading
     return {}
+
+
+def above_details(paths: BlockPaths) -> str | None:
+    """The name above what a board tells of its members: `ida`, `Junior Member`, `Posts: 12`, `Joined: 5 March 2011`."""
+    start, end = paths.blocks[0].texts
+    texts = [" ".join(text.split()) for text in paths.tree.texts[start : min(end, start + _MOST_TEXTS)]]
+    first = next((k for k, text in enumerate(texts) if _OF_MEMBER.match(text)), 0)
+    above = reversed(texts[max(0, first - _MOST_ABOVE) : first])
+    return next((name for text in above if not RANK.fullmatch(text) and (name := _plain_name(text))), None)
 
 
 def _is_before_date(paths: BlockPaths, i: int) -> bool:

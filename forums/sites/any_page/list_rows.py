@@ -14,7 +14,8 @@ from .learned import Learned
 from .page_tree import PageTree, Range
 from .post_dates import spotted
 from .records import SeenLink
-from .row_links import form_of, is_date, links_of, rows_of, says_threads
+from .row_labels import says_threads
+from .row_links import form_of, is_date, links_of, rows_of
 from .text_field import Body
 
 _LEAST_ROWS = 5

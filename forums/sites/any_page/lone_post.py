@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from . import class_words
+from .bare_names import above_details
 from .block_fields import posts_of, read_fields
 from .page_tree import PageTree
 from .post_calendar import Calendar
@@ -79,11 +80,16 @@ def _read(tree: PageTree, marks: Marks, calendar: Calendar, around: int, words: 
     """The post in an element, where it has a text, an author and a date; and whether something says that it is the author."""
     block = Block(around, tree.end[around], (tree.first_text[around], tree.last_text[around]))
     fields = read_fields(tree, marks, BlockSet([block], 1.0, "alone", 1.0, 1.0), calendar, words)
-    if not fields.dates.elements or fields.author(0) is None or _leads_elsewhere(tree, fields.authors.get(0)):
+    if not fields.dates.elements:
         return None, False
-    (post,) = posts_of(fields, calendar)
     author = fields.authors.get(0, -1)
     is_sure = any(author <= i < tree.end[author] for i in marks.authors) if author >= 0 else False
+    if not is_sure and (name := above_details(fields.paths)) is not None:
+        fields.authors.pop(0, None)
+        fields.names[0] = name
+    if fields.author(0) is None or _leads_elsewhere(tree, fields.authors.get(0)):
+        return None, False
+    (post,) = posts_of(fields, calendar)
     return (post, is_sure) if len(post.text) >= _LEAST else (None, False)
 
 

@@ -13,7 +13,8 @@ from .page_address import is_page_of
 from .page_tree import PageTree
 from .post_marks import Marks, find_marks
 from .records import PageKind, SeenLink, SeenPost
-from .row_links import LEAST_FORUMS, LEAST_ROWS, listed
+from .row_labels import LEAST_FORUMS
+from .row_links import LEAST_ROWS, listed
 
 _PAGE_NUMBER = re.compile(r"^\[?\s*(\d{1,5})\s*\]?$")
 _NEXT = re.compile(

@@ -25,13 +25,13 @@ from .checks import agreement, completed, grade, has_all_posts, is_complete
 from .learned import Learned, learn
 from .list_rows import are_listed, are_rows, titled_rows
 from .lone_post import lone_post
+from .page_frames import around, is_framed
 from .page_kind import frame_of, kind_of
 from .page_tree import PageTree
 from .post_calendar import Calendar
 from .post_marks import find_marks
 from .profile_reader import ProfileReader
 from .records import NotAPage, PageKind, Reader, SeenPage, SeenPost
-from .row_links import around, is_framed
 from .schema_org import marked_posts
 
 MOST_CHARACTERS = 8_000_000

@@ -14,13 +14,14 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import urljoin, urlsplit
 
 from . import class_words
+from .page_frames import around, is_framed, written
 from .page_tree import PageTree
 from .post_dates import spotted
 from .post_marks import Marks
 from .records import SeenLink
+from .row_labels import LEAST_FORUMS, count_posts, says_threads
 
 LEAST_ROWS = 5
-LEAST_FORUMS = 3  # of an index, by their addresses
 _MANY_ROWS = 10
 _MOST_ROWS = 500
 _SHORTEST, _LONGEST = 4, 250  # characters of a title
@@ -28,36 +29,15 @@ _MOST_WEIGHED = 30  # links of a group
 _LEVELS = 7  # of elements around a link that may be its row
 _TOLD = 1.0  # how much dates and authors in each row count
 _OF_FRAME = 0.05  # how much the links of a menu count
-_MOST_OF_PAGE = 0.5  # of the text outside of links, that a menu or a sidebar has
 _NEARLY_ALL = 0.8  # of the rows
 _HALF = 0.5
 _SAID = 8  # characters of a row
 _MUCH = 100  # characters of links
 _NEARLY_TWO = 1.8  # links in each row
 _ONE_KIND = 0.3  # forms of addresses for each row
-_LONGEST_LABEL = 30
 _MOST_GROUPS = 60
 _MOST_COLUMNS = 12
-_MOST_TEXTS = 3000  # among which labels are looked for
-_LEVELS_ABOVE = 3  # of elements around all rows, with the heads of the columns
-_BETWEEN = re.compile(r"[·•|,;/]")  # `31 threads · 288 posts`
 _LETTER = re.compile(r"[^\W\d_]")
-_FRAME_TAGS = frozenset({"nav", "footer", "aside"})
-_FRAME = re.compile(
-    r"(?:^|[\s_-])(?:nav(?:bar|igation)?|menu|foot(?:er)?|side-?bar|breadcrumbs?|widget)(?:$|[\s_-])", re.IGNORECASE
-)
-_THREADS = re.compile(
-    r"[\d.,\s]*(?:topics|threads|discussions|conversations|themen|diskussionen|sujets|discussions|temas|hilos|tópicos|discussioni|"
-    r"argomenti|onderwerpen|tema(?:er|t)|ämnen|trådar|tråde|aiheet|wątki|tematy|témat[ay]?|тем[аы]?|темы|konular|主题(?:数)?|主題|话题|"
-    r"話題|トピック|スレッド|주제)[\s:：]*[\d.,\s]*[kKMw万]?",
-    re.IGNORECASE,
-)
-_REPLIES = re.compile(
-    r"[\d.,\s]*(?:repl(?:y|ies)|answers?|views?|antwort(?:en)?|aufrufe|hits|zugriffe|réponses?|vues?|respuestas?|vistas|visitas|"
-    r"respostas?|rispost[ae]|visite|reacties?|svar|visninger|visningar|vastauk\w*|odpowiedzi|odpověd\w*|ответ(?:ов|ы|а)?|просмотр\w*|"
-    r"cevap(?:lar)?|回复|回覆|回帖|查看|浏览|返信|閲覧|답글|조회)[\s:：]*[\d.,\s]*[kKMw万]?",
-    re.IGNORECASE,
-)
 
 
 def listed(tree: PageTree, url: str, marks: Marks, titles: tuple[SeenLink, ...] = ()) -> tuple[tuple[SeenLink, ...], bool]:
@@ -66,7 +46,21 @@ def listed(tree: PageTree, url: str, marks: Marks, titles: tuple[SeenLink, ...] 
     """
     links = links_of(tree, marks)
     rows = titles or _seen(tree, links, url)
-    return rows, _is_of_threads(rows) if (told := says_threads(tree, links)) is None else told
+    of_threads = says_threads(tree, links)
+    if of_threads is None:
+        of_threads = not _count_posts(tree, links, marks) and _is_of_threads(rows)
+    return rows, of_threads
+
+
+def _has_labels(tree: PageTree, links: list[int], marks: Marks) -> bool:
+    return says_threads(tree, links) is not None or _count_posts(tree, links, marks)
+
+
+def _count_posts(tree: PageTree, links: list[int], marks: Marks) -> bool:
+    """Whether rows without dates and authors say how many posts or members each has: boards."""
+    if len(links) < LEAST_FORUMS or _told(tree, links, sorted(marks.dates), marks.authors) > 1 - _NEARLY_ALL:
+        return False
+    return count_posts(tree, rows_of(tree, links))
 
 
 def _is_of_threads(rows: Sequence[SeenLink]) -> bool:
@@ -95,7 +89,7 @@ def links_of(tree: PageTree, marks: Marks) -> list[int]:
         and (
             len(members) >= LEAST_ROWS
             or _lead_to_forums(tree, members)
-            or (len(members) >= LEAST_FORUMS and not framed and says_threads(tree, members) is not None)
+            or (len(members) >= LEAST_FORUMS and not framed and _has_labels(tree, members, marks))
         )
     ]
     for members, framed in rows:
@@ -235,36 +229,7 @@ def _differ(tree: PageTree, members: Sequence[int]) -> bool:
 def _say_more(tree: PageTree, members: Sequence[int]) -> bool:
     """Whether rows have words besides their links: how many threads there are, and about what."""
     rows = rows_of(tree, members[: _MOST_WEIGHED + 1])[:_MOST_WEIGHED]
-    return sum(_written(tree, start) for start, _ in rows) >= _SAID * len(rows)
-
-
-def is_framed(tree: PageTree, i: int) -> bool:
-    """Whether an element stands in a menu, a sidebar, the head or the foot of the page."""
-    most = _MOST_OF_PAGE * (tree.chars[-1] - tree.link_chars[-1])
-    while i > 0:
-        if tree.tag[i] in _FRAME_TAGS:
-            return True
-        if _written(tree, i) <= most:
-            attributes = tree.attributes[i]
-            names = f"{attributes.get('class', '')} {attributes.get('id', '')} {attributes.get('role', '')}" if attributes else ""
-            if tree.tag[i] == "header" or (names and _FRAME.search(names)):
-                return True
-        i = tree.parent[i]
-    return False
-
-
-def _written(tree: PageTree, i: int) -> int:
-    """Characters that are not in links."""
-    start, end = tree.first_text[i], tree.last_text[i]
-    return tree.chars[end] - tree.chars[start] - (tree.link_chars[end] - tree.link_chars[start])
-
-
-def around(tree: PageTree, members: Sequence[int]) -> int:
-    """The element that holds all."""
-    i = tree.parent[members[0]]
-    while i > 0 and tree.end[i] <= members[-1]:
-        i = tree.parent[i]
-    return i
+    return sum(written(tree, start) for start, _ in rows) >= _SAID * len(rows)
 
 
 def _first_of_rows(tree: PageTree, best: list[int], groups: list[list[int]]) -> list[int]:
@@ -303,25 +268,6 @@ def _with_others(tree: PageTree, links: list[int], groups: list[list[int]]) -> l
             more.append(i)
             tops.add(top)
     return sorted([*links, *more])
-
-
-def says_threads(tree: PageTree, links: Sequence[int]) -> bool | None:
-    """Whether rows are of threads, by what the columns and labels say: boards have topics, threads have replies and views."""
-    if len(links) < LEAST_FORUMS:
-        return None
-    area = around(tree, links)
-    for _ in range(_LEVELS_ABOVE):
-        up = tree.parent[area]
-        if up <= 0 or tree.size(up) > tree.size(area) + 5 * _LONGEST_LABEL:
-            break
-        area = up
-    start, end = tree.first_text[area], min(tree.last_text[area], tree.first_text[area] + _MOST_TEXTS)
-    labels = [part.strip() for text in tree.texts[start:end] if len(text) <= 2 * _LONGEST_LABEL for part in _BETWEEN.split(text)]
-    threads, replies = (sum(bool(word.fullmatch(text)) for text in labels) for word in (_THREADS, _REPLIES))
-    least = _NEARLY_ALL * len(links)
-    if threads >= least or replies >= least:
-        return threads < least
-    return replies > 0 if bool(replies) != bool(threads) else None
 
 
 def _lead_to_forums(tree: PageTree, links: Sequence[int]) -> bool:

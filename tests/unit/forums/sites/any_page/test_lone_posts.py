@@ -74,6 +74,14 @@ def test_a_picture_says_who_it_is(author: str) -> None:
     assert [(post.author, post.published, post.text) for post in page.posts] == [("ida", AT, WORDS)]
 
 
+def test_a_name_stands_above_what_is_told_of_a_member() -> None:
+    date = "<tr><td colspan=2><span class=date>04/03/2026 10:15:00</span> Subject: Humming radio</td></tr>"
+    about = "<span>Junior Member<br>Joined: 03/01/2012 00:00:00<br>Messages: 20</span>"
+    text = f"<tr><td><span class=genmed><b>ida</b></span><br>{about}</td><td><span class=postbody>{WORDS}</span></td></tr>"
+    page = seen(f"<table><tr><th>Author</th><th>Message</th></tr>{date}{text}</table>")
+    assert [(post.author, post.published, post.text) for post in page.posts] == [("ida", AT, WORDS)]
+
+
 ANSWER = "Mine did that until I put a filter between the two of them."
 
 

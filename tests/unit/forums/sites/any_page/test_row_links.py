@@ -91,6 +91,10 @@ INDEXES = {
         "<div>{}</div>",
         "<div class=c><h5><a href=/x/b{n}>{title}</a></h5><p>All there is to it</p>{n}1 threads · {n}02 posts</div>",
     ),
+    "posts and followers": (
+        "<ul class=blocks>{}</ul>",
+        "<li><a href=/x/b{n}><b>{title}</b><p>All there is to it</p><ul><li>{n}02 posts</li><li>{n}1 followers</li></ul></a>",
+    ),
     "the last thread": (
         "<ul>{}</ul>",
         f"<li><div><h3><a href=/x/b{{n}}>{{title}}</a></h3></div><div class=la><p>{{n}}02 Posts<br>{{n}}1 Topics</p>"
