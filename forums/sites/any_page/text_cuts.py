@@ -73,8 +73,8 @@ def find_cuts(
             lines[tree.texts[signed].strip()][number] = (signed, tree.last_text[root])
     for number, copy in _copies(paths, copies).items():
         cuts[number].append(copy)
-    for below in lines.values():
-        for number, signature in below.items() if len(below) > 1 else ():
+    for line, below in lines.items():  # a line of hyphens in one post may be its author's
+        for number, signature in below.items() if len(below) > 1 or line[0] == "_" else ():
             cuts[number].append(signature)
     for number, signature in below_rules(paths, roots, authors).items():
         cuts[number].append(signature)

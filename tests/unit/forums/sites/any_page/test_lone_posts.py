@@ -82,6 +82,11 @@ def test_a_name_stands_above_what_is_told_of_a_member() -> None:
     assert [(post.author, post.published, post.text) for post in page.posts] == [("ida", AT, WORDS)]
 
 
+def test_what_stands_below_a_line_of_underscores_is_a_signature() -> None:
+    signed = POSTS["a bold name, no classes"].replace(WORDS, f"{WORDS}<br><br>____________________<br>Two wells, one pump")
+    assert [post.text for post in seen(signed).posts] == [WORDS]
+
+
 ANSWER = "Mine did that until I put a filter between the two of them."
 
 
