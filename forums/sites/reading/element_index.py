@@ -181,8 +181,8 @@ class ElementIndex:
         found: defaultdict[str, list[int]] = defaultdict(list)
         if name == "class" or self._without:  # what is out of the tree is not found there
             for place, value in enumerate(map(_get, self._elements, repeat(name))):
-                found[value].append(place)
-            found.pop(None, None)  # type: ignore[call-overload]
+                if value is not None:
+                    found[value].append(place)
         else:
             for place in sorted([self._places[element] for element in _with_attribute(name)(self.root)]):
                 found[self._elements[place].get(name)].append(place)
