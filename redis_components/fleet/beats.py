@@ -1,7 +1,8 @@
 """Which of several beats sends: one leads, by a lock with a TTL and a fencing token, the others wait for its place.
 
 A leader that was paused, cut off or robbed of its lock finds out before it sends: what it notes about a round
-(`Schedules.note`) is refused, because the token is another one's by then.
+(`Schedules.note`) is refused, because the token is another one's by then. A round that it had noted before, and sends late, no
+worker begins (`beat_begin.lua`).
 """
 
 from __future__ import annotations
