@@ -49,7 +49,7 @@ def _before(tree: PageTree, marks: Marks, dates: list[int], up: int, child: int)
     if start is None:
         return None
     texts = (tree.first_text[start], tree.first_text[child])
-    chars = tree.chars[texts[1]] - tree.chars[texts[0]] - (tree.link_chars[texts[1]] - tree.link_chars[texts[0]])
+    chars = tree.written(*texts)
     if chars < _LEAST_TEXT or not _has(dates, start, child):
         return None
     if not _has(marks.authors, start, child) and not _is_told_by(tree, dates, start, child):

@@ -15,10 +15,9 @@ from .page_tree import PageTree, Range
 from .post_dates import spotted
 from .records import SeenLink
 from .row_labels import says_threads
-from .row_links import form_of, is_date, links_of, rows_of
+from .row_links import LEAST_ROWS, form_of, is_date, links_of, rows_of
 from .text_field import Body
 
-_LEAST_ROWS = 5
 _LEAST_TITLED = 3
 _TITLED = 0.8  # of the blocks have a title, each another one, where they are many
 _TITLES = 0.4  # of the blocks: some lists have two for each thread
@@ -40,7 +39,7 @@ _ADDRESS = re.compile(r"(?:https?://|www\.)\S+$", re.IGNORECASE)  # a post may b
 def are_rows(learned: Learned, tree: PageTree) -> bool:
     """Whether what was learned are rows of a list rather than posts."""
     bodies = learned.fields.bodies
-    if len(bodies) < _LEAST_ROWS:
+    if len(bodies) < LEAST_ROWS:
         return False
     dates = learned.fields.paths.marks.dates
     sizes = [_linked_and_written(tree, body, dates.keys()) for body in bodies]
@@ -77,7 +76,7 @@ def are_listed(learned: Learned, tree: PageTree) -> bool:
     title, text = sorted(map(tree.size, links))[len(links) // 2], sizes[len(sizes) // 2]
     titles = {tree.string(i) for i in links}
     of_threads = says_threads(tree, links)
-    sure = of_threads is False or (of_threads and len(links) >= _LEAST_ROWS)
+    sure = of_threads is False or (of_threads and len(links) >= LEAST_ROWS)
     if not sure and 2 * title < text and 2 * sum(post.text.partition("\n")[0] in titles for post in posts) < len(posts):
         return False
     names = {post.author for post in posts}
@@ -109,7 +108,7 @@ def titled_rows(learned: Learned, tree: PageTree, url: str, base: str = "") -> t
         return ()
     links = [_titles(learned, tree, url, base or url, number) for number in range(count)]
     places = Counter(place for titles in links for place in {place for place, _ in titles})
-    least = _TITLED * count if count >= _LEAST_ROWS else count
+    least = _TITLED * count if count >= LEAST_ROWS else count
     first = {place: sum(at for titles in links for at, (one, _) in enumerate(titles) if one == place) for place in places}
     for place, blocks in sorted(places.items(), key=lambda one: (-one[1], first[one[0]])):
         if blocks < least:
@@ -166,19 +165,14 @@ def _is_in_a_sentence(tree: PageTree, i: int) -> bool:
     start = tree.first_text[i]
     while start > tree.first_text[tree.parent[i]] and tree.gap[start] < 2:
         start -= 1
-    return _written(tree, start, tree.first_text[i]) >= _SENTENCE
+    return tree.written(start, tree.first_text[i]) >= _SENTENCE
 
 
 def _is_below(tree: PageTree, i: int, body: Body) -> bool:
     """Whether a link stands below most of a text."""
     start, end = body.texts
-    before = _written(tree, start, min(tree.first_text[i], end))
-    return before >= _LONG and before > _written(tree, tree.last_text[i], end)
-
-
-def _written(tree: PageTree, start: int, end: int) -> int:
-    """Characters that are not in links, of the texts from `start` to `end`."""
-    return tree.chars[end] - tree.chars[start] - (tree.link_chars[end] - tree.link_chars[start]) if start < end else 0
+    before = tree.written(start, min(tree.first_text[i], end))
+    return before >= _LONG and before > tree.written(tree.last_text[i], end)
 
 
 def _target(href: str, url: str, base: str) -> str | None:

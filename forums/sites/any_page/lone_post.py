@@ -52,7 +52,7 @@ def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "", *
     which a post does not hold.
     """
     body = _body(tree)
-    if body is None or _lists(tree, body, rows) or _size(tree, body) < _LEAST_WRITTEN * tree.size(body):
+    if body is None or _lists(tree, body, rows) or tree.written_in(body) < _LEAST_WRITTEN * tree.size(body):
         return None
     dates = [i for i, date in marks.dates.items() if date.precision >= _A_DAY]
     if sum(body <= i < tree.end[body] for i in dates) > _MOST_DATES:  # of rows
@@ -60,13 +60,13 @@ def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "", *
     if not dates or not _speaks_of_replies(tree, url):
         return None
     around = body
-    most = _size(tree, body) + _MOST_AROUND
+    most = tree.written_in(body) + _MOST_AROUND
     words = max(1, tree.chars[-1] - tree.link_chars[-1])
     likely = None
     for _ in range(_LEVELS):
         if not _holds(tree, dates, around):
             around = tree.parent[around]
-        if around <= 0 or _size(tree, around) > most or _lists(tree, around, rows):
+        if around <= 0 or tree.written_in(around) > most or _lists(tree, around, rows):
             break
         post, is_sure = _read(tree, marks, calendar, around, words)
         if is_sure:
@@ -134,10 +134,10 @@ def _body(tree: PageTree) -> int | None:
             or attributes.get("itemprop") in _TEXT_PROPERTIES
         )
     ]
-    best = max(named, key=lambda i: _size(tree, i), default=None)
-    if best is not None and _size(tree, best) >= max(_LEAST, _SHARE_NAMED * words):
+    best = max(named, key=lambda i: tree.written_in(i), default=None)
+    if best is not None and tree.written_in(best) >= max(_LEAST, _SHARE_NAMED * words):
         for i in named:  # the inner one of two that hold much the same
-            if best < i < tree.end[best] and _size(tree, i) >= _MOST_OF * _size(tree, best):
+            if best < i < tree.end[best] and tree.written_in(i) >= _MOST_OF * tree.written_in(best):
                 best = i
         return best
     held: Counter[int] = Counter()
@@ -153,11 +153,6 @@ def _body(tree: PageTree) -> int | None:
 
 def _lists(tree: PageTree, i: int, rows: Sequence[int]) -> bool:
     return sum(i <= row < tree.end[i] for row in rows) > 1
-
-
-def _size(tree: PageTree, i: int) -> int:
-    start, end = tree.first_text[i], tree.last_text[i]
-    return tree.chars[end] - tree.chars[start] - (tree.link_chars[end] - tree.link_chars[start])
 
 
 def _holds(tree: PageTree, elements: Iterable[int], around: int) -> bool:

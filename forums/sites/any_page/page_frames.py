@@ -20,19 +20,13 @@ def is_framed(tree: PageTree, i: int) -> bool:
     while i > 0:
         if tree.tag[i] in _FRAME_TAGS:
             return True
-        if written(tree, i) <= most:
+        if tree.written_in(i) <= most:
             attributes = tree.attributes[i]
             names = f"{attributes.get('class', '')} {attributes.get('id', '')} {attributes.get('role', '')}" if attributes else ""
             if tree.tag[i] == "header" or (names and _FRAME.search(names)):
                 return True
         i = tree.parent[i]
     return False
-
-
-def written(tree: PageTree, i: int) -> int:
-    """Characters that are not in links."""
-    start, end = tree.first_text[i], tree.last_text[i]
-    return tree.chars[end] - tree.chars[start] - (tree.link_chars[end] - tree.link_chars[start])
 
 
 def around(tree: PageTree, members: Sequence[int]) -> int:

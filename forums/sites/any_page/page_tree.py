@@ -90,6 +90,14 @@ class PageTree:
         """Characters of text in an element."""
         return self.chars[self.last_text[i]] - self.chars[self.first_text[i]]
 
+    def written(self, start: int, end: int) -> int:
+        """Characters that are not in links, of the texts from `start` to the one before `end`."""
+        return self.chars[end] - self.chars[start] - (self.link_chars[end] - self.link_chars[start])
+
+    def written_in(self, i: int) -> int:
+        """Characters of an element that are not in links."""
+        return self.written(self.first_text[i], self.last_text[i])
+
     def text_range(self, elements: Range) -> Range:
         """The texts of a range of elements."""
         start, end = elements

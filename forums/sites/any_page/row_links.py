@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import urljoin, urlsplit
 
 from . import class_words
-from .page_frames import around, is_framed, written
+from .page_frames import around, is_framed
 from .page_tree import PageTree
 from .post_dates import spotted
 from .post_marks import Marks
@@ -138,7 +138,7 @@ def _groups(tree: PageTree, dates: list[int]) -> list[list[int]]:
 
 
 def is_date(tree: PageTree, i: int, dates: Sequence[int]) -> bool:
-    """Whether a link is no more than a date (`dates` are the elements of dates, in order): not a title with a date in its bubble,
+    """Whether a link is only a date (`dates` are the elements of dates, in order): not a title with a date in its bubble,
     nor a whole row.
     """
     for j in (
@@ -227,9 +227,9 @@ def _differ(tree: PageTree, members: Sequence[int]) -> bool:
 
 
 def _say_more(tree: PageTree, members: Sequence[int]) -> bool:
-    """Whether rows have words besides their links: how many threads there are, and about what."""
+    """Whether rows have words that are not in links: how many threads there are, and about what."""
     rows = rows_of(tree, members[: _MOST_WEIGHED + 1])[:_MOST_WEIGHED]
-    return sum(written(tree, start) for start, _ in rows) >= _SAID * len(rows)
+    return sum(tree.written_in(start) for start, _ in rows) >= _SAID * len(rows)
 
 
 def _first_of_rows(tree: PageTree, best: list[int], groups: list[list[int]]) -> list[int]:

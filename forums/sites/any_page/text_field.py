@@ -55,10 +55,9 @@ def size_of(paths: BlockPaths, body: Body) -> int:
     """Characters of a body that are not in links."""
     tree = paths.tree
     start, end = body.texts
-    size = tree.chars[end] - tree.chars[start] - (tree.link_chars[end] - tree.link_chars[start])
+    size = tree.written(start, end)
     for a, b in body.without:
-        a, b = max(a, start), min(b, end)
-        size -= tree.chars[b] - tree.chars[a] - (tree.link_chars[b] - tree.link_chars[a])
+        size -= tree.written(max(a, start), min(b, end))
     return size
 
 
@@ -165,7 +164,7 @@ def _narrowed(paths: BlockPaths, place: Place) -> dict[int, int]:
             sample = list(child.first.values())[:4]
             if any(class_words.says_signature(paths.names(i)) for i in sample):
                 continue
-            if paths.tree.tag[sample[0]] in _PARAGRAPHS and (inner == size or _stands_beside_text(paths, child)):
+            if paths.tree.tag[sample[0]] in _PARAGRAPHS and (inner == size or _stands_next_to_text(paths, child)):
                 continue
             is_cell = paths.tree.tag[sample[0]] == "td"  # what stands in the other columns tells of the author
             if inner >= (0.5 if is_cell or any(_is_body(paths, i) for i in sample) else 0.85) * size:
@@ -176,7 +175,7 @@ def _narrowed(paths: BlockPaths, place: Place) -> dict[int, int]:
             return found
 
 
-def _stands_beside_text(paths: BlockPaths, place: Place) -> bool:
+def _stands_next_to_text(paths: BlockPaths, place: Place) -> bool:
     """Whether more of a text stands next to what is there: a quote, a list."""
     tree = paths.tree
     return any(
