@@ -37,7 +37,7 @@ require __DIR__ . '/index.php';
 
 
 class WordPress(Software):
-    """A blog with a database server of its own."""
+    """A blog with its own database server."""
 
     name: ClassVar[str] = "wordpress"
     profile: ClassVar[str] = "generic"

@@ -26,7 +26,7 @@ _IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")
 _MOST_TEXTS = 60
 _MOST_ABOVE = 3  # texts between a name and what is told of it
 _OF_MEMBER = re.compile(
-    r"(?:joined|registered|member since|posts|messages|beiträge|dabei seit|registriert|mitglied seit|inscrit|messages|mensajes|"
+    r"(?:joined|registered|member since|posts|messages|beiträge|dabei seit|registriert|mitglied seit|inscrit|mensajes|"
     r"registrado|messaggi|registrato|сообщени[йя]|регистрация|注册时间?|帖子)\s*[:：]",
     re.IGNORECASE,
 )

@@ -17,7 +17,7 @@ _DIGITS = re.compile(r"(\d{1,18})(?!.*\d)")
 _CODE = re.compile(r"(?:^|[_\-/#=:])([0-9a-zA-Z]{5,40})/?$")
 _FORMS = (_UUID, _HASH, _DIGITS, _CODE)
 _LEAST_OTHERS = 2  # blocks that have an id where the first has none
-_OPENING_HAS_NONE = 0.1
+OPENING_HAS_NONE = 0.1  # off the score of ids that an opening post lacks
 _OF_A_POST = re.compile(
     r"post|comment|msg|message|reply|answer|entry|article|(?:^|[^a-z])(?:p|c|pid|cid|id)(?:$|[^a-z])", re.IGNORECASE
 )
@@ -46,7 +46,7 @@ def find_ids(paths: BlockPaths) -> tuple[list[str | None], list[str | None]]:
         others = len(found) == paths.count - 1 >= _LEAST_OTHERS and 0 not in found
         if len({id_ for id_, _ in found.values()}) < paths.count - others:
             continue
-        score = _score(where, prefix, [id_ for id_, _ in found.values()]) - _OPENING_HAS_NONE * others
+        score = _score(where, prefix, [id_ for id_, _ in found.values()]) - OPENING_HAS_NONE * others
         if score > best_score:
             best, best_score = found, score
     ids = [best[number][0] if number in best else None for number in range(paths.count)]

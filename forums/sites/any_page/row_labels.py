@@ -15,7 +15,7 @@ _MOST_TEXTS = 3000  # among which labels are looked for
 _LEVELS_ABOVE = 3  # of elements around all rows, with the heads of the columns
 _BETWEEN = re.compile(r"[·•|,;/]")  # `31 threads · 288 posts`
 _THREADS = re.compile(
-    r"[\d.,\s]*(?:topics|threads|discussions|conversations|themen|diskussionen|sujets|discussions|temas|hilos|tópicos|discussioni|"
+    r"[\d.,\s]*(?:topics|threads|discussions|conversations|themen|diskussionen|sujets|temas|hilos|tópicos|discussioni|"
     r"argomenti|onderwerpen|tema(?:er|t)|ämnen|trådar|tråde|aiheet|wątki|tematy|témat[ay]?|тем[аы]?|темы|konular|主题(?:数)?|主題|话题|"
     r"話題|トピック|スレッド|주제)[\s:：]*[\d.,\s]*[kKMw万]?",
     re.IGNORECASE,
@@ -27,7 +27,7 @@ _REPLIES = re.compile(
     re.IGNORECASE,
 )
 _POSTS = re.compile(
-    r"[\d.,\s]+[kKMw万]?\s*(?:posts|messages|members|followers|subscribers|beiträge|mitglieder|abonnenten|messages|membres|mensajes|"
+    r"[\d.,\s]+[kKMw万]?\s*(?:posts|messages|members|followers|subscribers|beiträge|mitglieder|abonnenten|membres|mensajes|"
     r"miembros|messaggi|membri|berichten|leden|inlägg|medlemmar|indlæg|posty|сообщени[йея]|участник(?:ов|а)?|帖子|篇帖子|成员)",
     re.IGNORECASE,
 )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import suppress
 
 from .block_paths import BlockPaths
 from .page_tree import Range
@@ -18,7 +16,7 @@ def below_rules(paths: BlockPaths, roots: dict[int, int], authors: dict[int, int
     one post where it has as many rules as those.
     """
     tree = paths.tree
-    rules = list(_places_of("hr", tree.tag))
+    rules = [i for i, tag in enumerate(tree.tag) if tag == "hr"]
     below: dict[int, tuple[Range, int]] = {}
     told: dict[str, list[int]] = defaultdict(list)
     for number, root in roots.items() if rules else ():
@@ -42,10 +40,3 @@ def below_rules(paths: BlockPaths, roots: dict[int, int], authors: dict[int, int
 
 def _is_signed(name: str, posts: list[int], same: set[str], below: dict[int, tuple[Range, int]], least: int) -> bool:
     return name in same or (len(posts) == 1 and below[posts[0]][1] >= least)
-
-
-def _places_of(tag: str, tags: list[str]) -> Iterator[int]:
-    place = -1
-    with suppress(ValueError):
-        while True:
-            yield (place := tags.index(tag, place + 1))

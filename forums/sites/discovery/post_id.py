@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from forums.sites.any_page.id_field import is_code
+from forums.sites.any_page.id_field import OPENING_HAS_NONE, is_code
 from forums.sites.any_page.post_marks import DATE_DATA, says_date
 from forums.sites.definition.selectors import compiled
 
@@ -29,7 +29,6 @@ _ID = re.compile(r"([0-9A-Za-z][0-9A-Za-z_~.@=-]*)/?$")
 _NUMBER_AT_END = re.compile(r"(\d+)/?$")
 _LONGEST_ID = 200
 _LEAST_IDS = 2
-_OPENING_HAS_NONE = 0.1
 
 
 def id_field(found: Sequence[PostRows]) -> dict[str, Any] | None:
@@ -42,7 +41,7 @@ def id_field(found: Sequence[PostRows]) -> dict[str, Any] | None:
             values = values if without else [*opening, *values]
             if len(values) < _LEAST_IDS or None in values or len(set(values)) < len(values):
                 continue
-            score = bonus - _OPENING_HAS_NONE * without + _id_score(selector, name, [value for value in values if value], found)
+            score = bonus - OPENING_HAS_NONE * without + _id_score(selector, name, [value for value in values if value], found)
             if best is None or score > best[0]:
                 best = (score, {"select": attribute_of(selector, name), "regex": pattern.pattern})
     return best[1] if best else None
