@@ -22,6 +22,8 @@ def list_outputs(as_json: Annotated[bool, typer.Option("--json", help="Print one
 
     Ends with 1 where one takes nothing.
     """
+    from datetime import UTC, datetime
+
     from cli.access.database import stored_data
     from cli.views.output import console, counted, plain_table, print_json
     from forums.events.cursors import Cursors
@@ -33,6 +35,7 @@ def list_outputs(as_json: Annotated[bool, typer.Option("--json", help="Print one
         rows = []
         for name, options in rules.outputs.items():
             cursor = known.get(name)
+            oldest = next(iter(log.read(cursor.after, 1, fleet=True)), None) if cursor else None
             rows.append(
                 {
                     "output": name,
@@ -41,7 +44,7 @@ def list_outputs(as_json: Annotated[bool, typer.Option("--json", help="Print one
                     "refused": dead.get(name, 0),
                     "lost": cursor.lost if cursor else 0,
                     "position": str(cursor.after) if cursor else None,
-                    "error": cursor.error if cursor else None,
+                    "error": cursor.trouble(oldest, datetime.now(UTC)) if cursor else None,
                 }
             )
     if as_json:

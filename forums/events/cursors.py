@@ -19,6 +19,7 @@ from forums.storage.tables import event_outputs as outputs
 from redis_components.server.printable import in_one_line
 
 MOST_DEAD = 10_000  # of an output; then it waits until somebody looks
+_STUCK_AFTER = timedelta(minutes=5)  # many rounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,15 @@ class Cursor:
     error: str | None = None
     lost: int = 0
     told_at: datetime | None = None
+
+    def trouble(self, oldest: Event | None, now: datetime) -> str | None:
+        """Return why it takes nothing, by the `oldest` event that waits for it; None where it does."""
+        if self.error is not None or oldest is None:
+            return self.error
+        moved_at = max(one for one in (self.told_at, self.retry_at, oldest.stored_at) if one is not None)
+        if now - moved_at < _STUCK_AFTER:
+            return None
+        return f"not moved for {(now - moved_at) // timedelta(minutes=1):,} minutes: trawl status, trawl doctor"
 
 
 class Cursors:

@@ -12,12 +12,14 @@
 | `site:` `forum:` `thread:` `type:` `row:` | exactly this site, id of a forum, of a thread, kind of event, `post`, `gap`, … |
 | `and` `or` `not`, parentheses | as usual: `not` before `and` before `or`; between two terms `and` may be left out    |
 
-A regular expression that takes longer than 50 ms for one text raises Undecided: a page's author must not be able to hide a post,
-or to stop the others, by what he writes.
+A regular expression that takes longer than 50 ms for one text raises Undecided, and so does each for the texts of a site whose
+time (`JudgingTime`) is spent: a page's author must not be able to hide a post, or to stop the others, by what he writes.
 """
 
 from __future__ import annotations
 
+import time
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,11 +49,39 @@ class Undecided(Exception):
     """A regular expression took too long for this text."""
 
 
+class JudgingTime:
+    """Processor time of one output's rules in one round: in all, and of each site's texts in regular expressions."""
+
+    def __init__(self, whole_s: float = float("inf"), clock: Callable[[], float] = time.thread_time) -> None:
+        self._clock = clock
+        self._ends_at = clock() + whole_s
+        self._left_s: defaultdict[str, float] = defaultdict(lambda: whole_s / 5)
+        self.undecided: Counter[tuple[str, str]] = Counter()  # (rule, site) -> events
+
+    @property
+    def over(self) -> bool:
+        """True once all of it is spent."""
+        return self._clock() >= self._ends_at
+
+    def search(self, pattern: Any, text: str, site: str) -> bool:
+        """Return True where a regular expression finds something in a text of the site. Raises Undecided."""
+        if (left_s := self._left_s[site]) <= 0:
+            raise Undecided
+        begun = self._clock()
+        try:
+            return pattern.search(text, timeout=min(REGEX_S, left_s), concurrent=False) is not None
+        except TimeoutError:
+            raise Undecided from None
+        finally:
+            self._left_s[site] -= self._clock() - begun
+
+
 class Subject:
     """An event as filters look at it: each text is folded once, when the first keyword asks for it."""
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: Event, judging: JudgingTime | None = None) -> None:
         self.event = event
+        self.judging = judging or JudgingTime()
 
     def raw(self, field: str) -> str:
         """A field's text; of `any`, title and text."""
@@ -180,7 +210,7 @@ class _Parser:
     def _searched(self, field: str, kind: str, value: str, place: int) -> Matches:
         if kind == "regex":
             pattern = self._compiled(value, place)
-            return lambda subject: _search(pattern, subject.raw(field))
+            return lambda subject: subject.judging.search(pattern, subject.raw(field), subject.event.site)
         if kind not in ("word", "quoted"):
             raise self._wrong(place, "a keyword, /…/ or ( is missing here")
         words = _unescaped(value) if kind == "quoted" else value
@@ -198,13 +228,6 @@ class _Parser:
     def _wrong(self, place: int, what: str) -> ConfigError:
         shown = self._text[place : place + 30] or "its end"
         return ConfigError(f"filter {self._text!r:.200}: at {shown!r}: {what}")
-
-
-def _search(pattern: Any, text: str) -> bool:
-    try:
-        return pattern.search(text, timeout=REGEX_S, concurrent=False) is not None
-    except TimeoutError:
-        raise Undecided from None
 
 
 def _unescaped(quoted: str) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 
 import redis
@@ -29,6 +30,7 @@ from redis_components.embedded import project_dir
 from redis_components.errors import ConfigError
 
 from .cursors import MOST_DEAD, Cursor, Cursors
+from .expression import JudgingTime
 from .outputs.delivery import NotTaken, Output
 from .rules import AnyOptions, FileOptions, KafkaOptions, NatsOptions, NotifyOptions, Rules, StreamOptions, WebhookOptions
 
@@ -39,6 +41,7 @@ _LONGEST_WAIT_S = 300.0
 _LONGEST_HOLD_S = 60.0
 _SUSPECT_AFTER = 5  # failures with a batch, of a receiver that is there: from then on one event at a time
 _GIVE_UP_AFTER = 20  # failures with a single event, of a receiver that is there: about an hour and a half
+_LEAST_JUDGING_S = 0.25  # processor time of an output's rules in a round, however many outputs there are
 
 logger = logging.getLogger(__name__)
 
@@ -62,8 +65,20 @@ def publish(database: Database, client: redis.Redis, rules: Rules, *, budget_s: 
         free = {name: lock for name, lock in locks.items() if lock.enter_context(_only_one(client, name))}
         if not free:
             return {}
-        told = _round(database, client, rules, free, time.monotonic() + budget_s)
-        note_troubles(client, _troubles(Cursors(database).all(), told), told=told.keys(), outputs=rules.outputs)
+        cursors, log = Cursors(database), EventLog(database)
+        turn = _Round(
+            cursors=cursors,
+            log=log,
+            rules=rules,
+            client=client,
+            budget_s=budget_s,
+            deadline=time.monotonic() + budget_s,
+            begin=log.begin(),
+            end=log.end(),
+        )
+        told = turn.tell(free)
+        troubles = _undecided(turn.undecided) | _troubles(cursors.all(), told)
+        note_troubles(client, troubles, told=told.keys(), outputs=rules.outputs)
         return told
 
 
@@ -81,39 +96,66 @@ def _only_one(client: redis.Redis, output: str) -> Iterator[bool]:
         give_back(lambda: lock.do_release(token), f"the publisher's lock of output {output}", held_s=_LOCK_S)
 
 
-def _round(
-    database: Database, client: redis.Redis, rules: Rules, free: Mapping[str, ExitStack], deadline: float
-) -> dict[str, Told]:
-    """`free` has the locks of the outputs that this process tells; each is given back once its output is told."""
-    cursors, log = Cursors(database), EventLog(database)
-    known, end, begin = cursors.all(), log.end(), log.begin()
-    told: dict[str, Told] = {}
-    due: dict[str, Cursor] = {}
-    for name in free:
-        options = rules.outputs[name]
-        cursor = known.get(name) or cursors.create(name, end if options.begin == "now" else begin)
-        if cursor.retry_at is not None and cursor.retry_at > datetime.now(UTC):
-            told[name] = Told.WAITING
-            free[name].close()
-        else:
-            due[name] = cursor
-    if due:
-        with ThreadPoolExecutor(min(_THREADS, len(due))) as pool:
-            running = {
-                name: pool.submit(
-                    _tell_alone,
-                    free[name],
-                    partial(_tell, cursors, log, rules, cursor, output_of(name, rules, client, end), begin, deadline),
-                )
-                for name, cursor in due.items()
-            }
-            told |= {name: one.result() for name, one in running.items()}
-    return told
+@dataclass(frozen=True, kw_only=True)
+class _Round:
+    """One look at all outputs that this process tells."""
 
+    cursors: Cursors
+    log: EventLog
+    rules: Rules
+    client: redis.Redis
+    budget_s: float
+    deadline: float
+    begin: Position
+    end: Position
+    undecided: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)  # output -> (rule, site) -> events
 
-def _tell_alone(lock: ExitStack, tell: Callable[[], Told]) -> Told:
-    with lock:
-        return tell()
+    def tell(self, free: Mapping[str, ExitStack]) -> dict[str, Told]:
+        """Tell the outputs whose locks are in `free`; each lock is given back once its output is told."""
+        known = self.cursors.all()
+        told: dict[str, Told] = {}
+        due: dict[str, Cursor] = {}
+        for name in free:
+            start = self.end if self.rules.outputs[name].begin == "now" else self.begin
+            cursor = known.get(name) or self.cursors.create(name, start)
+            if cursor.retry_at is not None and cursor.retry_at > datetime.now(UTC):
+                told[name] = Told.WAITING
+                free[name].close()
+            else:
+                due[name] = cursor
+        if due:
+            judging_s = max(self.budget_s / len(due), _LEAST_JUDGING_S)
+            with ThreadPoolExecutor(min(_THREADS, len(due))) as pool:
+                outputs = {name: output_of(name, self.rules, self.client, self.end) for name in due}
+                running = {
+                    name: pool.submit(self._tell_alone, free[name], cursor, outputs[name], judging_s)
+                    for name, cursor in due.items()
+                }
+                told |= {name: one.result() for name, one in running.items()}
+        return told
+
+    def _tell_alone(self, lock: ExitStack, cursor: Cursor, output: Output, judging_s: float) -> Told:
+        with lock:
+            judging = JudgingTime(judging_s)  # by the clock of this thread
+            self.undecided[cursor.name] = judging.undecided
+            return self._tell(cursor, output, judging)
+
+    def _tell(self, cursor: Cursor, output: Output, judging: JudgingTime) -> Told:
+        options = self.rules.outputs[cursor.name]
+        while True:
+            lost = max(0, self.begin.seq - cursor.after.seq - 1)
+            if lost:
+                logger.warning("output %s was away for too long: the events of %d transactions are gone", cursor.name, lost)
+            events = self.log.read(cursor.after, _AT_ONCE, fleet=True)
+            if not events:
+                return Told.UP_TO_DATE
+            looked_at, wanted = self.rules.judged(options, events, judging)
+            step = _hand_over(self.cursors, options, cursor, output, wanted, events[looked_at - 1].at, lost)
+            if isinstance(step, Told):
+                return step
+            cursor = step
+            if judging.over or time.monotonic() >= self.deadline:
+                return Told.MORE
 
 
 def output_of(name: str, rules: Rules, client: redis.Redis, end: Position) -> Output:
@@ -144,30 +186,13 @@ def file_of(options: FileOptions) -> Path:
     return project_dir() / Path(options.path).expanduser()
 
 
-def _tell(
-    cursors: Cursors, log: EventLog, rules: Rules, cursor: Cursor, output: Output, begin: Position, deadline: float
-) -> Told:
-    while True:
-        lost = max(0, begin.seq - cursor.after.seq - 1)
-        if lost:
-            logger.warning("output %s was away for too long: the events of %d transactions are gone", cursor.name, lost)
-        events = log.read(cursor.after, _AT_ONCE, fleet=True)
-        if not events:
-            return Told.UP_TO_DATE
-        step = _hand_over(cursors, rules, cursor, output, events, lost)
-        if isinstance(step, Told):
-            return step
-        cursor = step
-        if time.monotonic() >= deadline:
-            return Told.MORE
-
-
-def _hand_over(cursors: Cursors, rules: Rules, cursor: Cursor, output: Output, events: list[Event], lost: int) -> Cursor | Told:
-    """One step: the cursor after it, or why there is none."""
-    wanted = rules.wanted(rules.outputs[cursor.name], events)
+def _hand_over(
+    cursors: Cursors, options: AnyOptions, cursor: Cursor, output: Output, wanted: list[Event], end: Position, lost: int
+) -> Cursor | Told:
+    """One step, which looked at everything up to `end`: the cursor after it, or why there is none."""
     if not wanted:
-        return cursors.advance(cursor, events[-1].at, lost=lost) or Told.MOVED
-    if (until := _held_until(rules.outputs[cursor.name], wanted[0])) is not None:
+        return cursors.advance(cursor, end, lost=lost) or Told.MOVED
+    if (until := _held_until(options, wanted[0])) is not None:
         cursors.hold(cursor, until)
         return Told.WAITING
     try:
@@ -187,7 +212,7 @@ def _hand_over(cursors: Cursors, rules: Rules, cursor: Cursor, output: Output, e
             cursors.failed(cursor, f"over {MOST_DEAD:,} events were refused: {taken.refused[0][1]}", _LONGEST_WAIT_S)
             return Told.FAILED
         logger.warning("output %s refused %s: %s", cursor.name, taken.refused[0][0].id, taken.refused[0][1])
-    done = wanted[taken.number - 1].at if taken.number < len(wanted) else events[-1].at
+    done = wanted[taken.number - 1].at if taken.number < len(wanted) else end
     return cursors.advance(cursor, done, taken.refused, lost) or Told.MOVED
 
 
@@ -202,10 +227,24 @@ def _held_until(options: AnyOptions, oldest: Event) -> datetime | None:
     return now + timedelta(seconds=min(held_s, _LONGEST_HOLD_S)) if held_s > 0 else None
 
 
+def _undecided(found: Mapping[str, Counter[tuple[str, str]]]) -> dict[str, str]:
+    """Return by output's name which rule could not judge which site's texts in time."""
+    troubles = {}
+    for output, counts in found.items():
+        for (rule, site), events in counts.most_common(1):
+            troubles[output] = (
+                f"got {events:,} events of site {site} that rule {rule} could not judge in time, as `undecided`: "
+                "simplify its regular expression"
+            )
+            logger.warning("output %s: %s", output, troubles[output])
+    return troubles
+
+
 def _troubles(known: Mapping[str, Cursor], told: Mapping[str, Told]) -> dict[str, str]:
     """Why outputs take nothing, which failed more than once."""
     failing = {name: one for name, one in known.items() if name in told and one.failures > 1}
-    return {name: " ".join((one.error or "no reason is known").split()) for name, one in failing.items()}
+    reasons = {name: " ".join((one.error or "no reason is known").split()) for name, one in failing.items()}
+    return {name: f"takes no events, they wait: {why}" for name, why in reasons.items()}
 
 
 def waiting(database: Database, rules: Rules) -> Mapping[str, int]:

@@ -7,6 +7,7 @@ import redis
 from forums.storage.event_reader import EventLog
 
 from .cursors import Cursors
+from .expression import JudgingTime
 from .publish import output_of
 from .rules import Rules
 
@@ -23,7 +24,7 @@ def redeliver(name: str, rules: Rules, client: redis.Redis, cursors: Cursors, lo
     for position in refused:
         event = events.get(position)
         if event is not None:
-            if output.deliver(rules.wanted(rules.outputs[name], [event]) or [event]).refused:
+            if output.deliver(rules.judged(rules.outputs[name], [event], JudgingTime())[1] or [event]).refused:
                 left += 1
                 continue
             taken += 1

@@ -29,7 +29,7 @@ from redis_components.names import is_name
 from redis_components.server.variables import variable
 from redis_components.toml_table import toml_table
 
-from .expression import Filter, Subject, Undecided, parse
+from .expression import Filter, JudgingTime, Subject, Undecided, parse
 
 _FROM_ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
 _KINDS = ("stream", "webhook", "file", "notify", "kafka", "nats")
@@ -135,23 +135,31 @@ class Rules:
         self.filters = filters
         self.outputs = outputs
 
-    def wanted(self, output: _Output, events: list[Event]) -> list[Event]:
-        """The events that fit a rule of the output, each with the names of those it fits. One that a rule cannot decide in
-        time is among them, with that rule's name in `undecided`: rather one too many than one too few.
+    def judged(self, output: _Output, events: list[Event], judging: JudgingTime) -> tuple[int, list[Event]]:
+        """Return how many events were looked at before the time was over, at least one, and which of them fit a rule of the
+        output, each with the names of the rules it fits. One that a rule cannot decide in time is among them, with that rule's
+        name in `undecided`: rather one too many than one too few.
         """
-        return [event for event in events if self._fits(output, event)]
+        wanted: list[Event] = []
+        for looked_at, event in enumerate(events):
+            if looked_at and judging.over:
+                return looked_at, wanted
+            if self._fits(output, event, judging):
+                wanted.append(event)
+        return len(events), wanted
 
-    def _fits(self, output: _Output, event: Event) -> bool:
+    def _fits(self, output: _Output, event: Event, judging: JudgingTime) -> bool:
         event.rules, event.undecided = [], []
         if event.row not in output.kinds:
             return False
-        subject = Subject(event)
+        subject = Subject(event, judging)
         for name in output.rules:
             try:
                 if self.filters[name].matches(subject):
                     event.rules.append(name)
             except Undecided:
                 event.undecided.append(name)
+                judging.undecided[name, event.site] += 1
         return bool(event.rules or event.undecided or not (output.rules or isinstance(output, NotifyOptions)))
 
 

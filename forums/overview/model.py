@@ -193,7 +193,7 @@ class Overview:
     sites: SitesView = field(default_factory=SitesView)
     errors: tuple[ErrorRecord, ...] = ()  # the last ones, newest first
     dead_messages: int | None = None  # of the broker, that no worker could read or run; None: could not be read
-    output_troubles: Mapping[str, str] = field(default_factory=dict)  # output of events -> why it takes nothing now
+    output_troubles: Mapping[str, str] = field(default_factory=dict)  # output of events -> what is wrong with it
     another_database: bool = False  # than the one whose threads are remembered
     memory: RedisMemory | None = None  # None: not read, as it is slow to find
     server: tuple[Finding, ...] = ()  # what is wrong with how Redis keeps what it is given

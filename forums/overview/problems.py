@@ -210,7 +210,7 @@ def _outputs(view: Overview) -> Iterator[Problem]:
                 what=f"nobody is told of events or alarms, the rules file is wrong: {said}", fix="mend it (docs/events.md)"
             )
             continue
-        yield Problem(what=f"output {name} takes no events, they wait: {why}", fix="trawl events list", grave=False)
+        yield Problem(what=f"output {name} {why}", fix="trawl events list", grave=False)
 
 
 def _dead(view: Overview) -> Iterator[Problem]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import redis
+from sqlalchemy import update
 
 from forums.events.cursors import Cursors
 from forums.state.output_troubles import output_troubles
 from forums.storage import Database, parse
 from forums.storage.event_log import BEGINNING
 from forums.storage.event_reader import EventLog
+from forums.storage.tables import event_outputs, events
 from redis_components.errors import ConfigError
 from tests.support.items import at, comment, post, wire
 from tests.support.message_receiver import MessageReceiver
@@ -54,6 +57,22 @@ def test_tail_shows_the_fleet_where_it_is_asked_for(trawl: Trawl) -> None:
     everything = trawl("tail", "--no-follow", "--kind", "all", "--json", "--match", "type:new").out.splitlines()
     assert [json.loads(line)["row"] for line in everything] == ["post", "comment", "forum"]
     one_line(trawl("tail", "--no-follow", "--kind", "gapp"), 2, "--kind gapp", "did you mean 'gap'")
+
+
+def test_an_output_whose_cursor_stands_still_is_not_ok(trawl: Trawl, tmp_path: Path) -> None:
+    filled()
+    (tmp_path / "events.toml").write_text('[outputs.a]\nkind = "file"\npath = "x"\n')
+    long_ago = datetime.now(UTC) - timedelta(minutes=7)
+    with Database.from_url() as database:
+        Cursors(database).create("a", BEGINNING)
+        assert (shown := trawl("events", "list")).code == 0, shown
+        with database.engine.begin() as connection:
+            connection.execute(update(event_outputs).values(told_at=long_ago))
+        assert trawl("events", "list").code == 0  # its events are new
+        with database.engine.begin() as connection:
+            connection.execute(update(events).values(stored_at=long_ago))
+    assert (shown := trawl("events", "list")).code == 1
+    assert "not moved for 7 minutes" in shown.out
 
 
 def test_wrong_use_is_one_line_that_names_the_fix(trawl: Trawl, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import redis
 from sqlalchemy import update
@@ -25,6 +26,7 @@ from forums.events.cursors import Cursors
 from forums.events.publish import Told, publish
 from forums.events.rules import Rules, rules_of
 from forums.state.keys import ForumFleetKeys
+from forums.state.output_troubles import output_troubles
 from forums.storage import Database, parse
 from forums.storage.event_log import BEGINNING, Position
 from forums.storage.event_reader import EventLog
@@ -364,3 +366,26 @@ def test_a_cursor_that_was_moved_meanwhile_is_not_moved_again(database: Database
     assert cursors.all()["hook"].after == Position(3, 0)
     assert cursors.move("hook", BEGINNING)
     assert cursors.all()["hook"].after == BEGINNING
+
+
+def test_a_rule_without_end_and_one_hostile_site_stop_nothing(
+    database: Database, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    rules = rules_of(
+        """
+        rules = { slow = { match = "/(a|aa)+$/" }, word = { match = "text" } }
+        """
+        + "".join(
+            f'[outputs.{name}]\nkind = "file"\npath = "{tmp_path / name}"\nrules = ["{rule}"]\nbegin = "oldest"\n'
+            for name, rule in (("slow", "slow"), ("other", "word"))
+        )
+    )
+    hostile = [comment(site="evil", id=f"e{n}", body="a" * 5000 + "b", fetched_at=at(n)) for n in range(300)]
+    assert database.write([parse(wire(one)) for one in hostile]) == []
+    store(database, 0, 3)
+    while set((told := publish(database, redis_client, rules, budget_s=1)).values()) != {Told.UP_TO_DATE}:
+        assert Told.MORE in told.values()
+    written = [msgspec.json.decode(line) for line in (tmp_path / "slow").read_bytes().splitlines()]
+    assert [(one["item"], one["undecided"]) for one in written] == [(f"e{n}", ["slow"]) for n in range(300)]
+    assert len((tmp_path / "other").read_bytes().splitlines()) == 3
+    assert "of site evil that rule slow could not judge in time" in output_troubles(redis_client)["slow"]

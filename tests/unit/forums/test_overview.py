@@ -97,7 +97,12 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
         "mend it",
         True,
     ),
-    "outputs": (replace(WELL, output_troubles={"shop": "HTTP 503"}), "output shop takes no events", "trawl events list", False),
+    "outputs": (
+        replace(WELL, output_troubles={"shop": "takes no events, they wait: HTTP 503"}),
+        "output shop takes no events",
+        "trawl events list",
+        False,
+    ),
     "messages": (replace(WELL, dead_messages=2), "2 messages of the broker", "trawl dead messages", True),
     "a roll": (replace(WELL, roll=Roll(id="r", services=("books",), state=RollState.FAILED)), "roll failed", "--abort", True),
     "a site": (replace(WELL, sites=SitesView(breakers={"demo": BROKEN})), "a login page", "resume --site demo --breaker", True),

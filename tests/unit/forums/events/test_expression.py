@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from forums.events.expression import Subject, Undecided, parse
+from forums.events.expression import JudgingTime, Subject, Undecided, parse
+from forums.events.rules import Rules, rules_of
 from forums.storage.event_reader import Event
 from redis_components.errors import ConfigError
 
@@ -105,3 +106,47 @@ def test_a_regular_expression_that_takes_too_long_is_undecided() -> None:
 def test_an_event_without_texts_matches_no_keyword() -> None:
     assert not fits("apple", text=None, title=None, author=None)
     assert fits("not author:bob", author=None)
+
+
+HOSTILE = "a" * 5000 + "b"
+RULES = """
+[rules.slow]
+match = "/(a|aa)+$/"
+[rules.word]
+match = "apple"
+[outputs.x]
+kind = "file"
+path = "x"
+rules = ["slow", "word"]
+"""
+
+
+class Clock:
+    """Processor time that passes by hand: so much at each look."""
+
+    def __init__(self, step_s: float) -> None:
+        self.now, self.step_s = 0.0, step_s
+
+    def __call__(self) -> float:
+        self.now += self.step_s
+        return self.now
+
+
+def judged(rules: Rules, events: list[Event], judging: JudgingTime) -> tuple[int, list[tuple[str, list[str], list[str]]]]:
+    looked_at, wanted = rules.judged(rules.outputs["x"], events, judging)
+    return looked_at, [(one.item, one.rules, one.undecided) for one in wanted]
+
+
+def test_a_site_whose_time_is_spent_delays_no_other_and_none_of_its_events_is_lost() -> None:
+    judging = JudgingTime(0.5)  # of which a site has 0.1 s: two such texts at the most
+    hostile = [event(site="evil", item=f"e{n}", text=f"apple {HOSTILE}") for n in range(400)]
+    looked_at, wanted = judged(rules_of(RULES), [*hostile, event(item="p", text="apple")], judging)
+    assert looked_at == 401  # nearly all of these without a search
+    assert wanted == [*((f"e{n}", ["word"], ["slow"]) for n in range(400)), ("p", ["word"], [])]
+    assert judging.undecided == {("slow", "evil"): 400}
+
+
+def test_a_round_ends_within_a_batch_behind_what_it_looked_at_and_looks_at_one_event_at_least() -> None:
+    events = [event(item=f"p{n}", text="apple") for n in range(9)]
+    assert judged(rules_of(RULES), events, JudgingTime(3.5, Clock(0.5)))[0] == 3
+    assert judged(rules_of(RULES), events, JudgingTime(0.0))[0] == 1
