@@ -1,5 +1,6 @@
-"""Where crawled data ends up: typed records, tables, idempotent bulk upserts, export. SQLite, PostgreSQL, MySQL
-and MariaDB."""
+"""Storage of crawled data: typed records, tables, idempotent bulk upserts and export, on SQLite, PostgreSQL, MySQL and
+MariaDB.
+"""
 
 from forums.records.stored import Check, Comment, Forum, InvalidItem, Item, Post, RunRow, Scan, parse, task_of_scan
 

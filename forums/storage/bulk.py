@@ -1,8 +1,7 @@
-"""One statement with many rows, without what SQLAlchemy repeats for each of them.
+"""Execution of one statement with many rows, without SQLAlchemy's work for each row.
 
-That takes a few attributes of its compiled statements; `tests/contract/test_sqlalchemy_internals.py` asserts each. What it
-is worth, and why plain statements are not used:
-docs/decisions/0025-storage.md.
+It reads a few attributes of SQLAlchemy's compiled statements; `tests/contract/test_sqlalchemy_internals.py` asserts each.
+Measurements and alternatives: docs/decisions/0025-storage.md.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from .times import UtcDateTime, mysql_moment, sqlite_text
 
 ASSUMES = {
     "SQLCompiler.binds": "the parameters by name, each with its type",
-    "SQLCompiler.positional": "whether the driver takes parameters by their places",
-    "SQLCompiler.positiontup": "then their names in the order of their places",
-    "TypeEngine.bind_processor": "how a value of the type becomes the driver's; None: as it is",
+    "SQLCompiler.positional": "true if the driver takes parameters by position",
+    "SQLCompiler.positiontup": "names of the parameters in the order of their positions",
+    "TypeEngine.bind_processor": "converts a value of the type for the driver; None: no conversion",
 }
-"""What is used of SQLAlchemy's internals -> what is assumed of it."""
+"""Attributes of SQLAlchemy's internals that are used -> the assumption about each."""
 
 Statement = Insert | Update | Delete
 Rows = Sequence[tuple[Any, ...]]
@@ -37,8 +36,9 @@ def upsert(
     changed: Sequence[str] | None = None,
     where: Callable[[Any], ColumnElement[bool]] | None = None,
 ) -> Insert:
-    """An INSERT of the columns `names`, which sets `changed` (None: those of them that are not the key) where the key is there
-    already, if `where` of the row to be inserted says so.
+    """Return an INSERT of the columns `names` that updates an existing row.
+
+    `changed`: the columns to update (None: all of `names` outside the key). `where`, given the row to insert, limits the update.
     """
     keys = [column.name for column in table.primary_key.columns]
     others = [name for name in (changed or names) if name not in keys]
@@ -56,8 +56,8 @@ def upsert(
 def _mysql_upsert(
     table: Table[Any], names: Sequence[str], others: Sequence[str], where: Callable[[Any], ColumnElement[bool]] | None
 ) -> Insert:
-    """MySQL has no WHERE there. It assigns one column after the other and reads what it has assigned, so the columns that `where`
-    asks for come last.
+    """Build the upsert for MySQL, which has no WHERE in it. MySQL assigns columns one after the other and reads the assigned
+    values, so the columns that `where` reads come last.
     """
     insert = mysql.insert(table).values({name: bindparam(name) for name in names})
     if where is None:
@@ -71,13 +71,13 @@ def _mysql_upsert(
 def execute_many(connection: Connection, statement: Statement, names: Sequence[str], rows: Rows) -> None:
     """Execute `statement` with each of `rows`, which have the parameters `names` in this order.
 
-    The statement has to be one that is kept (made once for each dialect): its text is.
+    The compiled text is cached by statement, so build each statement once per dialect.
     """
     execute_converted(connection, statement, names, converted(connection, statement, names, rows))
 
 
 def converted(connection: Connection, statement: Statement, names: Sequence[str], rows: Rows) -> Rows:
-    """`rows` for `statement` with their values as the driver takes them, and gives them back."""
+    """Convert the values of `rows` for the driver of `connection`."""
     converters = _compiled(statement, connection.dialect).converters
     if not rows or converters.keys().isdisjoint(names):
         return rows
@@ -89,7 +89,7 @@ def converted(connection: Connection, statement: Statement, names: Sequence[str]
 
 
 def execute_converted(connection: Connection, statement: Statement, names: Sequence[str], rows: Rows) -> None:
-    """Execute `statement` with each of `rows`, which are as `converted` makes them."""
+    """Execute `statement` with each of `rows`, already converted by `converted`."""
     compiled = _compiled(statement, connection.dialect)
     if compiled.order is None:
         connection.exec_driver_sql(compiled.sql, [dict(zip(names, row, strict=True)) for row in rows])
@@ -103,11 +103,11 @@ def execute_converted(connection: Connection, statement: Statement, names: Seque
 @dataclass(frozen=True, kw_only=True)
 class _Compiled:
     sql: str
-    order: tuple[str, ...] | None  # of its parameters; None: they go by name
-    converters: dict[str, Callable[[Any], Any]]  # how values become the driver's
+    order: tuple[str, ...] | None  # of its parameters; None: the driver takes them by name
+    converters: dict[str, Callable[[Any], Any]]  # by parameter: its value for the driver
 
 
-@lru_cache(maxsize=500)  # a process that opens a database again has another dialect
+@lru_cache(maxsize=500)  # a process that opens a database again gets another dialect object
 def _compiled(statement: Statement, dialect: Dialect) -> _Compiled:
     compiled: Any = statement.compile(dialect=dialect)
     converters: dict[str, Callable[[Any], Any]] = {}

@@ -1,6 +1,6 @@
-"""Types of texts, for each kind of database. Migrations use them too: what is here must not change.
+"""Text types for each kind of database. Migrations use them too, so the types here must not change.
 
-SQLite and PostgreSQL have texts of any length everywhere. MySQL and MariaDB cannot index those (`mysql_dialect.py`).
+SQLite and PostgreSQL index texts of any length. MySQL and MariaDB do not (`mysql_dialect.py`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _BYTES = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 NAME: TypeEngine[str] = _BYTES.with_variant(Varchar(_NAME_CHARS), "mysql")
 """A name or an id."""
 SHORT_NAME: TypeEngine[str] = _BYTES.with_variant(Varchar(_WORD_CHARS), "mysql")
-"""A part of a key that is one of our own words, or a hash."""
+"""A part of a key: an enumeration value of Trawl, or a hash."""
 TEXT: TypeEngine[str] = Text().with_variant(LongText(), "mysql")
-"""Any text that is not looked for by an index."""
+"""Any text without an index."""
 WORD: TypeEngine[str] = Text().with_variant(Varchar(_WORD_CHARS), "mysql")
-"""One of our own words, in a column that has a default: MySQL has none for long texts."""
+"""An enumeration value of Trawl, in a column with a default: MySQL has no defaults for long texts."""

@@ -1,4 +1,4 @@
-"""What storing items would change, field by field."""
+"""Comparison of items with the stored rows, field by field (`trawl reparse --dry-run`)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LEFT_OUT = frozenset({"site", "id", "fetched_at", "deleted"})
 
 
 def differences(database: Database, items: Sequence[Any]) -> Counter[tuple[str, str]]:
-    """How often what happens to posts and comments when `items` are stored: (`comments`, `new`), (…, `same`), (…, `older than
-    stored`), and for each field (…, `body gained`), (…, `body lost`), (…, `body changed`).
+    """Count the effects of storing `items`, by table and effect: (`comments`, `new`), (…, `same`), (…, `older than stored`), and
+    for each field (…, `body gained`), (…, `body lost`), (…, `body changed`).
 
-    Of several states of one thing the newest counts. Raises StorageError.
+    Of several states of one row the newest counts. Raises StorageError.
     """
     found: Counter[tuple[str, str]] = Counter()
     for kind, table in _TABLES:
@@ -47,7 +47,7 @@ def _changes(item: Post | Comment, row: dict[str, Any] | None) -> list[str]:
     changes = []
     for name, before in row.items():
         after = getattr(item, name, before)
-        if name in _LEFT_OUT or after == before or (name == "forum_id" and after is None):  # that is kept then
+        if name in _LEFT_OUT or after == before or (name == "forum_id" and after is None):  # the stored forum is kept then
             continue
         how = "gained" if before in (None, "") else "lost" if after in (None, "") else "changed"
         changes.append(f"{name} {how}")

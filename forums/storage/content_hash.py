@@ -1,7 +1,7 @@
-"""What counts as the text of a post or comment: an edit is a change of it, and nothing else is.
+"""Hash of the text of a post or comment: a change of the hash is an edit.
 
-The title and the plain text. Not the author's name, which changes on all of somebody's comments at once, and not the HTML, in
-which boards write ever new ids, signatures of links and "2 hours ago".
+It covers the title and the plain text. The author's name is excluded, because it changes on all comments of an author at once,
+and so is the HTML, in which boards write new ids, signatures of links and "2 hours ago" each time.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from hashlib import sha256
 
 NO_TEXT = ""
-"""Instead of a hash where only a removed state was ever seen."""
+"""Stands for the hash of a row of which only a removed state was seen."""
 
 
 def content_hash(title: str | None, body: str) -> str:
-    """The first 128 bits of SHA-256 over title (if there is one), a separator and text, as 32 hexadecimal digits."""
+    """Return the first 128 bits of SHA-256 over the title (if any), a separator and the text, as 32 hexadecimal digits."""
     return sha256(f"{title}\x1f{body}".encode() if title is not None else body.encode()).hexdigest()[:32]

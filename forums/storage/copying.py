@@ -1,8 +1,7 @@
-"""A copy of the whole database in one file, while it is written, and back again.
+"""Backup of the whole database into one file while it is written, and restore.
 
-SQLite by its backup API, which copies one state and, on the way back, replaces all tables in one transaction under the
-connections that are open. PostgreSQL by `pg_dump` and `pg_restore`, of Trawl's tables only; MySQL and MariaDB by
-`copying_mysql.py`.
+SQLite: its backup API, which copies one state; a restore replaces all tables in one transaction under open connections.
+PostgreSQL: `pg_dump` and `pg_restore`, for Trawl's tables only. MySQL and MariaDB: `copying_mysql.py`.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from .schema import MIGRATIONS_TABLE
 from .tables import metadata, posts
 
 SQLITE, POSTGRESQL, MYSQL = "database.sqlite", "database.pg", "database.mysql"
-"""Names of the copies, which say how they are read."""
+"""File names of the copies; they name the format."""
 _NAMES = {"sqlite": SQLITE, "postgresql": POSTGRESQL, "mysql": MYSQL}
 _KINDS = {SQLITE: "SQLite", POSTGRESQL: "PostgreSQL", MYSQL: "MySQL or MariaDB"}
 
 
 def copy_name(database: Database) -> str:
-    """What a copy of this database is called."""
+    """Return the file name of a copy of this database."""
     return _NAMES[database.engine.dialect.name]
 
 
 def copy_to(database: Database, target: Path) -> bool:
-    """Copy the database into a new file; False where there is none yet. Raises StorageError."""
+    """Copy the database into a new file; return False if there is no database yet. Raises StorageError."""
     url = database.engine.url
     private_file(target)
     if database.engine.dialect.name == "mysql":
@@ -62,7 +61,7 @@ def copy_to(database: Database, target: Path) -> bool:
 
 
 def check(copy: Path, name: str, database: Database) -> None:
-    """Whether `copy_from` can read it. Raises StorageError."""
+    """Raise StorageError if `copy_from` cannot read the copy."""
     url = database.engine.url
     if name != copy_name(database):
         kind = _KINDS.get(name, "another kind")
@@ -75,11 +74,11 @@ def check(copy: Path, name: str, database: Database) -> None:
         return
     try:
         with closing(sqlite3.connect(f"file:{copy}?mode=ro", uri=True)) as found:
-            said = found.execute("PRAGMA quick_check(1)").fetchone()[0]
+            result = found.execute("PRAGMA quick_check(1)").fetchone()[0]
     except sqlite3.Error as error:
-        said = str(error)
-    if said != "ok":
-        raise StorageError(f"the database in the backup is damaged: {said}")
+        result = str(error)
+    if result != "ok":
+        raise StorageError(f"the database in the backup is damaged: {result}")
 
 
 def copy_from(database: Database, copy: Path) -> None:
@@ -103,7 +102,7 @@ def copy_from(database: Database, copy: Path) -> None:
 
 
 def has_posts(database: Database) -> bool:
-    """Whether anything was stored in it. Raises StorageError."""
+    """Return True if the database holds a post. Raises StorageError."""
     file = sqlite_file(database.engine.url)
     if file and not file.exists():
         return False
@@ -133,7 +132,7 @@ def _tables(database: Database) -> list[str]:
 
 
 def _run(url: URL, program: str, *arguments: str, connected: bool = True) -> None:
-    """Run a program of PostgreSQL's; the password is in its environment, where no other user sees it."""
+    """Run a program of PostgreSQL. The password is passed in its environment, which other users cannot read."""
     if not (found := shutil.which(program)):
         raise StorageError(f"{program} is not on PATH: install PostgreSQL's client programs, of the server's version or newer")
     secret = url.password or url.query.get("password")
@@ -142,5 +141,5 @@ def _run(url: URL, program: str, *arguments: str, connected: bool = True) -> Non
     environment = os.environ | ({"PGPASSWORD": str(secret)} if secret else {})
     done = subprocess.run([found, *where, *arguments], env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = " ".join(done.stderr.split())[:500]
-        raise StorageError(f"database {masked(url)}: {program} failed: {said}")
+        detail = " ".join(done.stderr.split())[:500]
+        raise StorageError(f"database {masked(url)}: {program} failed: {detail}")

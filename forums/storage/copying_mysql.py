@@ -1,8 +1,8 @@
-"""A copy of Trawl's tables of MySQL or MariaDB in one file, and back again, without programs of the server.
+"""Backup of Trawl's tables in MySQL or MariaDB into one file, and restore, without programs of the server.
 
-The file has a line of JSON for each table (its name, its `CREATE TABLE`, its columns) and one for each row after it, all of one
-moment; the last line has the number of rows. On the way back the rows go into new tables, and one `RENAME TABLE` puts all of them
-into the places of the old ones: it happens wholly or not at all.
+The file has a line of JSON for each table (its name, its `CREATE TABLE`, its columns), followed by a line for each of its rows,
+all of one moment; the last line has the number of rows. A restore fills new tables, and one atomic `RENAME TABLE` swaps all of
+them with the existing tables.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _End(msgspec.Struct, kw_only=True):
 
 
 def write_copy(database: Database, target: Path, names: Collection[str]) -> None:
-    """Write those of the tables that are there. Raises StorageError."""
+    """Write the tables of `names` that exist. Raises StorageError."""
     encode, count = msgspec.json.encode, 0
     with (
         target.open("wb") as out,
@@ -57,13 +57,13 @@ def write_copy(database: Database, target: Path, names: Collection[str]) -> None
 
 
 def check_copy(copy: Path) -> None:
-    """Whether a copy is whole. Raises StorageError."""
+    """Raise StorageError if a copy is incomplete or damaged."""
     for _ in _lines(copy):
         pass
 
 
 def read_copy(database: Database, copy: Path) -> None:
-    """Put the tables of the copy into the places of those that are there. Raises StorageError."""
+    """Replace the existing tables by the tables of the copy. Raises StorageError."""
     with database.translated(), database.engine.connect().execution_options(**WRITING) as connection:
         there = set(inspect(connection).get_table_names())
         _drop(connection, [name for name in there if name.startswith((_NEW, _OLD))])  # of a process that died
@@ -86,7 +86,7 @@ def read_copy(database: Database, copy: Path) -> None:
 
 
 def _by_table(lines: list[tuple[_TableLine, tuple[Any, ...] | None]]) -> Iterator[tuple[str, Any]]:
-    """The name of a table with its line, or with the rows that follow each other."""
+    """Yield the name of each table with its header line, or with a batch of its consecutive rows."""
     batch: list[tuple[Any, ...]] = []
     for place, (table, row) in enumerate(lines):
         if row is None:
@@ -100,7 +100,9 @@ def _by_table(lines: list[tuple[_TableLine, tuple[Any, ...] | None]]) -> Iterato
 
 
 def _lines(copy: Path) -> Iterator[tuple[_TableLine, tuple[Any, ...] | None]]:
-    """Each table's line, with None, and each row with the line of its table. Raises StorageError for a copy that is not whole."""
+    """Yield each table's header line with None, and each row with the header of its table. Raises StorageError for an incomplete
+    copy.
+    """
     table: _TableLine | None = None
     count, end = 0, None
     decoder = msgspec.json.Decoder(list[Any] | dict[str, Any])

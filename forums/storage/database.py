@@ -1,4 +1,4 @@
-"""The database that crawled posts, comments and scan reports end up in.
+"""The database of crawled posts, comments and scan reports.
 
     with Database.from_url("sqlite:///data/trawl.sqlite") as database:
         refused = database.write([post, comment])
@@ -35,15 +35,15 @@ _ROWS_AT_ONCE = 1000
 
 
 def default_url() -> str:
-    """TRAWL_DATABASE_URL, else the file `trawl.sqlite` in the project's data directory."""
+    """Return TRAWL_DATABASE_URL, else the file `trawl.sqlite` in the project's data directory."""
     if given := Storage.read().database_url:
         return given.get_secret_value()
     return URL.create("sqlite", database=str(data_dir() / "trawl.sqlite")).render_as_string(hide_password=False)
 
 
 def check_url() -> None:
-    """Raises ConfigError for a TRAWL_DATABASE_URL that can never become right: no URL, another kind of database, no driver, or
-    one in memory, which processes cannot share.
+    """Raise ConfigError if TRAWL_DATABASE_URL can never work: not a URL, an unsupported database, a missing driver, or a database
+    in memory, which processes cannot share.
     """
     if variable("TRAWL_DATABASE_URL"):
         try:
@@ -65,7 +65,7 @@ class Database:
 
     @classmethod
     def from_url(cls, url: str | None = None) -> Self:
-        """The database at a SQLAlchemy URL (None: `default_url()`). Does not connect yet.
+        """Return the database at a SQLAlchemy URL (None: `default_url()`), without connecting.
 
         Raises StorageError for text that is not a URL, another kind of database, or a driver that is not installed.
         """
@@ -88,34 +88,34 @@ class Database:
 
     @property
     def name(self) -> str:
-        """The URL for people, its password masked."""
+        """The URL with its password masked, for messages."""
         return masked(self.engine.url)
 
     def open(self, *, upgrade: bool = True) -> Self:
-        """Connect, create folder, file and tables where they are missing, and upgrade older tables (else they are refused).
+        """Connect, create folder, file and tables if they are missing, and upgrade older tables (without `upgrade`: refuse them).
 
-        Calling it again does no harm.
+        Safe to call again.
         """
         try:
             with self.translated():
                 if path := sqlite_file(self.engine.url):
                     private_folder(path.parent)
-                    with suppress(OSError):  # the driver says what is wrong
-                        private_file(path)  # its log and index get the same rights
+                    with suppress(OSError):  # the driver's error names the cause
+                        private_file(path)  # its log and index get the same permissions
                 prepare(self.engine, upgrade=upgrade)
                 self._file = file_identity(self.engine.url)
         except BaseException:
-            self.close()  # there may be a connection in the pool, and nobody will close what did not open
+            self.close()  # the pool may hold a connection, and the caller does not close a database that failed to open
             raise
         return self
 
     def version(self) -> int | None:
-        """Version of its tables; None: there are none yet. It need not be open. Raises StorageError."""
+        """Return the version of the tables, None if there are none yet. The database need not be open. Raises StorageError."""
         with self.translated(), self.engine.connect() as connection:
             return stored_version(connection)
 
     def identity(self) -> str | None:
-        """What tells it from another one in its place. Raises StorageError."""
+        """Return the database's random id, which differs in a replaced or recreated database. Raises StorageError."""
         with self.translated(), self.engine.connect() as connection:
             return stored_identity(connection)
 
@@ -123,11 +123,11 @@ class Database:
         self.engine.dispose()
 
     def write(self, items: Sequence[Stored], written: Written | None = None) -> list[Refused]:
-        """Upsert `items` in one transaction and commit it; returns those that the database did not take, with the reasons.
-        What was new and what changed is put into `written`.
+        """Upsert `items` in one transaction and commit it; return the items that the database refused, with the reasons.
+        New rows and changes are added to `written`.
 
         After a StorageError nothing of the batch is stored, or (a connection lost during the commit) all of it: write it again.
-        Also when an SQLite file was removed or replaced while it was open: close this database and open it afresh.
+        The same holds if an SQLite file was removed or replaced while it was open: close this database and open it again.
         """
         with (
             self.translated(),
@@ -135,12 +135,12 @@ class Database:
             connection.begin(),
         ):
             refused = store(connection, items, self.rechecks, written or Written())
-        if file_identity(self.engine.url) != self._file:  # SQLite went on in a file that has no name any more
+        if file_identity(self.engine.url) != self._file:  # SQLite continued in an unlinked file
             raise file_gone(self.engine.url)
         return refused
 
     def describe_sites(self, described: Mapping[str, tuple[str | None, str]]) -> None:
-        """Write down profile and address of each site, by its name."""
+        """Store profile and address of each site, by its name."""
         with (
             self.translated(),
             self.engine.connect().execution_options(**WRITING) as connection,
@@ -149,9 +149,9 @@ class Database:
             store_site_files(connection, described, datetime.now(UTC))
 
     def stream(self, query: Select[*tuple[Any, ...]]) -> Generator[Row[*tuple[Any, ...]], None, None]:
-        """The rows of `query`, a thousand in memory at a time, all of one moment.
+        """Yield the rows of `query` from one snapshot, a thousand in memory at a time.
 
-        Who may stop before the last row closes the generator (`contextlib.closing`), which gives the connection back.
+        A caller that may stop before the last row closes the generator (`contextlib.closing`), which returns the connection.
         """
         with (
             self.translated(),
@@ -166,7 +166,7 @@ class Database:
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """Errors of the database as StorageError."""
+        """Raise errors of the database as StorageError."""
         try:
             yield
         except (SQLAlchemyError, OSError) as error:

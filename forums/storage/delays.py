@@ -1,4 +1,4 @@
-"""How long posts and comments took from their publication into the database, by forum."""
+"""Delays of posts and comments from publication to storage, by forum."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tables import comments, posts, scans
 
 @dataclass(frozen=True, kw_only=True)
 class Delay:
-    """Seconds from `created_at` to `first_seen_at`, over so many posts and comments."""
+    """Seconds from `created_at` to `first_seen_at`, over `number` posts and comments."""
 
     number: int
     median_s: float
@@ -23,9 +23,10 @@ class Delay:
 
 
 def delays(database: Database, since: datetime, site: str | None = None) -> dict[str, Delay]:
-    """The delays of what was published since then, by `<site>/<forum>`.
+    """Return the delays of posts and comments published since `since`, by `<site>/<forum>`.
 
-    What was published before the forum was first scanned is left out: nobody could have seen it in time. Raises StorageError.
+    Posts and comments older than the first scan of their forum are left out, since they could not be read in time. Raises
+    StorageError.
     """
     first = func.min(scans.c.started_at).label("at")
     watched = select(scans.c.site, scans.c.forum_id, first).group_by(scans.c.site, scans.c.forum_id).subquery()

@@ -1,4 +1,4 @@
-"""Threads that are due to be looked at again, taken for a while so that nobody takes them twice."""
+"""Threads with a due recheck, leased so that no thread is taken twice."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class DueThread:
 def take_due(
     database: Database, site: str, now: datetime, *, limit: int, lease: timedelta, force: bool = False
 ) -> list[DueThread]:
-    """At most `limit` threads of a site whose check is due at `now` (with `force` the ones checked least recently), those first
-    that are overdue for the longest part of the time that they were to wait. They are due again after `lease`, unless their check
-    is stored before that. Raises StorageError.
+    """Take at most `limit` threads of a site whose check is due at `now` (`force`: the threads checked longest ago), the most
+    overdue first, relative to the time between their checks. A thread is due again after `lease`, unless its check is stored
+    before that. Raises StorageError.
     """
     if limit < 1:
         return []
@@ -50,13 +50,13 @@ def take_due(
 
 
 def _overdue(dialect: str, now: datetime) -> ColumnElement[float]:
-    """For how many times the time between its checks a thread has waited since the last one; a second more, against zero."""
+    """Return the time since a thread's last check, as a multiple of its check interval (plus a second, against zero)."""
 
     def days(moment: Any) -> Any:
         match dialect:
             case "sqlite":
                 return func.julianday(moment)
-            case "mysql":  # a float: whole numbers it divides to four digits
+            case "mysql":  # a float: MySQL divides whole numbers to four digits only
                 return func.timestampdiff(text("MICROSECOND"), text("'2000-01-01'"), moment) / text("86400e6")
             case _:
                 return extract("epoch", moment) / 86_400.0

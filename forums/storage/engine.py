@@ -1,12 +1,12 @@
-"""SQLAlchemy engines as Trawl needs them, one function per kind of database. Nothing here connects.
+"""SQLAlchemy engines with Trawl's settings, one function per kind of database. Nothing here connects.
 
-SQLite: WAL, so that readers and the writer do not wait for each other. `synchronous=FULL`: rows leave Redis
-once they are committed, so a power cut must not take a commit back (NORMAL stores about a fifth more rows per second, and may).
-Transactions that write begin with `BEGIN IMMEDIATE`, because one that turns into a writing one half-way fails at once where it
-should wait.
+SQLite: WAL, so that readers and the writer do not wait for each other. `synchronous=FULL`, because rows leave Redis once they are
+committed, so a power cut must not revert a commit (NORMAL stores about a fifth more rows per second, and may revert).
+Transactions that write begin with `BEGIN IMMEDIATE`: a read transaction that is upgraded to a write transaction fails at once
+instead of waiting.
 
-MySQL and MariaDB: READ COMMITTED, as PostgreSQL has it, because with their default two writers lock gaps between rows against
-each other; UTC and strict mode, also where the server's are others; one collation for all texts (`column_types.py`).
+MySQL and MariaDB: READ COMMITTED, as in PostgreSQL, because with their default two writers lock gaps between rows against each
+other; UTC and strict mode, also where the server has other defaults; one collation for all texts (`column_types.py`).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from sqlalchemy import URL, Connection, CursorResult, Engine, create_engine, eve
 
 from workers.consumers.mysql_dialect import CONNECT_ARGS, DRIVER, collation, has_other_driver, is_mysql
 
-LOCK_WAIT_S = 10.0  # SQLite: wait so long for another process's write lock; `?timeout=` in the URL overrides it
-CONNECT_S = 10  # PostgreSQL, MySQL: give up connecting after this; `?connect_timeout=` in the URL overrides it
+LOCK_WAIT_S = 10.0  # SQLite: wait for another process's write lock; `?timeout=` in the URL overrides it
+CONNECT_S = 10  # PostgreSQL, MySQL: time-out of connecting; `?connect_timeout=` in the URL overrides it
 _CACHE_KIB = 32_768  # SQLite, per connection: a transaction's pages should fit; with the default (2 MiB) some are written twice
 _WAL_PAGES = 8_192  # SQLite: move the log into the file each 32 MiB, each page once; the default is less than one transaction
 KINDS = ("sqlite", "postgresql", "mysql", "mariadb")
 _NET_WRITE_S = 86_400  # MySQL: an export that pauses (`trawl export | less`) is not cut off after a minute
-WRITING = {"trawl_begin": "BEGIN IMMEDIATE"}  # execution options of a connection that is going to write
+WRITING = {"trawl_begin": "BEGIN IMMEDIATE"}  # execution options of a connection that will write
 
 
 def build(url: URL) -> Engine:
-    """The engine for `url`, which is of one of `KINDS`. Raises what SQLAlchemy raises for a driver that is not there."""
+    """Return the engine for `url`, which is of one of `KINDS`. Raises SQLAlchemy's error for a missing driver."""
     match url.get_backend_name():
         case "sqlite":
             return _sqlite(url)
@@ -41,12 +41,14 @@ def build(url: URL) -> Engine:
 
 
 def other_mysql_driver(url: URL) -> bool:
-    """Whether the URL names a driver of MySQL that is not the one that is used."""
+    """Return True if the URL names a MySQL driver other than the supported one."""
     return is_mysql(url) and has_other_driver(url)
 
 
 def sqlite_file(url: URL) -> Path | None:
-    """The file that holds the database, or None: another kind of database, in memory, or an SQLite URI (`file:…?uri=true`)."""
+    """Return the database's file, or None for another kind of database, SQLite in memory, or an SQLite URI
+    (`file:…?uri=true`).
+    """
     name = url.database
     if url.get_backend_name() != "sqlite" or not name or name == ":memory:" or name.startswith("file:"):
         return None
@@ -54,13 +56,13 @@ def sqlite_file(url: URL) -> Path | None:
 
 
 def in_memory(url: URL) -> bool:
-    """Whether SQLite keeps the database in the memory of the process that opens it."""
+    """Return True if it is an SQLite database in memory."""
     name = url.database or ""
     return url.get_backend_name() == "sqlite" and (not name or ":memory:" in name)
 
 
 def file_identity(url: URL) -> tuple[int, int] | None:
-    """What tells the database's file from another one at the same place; None when there is no file."""
+    """Return device and inode of the database's file; None if there is no file."""
     path = sqlite_file(url)
     if path is None or not path.exists():
         return None
@@ -69,9 +71,7 @@ def file_identity(url: URL) -> tuple[int, int] | None:
 
 
 def leave_unread(connection: Connection, rows: CursorResult[Any]) -> None:
-    """Give up the rest of the rows. MySQL sends them all and its driver reads them all before it closes a cursor, so there the
-    connection is closed.
-    """
+    """Discard the remaining rows. MySQL's driver reads all rows before it closes a cursor, so there the connection is closed."""
     if connection.dialect.name == "mysql":
         unread: Any = getattr(rows.cursor, "_result", None)
         if unread is not None:
@@ -84,7 +84,7 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: object) -> None:
-        connection.isolation_level = None  # the driver must not begin transactions: `_begin` does
+        connection.isolation_level = None  # `_begin` begins transactions, not the driver
         cursor = connection.cursor()
         _into_wal(cursor)
         cursor.execute("PRAGMA synchronous = FULL")
@@ -100,7 +100,7 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _into_wal(cursor: sqlite3.Cursor) -> None:
-    """Switch the file to WAL once; it remembers. SQLite does not wait for locks in the switch, so this does."""
+    """Switch the file to WAL, which is persistent. SQLite does not wait for locks in the switch, so this function retries."""
     deadline = time.monotonic() + LOCK_WAIT_S
     while True:
         try:
@@ -109,7 +109,7 @@ def _into_wal(cursor: sqlite3.Cursor) -> None:
         except sqlite3.OperationalError as error:
             code = error.sqlite_errorcode & 0xFF
             if code == sqlite3.SQLITE_READONLY:
-                return  # good enough for an export; the first write says what is wrong
+                return  # good enough for an export; the first write raises a clear error
             if code not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
@@ -131,7 +131,7 @@ def _mysql(url: URL) -> Engine:
         url.difference_update_query(CONNECT_ARGS),
         pool_pre_ping=True,
         isolation_level="READ COMMITTED",
-        paramstyle="format",  # by their places: less work for each row than by their names
+        paramstyle="format",  # by position: less work for each row than by name
         connect_args=CONNECT_ARGS | {name: value for name, value in defaults.items() if name not in url.query},
     )
 

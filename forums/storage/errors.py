@@ -1,9 +1,8 @@
-"""Errors of the database, translated once: one line that names the database, what it said, and how to mend it.
+"""Translation of database errors into one line with the database, the driver's message, and the fix.
 
-Two kinds of failure have to be told apart. A *row* that the database refuses (a NUL byte in PostgreSQL, somebody's own CHECK
-constraint) is set aside, and its neighbours go on. The *database* that fails (away, locked, full, read-only) stops the writer,
-and everything stays where it is. Taking the second for the first would throw good items away: what is not known counts as the
-second.
+Two kinds of failure are kept apart. A *row* that the database refuses (a NUL byte in PostgreSQL, a CHECK constraint added by the
+operator) is set aside, and the other rows are stored. A failed *database* (away, locked, full, read-only) stops the writer, and
+all items stay in the stream. Mistaking the second for the first would discard good items, so unknown errors count as the second.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from workers.consumers.row_errors import cause_of, is_of_a_row
 _SECRET_OPTIONS = ("password", "sslpassword")
 _EXAMPLES = "sqlite:///data/trawl.sqlite, postgresql+psycopg://user:password@host/database or mysql+pymysql://… (also MariaDB)"
 
-# What the driver says -> what the operator does. The first that fits is taken.
+# Pattern in the driver's message -> fix for the operator. The first match is taken.
 _FIXES = (
     (r"No module named 'psycopg", "install the driver: pip install 'trawl-fleet[postgres]'"),
     (r"No module named 'pymysql", "install the driver: pip install 'trawl-fleet[mysql]'"),
@@ -60,22 +59,22 @@ class StorageError(TrawlError):
 
 
 def masked(url: URL | str) -> str:
-    """The URL for people and logs, without its password."""
-    if isinstance(url, str):  # could not be parsed: what stands behind the first colon may be a password
+    """Return the URL for people and logs, without its password."""
+    if isinstance(url, str):  # could not be parsed: the text after the first colon may be a password
         return re.sub(r"(:/*).*", r"\1***", url, flags=re.DOTALL)
     secret = {name: "***" for name in _SECRET_OPTIONS if name in url.query}
     shown = url.update_query_dict(secret).render_as_string(hide_password=True)
-    # A path is shown as its folder is called: %E6%88%91 tells nobody that it means 我.
+    # A path is shown decoded: %E6%88%91 is unreadable, 我 is not.
     return unquote(shown) if url.get_backend_name() == "sqlite" else shown
 
 
 def storage_error(url: URL | str, error: Exception) -> StorageError:
-    """The one line for `error`, which says that the database itself failed."""
-    said = first_line(error)
+    """Return a StorageError with one line for `error`, a failure of the database."""
+    detail = first_line(error)
     if isinstance(url, URL) and url.password:
-        said = said.replace(str(url.password), "***")
-    fix = next((fix for pattern, fix in _FIXES if re.search(pattern, said)), "see the database's own log")
-    return StorageError(f"database {masked(url)}: {said}; {fix}")
+        detail = detail.replace(str(url.password), "***")
+    fix = next((fix for pattern, fix in _FIXES if re.search(pattern, detail)), "see the database's own log")
+    return StorageError(f"database {masked(url)}: {detail}; {fix}")
 
 
 def not_a_url(url: str) -> StorageError:
@@ -108,7 +107,7 @@ def too_old(url: URL, version: str) -> StorageError:
 
 
 def first_line(error: Exception) -> str:
-    """What the driver said, in one line, without SQLAlchemy's statement and parameters."""
+    """Return the driver's message in one line, without SQLAlchemy's statement and parameters."""
     if isinstance(error, NoSuchModuleError):
         return str(error).partition("\n")[0]
     cause = cause_of(error)
@@ -121,5 +120,5 @@ def first_line(error: Exception) -> str:
 
 
 def row_refusal(error: Exception) -> str | None:
-    """Why the database refused a row, or None when it is the database that failed."""
+    """Return the reason if the database refused a row, None if the database failed."""
     return f"the database refused it: {first_line(error)}" if is_of_a_row(error) else None

@@ -1,9 +1,9 @@
-"""The log of what happened to posts and comments, written in the transaction that changed them.
+"""Log of changes of posts and comments, written in the transaction that makes them.
 
-One row for each transaction: 1,000 new comments are one insert. An event is at a position, `<seq>-<place>`: the number of its
-transaction and its place in it. Positions grow in the order of commits, because one writer at a time has the writers' lock, so
-whoever keeps the position of the last event misses none. Texts are not repeated here: `event_reader.py` finds them by their
-hashes.
+One row for each transaction: 1,000 new comments are one insert. An event's position is `<seq>-<place>`: the number of its
+transaction and its index in it. Positions grow in the order of commits, because one writer at a time holds the writers' lock, so
+a reader that stores the position of its last event misses none. Texts are not repeated here: `event_reader.py` finds them by
+hash.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CHANGES = msgspec.json.Decoder(list[Change])
 
 
 class Position(NamedTuple):
-    """Where an event is in the log. `Position(7, -1)` is before the first event of transaction 7."""
+    """Position of an event in the log. `Position(7, -1)` is before the first event of transaction 7."""
 
     seq: int
     place: int
@@ -34,7 +34,7 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Of `7-0`, or `7`: before everything in transaction 7. Raises ConfigError."""
+        """Parse `7-0`, or `7`: before everything in transaction 7. Raises ConfigError."""
         seq, dash, place = text.partition("-")
         if not (_is_number(seq, 18) and (not dash or _is_number(place, 9))):
             raise ConfigError(f"{text!r:.50} is not a position in the event log: write it as 4711 or 4711-3")
@@ -42,7 +42,7 @@ class Position(NamedTuple):
 
 
 def _is_number(text: str, most_digits: int) -> bool:
-    """Whether the database's columns have room for it."""
+    """Return True if `text` is a number that fits into the database's columns."""
     return text.isascii() and text.isdigit() and len(text) <= most_digits
 
 
@@ -51,10 +51,10 @@ _WRITERS_LOCK = 0x7472_6178  # PostgreSQL's number of the writers' lock
 
 
 def lock_writers(connection: Connection) -> None:
-    """Be the only writer until the transaction ends: before anything that it reads, and before `append`.
+    """Exclude other writers until the transaction ends. Call it before the transaction reads anything, and before `append`.
 
-    In SQLite a transaction that writes is alone anyway. `GET_LOCK` of MySQL is of the connection, and given back before the
-    commit or not at all; there the lock is on the one row of `trawl_schema`.
+    In SQLite a write transaction is exclusive anyway. MySQL's `GET_LOCK` belongs to the connection, and could be released only
+    before the commit or never; there the one row of `trawl_schema` is locked.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITERS_LOCK})
@@ -63,7 +63,7 @@ def lock_writers(connection: Connection) -> None:
 
 
 def append(connection: Connection, changes: Sequence[Change]) -> None:
-    """Write down, in the connection's transaction, what it changed; nothing where it changed nothing."""
+    """Store the changes of the connection's transaction, if there are any."""
     if changes:
         written = msgspec.json.encode(changes).decode()
         number = sum(not is_of_fleet(one) for one in changes)
@@ -71,5 +71,5 @@ def append(connection: Connection, changes: Sequence[Change]) -> None:
 
 
 def changes_of(text: str) -> list[Change]:
-    """What `append` wrote."""
+    """Decode changes that `append` stored."""
     return _CHANGES.decode(text)

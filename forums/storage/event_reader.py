@@ -1,4 +1,4 @@
-"""Reading the log of events: by position, with the text that each row had in that version."""
+"""Reader of the event log: events by position, each with the text of its row in that version."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ _Key = tuple[str, str, str]  # row, site, id
 
 
 class Event(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One version of a post or comment, or something that happened to the fleet (`fleet_events.py`), as receivers get it. Times
-    are of the site's clock, but `stored_at`.
+    """One version of a post or comment, or an event of the fleet (`fleet_events.py`), as receivers get it. Times are of the
+    site's clock, except `stored_at`.
     """
 
-    id: str  # `<site>/<post or comment>/<its id>@<version>`: the same event always has the same one
+    id: str  # `<site>/<post or comment>/<its id>@<version>`: stable for the same event
     position: str  # in the log
     type: str  # new, edited, corrected, deleted, restored or moved
-    row: str  # post or comment; of the fleet crawler, gap, forum, breaker or fleet
-    site: str  # "" of what is of no single site
+    row: str  # post or comment; for fleet events crawler, gap, forum, breaker or fleet
+    site: str  # "" if it belongs to no single site
     forum: str = ""
     thread: str = ""  # of a post or comment
-    item: str  # id of the post or comment on its site; of a crawler that of its run
+    item: str  # id of the post or comment on its site; for a crawler the id of its run
     version: int
     stored_at: datetime
     title: str | None = None  # of the thread
-    text: str | None = None  # of this version; None: it is not stored any more, or never was
+    text: str | None = None  # of this version; None: not stored any more, or never
     author: str | None = None
     url: str | None = None
     created_at: datetime | None = None
     deleted_at: datetime | None = None
-    rules: list[str] = []  # of the rules file that it fits
+    rules: list[str] = []  # matching rules of the rules file
     undecided: list[str] = []  # rules whose regular expressions took too long for this text
 
     @property
@@ -64,19 +64,19 @@ class EventLog:
         self._database = database
 
     def end(self) -> Position:
-        """After all that has happened."""
+        """Return the position after the last event."""
         with self._database.translated(), self._database.engine.connect() as connection:
             found = connection.execute(select(func.max(events.c.seq))).scalar()
         return BEGINNING if found is None else Position(found + 1, -1)
 
     def begin(self) -> Position:
-        """Before the oldest event that is kept."""
+        """Return the position before the oldest event that is kept."""
         with self._database.translated(), self._database.engine.connect() as connection:
             found = connection.execute(select(func.min(events.c.seq))).scalar()
         return BEGINNING if found is None else Position(found, -1)
 
     def since(self, moment: datetime) -> Position:
-        """Before the first event that was stored then or later. Raises ConfigError for one without time zone."""
+        """Return the position before the first event stored at `moment` or later. Raises ConfigError without a time zone."""
         if moment.tzinfo is None:
             raise ConfigError(f"{moment.isoformat()} has no time zone; write it as {moment.isoformat()}Z for UTC")
         with self._database.translated(), self._database.engine.connect() as connection:
@@ -84,15 +84,15 @@ class EventLog:
         return self.end() if found is None else Position(found, -1)
 
     def waiting(self, after: Position) -> int:
-        """How many events of posts and comments come after a position."""
+        """Return the number of events of posts and comments after a position."""
         with self._database.translated(), self._database.engine.connect() as connection:
             later = select(func.coalesce(func.sum(events.c.number), 0)).where(events.c.seq > after.seq)
             same = connection.execute(select(events.c.number).where(events.c.seq == after.seq)).scalar() or 0
             return int(connection.execute(later).scalar() or 0) + max(0, same - (after.place + 1))
 
     def read(self, after: Position, most: int = 1000, *, fleet: bool = False) -> list[Event]:
-        """The events after a position, oldest first, `most` at most; fewer only where there are no more. `fleet`: those of the
-        fleet, too.
+        """Return the events after a position, oldest first, `most` at most; fewer only at the end of the log. `fleet`: include
+        the events of the fleet.
         """
         with self._database.translated(), self._database.engine.connect() as connection:
             found: list[tuple[Position, datetime, Change]] = []
@@ -112,7 +112,7 @@ class EventLog:
             return _with_texts(connection, found[:most])
 
     def latest_of_fleet(self, most: int) -> list[Event]:
-        """The last events of the fleet, the newest first, of the last MOST_LOOKED_AT transactions."""
+        """Return the last events of the fleet, the newest first, of the last MOST_LOOKED_AT transactions."""
         of_fleet = or_(*(events.c.changes.startswith(f'[["{row}"', autoescape=True) for row in FleetRow))
         with self._database.translated(), self._database.engine.connect() as connection:
             bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
@@ -126,7 +126,7 @@ class EventLog:
             return _with_texts(connection, found[:most])
 
     def at(self, positions: Iterable[Position]) -> list[Event]:
-        """The events at these positions, as far as they are kept, in order."""
+        """Return the events at these positions, as far as they are kept, in order."""
         wanted: dict[int, set[int]] = defaultdict(set)
         for seq, place in positions:
             wanted[seq].add(place)
@@ -140,7 +140,7 @@ class EventLog:
             return _with_texts(connection, found)
 
     def prune(self, days: float, now: datetime | None = None) -> int:
-        """Drop the transactions older than `days`, and the oldest of more than MOST_TRANSACTIONS; returns how many."""
+        """Drop the transactions older than `days`, and the oldest above MOST_TRANSACTIONS; return their number."""
         bound = (now or datetime.now(UTC)) - timedelta(days=days)
         newest = func.coalesce(func.max(events.c.seq), 0) - MOST_TRANSACTIONS
         with self._database.translated():
@@ -148,7 +148,7 @@ class EventLog:
                 old = connection.execute(select(func.max(events.c.seq)).where(events.c.stored_at < bound)).scalar() or 0
                 old = max(old, connection.execute(select(newest)).scalar() or 0)
                 if connection.execute(select(events.c.seq).where(events.c.seq <= old).limit(1)).scalar() is None:
-                    return 0  # nearly always: no need to lock out those who write
+                    return 0  # nearly always: do not lock out the writers
             with self._database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
                 connection.execute(delete(event_dead_letters).where(event_dead_letters.c.seq <= old))
                 return connection.execute(delete(events).where(events.c.seq <= old)).rowcount
@@ -206,7 +206,7 @@ def _of_fleet(position: Position, stored_at: datetime, change: Change) -> Event:
         item=change.id,
         version=change.version,
         stored_at=stored_at,
-        text=change.said,
+        text=change.sentence,
         created_at=datetime.fromtimestamp(change.at, UTC),
     )
 
@@ -221,7 +221,7 @@ def _rows(connection: Connection, changes: Iterable[Change]) -> dict[_Key, Any]:
 
 
 def _threads(connection: Connection, changes: Iterable[Change]) -> dict[tuple[str, str], tuple[str, str]]:
-    """Forum and title of each thread."""
+    """Return forum and title of each thread."""
     dialect, found = connection.dialect.name, {}
     for (_, site), ids in _grouped(("post", change.site, change.thread) for change in changes).items():
         query = select(posts.c.id, posts.c.forum_id, posts.c.title).where(posts.c.site == site, among(posts.c.id, dialect))
@@ -230,7 +230,7 @@ def _threads(connection: Connection, changes: Iterable[Change]) -> dict[tuple[st
 
 
 def _earlier_texts(connection: Connection, changes: Iterable[Change], rows: dict[_Key, Any]) -> dict[tuple[str, ...], Any]:
-    """Of rows that have another text by now: by row, site, id and hash."""
+    """Return the earlier texts of rows that have another text now, by row, site, id and hash."""
     changed = [
         key for one in changes if one.hash and (key := (one.row, one.site, one.id)) in rows and rows[key].content_hash != one.hash
     ]
@@ -245,7 +245,7 @@ def _earlier_texts(connection: Connection, changes: Iterable[Change], rows: dict
 
 
 def _grouped(keys: Iterable[_Key]) -> dict[tuple[str, str], list[str]]:
-    """Ids by row and site, each once."""
+    """Group ids by row and site, each once."""
     found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for row, site, id_ in keys:
         found[row, site][id_] = None

@@ -1,4 +1,4 @@
-"""Rows out of the database as JSON lines, CSV or Parquet, in constant memory."""
+"""Export of rows as JSON lines, CSV or Parquet, in constant memory."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def export(
     raw_cells: bool = False,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> int:
-    """Write the rows of `table` (a name in `tables.DATA`) to `out`; returns how many.
+    """Write the rows of `table` (a name in `tables.DATA`) to `out`; return their number.
 
     `fmt` is "jsonl" (one object a line), "csv" (a header line; null is empty) or "parquet" (needs the extra `parquet`). Columns
-    come in the order of the tables, times as `2026-01-02T03:04:05Z`, rows ordered by primary key, all as of one moment.
-    `site` keeps the rows of one site; `since`, an aware datetime, those in which something happened at that time or later
-    (`happened_since`); `deleted` says what becomes of posts and comments that were removed on their site: whoever follows a table
-    by `since` needs them, to remove them as well. `raw_cells`, for CSV: texts as they are stored, also those that a spreadsheet
-    would take for formulas. `progress` is told how many rows have been read, once in a thousand.
-    Raises ConfigError for an unknown table or format, `deleted` where nothing is, a `since` without time zone, or when Parquet
-    cannot be written for want of its library; StorageError when the database fails.
+    come in the order of the tables, times as `2026-01-02T03:04:05Z`, rows ordered by primary key, all from one snapshot.
+    `site`: rows of one site. `since`, an aware datetime: rows changed at that time or later (`happened_since`). `deleted`:
+    whether to include posts and comments that were removed on their site; a consumer that follows a table by `since` needs them,
+    to remove its copies. `raw_cells`, for CSV: texts as stored, also texts that a spreadsheet would take for formulas.
+    `progress` is called with the number of rows read, once in a thousand.
+    Raises ConfigError for an unknown table or format, `deleted` for a table without deletions, a `since` without time zone, or a
+    missing library for Parquet; StorageError when the database fails.
     """
     write = _RAW_FORMATS.get(fmt, _FORMATS.get(fmt)) if raw_cells else _FORMATS.get(fmt)
     if write is None:
@@ -80,7 +80,9 @@ def _query(name: str, site: str | None, since: datetime | None, deleted: str) ->
 
 
 def happened_since(table: Table[Any], since: datetime) -> ColumnElement[bool]:
-    """Whether a row was fetched, or found to be removed, since then; a gap opened or closed; a revision replaced."""
+    """Return the condition that a row was fetched or found removed since then; for gaps: opened or closed; revisions:
+    replaced.
+    """
     if table is posts or table is comments:
         return or_(table.c.fetched_at >= since, table.c.deleted_at >= since)
     if table is forums:

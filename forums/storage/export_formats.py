@@ -1,9 +1,8 @@
-"""Rows as text: JSON lines and CSV.
+"""Text formats of an export: JSON lines and CSV.
 
-What is stored is what sites have published, so a cell may begin as a formula does and a text may hold escape sequences. JSON has
-an escape for each character, so its values stay as they are stored. CSV has none: unless raw cells are asked for, control
-characters (`redis_components.server.printable`) are written as `\\x1b`, and a text that a spreadsheet would compute begins
-with `'`.
+Stored text was published by others, so a cell may begin like a formula and a text may hold escape sequences. JSON has an escape
+for each character, so its values stay as stored. CSV has none: unless raw cells are requested, control characters
+(`redis_components.server.printable`) are written as `\\x1b`, and a text that a spreadsheet would evaluate gets a leading `'`.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from .times import UtcDateTime
 
 Rows = Iterator[Row[*tuple[Any, ...]]]
 
-_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # as OWASP lists them: what Excel and LibreOffice compute
-# In UTF-8: DEL, C1, line separators, bidi overrides and isolates, which JSON allows as they are.
+_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # OWASP's list: starts of formulas in Excel and LibreOffice
+# In UTF-8: DEL, C1, line separators, bidi overrides and isolates, which JSON allows unescaped.
 _RAW_BYTES = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]|\xe2\x81[\xa6-\xa9]")
 
 
 def write_jsonl(columns: list[Column[Any]], rows: Rows, out: BinaryIO) -> int:
-    """One object a line; returns how many."""
+    """Write one object a line; return the number of rows."""
     names = [column.name for column in columns]
     encoder = msgspec.json.Encoder()
     count = 0
@@ -42,9 +41,9 @@ def write_jsonl(columns: list[Column[Any]], rows: Rows, out: BinaryIO) -> int:
 
 
 def write_csv(columns: list[Column[Any]], rows: Rows, out: BinaryIO, *, raw_cells: bool = False) -> int:
-    """A header line and one record a row, lines ending with a newline alone; returns how many.
+    """Write a header line and one record a row, with lines ending in a newline alone; return the number of rows.
 
-    `raw_cells` writes texts as they are stored; else see `safe_cell`.
+    `raw_cells`: texts as stored; else see `safe_cell`.
     """
     text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
     try:
@@ -59,18 +58,18 @@ def write_csv(columns: list[Column[Any]], rows: Rows, out: BinaryIO, *, raw_cell
             writer.writerow(values if raw_cells else [safe_cell(one) if isinstance(one, str) else one for one in values])
         return count
     finally:
-        text.detach()  # `out` is the caller's
+        text.detach()  # `out` belongs to the caller
 
 
 def safe_cell(text: str) -> str:
-    """The text without control characters, and with `'` before what a spreadsheet would take for a formula."""
+    """Escape control characters, and prefix `'` to a text that a spreadsheet would take for a formula."""
     shown = "\r\n".join(map(printable, text.split("\r\n")))  # the end of a line on many sites, harmless as a pair
     return f"'{shown}" if _FORMULA.match(text) else shown
 
 
 @lru_cache(maxsize=10_000)  # all rows of a page have one time
 def _text(value: datetime | bool | None) -> str | None:
-    """As in JSON."""
+    """Format a time or boolean as JSON does."""
     if value is None:
         return None
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else str(value).lower()

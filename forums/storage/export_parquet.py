@@ -1,4 +1,4 @@
-"""Rows as a Parquet file, one row group after the other. Its library comes with the extra `parquet`."""
+"""Parquet export, row group by row group. Its library comes with the extra `parquet`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .export_formats import Rows
 from .times import UtcDateTime
 
 GROUP_ROWS = 20_000
-GROUP_CHARS = 16_000_000  # of text: what a group needs in memory, a few times over
+GROUP_CHARS = 16_000_000  # of text: a group needs a few times as much memory
 
 
 class _Pipe(io.RawIOBase):
-    """Where the writer's bytes go, counted: a pipe does not know its position."""
+    """Output of the writer that counts bytes, because a pipe has no position."""
 
     def __init__(self, write: Callable[[bytes], int]) -> None:
         self._write, self._at = write, 0
@@ -36,8 +36,7 @@ class _Pipe(io.RawIOBase):
 
 
 def write_parquet(columns: list[Column[Any]], rows: Rows, out: BinaryIO) -> int:
-    """Times are microseconds in UTC, texts and whole numbers what they are; returns how many rows.
-
+    """Write rows with times as microseconds in UTC, and texts and whole numbers in their own types; return the number of rows.
     Raises ConfigError when pyarrow is not installed.
     """
     try:

@@ -1,6 +1,6 @@
-"""What happened to crawlers, gaps and boards, as changes for the log of events: worked out in the transaction that stores it.
+"""Events of crawlers, gaps and boards for the event log, computed in the transaction that stores them.
 
-What operators, breakers, rolls and the autoscaler did comes by `fleet_notes.py`.
+Events of operators, breakers, rolls and the autoscaler are added by `fleet_notes.py`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from workers.process.exit_kinds import ExitKind
 from .row_changes import Change
 from .tables import crawler_runs as runs
 
-ONCE = "once"  # a small crawl inside a worker: there may be thousands, and `trawl history` has them
-LOST = "lost"  # outcome of a run whose end nobody has told
+ONCE = "once"  # a small crawl inside a worker: there may be thousands, and `trawl history` lists them
+LOST = "lost"  # outcome of a run whose end was never reported
 
 
 class FleetRow(StrEnum):
-    """What a fleet event is about: the value of its `row`."""
+    """Subject of a fleet event: the value of its `row`."""
 
     CRAWLER = "crawler"
     GAP = "gap"
@@ -33,16 +33,16 @@ class FleetRow(StrEnum):
 
 
 class FleetKind(StrEnum):
-    """What happened: the value of its `type`."""
+    """Type of a fleet event: the value of its `type`."""
 
     STARTED = "started"  # a crawler process
-    ENDED = "ended"  # a crawler process, as it should
+    ENDED = "ended"  # a crawler process, normally
     DIED = "died"  # a crawler process: killed, crashed, hung, out of memory
-    LOST = "lost"  # a crawler process, whose end nobody told: its node is gone
+    LOST = "lost"  # a crawler process whose end was not reported: its node is gone
     OPENED = "opened"  # a gap or a breaker
     CLOSED = "closed"
-    NEW = "new"  # a board that was not known
-    CHANGED = "changed"  # an operator did something, or the fleet itself: scale, roll, deploy, limit, …
+    NEW = "new"  # a new board
+    CHANGED = "changed"  # an action of an operator or of the fleet itself: scale, roll, deploy, limit, …
 
 
 _VERSION = {FleetKind.STARTED: 1, FleetKind.LOST: 2, FleetKind.ENDED: 3, FleetKind.DIED: 3}
@@ -50,7 +50,7 @@ _FAULTS = frozenset(kind.label for kind in ExitKind if not kind.clean)
 
 
 def run_changes(connection: Connection, items: Iterable[RunRow]) -> list[Change]:
-    """What storing these runs changes: ask before they are stored."""
+    """Return the changes that storing these runs makes. Call it before they are stored."""
     states = [one for one in items if one.by != ONCE]
     if not states:
         return []
@@ -70,14 +70,14 @@ def run_changes(connection: Connection, items: Iterable[RunRow]) -> list[Change]
 
 
 def lost_runs(rows: Iterable[Any]) -> list[Change]:
-    """Of stored runs that are taken for lost."""
-    said = "not heard any more, and nobody told its end"
-    return [_of_run(one, FleetKind.LOST, one.told_at, f"process {one.pid}{_on(one)}: {said}") for one in rows if one.by != ONCE]
+    """Return the changes of stored runs that are marked as lost."""
+    end = "its node is gone, and its end was not reported"
+    return [_of_run(one, FleetKind.LOST, one.told_at, f"process {one.pid}{_on(one)}: {end}") for one in rows if one.by != ONCE]
 
 
-def gap_change(gap: Any, kind: FleetKind, at: datetime, said: str, *, version: int = 1) -> Change:
-    """A gap has opened or closed. The table counts no versions of gaps: that of a closing is its time in epoch seconds, that of a
-    gap that opens again, because a scan arrived late, one more than the former closing's.
+def gap_change(gap: Any, kind: FleetKind, at: datetime, sentence: str, *, version: int = 1) -> Change:
+    """Return the change of a gap that has opened or closed. The table has no versions of gaps: the version of a closing is its
+    time in epoch seconds; a gap reopened by a late scan has the version of its former closing plus one.
     """
     return Change(
         row=FleetRow.GAP,
@@ -88,13 +88,13 @@ def gap_change(gap: Any, kind: FleetKind, at: datetime, said: str, *, version: i
         kind=kind,
         hash="",
         forum=gap.forum_id,
-        said=said,
+        sentence=sentence,
         at=at.timestamp(),
     )
 
 
 def new_forums(keys: Sequence[tuple[str, str]], seen: dict[tuple[str, str], datetime]) -> list[Change]:
-    """Boards (site, id) that were not stored."""
+    """Return the changes of boards (site, id) that were not stored before."""
     return [
         Change(
             row=FleetRow.FORUM,
@@ -105,14 +105,14 @@ def new_forums(keys: Sequence[tuple[str, str]], seen: dict[tuple[str, str], date
             kind=FleetKind.NEW,
             hash="",
             forum=forum_id,
-            said=f"board {forum_id}: it was not known",
+            sentence=f"board {forum_id}: it was not known",
             at=seen[site, forum_id].timestamp(),
         )
         for site, forum_id in keys
     ]
 
 
-def _of_run(run: Any, kind: FleetKind, at: datetime, said: str) -> Change:
+def _of_run(run: Any, kind: FleetKind, at: datetime, sentence: str) -> Change:
     return Change(
         row=FleetRow.CRAWLER,
         site="",
@@ -121,7 +121,7 @@ def _of_run(run: Any, kind: FleetKind, at: datetime, said: str) -> Change:
         version=_VERSION[kind],
         kind=kind,
         hash="",
-        said=f"{run.spider}{'' if run.number is None else f'/{run.number}'}: {said}",
+        sentence=f"{run.spider}{'' if run.number is None else f'/{run.number}'}: {sentence}",
         at=at.timestamp(),
     )
 

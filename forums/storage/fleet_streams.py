@@ -1,4 +1,4 @@
-"""How far streams of Redis have been written into the log of events, kept with the events themselves."""
+"""Positions up to which Redis streams were copied into the event log, stored with the events themselves."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .tables import event_outputs as outputs
 
 
 def stream_position(database: Database, key: str) -> Position | None:
-    """How far a stream of Redis has been written into the log; None where it never was. Raises StorageError."""
+    """Return the position up to which a Redis stream was copied into the log; None if it never was. Raises StorageError."""
     with database.translated(), database.engine.connect() as connection:
         return _position(connection, key)
 
 
 def log_stream(database: Database, key: str, after: Position | None, to: Position, changes: Sequence[Change]) -> bool:
-    """Write changes of a stream that was read up to `to`, if it still was read up to `after`; else False, and nothing is written.
-    The position is a row of `event_outputs` whose name no output can have. Raises StorageError.
+    """Append changes read from a stream up to `to`, if its stored position still is `after`; else write nothing and return False.
+    The position is a row of `event_outputs` with a name that no output can have. Raises StorageError.
     """
     values = {"seq": to.seq, "place": to.place, "told_at": datetime.now(UTC)}
     with database.translated(), database.engine.connect().execution_options(**WRITING) as connection, connection.begin():

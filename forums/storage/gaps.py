@@ -1,9 +1,9 @@
-"""Gaps of the list scans: where threads may have passed unseen between two scans of a forum, until a deeper one has closed them.
+"""Gaps of the list scans: threads may have been missed between two scans of a forum, until a deeper scan closes the gap.
 
-A scan goes on until it meets what the one before had seen. One that reaches its limit first leaves a gap: between the oldest
-thread that it saw and the newest that was known. A later scan closes it when it went past the lower end and met what was
-known, or came to the end of the list. Sites that tell no times are measured in pages.
-Everything is worked out from the table `scans`, so scans may arrive in any order.
+A scan goes on until it reaches a thread known from the scan before. If it reaches its limit first, it leaves a gap between the
+oldest thread that it saw and the newest known thread. A later scan closes the gap if it read past the lower end and reached known
+threads, or reached the end of the list. For sites without times, depth is measured in pages.
+Everything is computed from the table `scans`, so scans may arrive in any order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GAP = "gap"
 
 
 def find_gaps(connection: Connection, stored: Sequence[Scan], changes: list[Change]) -> None:
-    """Open a gap for each scan that left one, and look which gaps of the same forums are closed; both go into `changes`."""
+    """Open a gap for each scan that left one, and close gaps of the same forums; the changes are added to `changes`."""
     for site, forum_id in sorted({(scan.site, scan.forum_id) for scan in stored}):
         since = min(scan.started_at for scan in stored if (scan.site, scan.forum_id) == (site, forum_id))
         changes += _open(connection, site, forum_id, since)
@@ -39,7 +39,7 @@ def _of(table: Any, site: str, forum_id: str) -> ColumnElement[bool]:
 
 
 def _open(connection: Connection, site: str, forum_id: str, since: datetime) -> list[Change]:
-    """A row for each scan since then that left a gap; one that has become another since (a scan is told twice) has none."""
+    """Insert a row for each scan since `since` that left a gap; a scan that is stored again gets no second row."""
     left = select(scans).where(_of(scans, site, forum_id), scans.c.started_at >= since, scans.c.outcome == GAP)
     found = connection.execute(left).all()
     known = set(connection.scalars(select(gaps.c.opened_at).where(_of(gaps, site, forum_id), gaps.c.opened_at >= since)))
@@ -67,7 +67,7 @@ def _opened(scan: Row[*tuple[Any, ...]]) -> str:
 
 
 def _measure(connection: Connection, gap: Row[*tuple[Any, ...]]) -> list[Change]:
-    """Work out both ends of a gap, and when it was closed; returns the change where it closed now."""
+    """Update both ends of a gap and its closing time; return the change if it closed or reopened."""
     mine = _of(scans, gap.site, gap.forum_id)
     itself = mine & (scans.c.started_at == gap.opened_at)
     upper = connection.scalar(select(scans.c.oldest_at).where(itself))
@@ -84,20 +84,20 @@ def _measure(connection: Connection, gap: Row[*tuple[Any, ...]]) -> list[Change]
 
 
 def _closing(gap: Row[*tuple[Any, ...]], closed: datetime | None) -> list[Change]:
-    """The change where it is closed now and was not, or the other way round: a scan that came late may do that."""
+    """Return the change if the gap closed, or reopened because of a scan that arrived late."""
     if (closed is None) == (gap.closed_at is None):
         return []
     board = f"board {gap.forum_id}"
     if closed is None:
         version = int(gap.closed_at.timestamp()) + 1
-        said = f"{board}: open again, a scan that came late tells of more"
-        return [gap_change(gap, FleetKind.OPENED, gap.closed_at, said, version=version)]
-    said = f"{board}: closed by a deeper scan after {(closed - gap.opened_at).total_seconds() / 60:,.0f} min"
-    return [gap_change(gap, FleetKind.CLOSED, closed, said, version=int(closed.timestamp()))]
+        sentence = f"{board}: open again, a scan that arrived late shows more"
+        return [gap_change(gap, FleetKind.OPENED, gap.closed_at, sentence, version=version)]
+    sentence = f"{board}: closed by a deeper scan after {(closed - gap.opened_at).total_seconds() / 60:,.0f} min"
+    return [gap_change(gap, FleetKind.CLOSED, closed, sentence, version=int(closed.timestamp()))]
 
 
 def closes(pages: int, upper: datetime | None, lower: datetime | None) -> ColumnElement[bool]:
-    """Whether a later scan closes a gap: one left by a scan of so many pages, with these ends."""
+    """Return the condition that a later scan closes a gap with these ends, left by a scan of `pages` pages."""
     if lower is not None:
         deep = scans.c.oldest_at <= lower
     elif upper is not None:  # nothing was known before it

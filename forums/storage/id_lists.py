@@ -1,4 +1,4 @@
-"""Looking up many ids with one statement and one parameter, however many there are: databases limit the number of parameters."""
+"""Look-up of many ids with one statement and one parameter, since databases limit the number of parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import ARRAY, Column, ColumnElement, Text, any_, bindparam, func
 
 
 def among(column: Column[str], dialect: str, name: str = "among") -> ColumnElement[bool]:
-    """Whether `column` is among the values of the parameter `name`, which `listed` makes."""
+    """Return the condition that `column` is among the values of the parameter `name`, built by `listed`."""
     if dialect == "postgresql":
         return column == any_(bindparam(name, type_=ARRAY(Text)))
     if dialect == "mysql":  # the driver writes values into the statement: their number is not limited
@@ -19,5 +19,5 @@ def among(column: Column[str], dialect: str, name: str = "among") -> ColumnEleme
 
 
 def listed(values: Collection[str], dialect: str) -> Any:
-    """The parameter for `among`."""
+    """Return the value of the parameter of `among`."""
     return list(values) if dialect in ("postgresql", "mysql") else json.dumps(list(values), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Which forums were ever scanned, and when last: what the database knows of them without Redis."""
+"""Number of scanned forums and time of the last scan, from the database alone, without Redis."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .tables import scans
 
 @dataclass(frozen=True, kw_only=True)
 class LastScans:
-    """Of a site, or of all."""
+    """Scanned forums of one site, or of all."""
 
     forums: int
-    at: datetime | None  # the end of the newest; None: there was none
+    at: datetime | None  # end of the newest scan; None: there was none
 
 
 def last_scans(database: Database, site: str | None = None) -> LastScans:
-    """Look at the reports of scans. Raises StorageError."""
+    """Summarize the stored scan reports. Raises StorageError."""
     forums = select(scans.c.site, scans.c.forum_id, func.max(scans.c.finished_at).label("at")).group_by(
         scans.c.site, scans.c.forum_id
     )

@@ -1,8 +1,8 @@
-"""What looks back through the newest messages of a site tell of removals and edits: which threads to check at once.
+"""Removals and edits shown by scans of a site's newest messages: the affected threads are checked at once.
 
-A page of the newest messages shows a stretch of time. What is stored of a thread on the page, was written in that stretch, and is
-not there, was removed, or is one that the page never shows: so it is a doubt, which a check of the thread settles. No thread is
-checked for it again before a part of the message's age has passed.
+A page of the newest messages covers a period. A stored message of that period, of a thread on the page, that the page does not
+show was removed, or is of a kind that the page never shows. A check of the thread decides. The thread is checked for this
+message only once in a part of the message's age.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .id_lists import among, listed
 from .tables import checks, comments, posts
 
 AGAIN, AGAIN_MOST = 0.25, timedelta(days=1)
-"""So large a part of a message's age, and a day at most, after it was seen or its thread was checked, it is not doubted."""
+"""A message is not doubted within this part of its age, and at most a day, after it was seen or its thread was checked."""
 
 
 def doubt_unseen(connection: Connection, looks: Sequence[Scan]) -> None:
-    """Have the threads checked of which these looks do not show what is stored."""
+    """Schedule checks of threads with stored messages that these looks do not show."""
     dialect = connection.dialect.name
     for look in looks:
         doubted = dict(doubt for window in look.seen for doubt in _doubted(connection, look, window))
@@ -39,7 +39,7 @@ def doubt_unseen(connection: Connection, looks: Sequence[Scan]) -> None:
 
 
 def _doubted(connection: Connection, look: Scan, window: Sequence[SeenMessage]) -> Iterator[tuple[str, datetime]]:
-    """Threads of which a page does not show what is stored, each with the time since which it must not have been checked."""
+    """Yield threads with stored messages missing on a page, each with the time after which a check makes another one needless."""
     dates = [one.at for one in window if one.at is not None]
     if not dates:
         return
@@ -62,7 +62,7 @@ def _doubted(connection: Connection, look: Scan, window: Sequence[SeenMessage]) 
 
 
 def _since(look: Scan, written_at: datetime) -> datetime:
-    """From when on what was written then must not have been seen, so that it is doubted."""
+    """Return the time after which a message must not have been seen to be doubted."""
     return look.started_at - min(AGAIN * (look.started_at - written_at), AGAIN_MOST)
 
 
@@ -82,14 +82,14 @@ def _openings(dialect: str) -> Select[*tuple[Any, ...]]:
 
 @cache
 def _checked(dialect: str) -> Select[*tuple[Any, ...]]:
-    """When threads were checked, of those whose newest reading is a check."""
+    """Select the times of checks, for threads whose newest reading is a check."""
     of_site = checks.c.site == bindparam("site"), among(checks.c.post_id, dialect), checks.c.mode == "check"
     return select(checks.c.post_id, checks.c.started_at).where(*of_site)
 
 
 @cache
 def _check_at_once(dialect: str) -> Update:
-    """Before all that are due: nobody has waited for a larger part of the time between checks."""
+    """Return the statement that makes threads due before all others: their whole check interval counts as overdue."""
     of_site = posts.c.site == bindparam("of_site"), among(posts.c.id, dialect), posts.c.deleted_at.is_(None)
     waits = or_(posts.c.next_check_at.is_(None), posts.c.next_check_at > posts.c.checked_at)
     return update(posts).where(*of_site, posts.c.checked_at.is_not(None), waits).values(next_check_at=posts.c.checked_at)

@@ -1,11 +1,11 @@
-"""What a stored post or comment becomes when more states of it arrive: a pure function of the states, in any order.
+"""Merging of states of a post or comment into its stored row: a pure function of the states, in any order.
 
-- The present text is that of the newest state; each other text that was seen is one revision, from its first sight to its last.
-- It is removed when it was found to be removed after the newest state that showed it. What is stored of it stays.
-- A state of the same time as the present one is not an edit but a better reading of the page: it overwrites, without a revision.
+- The present text is the text of the newest state. Each other text is one revision, with the times of its first and last sight.
+- A row is removed if a removal was found after the newest state that showed it. Its stored data stays.
+- A state with the same time as the present one is a better reading of the page, not an edit: it overwrites, without a revision.
 
-One thing depends on the order: the time in `deleted_at`, where something was removed, came back and was removed again, and the
-state of the time between arrives last.
+One value depends on the order: `deleted_at`, if an item was removed, came back and was removed again, and the state of the time
+between arrives last.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .content_hash import NO_TEXT, content_hash
 
 
 class Revision(msgspec.Struct, kw_only=True):
-    """A text that is not the present one."""
+    """An earlier or later text that is not the present one."""
 
     first: datetime
     last: datetime
-    text: Text | None  # None: as it is stored
+    text: Text | None  # None: keep the stored text
 
 
 class Text(msgspec.Struct, frozen=True, kw_only=True):
-    """What a revision keeps."""
+    """Fields that a revision keeps."""
 
     title: str | None
     body: str
@@ -38,7 +38,7 @@ class Text(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MergedEntry(msgspec.Struct, kw_only=True):
-    """A post or comment: as it is stored, and then, after `add`, as it has to be stored."""
+    """A post or comment: as stored, and then, after `add`, as it has to be stored."""
 
     hash: str
     fetched_at: datetime
@@ -46,12 +46,12 @@ class MergedEntry(msgspec.Struct, kw_only=True):
     changed_at: datetime | None
     deleted_at: datetime | None
     tombstone_at: datetime | None
-    forum_id: str = ""  # of a post: what the newest state that knows it says
-    text: Text | None = None  # the stored one, where it may become a revision
+    forum_id: str = ""  # of a post: from the newest state that has it
+    text: Text | None = None  # the stored text, if it may become a revision
     revisions: dict[str, Revision] = {}
-    item: Post | Comment | None = None  # whose fields the row gets; None: those that it has
-    version: int = 0  # how often it was told of
-    touched: set[str] = set()  # hashes of revisions that have to be written, or removed
+    item: Post | Comment | None = None  # source of the row's fields; None: the stored fields stay
+    version: int = 0  # number of its events
+    touched: set[str] = set()  # hashes of revisions to write or remove
 
 
 def text_of(item: Post | Comment) -> Text:
@@ -64,7 +64,7 @@ def hash_of(item: Post | Comment) -> str:
 
 
 def first_entry(item: Post | Comment, digest: str) -> MergedEntry:
-    """The row of something that is not stored yet."""
+    """Return the row of an item that is not stored yet."""
     at = item.fetched_at
     entry = MergedEntry(
         hash=digest, fetched_at=at, first_seen_at=at, changed_at=at, deleted_at=None, tombstone_at=None, item=item
@@ -77,7 +77,7 @@ def first_entry(item: Post | Comment, digest: str) -> MergedEntry:
 
 
 def add(entry: MergedEntry, item: Post | Comment, digest: str) -> None:
-    """Take one more state into account. `digest` is its hash."""
+    """Merge one more state. `digest` is the hash of its text."""
     at = item.fetched_at
     if isinstance(item, Post) and item.forum_id and at >= entry.fetched_at:
         entry.forum_id = item.forum_id
@@ -96,7 +96,7 @@ def add(entry: MergedEntry, item: Post | Comment, digest: str) -> None:
 
 
 def missed(entry: MergedEntry, at: datetime | None) -> None:
-    """A reading of the whole thread that began at `at` did not show it, unless a state that is as new did."""
+    """Mark a row as removed that a reading of the whole thread, begun at `at`, did not show, unless a newer state shows it."""
     if at is not None and at > entry.fetched_at and (entry.deleted_at is None or at < entry.deleted_at):
         entry.deleted_at = at
 
@@ -104,7 +104,7 @@ def missed(entry: MergedEntry, at: datetime | None) -> None:
 def _removed_state(entry: MergedEntry, item: Post | Comment) -> None:
     at = item.fetched_at
     entry.tombstone_at = at if entry.tombstone_at is None else max(entry.tombstone_at, at)
-    if entry.hash == NO_TEXT and at >= entry.fetched_at:  # the newest of what the site shows instead
+    if entry.hash == NO_TEXT and at >= entry.fetched_at:  # the newest placeholder that the site shows
         entry.item, entry.fetched_at = item, at
     if entry.hash == NO_TEXT or at > entry.fetched_at:
         entry.deleted_at = at if entry.deleted_at is None else min(entry.deleted_at, at)
@@ -139,7 +139,7 @@ def _newer(entry: MergedEntry, item: Post | Comment, digest: str) -> None:
             entry.touched.add(entry.hash)
             since = at
         entry.changed_at, entry.hash = since, digest
-        if earlier := entry.revisions.pop(digest, None):  # it is the text of before again
+        if earlier := entry.revisions.pop(digest, None):  # an earlier text is back
             entry.touched.add(digest)
             entry.changed_at = min(since, earlier.first)
     elif entry.changed_at is None:

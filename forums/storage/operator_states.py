@@ -1,6 +1,6 @@
-"""A copy of what operators have said, one row for each namespace: Redis may lose it, and gets it back from here.
+"""Copy of the operators' settings in Redis, one row for each namespace: restored from here if Redis loses them.
 
-The table is not one of `tables.py`: it holds nothing that was crawled, needs no migration, and may be dropped at any time.
+The table is not in `tables.py`: it holds no crawled data, needs no migration, and may be dropped at any time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def write(database: Database, namespace: str, state: State) -> None:
 
 
 def read(database: Database, namespace: str) -> State:
-    """What was last written; {} where nothing was, or nothing that can be read. Raises StorageError."""
+    """Return the last written state; {} if there is none or it is unreadable. Raises StorageError."""
     with database.translated(), database.engine.connect() as connection:
         if not inspect(connection).has_table(operator_states.name):
             return {}

@@ -1,4 +1,4 @@
-"""Items that are larger than what MySQL takes in one statement (`workers.consumers.packet_limit`)."""
+"""Refusal of items above MySQL's limit for one statement (`workers.consumers.packet_limit`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workers.consumers.packet_limit import most_bytes, sent_bytes, why_too_large
 
 
 def too_large(connection: Connection, items: Sequence[Stored]) -> dict[int, str]:
-    """Why items cannot be sent, by their places; nothing for other databases than MySQL and MariaDB."""
+    """Return the reasons of items that are too large to send, by index; empty for databases without a limit."""
     if (most := most_bytes(connection)) is None:
         return {}
     sizes = (sent_bytes((getattr(item, name) for name in item.__struct_fields__), most) for item in items)

@@ -1,7 +1,6 @@
-"""Posts and comments in the database: what is stored under their keys is read, merged with the new states, and where that makes
-another value of a column, it is written.
+"""Upsert of posts and comments: reads the stored rows, merges the new states, and writes the columns that changed.
 
-The caller's transaction keeps other writers out (`upsert.store`), so nothing changes between reading and writing.
+The caller's transaction excludes other writers (`upsert.store`), so nothing changes between reading and writing.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ from .times import from_mysql, from_sqlite
 
 Key = tuple[str, str]  # site, id
 States = list[tuple[Post | Comment, str]]  # with the hashes of their texts
-Stored = dict[Key, tuple[Any, ...]]  # rows with the columns of a `_Layout`, as the driver gives them
+Stored = dict[Key, tuple[Any, ...]]  # rows with the columns of a `_Layout`, in the driver's types
 
-_TEXT = ("body", "body_html", "author", "edited_at", "title")  # what a revision keeps; comments have no title
+_TEXT = ("body", "body_html", "author", "edited_at", "title")  # columns of a revision; comments have no title
 _OF_LISTS = ("author", "created_at", "reply_count", "last_reply_at")
-_OF_THREADS = ("position",)  # of a comment: the page of the newest messages does not know it
-_MERGED = ("version", "fetched_at", "first_seen_at", "changed_at", "deleted_at", "tombstone_at")  # what `merge` decides
+_OF_THREADS = ("position",)  # of a comment: missing on the page of the newest messages
+_MERGED = ("version", "fetched_at", "first_seen_at", "changed_at", "deleted_at", "tombstone_at")  # computed by `merge`
 
 
 def store_states(connection: Connection, table: Table[Any], items: Sequence[Post | Comment], changes: list[Change]) -> list[Key]:
-    """Upsert posts into `posts`, or comments into `comments`, with their revisions; returns the keys that were not there.
+    """Upsert posts into `posts`, or comments into `comments`, with their revisions; return the keys of the new rows.
 
-    What happened to them goes into `changes`, in the order in which they arrived.
+    Their changes are added to `changes`, in the order of arrival.
     """
     by_key: dict[Key, States] = {}
     for item in items:
@@ -53,7 +52,7 @@ def store_states(connection: Connection, table: Table[Any], items: Sequence[Post
     unseen = _last_misses(connection, table, set(map(of_thread, items)))
     for key, states in by_key.items():
         if len(states) > 1:
-            states.sort(key=lambda state: state[0].fetched_at)  # of two of the same time the later arrival counts
+            states.sort(key=lambda state: state[0].fetched_at)  # of two with the same time the later arrival wins
         entry = entries.get(key)
         rest: Iterable[tuple[Post | Comment, str]] = states
         if entry is None:
@@ -71,14 +70,14 @@ def store_states(connection: Connection, table: Table[Any], items: Sequence[Post
 
 @dataclass(frozen=True, kw_only=True)
 class _Layout:
-    """The order of the columns in which rows are read, compared and written, and how they are taken from items and entries."""
+    """Order of the columns in which rows are read, compared and written, and their getters from items and entries."""
 
-    shown: tuple[str, ...]  # as the item has them; the first two are the key
-    decided: tuple[str, ...]  # what `merge` decides, the hash at the end
+    shown: tuple[str, ...]  # fields of the item; the first two are the key
+    decided: tuple[str, ...]  # computed by `merge`, the hash at the end
     of_item: Callable[[Any], tuple[Any, ...]]
     of_entry: Callable[[Any], tuple[Any, ...]]
     of_thread: Callable[[Any], Key]  # of an item
-    of_lists: tuple[int, ...]  # places of what other pages say, too: where an item does not know it, what is stored stays
+    of_lists: tuple[int, ...]  # indexes of columns that other pages fill, too: where an item has None, the stored value stays
     of_text: Callable[[Any], tuple[Any, ...]]  # of a row: text, HTML, author, time of the edit, of a post the title too
 
     @property
@@ -110,7 +109,7 @@ def _kind(table: Table[Any]) -> str:
 
 # --- reading
 
-# How the driver's times become ours, without SQLAlchemy's way for each of them.
+# Converters of the driver's times, instead of SQLAlchemy's slower processing.
 _MOMENT: dict[str, Callable[[Any], Any]] = {
     "sqlite": from_sqlite,
     "mysql": from_mysql,
@@ -128,7 +127,7 @@ def _stored(connection: Connection, table: Table[Any], keys: Iterable[Key]) -> S
 
 
 def _entry(layout: _Layout, row: tuple[Any, ...], states: States, dialect: str) -> MergedEntry:
-    """What a stored row says; with its text where one of `states` has another."""
+    """Return the entry of a stored row; with its text if one of `states` has another text."""
     moment = _MOMENT[dialect]
     digest = row[-1]
     fetched_at, first_seen_at, changed_at, deleted_at, tombstone_at = map(moment, row[-6:-1])
@@ -154,7 +153,7 @@ def _entry(layout: _Layout, row: tuple[Any, ...], states: States, dialect: str) 
 
 
 def _read_revisions(connection: Connection, kind: str, entries: Mapping[Key, MergedEntry]) -> None:
-    """The other texts that there are of what may get another text now."""
+    """Add the stored revisions to the entries that may get another text now."""
     dialect = connection.dialect.name
     for site, ids in _by_site(key for key, entry in entries.items() if entry.text).items():
         wanted = {"site": site, "kind": kind, "among": listed(ids, dialect)}
@@ -163,7 +162,7 @@ def _read_revisions(connection: Connection, kind: str, entries: Mapping[Key, Mer
 
 
 def _last_misses(connection: Connection, table: Table[Any], threads: Iterable[Key]) -> dict[Key, datetime]:
-    """When `threads` were last read without showing what was not there."""
+    """Return the time of the last reading of each of `threads` that showed missing rows to be removed."""
     dialect = connection.dialect.name
     column = checks.c.gone_at if table is posts else checks.c.whole_at
     return {
@@ -200,11 +199,11 @@ def _select_misses(column: Any, dialect: str) -> Select[*tuple[Any, ...]]:
     )
 
 
-# --- what happened
+# --- changes
 
 
 def _changes(table: Table[Any], by_key: Mapping[Key, States], entries: Mapping[Key, MergedEntry], stored: Stored) -> list[Change]:
-    """The new versions of rows; sets `version` of their entries."""
+    """Return the changes of the rows, and set `version` of their entries."""
     layout, kind, found = _layout(table), _kind(table), []
     of_forum = len(layout.shown) if table is posts else None
     of_thread, new = layout.of_thread, ChangeKind.NEW.value
@@ -233,7 +232,7 @@ def _changes(table: Table[Any], by_key: Mapping[Key, States], entries: Mapping[K
 
 
 def _state(layout: _Layout, row: tuple[Any, ...], entry: MergedEntry) -> State:
-    """Of a stored row; its hash is worked out where an older Trawl wrote it."""
+    """Return the state of a stored row; its hash is computed if an older Trawl wrote the row."""
     digest = row[-1]
     if digest is None:
         digest = content_hash(entry.text.title, entry.text.body) if entry.text else entry.hash
@@ -246,12 +245,12 @@ def _state(layout: _Layout, row: tuple[Any, ...], entry: MergedEntry) -> State:
 def _write(connection: Connection, table: Table[Any], entries: Mapping[Key, MergedEntry], stored: Stored) -> None:
     dialect = connection.dialect.name
     layout, whole, at_once = _layout(table), _upsert(table, dialect), dialect == "mysql"
-    keys = sorted(entries)  # rows that others may lock too are taken in one order
+    keys = sorted(entries)  # one order for all writers, against deadlocks
     decided = converted(connection, whole, layout.decided, [layout.of_entry(entries[key]) for key in keys])
     items = [layout.of_item(item) for key in keys if (item := entries[key].item) is not None]
     shown = iter(converted(connection, whole, layout.shown, items))
     new: list[tuple[Any, ...]] = []
-    changes: dict[tuple[bool, ...], list[tuple[Any, ...]]] = defaultdict(list)  # by which columns are another now
+    changes: dict[tuple[bool, ...], list[tuple[Any, ...]]] = defaultdict(list)  # by the set of changed columns
     for key, of_entry in zip(keys, decided, strict=True):
         before = stored.get(key, ())
         row = (next(shown) if entries[key].item is not None else before[: len(layout.shown)]) + of_entry
@@ -274,11 +273,11 @@ def _write(connection: Connection, table: Table[Any], entries: Mapping[Key, Merg
 
 
 def _keeping(layout: _Layout, row: tuple[Any, ...], before: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The row, with what was stored where the page does not say it: a list said it before."""
-    unsaid = [place for place in layout.of_lists if row[place] is None and before[place] is not None]
-    if not unsaid:
+    """Fill columns that the page does not show with the stored values, which came from a list page."""
+    missing = [place for place in layout.of_lists if row[place] is None and before[place] is not None]
+    if not missing:
         return row
-    return tuple(before[place] if place in unsaid else value for place, value in enumerate(row))
+    return tuple(before[place] if place in missing else value for place, value in enumerate(row))
 
 
 @lru_cache(maxsize=300)

@@ -1,4 +1,4 @@
-"""How many pages of the newest messages a site has, by what is stored of it."""
+"""Number of pages of a site's newest messages, estimated from the stored messages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .tables import comments, posts, scans
 
 
 def depth_of(database: Database, site: str, most: int) -> int:
-    """How many pages of the newest messages there are, at most `most`: as many as the stored messages fill, with as many on each
-    as the last look at them saw; 0 where nobody has looked yet. Raises StorageError.
+    """Return the number of pages of the newest messages, at most `most`: the pages that the stored messages fill, at the page
+    size of the last look at them; 0 before the first look. Raises StorageError.
     """
     looks = select(scans.c.threads, scans.c.pages).where(scans.c.site == site, scans.c.forum_id == RECENT, scans.c.threads > 0)
     with database.translated(), database.engine.connect() as connection:

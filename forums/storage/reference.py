@@ -1,4 +1,4 @@
-"""`docs/database.md`, made of the tables: `python -m forums.storage.reference`."""
+"""Generator of `docs/database.md` from the tables: `python -m forums.storage.reference`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .times import UtcDateTime
 
 _HEAD = f"""# The database
 
-Made from `forums/storage/tables.py` by `make docs`. Version {VERSION} of the tables; `trawl db check` tells that of a database.
-What is stored can be exported (`trawl export`), and queried in place; write to it only in tables of your own.
+Made from `forums/storage/tables.py` by `make docs`. The tables have version {VERSION}; `trawl db check` prints the version of a
+database. Stored data can be exported (`trawl export`) and queried in place; write only to tables of your own.
 
 - One row of `posts` or `comments` is the newest state that was seen. Each other text that it had is a row of `revisions`
   (`kind`, `site`, `id`).
-- What was removed on its site stays, with the time in `deleted_at`: `WHERE deleted_at IS NULL` leaves it out.
-- A row with a `closed_at` that is null in `gaps` says that threads of that forum may be missing.
+- Rows that were removed on their site stay, with the time in `deleted_at`: `WHERE deleted_at IS NULL` leaves them out.
+- In `gaps`, a null `closed_at` means that threads of that forum may be missing.
 - Times are UTC: `timestamp with time zone` in PostgreSQL, `DATETIME(6)` in MySQL and MariaDB, text such as
   `2026-01-02T03:04:05.000000Z` in SQLite, which sorts as time does. Ids and names sort by their bytes in all of them.
 - In MySQL and MariaDB every text has the collation `utf8mb4_0900_bin` or `utf8mb4_nopad_bin`: "a", "A" and "a " differ.
@@ -31,7 +31,7 @@ What is stored can be exported (`trawl export`), and queried in place; write to 
 
 
 def reference() -> str:
-    """The whole document."""
+    """Return the whole document."""
     return _HEAD + "\n".join(_table(table) for table in metadata.tables.values())
 
 

@@ -1,7 +1,7 @@
-"""What a write changed in posts and comments: one record for each new version of a row. Pure.
+"""Changes that a write makes in posts and comments: one record for each new version of a row. Pure.
 
-A row's version counts its changes, from 1. Where one write changes several things (restored and edited), each has its version, in
-the order of `ChangeKind`. A row that is stored again as it is has no change, so storing a batch twice makes none.
+A row's version counts its changes, from 1. If one write makes several changes (restored and edited), each has its version, in the
+order of `ChangeKind`. Storing an unchanged row makes no change, so storing a batch twice adds none.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from .content_hash import NO_TEXT
 
 
 class ChangeKind(StrEnum):
-    """What happened to a post or comment."""
+    """Kind of a change of a post or comment."""
 
     NEW = "new"  # it was not stored before
-    RESTORED = "restored"  # it was removed and is there again
+    RESTORED = "restored"  # it was removed and is back
     MOVED = "moved"  # a post is in another forum
     EDITED = "edited"  # another text, fetched later; the former one is a revision
-    CORRECTED = "corrected"  # another text of the same moment: the page was read better (`trawl reparse`), nobody edited it
-    DELETED = "deleted"  # its site says that it is removed, or a whole reading of the thread did not show it
+    CORRECTED = "corrected"  # another text of the same moment: a better reading of the page (`trawl reparse`), not an edit
+    DELETED = "deleted"  # its site shows it as removed, or a complete reading of the thread did not show it
 
 
 class Change(msgspec.Struct, array_like=True, frozen=True, gc=False):  # gc: a thousand in each batch set off the collector
     """One version of one row. Stored as a JSON array in this order, so new fields go to the end."""
 
-    row: str  # post or comment, or what a fleet event is about (`fleet_events.py`)
+    row: str  # post or comment, or the subject of a fleet event (`fleet_events.py`)
     site: str
     id: str
     thread: str  # id of the post
     version: int
     kind: str  # a ChangeKind
-    hash: str  # of its text then; empty: no text was ever seen
-    forum: str = ""  # of a post, then; empty: not known
-    said: str = ""  # of a fleet event: one sentence
+    hash: str  # of its text at that version; empty: no text was ever seen
+    forum: str = ""  # of a post at that version; empty: not known
+    sentence: str = ""  # of a fleet event
     at: float = 0  # of a fleet event: when it happened, epoch s
 
 
 def is_of_fleet(change: Change) -> bool:
-    """Whether it is neither of a post nor of a comment."""
+    """Return True for a change of the fleet, not of a post or comment."""
     return change.row not in ("post", "comment")
 
 
 class State(NamedTuple):
-    """What of a row decides whether something happened."""
+    """The part of a row that decides on changes."""
 
     hash: str
     deleted: bool
@@ -54,7 +54,7 @@ class State(NamedTuple):
 
 
 def kinds_of(before: State | None, after: State, *, kept: bool) -> list[ChangeKind]:
-    """What happened between two states of a row; `before` is None for one that was not stored.
+    """Return the changes between two states of a row; `before` is None for a row that was not stored.
 
     `kept`: the former text is a revision now, so the new one is a later text and not a better reading of the same moment.
     """

@@ -1,4 +1,4 @@
-"""The history of the fleet's crawler processes in the database: written, looked through, kept small."""
+"""History of the fleet's crawler processes in the database: writing, queries, and retention."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .fleet_events import LOST, lost_runs
 from .tables import crawler_runs as runs
 from .upsert import Refused
 
-MOST_ROWS = 200_000  # of any age: a fleet that ends every second must not fill the disk
-MOST_OPEN = 1_000  # runs without an end that are looked at
+MOST_ROWS = 200_000  # of any age: a fleet whose crawlers end every second must not fill the disk
+MOST_OPEN = 1_000  # limit of runs without an end that are checked
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which runs: of a spider, of a slot, of a kind of end, begun since then; None: any."""
+    """Filter of runs by spider, slot, outcome and start; None: any."""
 
     spider: str | None = None
     number: int | None = None
@@ -32,7 +32,7 @@ class Wanted:
     since: datetime | None = None
 
     def fits(self, run: RunRow) -> bool:
-        """The same for a run that is not in the database."""
+        """Return True if a run that is not in the database matches."""
         equal = ((self.spider, run.spider), (self.number, run.number), (self.outcome, run.outcome))
         return all(value is None or value == own for value, own in equal) and (self.since is None or run.started_at >= self.since)
 
@@ -48,7 +48,7 @@ class RunHistory:
         return self._database.write(rows)
 
     def latest(self, wanted: Wanted, limit: int) -> list[RunRow]:
-        """The latest runs that are wanted, the youngest first."""
+        """Return the latest runs that match, the youngest first."""
         query = select(runs).order_by(runs.c.started_at.desc(), runs.c.id.desc()).limit(limit)
         for column, value in ((runs.c.spider, wanted.spider), (runs.c.number, wanted.number), (runs.c.outcome, wanted.outcome)):
             if value is not None:
@@ -58,11 +58,11 @@ class RunHistory:
         return self._select(query)
 
     def without_end(self) -> list[RunRow]:
-        """Runs that nobody has told the end of, the youngest first; also those that were taken for lost."""
+        """Return runs whose end was not reported, the youngest first, including runs marked as lost."""
         return self._select(select(runs).where(runs.c.ended_at.is_(None)).order_by(runs.c.started_at.desc()).limit(MOST_OPEN))
 
     def mark(self, ids: Collection[str], outcome: str | None) -> None:
-        """Write down that runs without an end are `lost`, or (None) that they go on after all. An end told later counts."""
+        """Mark runs without an end as `lost`, or (None) as running again. An end that is reported later overrides the mark."""
         if ids:
             with self._database.translated(), self._writing() as connection, connection.begin():
                 lock_writers(connection)
@@ -72,13 +72,13 @@ class RunHistory:
                 append(connection, lost_runs(changed) if outcome == LOST else [])
 
     def prune(self, now: datetime, days: float) -> int:
-        """Drop what began more than `days` ago, and the oldest of more than 200,000; returns how many."""
+        """Drop runs that began more than `days` ago, and the oldest above 200,000; return their number."""
         oldest = select(runs.c.started_at).order_by(runs.c.started_at.desc()).offset(MOST_ROWS).limit(1)
         with self._database.translated():
             with self._database.engine.connect() as connection:
                 bound = max(filter(None, (now - timedelta(days=days), connection.execute(oldest).scalar())))
                 if connection.execute(select(runs.c.id).where(runs.c.started_at <= bound).limit(1)).scalar() is None:
-                    return 0  # nearly always: no need to lock out those who write
+                    return 0  # nearly always: do not lock out the writers
             with self._writing() as connection, connection.begin():
                 return connection.execute(delete(runs).where(runs.c.started_at <= bound)).rowcount
 

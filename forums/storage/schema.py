@@ -1,7 +1,7 @@
-"""Making the tables, bringing older ones up to date, and refusing newer ones.
+"""Creation and upgrade of the tables; newer tables are refused.
 
-A database is at a version, counted from 1: the last of Alembic's scripts that ran on it. The table `trawl_schema` repeats the
-number, because every Trawl that there was reads it there, and refuses what is newer than itself.
+A database has a version, counted from 1: the last Alembic script that ran on it. The table `trawl_schema` repeats the number,
+because every released Trawl reads it there, and refuses versions newer than its own.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from .tables import metadata, trawl_schema
 logger = logging.getLogger(__name__)
 
 VERSION = 4
-MIGRATIONS_TABLE = "trawl_migrations"  # Alembic's; another program in the same schema may have its default name
+MIGRATIONS_TABLE = "trawl_migrations"  # Alembic's version table; another program in the schema may use the default name
 _FIRST = 1
 _ADVISORY_LOCK = 0x7472_6177_6C  # "trawl": one process at a time makes or changes tables in a PostgreSQL database
-_ALEMBIC = threading.Lock()  # `alembic.op` and `alembic.context` are of the process: one thread at a time
+_ALEMBIC = threading.Lock()  # `alembic.op` and `alembic.context` are global to the process: one thread at a time
 _MYSQL_FIRST = (8, 0, 17), (10, 6)  # of MySQL, of MariaDB
-_LOCK_WAIT_S = 30  # PostgreSQL: an export that is under way delays a migration, and a migration that waits delays everybody
+_LOCK_WAIT_S = 30  # PostgreSQL: a running export delays a migration, and a waiting migration delays all other statements
 
 
 def prepare(engine: Engine, *, upgrade: bool = True) -> None:
     """Bring the tables to this Trawl's version, from none or from an older one. Two processes may do this at once.
 
-    A database that is ready is only read, so that an export works with read-only rights. Without `upgrade` older tables are
-    refused: who only reads must not change what a running fleet of an older Trawl writes.
-    Raises StorageError when they are newer, of another program, or older and not to be upgraded.
+    A database of the right version is only read, so an export works with read-only rights. Without `upgrade` older tables are
+    refused: a reader must not change tables that a running fleet of an older Trawl writes.
+    Raises StorageError for newer tables, tables of another program, and older tables without `upgrade`.
     """
     with engine.connect() as connection:
         _check_server(connection)
@@ -52,19 +52,19 @@ def prepare(engine: Engine, *, upgrade: bool = True) -> None:
 
 
 def stored_version(connection: Connection) -> int | None:
-    """Version of the tables in the database, None when it has none yet."""
+    """Return the version of the tables, None if the database has none yet."""
     if not inspect(connection).has_table(trawl_schema.name):
         return None
     return connection.execute(select(trawl_schema.c.version)).scalar()
 
 
 def stored_identity(connection: Connection) -> str | None:
-    """What tells this database from another one in its place."""
+    """Return the random id of this database."""
     return connection.execute(select(trawl_schema.c.identity)).scalar()
 
 
 def mismatch(version: int) -> str | None:
-    """What to tell the operator about tables of this version; None when they are ours."""
+    """Return the error for tables of this version; None if the version is right."""
     if version > VERSION:
         return f"its tables have version {version}, this Trawl knows {VERSION}; upgrade Trawl here, or name another database"
     if version < VERSION:
@@ -76,7 +76,7 @@ def mismatch(version: int) -> str | None:
 
 
 def _upgrade(connection: Connection) -> int:
-    """Run the scripts that are missing; returns the version afterwards, which is another one only where it is newer than ours."""
+    """Run the missing scripts; return the version afterwards, which differs from VERSION only if it is newer."""
     version = stored_version(connection)  # again: another process may have been here first
     if version is not None and version >= VERSION:
         return version
@@ -94,14 +94,14 @@ def _upgrade(connection: Connection) -> int:
 
 
 def _set_comments(connection: Connection) -> None:
-    """The comments of `tables.py`, in few round trips, for they are many."""
+    """Set the comments of `tables.py` in few round trips."""
     dialect = connection.dialect
     by_table = [
         [str(SetColumnComment(column).compile(dialect=dialect)) for column in table.columns] for table in metadata.sorted_tables
     ]
     if dialect.name == "postgresql":
         connection.exec_driver_sql("; ".join(chain.from_iterable(by_table)))
-    elif dialect.name == "mysql":  # each says the whole column again; one statement for each table
+    elif dialect.name == "mysql":  # each comment repeats the whole column definition; one statement for each table
         for table, comments in zip(metadata.sorted_tables, by_table, strict=True):
             start = f"ALTER TABLE {dialect.identifier_preparer.format_table(table)} "
             changes = ", ".join(comment.removeprefix(start) for comment in comments)
@@ -109,7 +109,7 @@ def _set_comments(connection: Connection) -> None:
 
 
 def _run_scripts(connection: Connection, version: int | None) -> None:
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # a dozen lines about its plugins; ours says what an operator needs
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # hides a dozen lines about its plugins
     from alembic import command  # costs 0.2 s, and a database that is ready does not need it
     from alembic.config import Config
 
@@ -118,17 +118,17 @@ def _run_scripts(connection: Connection, version: int | None) -> None:
     config.set_main_option("script_location", "forums.storage:migrations")
     config.attributes["connection"] = connection
     with _ALEMBIC:
-        if version == _FIRST:  # it was made before there was Alembic
+        if version == _FIRST:  # made before Alembic was used
             command.stamp(config, f"{_FIRST:04}")
         command.upgrade(config, f"{VERSION:04}")
 
 
 def _refuse_foreign(connection: Connection, version: int | None) -> None:
-    """Raise StorageError where a table that is going to be made is there already, and not ours."""
+    """Raise StorageError if a table to be created exists already and is not Trawl's."""
     ours = {"posts", "comments", "scans", "crawler_runs", trawl_schema.name} if version else set()
     there = set(inspect(connection).get_table_names())
     if connection.dialect.name == "mysql" and MIGRATIONS_TABLE in there:
-        return  # a Trawl that began to make them died: the scripts leave what is there as it is
+        return  # a Trawl died while it created them: the scripts keep existing tables
     foreign = sorted((there & set(metadata.tables)) - ours)
     if foreign:
         raise StorageError(
@@ -137,7 +137,7 @@ def _refuse_foreign(connection: Connection, version: int | None) -> None:
 
 
 def _check_server(connection: Connection) -> None:
-    """Raise StorageError where MySQL or MariaDB is older than what is needed."""
+    """Raise StorageError for an unsupported version of MySQL or MariaDB."""
     dialect = connection.dialect
     if isinstance(dialect, MySQLDialect):
         found = dialect.server_version_info or ()
@@ -147,10 +147,10 @@ def _check_server(connection: Connection) -> None:
 
 @contextmanager
 def _changing(engine: Engine) -> Iterator[Connection]:
-    """A connection in a transaction of the only process that makes or changes tables."""
+    """Open a connection in a transaction, as the only process that creates or changes tables."""
     with engine.connect().execution_options(**WRITING) as connection:
         if connection.dialect.name == "mysql":  # a statement that changes tables ends each transaction, and its locks
-            connection.detach()  # it is closed at the end, and with it the lock is free
+            connection.detach()  # closed at the end, which releases the lock
             name = f"trawl.{sha256(str(engine.url.database).encode()).hexdigest()[:32]}"
             if not connection.execute(select(func.get_lock(name, _LOCK_WAIT_S))).scalar():
                 raise StorageError(f"database {masked(engine.url)}: another process has been changing its tables for a while")

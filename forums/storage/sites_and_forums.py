@@ -1,4 +1,4 @@
-"""Sites and forums: a row for each that anything came from, and what index pages say of forums."""
+"""Rows of sites and forums: created at the first mention, filled from index pages."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def store_mentions(connection: Connection, items: Sequence[Stored], changes: list[Change]) -> None:
-    """Rows for the sites and forums that `items` name; the oldest time of a mention stays. New forums go into `changes`."""
+    """Insert rows for the sites and forums that `items` name; the oldest time of a mention stays. New forums go into
+    `changes`.
+    """
     seen_sites: dict[str, datetime] = {}
     seen_forums: dict[tuple[str, str], datetime] = {}
     for item in items:
-        if isinstance(item, Comment):  # most of them are; they name no forum
+        if isinstance(item, Comment):  # the most frequent kind; a comment names no forum
             at, forum_id = item.fetched_at, None
         elif isinstance(item, RunRow):
             continue
@@ -50,14 +52,14 @@ def store_mentions(connection: Connection, items: Sequence[Stored], changes: lis
 
 
 def _known(connection: Connection, keys: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Which of these forums have a row."""
+    """Return the keys that have a row."""
     ids, dialect = sorted({key[1] for key in keys}), connection.dialect.name
     query = select(forums.c.site, forums.c.id).where(among(forums.c.id, dialect))
     return {(site, id_) for site, id_ in connection.execute(query, {"among": listed(ids, dialect)})}
 
 
 def store_forums(connection: Connection, items: Sequence[Forum]) -> None:
-    """What index pages say, into rows that `store_mentions` made; the newest counts."""
+    """Update rows made by `store_mentions` with values of index pages; the newest page wins."""
     rows = [
         {"of_site": item.site, "of_id": item.id}
         | {name: getattr(item, name) for name in ("name", "url", "parent_id", "threads", "fetched_at")}
@@ -67,7 +69,7 @@ def store_forums(connection: Connection, items: Sequence[Forum]) -> None:
 
 
 def store_site_files(connection: Connection, described: Mapping[str, tuple[str | None, str]], now: datetime) -> None:
-    """Profile and address of each site, as its site file says; for sites without a row, `now` is when they were seen first."""
+    """Store profile and address of each site from its site file; `now` is the first sight of sites without a row."""
     rows = [(name, now, *profile_and_url) for name, profile_and_url in sorted(described.items())]
     if rows:
         execute_many(connection, _described(connection.dialect.name), _OF_SITE, rows)

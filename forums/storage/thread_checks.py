@@ -1,8 +1,7 @@
-"""Readings of threads: what they missed is removed, and when to look again.
+"""Storage of readings of threads: marks missing comments as removed, and schedules the next check.
 
-A reading that saw the whole thread, and nothing moving in it, shows by what is missing what was removed since. Of each thread
-only the newest reading is kept, and the time of the newest whole one, so that a comment that is stored late is measured by it
-too.
+A consistent reading of the whole thread shows removals by what is missing. Only the newest reading of each thread is kept, and
+the time of the newest whole reading, so that a comment that is stored late is compared with it, too.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ from .tables import checks, comments, posts
 
 @dataclass(frozen=True, kw_only=True)
 class Rechecks:
-    """How a site wants its threads to be looked at again: until so long after their last post, and how soon its forums may be
-    scanned again, which is the measure of how soon its threads are checked.
+    """Recheck policy of a site: threads are checked until `until_s` after their last post. `min_interval_s`, the shortest time
+    between scans of its forums, also bounds how often its threads are checked.
     """
 
     until_s: float = 30 * 86_400.0
@@ -53,24 +52,30 @@ class Rechecks:
 
 
 RechecksOf = Callable[[str], Rechecks]
-"""By the site's name."""
+"""Returns the policy of a site, by its name."""
 
-_OF_THREAD = ("listed_as", "reply_count", "last_reply_at", "asked", "counted_back")  # of a check that are not columns of `checks`
+_OF_THREAD = (
+    "listed_as",
+    "reply_count",
+    "last_reply_at",
+    "asked",
+    "counted_back",
+)  # fields of a check without a column in `checks`
 _COPIED = [name for name in Check.__struct_fields__ if name not in ("site", "id", "forum_id", *_OF_THREAD)]
 _OF_CHECK = attrgetter("site", "id", *_COPIED)
 _NAMES = ("site", "post_id", *_COPIED)
 
 
 def store_checks(connection: Connection, items: Sequence[Check], rechecks: RechecksOf, changes: list[Change]) -> None:
-    """Store `items`, mark what they show to be removed, and set when their threads are to be checked again.
+    """Store `items`, mark the rows that they show to be removed, and schedule the next checks of their threads.
 
-    What is removed by it goes into `changes`.
+    The removals are added to `changes`.
     """
     rows = [_OF_CHECK(check) for check in items]
     execute_many(connection, _newest(connection.dialect.name), _NAMES, rows)
-    told = [_told(check) for check in items if check.reply_count is not None or check.last_reply_at is not None]
-    if told:
-        connection.execute(_LISTED, sorted(told, key=lambda one: (one["of_site"], one["of_id"], one["at"])))
+    of_list = [_list_values(check) for check in items if check.reply_count is not None or check.last_reply_at is not None]
+    if of_list:
+        connection.execute(_LISTED, sorted(of_list, key=lambda one: (one["of_site"], one["of_id"], one["at"])))
     counted = [_counted(check) for check in items if check.counted_back]
     if counted:
         connection.execute(_PLACED, counted)
@@ -88,7 +93,7 @@ def store_checks(connection: Connection, items: Sequence[Check], rechecks: Reche
 
 
 def schedule(connection: Connection, threads: Iterable[tuple[str, str]], rechecks: RechecksOf) -> None:
-    """Set the next check of those of `threads` (site, id) that were checked, by their newest check."""
+    """Schedule the next check of each of `threads` (site, id) that was checked, from its newest check."""
     by_site: dict[str, list[str]] = defaultdict(list)
     for site, id_ in threads:
         by_site[site].append(id_)
@@ -108,8 +113,8 @@ def schedule(connection: Connection, threads: Iterable[tuple[str, str]], recheck
 
 
 def _plan(site: str, row: Row[*tuple[Any, ...]], seen: Row[*tuple[Any, ...]] | None, rechecks: Rechecks) -> tuple[Any, ...]:
-    """Site, id, time of the check, and when the thread of a row of `_checked` is due; `seen` of its comments, where the reading
-    was whole. One that was gone already, and is gone again, is left alone.
+    """Return site, id, time of the check and next due time for a row of `_checked`; `seen`: its comments, if the reading was
+    whole. A thread that was already gone and still is gets no further check.
     """
     changes = int(seen.changes) if seen else 0  # MySQL's sums are decimals
     changes += row.changed_at is not None and row.changed_at >= row.started_at and row.changed_at > row.first_seen_at
@@ -123,9 +128,9 @@ def _plan(site: str, row: Row[*tuple[Any, ...]], seen: Row[*tuple[Any, ...]] | N
 
 
 def _newest_at(row: Row[*tuple[Any, ...]], seen: Row[*tuple[Any, ...]] | None) -> Any:
-    """The time at which something was written in the thread last, as far as is known: what is young is still changed."""
+    """Return the time of the last known post in the thread: young threads are checked more often."""
     if row.mode == "changed" and not row.whole:
-        return row.started_at  # the list said so; the comments before are not looked at for it
+        return row.started_at  # the list shows a new post; its comments are not queried for that
     dates = [row.created_at, row.last_reply_at, (seen.written_at or seen.seen_at) if seen else None]
     return max((date for date in dates if date is not None), default=row.first_seen_at)
 
@@ -138,9 +143,9 @@ def _counted(check: Check) -> dict[str, Any]:
     return {"of_site": check.site, "of_id": check.id, "count": check.comments}
 
 
-def _told(check: Check) -> dict[str, Any]:
-    told = {"replies": check.reply_count, "last_reply": check.last_reply_at}
-    return {"of_site": check.site, "of_id": check.id, "at": check.finished_at, **told}
+def _list_values(check: Check) -> dict[str, Any]:
+    of_list = {"replies": check.reply_count, "last_reply": check.last_reply_at}
+    return {"of_site": check.site, "of_id": check.id, "at": check.finished_at, **of_list}
 
 
 @cache
@@ -157,16 +162,16 @@ def _latest(column: Column[Any]) -> Update:
 
 @cache
 def _removed(table: Table[Any], thread: Column[Any]) -> Update:
-    """What a reading did not show is removed, since the first reading that did not."""
+    """Return the update that marks rows missing in a reading as removed, since the first such reading."""
     unseen = and_(table.c.site == bindparam("of_site"), thread == bindparam("of_id"), table.c.fetched_at < bindparam("at"))
     sooner = or_(table.c.deleted_at.is_(None), table.c.deleted_at > bindparam("at"))
     version = case((table.c.deleted_at.is_(None), table.c.version + 1), else_=table.c.version)
-    ordered: Any = (table.c.version, version), (table.c.deleted_at, bindparam("at"))  # MySQL's next one sees the one before
+    ordered: Any = (table.c.version, version), (table.c.deleted_at, bindparam("at"))  # in MySQL an assignment sees earlier ones
     return update(table).where(unseen, sooner).ordered_values(*ordered)
 
 
 def _to_remove(connection: Connection, table: Table[Any], readings: Iterable[dict[str, Any]]) -> list[Change]:
-    """What `_removed` is going to remove: what is there and was not shown by the newest of the readings, which is stored."""
+    """Return the changes of the rows that `_removed` will mark: rows that the newest reading, already stored, did not show."""
     dialect = connection.dialect.name
     by_site: dict[str, set[str]] = defaultdict(set)
     for one in readings:
@@ -210,9 +215,8 @@ def _checked(dialect: str) -> Select[*tuple[Any, ...]]:
 
 @cache
 def _of_comments(dialect: str) -> Select[*tuple[Any, ...]]:
-    """How many edits and deletions the newest reading of each thread found, and when its newest comment was written, or seen
-    where the site shows no dates. Only asked for readings of whole threads, which fetched those comments from the site: counting
-    them here is the smaller part.
+    """Count edits and deletions found by the newest reading of each thread, with the time of its newest comment, or of its first
+    sight on a site without dates. Used only for readings of whole threads, which cost far more requests than this count.
     """
     same = and_(checks.c.site == comments.c.site, checks.c.post_id == comments.c.post_id)
     edited = and_(comments.c.changed_at >= checks.c.started_at, comments.c.changed_at > comments.c.first_seen_at)
@@ -227,7 +231,7 @@ def _of_comments(dialect: str) -> Select[*tuple[Any, ...]]:
     )
 
 
-# Of a thread whose first page was not read again: the list's count and time, unless something as new was stored.
+# For a thread whose first page was not read again: count and time from the list, unless a newer state was stored.
 _LISTED: Update = (
     update(posts)
     .where(posts.c.site == bindparam("of_site"), posts.c.id == bindparam("of_id"))
@@ -238,7 +242,7 @@ _LISTED: Update = (
     )
 )
 
-# Of a thread that was read from its newest comment on: how many there are was known at the end.
+# For a thread that was read backwards from its newest comment: its length was known only at the end.
 _PLACED: Update = (
     update(comments)
     .where(comments.c.site == bindparam("of_site"), comments.c.post_id == bindparam("of_id"), comments.c.position <= 0)

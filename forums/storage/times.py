@@ -1,8 +1,8 @@
-"""Times in the database: aware UTC `datetime` on the Python side, for every kind of database on the other.
+"""Times in the database: aware UTC `datetime` in Python, and the native type of each kind of database.
 
 PostgreSQL has `TIMESTAMP WITH TIME ZONE`, MySQL and MariaDB `DATETIME(6)`, which holds UTC. SQLite has no type for times; there
-they are text of one width, such as `2026-01-02T03:04:05.000000Z`: it sorts and compares as time does, SQLite's own date functions
-read it, and so does a person with `sqlite3`. (An integer would save 19 bytes a row and be unreadable in every query.)
+they are text of one width, such as `2026-01-02T03:04:05.000000Z`: it sorts and compares as time does, and SQLite's own date
+functions and people with `sqlite3` can read it. (An integer would save 19 bytes a row and be unreadable in every query.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WIDTH = len("2026-01-02T03:04:05.000000Z")
 
 @lru_cache(maxsize=10_000)  # all items of a page have one time, and most pages of a thread
 def sqlite_text(moment: datetime | None) -> str | None:
-    """A moment as SQLite has it. Raises ValueError for a naive one."""
+    """Format a time for SQLite. Raises ValueError for a naive one."""
     if moment is None:
         return None
     if moment.tzinfo is None:
@@ -30,13 +30,13 @@ def sqlite_text(moment: datetime | None) -> str | None:
 
 @lru_cache(maxsize=10_000)
 def from_sqlite(text: str | None) -> datetime | None:
-    """The moment that `sqlite_text` wrote."""
+    """Parse a time that `sqlite_text` wrote."""
     return None if text is None else datetime.fromisoformat(text)
 
 
 @lru_cache(maxsize=10_000)
 def mysql_moment(moment: datetime | None) -> datetime | None:
-    """A moment as MySQL has it, without a zone. Raises ValueError for a naive one."""
+    """Convert a time for MySQL, without a zone. Raises ValueError for a naive one."""
     if moment is None:
         return None
     if moment.tzinfo is None:
@@ -45,12 +45,12 @@ def mysql_moment(moment: datetime | None) -> datetime | None:
 
 
 def from_mysql(moment: datetime | None) -> datetime | None:
-    """The moment that `mysql_moment` made."""
+    """Convert a time that `mysql_moment` made."""
     return None if moment is None else moment.replace(tzinfo=UTC)
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment. Takes aware datetimes of any zone, gives back UTC. A naive one is a ValueError: nobody knows when it was."""
+    """A time. Accepts aware datetimes of any zone, returns UTC. Raises ValueError for a naive one, whose time is ambiguous."""
 
     impl = DateTime(timezone=True)
     cache_ok = True

@@ -1,7 +1,7 @@
-"""Storing many items at once, so that doing it twice, or in another order, has the same effect as once.
+"""Idempotent storage of many items at once, independent of their order.
 
-Items of one kind are stored together, in a few statements. Where the database refuses one of them, the group is halved until the
-bad one stands alone: about 2 log2(n) more rounds for each bad item.
+Items of one kind are stored together, in a few statements. If the database refuses an item, the group is halved until the bad
+item stands alone: about 2 log2(n) more rounds for each bad item.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from .thread_checks import RechecksOf, schedule, store_checks
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """An item that the database itself did not take."""
+    """An item that the database refused."""
 
     place: int  # index in the batch
     reason: str
 
 
-_Group = Sequence[tuple[int, Stored]]  # with the places in the batch
+_Group = Sequence[tuple[int, Stored]]  # with their indexes in the batch
 _Store = Callable[[Connection, Sequence[Any]], object]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """What a transaction did: filled while it runs."""
+    """Result of a transaction, filled while it runs."""
 
     new: set[tuple[type[Stored], str, str]] = field(default_factory=set)
-    """Posts and comments that were not there before: (`Post` or `Comment`, site, id)."""
+    """New posts and comments: (`Post` or `Comment`, site, id)."""
     changes: list[Change] = field(default_factory=list)
 
 
 def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf, written: Written) -> list[Refused]:
-    """Store `items` in the connection's transaction; returns those that the database refused, in no particular order.
+    """Store `items` in the connection's transaction; return the items that the database refused, in no particular order.
 
-    `rechecks` says how a site wants its threads to be looked at again; what is done goes into `written`, and what happened into
-    the table `events`. Raises what SQLAlchemy raises when the database failed.
+    `rechecks` is the recheck policy of each site. New rows and changes are added to `written`, changes also to the table
+    `events`. Raises SQLAlchemy's error if the database failed.
     """
     new, changes = written.new, written.changes
 
@@ -68,7 +68,7 @@ def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf,
     def store_comments(connection: Connection, items: Sequence[Comment]) -> None:
         new.update((Comment, *key) for key in store_states(connection, comments, items, changes))
 
-    how: dict[type[Stored], _Store] = {  # in this order: checks look at what was seen, gaps at scans
+    how: dict[type[Stored], _Store] = {  # in this order: checks read stored posts and comments, gaps read scans
         Forum: store_forums,
         Post: store_posts,
         Comment: store_comments,
@@ -125,7 +125,7 @@ def _store_runs(connection: Connection, items: Sequence[RunRow], changes: list[C
 
 
 def store_newest(connection: Connection, table: Table[Any], records: Sequence[msgspec.Struct]) -> None:
-    """Upsert records that have the columns of `table` as fields: of two with the same key the newer one stays."""
+    """Upsert records whose fields are the columns of `table`: of two with the same key the newer one stays."""
     names = [column.name for column in table.columns]
     rows = [{name: getattr(record, name) for name in names} for record in records]
     connection.execute(newest(table, connection.dialect.name), rows)
@@ -133,7 +133,7 @@ def store_newest(connection: Connection, table: Table[Any], records: Sequence[ms
 
 @cache
 def newest(table: Table[Any], dialect: str) -> Insert:
-    """The statement for one table, to be executed with many rows."""
+    """Return the upsert of one table, to be executed with many rows."""
     version = cast("str", table.info["version"])
     names = [column.name for column in table.columns]
     return upsert(table, dialect, names, where=lambda new: new[version] >= table.c[version])

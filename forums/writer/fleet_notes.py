@@ -90,6 +90,6 @@ def _of_note(id_: str, fields: dict[bytes, bytes]) -> Change | None:
         return None
 
 
-def _change(id_: str, row: FleetRow, kind: FleetKind, said: str, at: float, site: str = "") -> Change:
-    said = in_one_line(said)[:_LONGEST]
-    return Change(row=row, site=site, id=id_, thread="", version=1, kind=kind, hash="", said=said, at=at)
+def _change(id_: str, row: FleetRow, kind: FleetKind, sentence: str, at: float, site: str = "") -> Change:
+    sentence = in_one_line(sentence)[:_LONGEST]
+    return Change(row=row, site=site, id=id_, thread="", version=1, kind=kind, hash="", sentence=sentence, at=at)

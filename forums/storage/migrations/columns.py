@@ -1,4 +1,4 @@
-"""Types that the scripts share. What is here must not change: a script has to make tomorrow what it made yesterday."""
+"""Types that the scripts share. They must not change: a script must build the same tables forever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Alembic runs: the scripts on the connection that `schema.py` hands over, in its transaction."""
+"""Alembic's environment: runs the scripts on the connection given by `schema.py`, in its transaction."""
 
 from __future__ import annotations
 

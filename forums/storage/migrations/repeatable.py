@@ -1,7 +1,7 @@
-"""Steps of migrations that may be repeated.
+"""Migration steps that may be repeated.
 
-MySQL and MariaDB commit each statement that changes tables. A migration that dies half-way is begun again from its script's
-first line, and what is there already is left as it is. SQLite and PostgreSQL take the whole migration back.
+MySQL and MariaDB commit each statement that changes tables. A migration that dies half-way is run again from the first line of
+its script, and existing objects are kept. SQLite and PostgreSQL roll the whole migration back.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from alembic import op
 
 
 def create_table(name: str, *parts: Any, **options: Any) -> None:
-    """Make a table."""
+    """Create a table, unless it may exist and does."""
     if not (_may_be_there() and sa.inspect(op.get_bind()).has_table(name)):
         op.create_table(name, *parts, **options)
 
 
 def add_column(table: str, column: sa.Column[Any]) -> None:
-    """Add a column to a table."""
+    """Add a column to a table, unless it may exist and does."""
     if not (_may_be_there() and column.name in {one["name"] for one in sa.inspect(op.get_bind()).get_columns(table)}):
         op.add_column(table, column)
 
 
 def create_index(name: str, table: str, columns: Sequence[str], **options: Any) -> None:
-    """Make an index."""
+    """Create an index, unless it may exist and does."""
     if not (_may_be_there() and name in {one["name"] for one in sa.inspect(op.get_bind()).get_indexes(table)}):
         op.create_index(name, table, columns, **options)
 

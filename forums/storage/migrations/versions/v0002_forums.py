@@ -1,7 +1,7 @@
-"""Version 2: sites, forums, revisions, checks and gaps; what is removed stays, with the time of its removal.
+"""Version 2: sites, forums, revisions, checks and gaps; removed rows stay, with the time of their removal.
 
-Only tables and columns are added, which takes no time in a table of any size; hashes of texts that are stored already are made
-when a text is fetched again (`merge.py`). Only the index of checks reads the posts once.
+It only adds tables and columns, which takes no time in a table of any size. Hashes of stored texts are computed when a text is
+fetched again (`merge.py`). Only the index of checks reads the posts once.
 """
 
 from __future__ import annotations

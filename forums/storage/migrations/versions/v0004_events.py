@@ -1,6 +1,6 @@
-"""Version 4: rows have versions, and each transaction that changes some writes down which (docs/decisions/0041-events.md).
+"""Version 4: rows have versions, and each transaction logs the changes that it made (docs/decisions/0041-events.md).
 
-Rows that are stored already are of version 0: nothing was said of them yet.
+Rows that are stored already have version 0: they have no event yet.
 """
 
 from __future__ import annotations
