@@ -1,4 +1,4 @@
-"""Comments on questions and answers: sites of questions and answers keep them apart from the posts of a thread."""
+"""Comments on questions and answers: question-and-answer sites keep comments apart from the posts of a thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from .records import SeenPost
 
 
 def with_their_posts(posts: Sequence[SeenPost], comments: Collection[int]) -> tuple[SeenPost, ...]:
-    """The posts, each with its comments. `comments`: the places of those in `posts`; one without a known post is on the first."""
+    """Return the posts with their comments. `comments`: their indexes in `posts`; a comment without a known post goes to the
+    first.
+    """
     if not comments:
         return tuple(posts)
     kept = [n for n in range(len(posts)) if n not in comments]

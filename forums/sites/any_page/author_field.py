@@ -1,4 +1,4 @@
-"""Who wrote each block: by links to profiles, by names of classes, or as the short text that varies as names do."""
+"""Author of each block: found by links to profiles, by class names, or as the short text that varies as names do."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .author_words import (
     LONGEST,
     RANK,
     REPLY_TITLE,
-    SAYS,
     SHORT_NAME,
+    SPEECH_VERB,
     VERB,
 )
 from .block_paths import BlockPaths, Place
@@ -43,7 +43,7 @@ _STANDING_OUT = frozenset({"b", "strong", "h2", "h3", "h4", "h5", "h6", "a", "dt
 
 
 def find_authors(paths: BlockPaths) -> dict[int, int]:
-    """The element of each block's author, by the block's number."""
+    """Return the element of each block's author, by the block's number."""
     least = 0.15 if paths.count > 6 else 0.3
     scored = [(_score(paths, place), place) for place in paths.places[1:] if paths.presence(place) >= least]
     scored = [one for one in scored if one[0] > _LIKELY]
@@ -70,22 +70,22 @@ def find_authors(paths: BlockPaths) -> dict[int, int]:
 
 
 def name_of(paths: BlockPaths, i: int) -> str:
-    """The name in an author's element, without `by` and `says:`."""
+    """Return the name in an author's element, without `by` and `wrote:`."""
     text = paths.label(_called(paths, i))
     if BEFORE_NAME.search(text):  # the name is in the next element
         text = paths.string(i)
-    return _HANDLE.sub("", SAYS.sub("", BY.sub("", text)).strip(AROUND)) or text
+    return _HANDLE.sub("", SPEECH_VERB.sub("", BY.sub("", text)).strip(AROUND)) or text
 
 
 def _called(paths: BlockPaths, i: int) -> int:
-    """The first element in an author's, where its class calls it a name: `<a><span class=username>ida</span> 133 posts</a>`."""
+    """Return the first inner element whose class marks a name: `<a><span class=username>ida</span> 133 posts</a>`; else `i`."""
     tree = paths.tree
     first = (j for j in range(i + 1, min(tree.end[i], i + 6)) if tree.first_text[j] == tree.first_text[i])
-    return next((j for j in first if 0 < tree.size(j) < tree.size(i) and class_words.says_author(paths.names(j))), i)
+    return next((j for j in first if 0 < tree.size(j) < tree.size(i) and class_words.suggests_author(paths.names(j))), i)
 
 
 def profile_of(paths: BlockPaths, i: int) -> str | None:
-    """The address of the author's profile, where the element is a link or has one."""
+    """Return the address of the author's profile, where the element is a link or holds a link."""
     tree = paths.tree
     for one in (i, tree.parent[i], *range(i + 1, min(tree.end[i], i + 6))):
         href: str | None = tree.attributes[one].get("href")
@@ -105,7 +105,7 @@ def _may_be_name(paths: BlockPaths, i: int) -> bool:
 
 
 def _is_picture(paths: BlockPaths, i: int) -> bool:
-    """Whether an element stands for a picture: a letter in its place."""
+    """Return True if an element replaces an avatar picture: a letter."""
     up = paths.tree.parent[i]
     return any("avatar" in paths.names(one).lower() for one in (i, up, *range(i + 1, min(paths.tree.end[i], i + 3))))
 
@@ -117,8 +117,8 @@ def _score(paths: BlockPaths, place: Place) -> float:
         return 0.0
     sample = elements[:6]
     linked = sum(_is_linked(paths, i) or _stands_after_by(paths, i) for i in sample) / len(sample)
-    hinted = sum(class_words.says_author(paths.names(i)) for i in sample) / len(sample)
-    above = sum(class_words.says_author(paths.names(tree.parent[i])) for i in sample) / len(sample)
+    hinted = sum(class_words.suggests_author(paths.names(i)) for i in sample) / len(sample)
+    above = sum(class_words.suggests_author(paths.names(tree.parent[i])) for i in sample) / len(sample)
     roles = [tree.attributes[i].get("itemprop", "") for i in sample]
     marked = any("author" in role or role == "name" for role in roles)
     pictured = sum(i in paths.marks.pictured for i in sample) / len(sample)
@@ -160,19 +160,19 @@ def _score(paths: BlockPaths, place: Place) -> float:
 
 
 def _is_labelled(paths: BlockPaths, i: int) -> bool:
-    """Whether an element is `Author: ida` and nothing more."""
+    """Return True if an element is `Author: ida` and nothing more."""
     is_plain = not any(j in paths.marks.dates for j in range(i + 1, paths.tree.end[i]))
     return is_plain and LABELLED.match(paths.string(i)) is not None
 
 
 def _are_one(paths: BlockPaths, elements: list[int]) -> bool:
-    """Whether all lead to one person: the only one who writes."""
+    """Return True if all elements link to one profile: the page's only author."""
     return len({profile_of(paths, i) for i in elements}) == 1 and not paths.in_quote(elements[0])
 
 
 def _are_no_names(strings: list[str]) -> bool:
-    """Whether they say what was done (`answered`), number posts (`message #7`, `Posts: 133`), repeat a title (`Re: Lamps`),
-    stand for a picture, or are ranks.
+    """Return True if the strings cannot be names: actions (`answered`), post numbers (`message #7`, `Posts: 133`), repeated
+    titles (`Re: Lamps`), initials of a picture, or ranks.
     """
     if len(strings) > 1 and (all(map(_INITIALS.fullmatch, strings)) or all(map(RANK.fullmatch, strings))):
         return True
@@ -181,7 +181,7 @@ def _are_no_names(strings: list[str]) -> bool:
 
 
 def _is_mention(paths: BlockPaths, i: int) -> bool:
-    """Whether a name stands within a sentence."""
+    """Return True if a name stands within a sentence."""
     tree = paths.tree
     if tree.texts[tree.first_text[i]].lstrip().startswith("@"):
         return True
@@ -191,20 +191,18 @@ def _is_mention(paths: BlockPaths, i: int) -> bool:
 
 
 def _is_answered(paths: BlockPaths, i: int) -> bool:
-    """Whether the text right before an element is `in reply to`."""
+    """Return True if the text right before an element is `in reply to`."""
     before = paths.tree.first_text[i] - 1
-    return before >= 0 and _says_answered(paths.tree.texts[before].strip()[-LONGEST:])
+    return before >= 0 and _ends_in_reply_to(paths.tree.texts[before].strip()[-LONGEST:])
 
 
 @lru_cache(maxsize=2048)
-def _says_answered(text: str) -> bool:
+def _ends_in_reply_to(text: str) -> bool:
     return bool(BEFORE_ANSWERED.search(text))
 
 
 def _name_score(paths: BlockPaths, place: Place, elements: list[int], strings: list[str]) -> float:
-    """Of what neither a link nor a class calls an author: names are short and begin a block, people come back, and others
-    quote them by their name.
-    """
+    """Score a place that neither a link nor a class marks as an author: names are short, begin a block, repeat, are quoted."""
     if max(map(len, strings)) > 40 or any(i in paths.marks.dates for i in elements):
         return 0.0
     distinct = len(set(strings))
@@ -225,13 +223,13 @@ def _name_score(paths: BlockPaths, place: Place, elements: list[int], strings: l
     headed = sum(_names_date(paths, i) for i in elements[:6]) / len(elements[:6])
     score = 0.2 + 0.2 * headed + 0.1 * (distinct < len(strings)) + 0.1 * paths.presence(place) - 0.1 * min(words, 3)
     score -= 0.2 * depth / len(place.first)
-    score += 0.12 * (paths.tree.tag[elements[0]] in _STANDING_OUT) + 0.15 * all(SAYS.search(text) for text in strings)
-    score -= 0.15 * any(class_words.says_meta(paths.names(i)) for i in elements[:4])
+    score += 0.12 * (paths.tree.tag[elements[0]] in _STANDING_OUT) + 0.15 * all(SPEECH_VERB.search(text) for text in strings)
+    score -= 0.15 * any(class_words.suggests_meta(paths.names(i)) for i in elements[:4])
     return score + 0.35 * _quoted_names(paths, set(strings))
 
 
 def _may_sign(paths: BlockPaths, i: int) -> bool:
-    """Whether an element is a name before a date, and neither a title nor a label (`Joined: 2014`)."""
+    """Return True if an element is a name before a date, and neither a title nor a label (`Joined: 2014`)."""
     text = paths.string(i)
     titled = paths.tree.tag[i] in _TITLES or _TITLE.search(paths.names(i))
     if len(text) > SHORT_NAME or titled or text.endswith((":", "：")) or not _names_date(paths, i):
@@ -244,14 +242,14 @@ def _names_date(paths: BlockPaths, i: int) -> bool:
 
 
 def _heads_date(paths: BlockPaths, i: int) -> bool:
-    """Whether an element is a name and a date: `<p>ida · <span>3 March</span></p>`."""
+    """Return True if an element is a name and a date: `<p>ida · <span>3 March</span></p>`."""
     tree = paths.tree
     inner = next((j for j in range(i + 1, min(tree.end[i], i + 6)) if j in paths.marks.dates), None)
     return inner is not None and tree.owner[tree.first_text[i]] == i and tree.size(i) <= LONGEST
 
 
 def _stands_before_date(paths: BlockPaths, i: int) -> bool:
-    """Whether a date is the next text, but for a short word: `<b>ida</b> on <span>3 March</span>`."""
+    """Return True if a date is the next text, after at most a short word: `<b>ida</b> on <span>3 March</span>`."""
     tree = paths.tree
     after = tree.last_text[i]
     return any(
@@ -260,7 +258,7 @@ def _stands_before_date(paths: BlockPaths, i: int) -> bool:
 
 
 def _quoted_names(paths: BlockPaths, names: set[str]) -> float:
-    """The share of names that stand at the head of a quote, or after an @."""
+    """Return the share of names that stand at the head of a quote, or after an @."""
     heads = paths.heads()
     return sum(
         len(name) > 2 and (f"@{name.lower()}" in heads or f"{name.lower()} " in heads or f"{name.lower()}:" in heads)
@@ -282,7 +280,7 @@ def _is_linked(paths: BlockPaths, i: int) -> bool:
 
 
 def _stands_after_by(paths: BlockPaths, i: int) -> bool:
-    """Whether the text right before an element is `by`, `Posted by`, `作者：` or `3 March 2019 by`."""
+    """Return True if the text right before an element is `by`, `Posted by`, `作者：` or `3 March 2019 by`."""
     tree = paths.tree
     before = tree.first_text[i] - 1
     if before < 0 or len(tree.texts[before]) > LONGEST:
@@ -292,7 +290,7 @@ def _stands_after_by(paths: BlockPaths, i: int) -> bool:
 
 
 def _made_otherwise(paths: BlockPaths, number: int, signs: Counter[int], *, headed: bool) -> int | None:
-    """The author of a block that is made otherwise than the others. `headed`: a name stands before its date in one element."""
+    """Find the author of a block whose markup differs from the others'. `headed`: a name and its date share one element."""
     best, best_score = None, 0.0
     if headed:
         around = (paths.tree.parent[i] for i in paths.dates_in(number))
@@ -309,7 +307,7 @@ def _made_otherwise(paths: BlockPaths, number: int, signs: Counter[int], *, head
 
 
 def _same_kind(paths: BlockPaths, number: int, signs: Counter[int]) -> int | None:
-    """The first element of a block that has the class of most authors."""
+    """Return the first element of a block that has the class of most authors."""
     sign = max(signs, key=lambda one: signs[one], default=None)
     attributes = paths.tree.attributes
     alike = (i for i in paths.own[number] if paths.tree.sign[i] == sign and "class" in attributes[i])

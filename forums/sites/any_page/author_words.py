@@ -1,4 +1,4 @@
-"""Words around the name of who wrote a post, in the languages of forums: `posted by`, `wrote:`."""
+"""Words around an author's name, in the languages of forums: `posted by`, `wrote:`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BY = re.compile(rf"{_BY_WORDS}(?:\s*[:：]\s*|\s+)|{_LABELS}\s*[:：]\s*", re.IG
 LABELLED = re.compile(
     rf"(?:{_LABELS}|^(?:(?:(?:posted|written|submitted) )?by|author|autor|автор|作者|from|von))\s*[:：]\s*\S", re.IGNORECASE
 )
-"""`Author: ida`, which no link says."""
+"""`Author: ida` as plain text, without a link."""
 ENDS_BY = re.compile(r"\s(?:by|von|par|por|da|door|av|af|przez|от)\s*[:：]?$", re.IGNORECASE)
 BEFORE_NAME = re.compile(rf"(?:{_BY_WORDS}|{_LABELS})\s*[:：]?$", re.IGNORECASE)
 BEFORE_ANSWERED = re.compile(
@@ -39,7 +39,7 @@ BEFORE_ANSWERED = re.compile(
     r"回[复覆應应]了?|返信先?|답글|ตอบกลับ)\s*[:：]?\s*@?$",
     re.IGNORECASE,
 )
-SAYS = re.compile(
+SPEECH_VERB = re.compile(
     r"(?:\s+(?:says?|said|wrote|writes|schrieb|schreibt|sagte?|meinte?|a écrit|écrit|a dit|dit|dice|dijo|escribió|comentó|"
     r"disse|escreveu|comentou|scrive|ha scritto|ha detto|zegt|zei|schreef|säger|skriver|skrev|kirjoitti|sanoo|napisał\w*|"
     r"pisze|mówi|napsal\w*|píše|yazdı|dedi ki|пишет|написал\w*|говорит|сказал\w*|より|说道?|說道?|写道|寫道)"

@@ -1,4 +1,4 @@
-"""Names of authors that stand in no separate element: `by ida`, `From: ida`, above the date, before the text."""
+"""Names of authors without a separate element: `by ida`, `From: ida`, above the date, before the text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container
 
-from .author_words import AROUND, BEFORE_NAME, BY, ENDS_WITH_VERB, LONGEST, RANK, REPLY_TITLE, SAYS, SHORT_NAME, VERB
+from .author_words import AROUND, BEFORE_NAME, BY, ENDS_WITH_VERB, LONGEST, RANK, REPLY_TITLE, SHORT_NAME, SPEECH_VERB, VERB
 from .block_paths import BlockPaths
 from .date_words import WEEKDAYS
 from .post_dates import LONGEST as DATE_LONGEST
@@ -26,7 +26,7 @@ _NEARLY_ALL = 0.9
 _LONGEST_TIME = 12  # characters
 _IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")
 _MOST_TEXTS = 60
-_MOST_ABOVE = 3  # texts between a name and what is told of it
+_MOST_ABOVE = 3  # texts between a name and the member's details
 _OF_MEMBER = re.compile(
     r"(?:joined|registered|member since|posts|messages|beiträge|dabei seit|registriert|mitglied seit|inscrit|mensajes|"
     r"registrado|messaggi|registrato|сообщени[йя]|регистрация|注册时间?|帖子)\s*[:：]",
@@ -36,8 +36,8 @@ _FIRST_TEXTS = 8  # of a block
 
 
 def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
-    """Names that stand in no separate element: of blocks without an author where others have one (`by ida: `), or of most blocks
-    after a label (`<b>From:</b> ida <ida@example.org>`), above the date, or before the text (`ida: I think so`).
+    """Find names without a separate element: of blocks without an author where others have one (`by ida: `), or of most
+    blocks after a label (`<b>From:</b> ida <ida@example.org>`), above the date, or before the text (`ida: I think so`).
     """
     linked = _as_linked(paths, authors) if 0 < len(authors) < paths.count else {}
     if len(authors) + len(linked) >= 0.5 * paths.count:
@@ -50,12 +50,12 @@ def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
         if len(found) >= least * paths.count and len(set(found.values())) >= min(different, len(found)):
             return found
         if paths.count == 1:
-            break  # one post: nothing tells a name from a heading
+            break  # one post: a name and a heading look the same
     return {}
 
 
 def above_details(paths: BlockPaths) -> str | None:
-    """The name above what a board tells of its members: `ida`, `Junior Member`, `Posts: 12`, `Joined: 5 March 2011`."""
+    """Return the name above a member's details: `ida`, `Junior Member`, `Posts: 12`, `Joined: 5 March 2011`."""
     start, end = paths.blocks[0].texts
     texts = [" ".join(text.split()) for text in paths.tree.texts[start : min(end, start + _MOST_TEXTS)]]
     first = next((k for k, text in enumerate(texts) if _OF_MEMBER.match(text)), 0)
@@ -64,7 +64,7 @@ def above_details(paths: BlockPaths) -> str | None:
 
 
 def _as_linked(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
-    """Names without a link, between the same words as those that have one: `Napsal uživatel Ida dne 3. března 2014`."""
+    """Find names without a link, between the same words as linked names: `Napsal uživatel Ida dne 3. března 2014`."""
     around = Counter(words for i in authors.values() if (words := _words_around(paths, i)) is not None)
     (before, after), count = next(iter(around.most_common(1)), (("", ""), 0))
     if not before or 2 * count < len(authors):
@@ -87,7 +87,7 @@ def _as_linked(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
 
 
 def _words_around(paths: BlockPaths, i: int) -> tuple[str, str] | None:
-    """The words in one line with an author and the day, before the name and between the two."""
+    """Return the words around an author in a line that names the day: before the name, and between name and day."""
     tree, first, last = paths.tree, paths.tree.first_text[i], paths.tree.last_text[i]
     if not 0 < first <= last < len(tree.texts) or {tree.owner[first - 1], tree.owner[last]} != {tree.parent[i]}:
         return None
@@ -97,7 +97,7 @@ def _words_around(paths: BlockPaths, i: int) -> tuple[str, str] | None:
 
 
 def _is_before_date(paths: BlockPaths, i: int) -> bool:
-    """Whether the text behind an author names the day."""
+    """Return True if the text behind an author names the day."""
     after = paths.tree.last_text[i]
     texts = paths.tree.texts[after : after + 1]
     return any(len(text) <= DATE_LONGEST and (date := spotted(text)) is not None and date.precision >= _A_DAY for text in texts)
@@ -106,7 +106,7 @@ def _is_before_date(paths: BlockPaths, i: int) -> bool:
 def _names_by(
     read: Callable[[list[str], int], str | None], paths: BlockPaths, authors: Container[int], behind: int
 ) -> dict[int, str]:
-    """The first name that `read` finds in the first texts of each block without an author, or in the last `behind`."""
+    """Return the first name that `read` finds in the first texts, or the last `behind`, of each block without an author."""
     found: dict[int, str] = {}
     for number, block in enumerate(paths.blocks):
         if number in authors:
@@ -121,8 +121,8 @@ def _names_by(
     return found
 
 
-def says_by(text: str) -> bool:
-    """Whether a text tells who wrote something, and when: `Asked by ida on 3 March 2019`."""
+def is_byline(text: str) -> bool:
+    """Return True if a text names an author and a date: `Asked by ida on 3 March 2019`."""
     return len(text) <= DATE_LONGEST and bool(_after_by([" ".join(text.split())], 0))
 
 
@@ -134,19 +134,19 @@ def _after_by(texts: list[str], k: int) -> str | None:
     name = text[by.end() :]
     if (date := spotted(name)) is not None and date.precision >= _A_DAY:
         name = _BEFORE_DATE.sub("", name[: date.span[0]])
-    name = SAYS.sub("", name).strip(AROUND)
+    name = SPEECH_VERB.sub("", name).strip(AROUND)
     return name if len(name) <= LONGEST else None
 
 
 def _after_label(texts: list[str], k: int) -> str | None:
-    """`From:`, `ida`."""
+    """Read the name after a label: `From:`, `ida`."""
     if k + 1 < len(texts) and len(texts[k + 1]) <= LONGEST and BEFORE_NAME.match(texts[k]):
         return _MAIL.sub("", texts[k + 1]).strip(AROUND) or texts[k + 1].lstrip(_COLONS)
     return None
 
 
 def _labelled(texts: list[str], k: int) -> str | None:
-    """After a label, or before the date: `— ida, Sunday, 5 March 2023`; `posted by ida on 5 March 2023`; `ida, edited today`."""
+    """Read a name after a label, or before the date: `— ida, Sunday, 5 March 2023`; `posted by ida on 5 March 2023`."""
     labelled = _after_label(texts, k)
     return _before_date(texts, k) if labelled is None else labelled
 
@@ -158,14 +158,14 @@ def _before_date(texts: list[str], k: int) -> str | None:
     if before.rstrip().endswith((":", "：")):  # `Joined: `
         return None
     before = _BEFORE_DATE.sub("", before).strip(AROUND).partition(",")[0]  # a place may stand behind it
-    name = ENDS_WITH_VERB.sub("", SAYS.sub("", BY.sub("", before))).strip(AROUND)
+    name = ENDS_WITH_VERB.sub("", SPEECH_VERB.sub("", BY.sub("", before))).strip(AROUND)
     if VERB.fullmatch(name):
         return None
     return name if 0 < len(name) <= SHORT_NAME and name.count(" ") < _MOST_WORDS and any(map(str.isalpha, name)) else None
 
 
 def _above_date(texts: list[str], k: int) -> str | None:
-    """The text before one that is a date and no more: `ida (Member)`, `5 March 2023, 10:14`."""
+    """Read the text before one that is a date and no more: `ida (Member)`, `5 March 2023, 10:14`."""
     if k == 0 or len(texts[k]) > DATE_LONGEST or (date := spotted(texts[k])) is None or date.precision < _A_DAY:
         return None
     if len(_BEFORE_DATE.sub("", texts[k][: date.span[0]])) > 1 or len(texts[k]) - date.span[1] > _LONGEST_TIME:
@@ -174,7 +174,7 @@ def _above_date(texts: list[str], k: int) -> str | None:
 
 
 def _before_text(texts: list[str], k: int) -> str | None:
-    """What stands before the first colon of a block: `ida: I think so`."""
+    """Read the words before the first colon of a block: `ida: I think so`."""
     name, colon, text = texts[k].partition(":") if k == 0 else ("", "", "")
     return _plain_name(name) if colon and text.startswith(" ") else None
 
@@ -192,4 +192,4 @@ _READERS = (
     (_above_date, _NEARLY_ALL, 2),
     (_before_text, _NEARLY_ALL, 2),
 )
-"""With the share of the blocks that have such a name, and how many different ones there are at least."""
+"""Each with the least share of blocks that must have such a name, and the least number of different names."""

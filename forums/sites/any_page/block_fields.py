@@ -35,12 +35,12 @@ class Fields:
     quality: float = 0.0
 
     def author(self, number: int) -> str | None:
-        """The name."""
+        """Return the author's name."""
         return name_of(self.paths, self.authors[number]) if number in self.authors else self.names.get(number)
 
 
 def read_fields(tree: PageTree, marks: Marks, found: BlockSet, calendar: Calendar, words: int) -> Fields:
-    """What is where in the blocks of a set. `words` are the characters of the page that are not in links."""
+    """Find author, date and body of each block of a set. `words`: characters of the page outside of links."""
     paths = BlockPaths(tree, marks, found.blocks)
     authors = find_authors(paths)
     dates = find_dates(paths, calendar, authors)
@@ -50,7 +50,7 @@ def read_fields(tree: PageTree, marks: Marks, found: BlockSet, calendar: Calenda
 
 
 def posts_of(fields: Fields, calendar: Calendar) -> tuple[SeenPost, ...]:
-    """The posts, in the order of the page."""
+    """Return the posts, in the order of the page."""
     paths, tree = fields.paths, fields.paths.tree
     ids, urls = find_ids(paths)
     edits = find_edits(paths, calendar, fields.dates)
@@ -75,8 +75,8 @@ def posts_of(fields: Fields, calendar: Calendar) -> tuple[SeenPost, ...]:
 
 
 def _without_name(text: str, name: str | None) -> str:
-    """The text of a post without the name before it, and the dash before its date: `ida: I think so – 3 March`; without a first
-    line that is the name, whose label was cut.
+    """Return a post's text without the name before it and the dash before its date (`ida: I think so – 3 March`), and without a
+    first line that is only the name, whose label was cut.
     """
     first, _, rest = text.partition("\n")
     if name is not None and rest and first.strip(AROUND) == name.strip(AROUND):
@@ -103,7 +103,7 @@ def _quality(fields: Fields, words: int) -> float:
 
 
 def _split(fields: Fields) -> int:
-    """How many blocks have author and second of the one before: parts of one post."""
+    """Count the blocks with the author and second of the block before: parts of one post."""
     same, before = 0, None
     for number in range(fields.paths.count):
         date = fields.paths.marks.dates.get(fields.dates.elements.get(number, -1))
@@ -114,7 +114,7 @@ def _split(fields: Fields) -> int:
 
 
 def _looks_shifted(fields: Fields) -> bool:
-    """Whether, of posts that are several siblings, texts stand before their dates: each may be the next one's date."""
+    """Return True if, in posts made of several siblings, texts stand before their dates: each date may be the next post's."""
     if not fields.found.how.endswith("runs"):
         return False
     dates, bodies = fields.dates.elements, fields.bodies
@@ -123,7 +123,7 @@ def _looks_shifted(fields: Fields) -> bool:
 
 
 def _raw(paths: BlockPaths, body: Body) -> str:
-    """A body as it stands in the page: enough to tell bodies apart."""
+    """Return a body's text as it stands in the page: exact enough to compare bodies."""
     texts = paths.tree.texts
     start, end = body.texts
     parts = []

@@ -28,9 +28,7 @@ _LONGEST_HEADING = 300  # characters
 
 @dataclass(slots=True)
 class Place:
-    """A path: the first element with text of it in each block that has one, by the block's number, and how many there are in
-    all.
-    """
+    """A path: its first element with text in each block, by the block's number, and the number of its elements in all blocks."""
 
     path: int
     above: int
@@ -39,8 +37,8 @@ class Place:
 
 
 class BlockPaths:
-    """The places of one set of blocks, and what the fields ask of elements. `own` are the elements of each block, without those
-    of blocks that stand in it; `odd` the blocks that are of another tag or class than most.
+    """The places of one set of blocks, and lookups for the fields. `own`: the elements of each block, without those of blocks
+    inside it; `odd`: blocks whose tag or class differs from most.
     """
 
     def __init__(self, tree: PageTree, marks: Marks, blocks: list[Block]) -> None:
@@ -68,22 +66,22 @@ class BlockPaths:
         self._authors_of = self._by_block(marks.authors)
 
     def presence(self, place: Place) -> float:
-        """The share of blocks that have it."""
+        """Return the share of blocks that have the place."""
         return len(place.first) / self.count
 
     def children(self, place: Place) -> list[Place]:
-        """The places directly below one."""
+        """Return the places directly below a place."""
         return [one for one in self.places if one.above == place.path]
 
     def string(self, i: int) -> str:
-        """The text of an element on one line."""
+        """Return the text of an element on one line."""
         found = self._strings.get(i)
         if found is None:
             found = self._strings[i] = self.tree.string(i)
         return found
 
     def label(self, i: int) -> str:
-        """The text of an element itself, where it has letters; else of all in it."""
+        """Return the text of an element itself, where it has letters; else all text in it."""
         tree = self.tree
         first, last = tree.first_text[i], tree.last_text[i]
         if last - first < 2:
@@ -92,29 +90,29 @@ class BlockPaths:
         return own if len(own) > 1 and _NAME.search(own) else self.string(i)
 
     def names(self, i: int) -> str:
-        """The classes and the id of an element."""
+        """Return the classes and the id of an element."""
         attributes = self.tree.attributes[i]
         return f"{attributes.get('class', '')} {attributes.get('id', '')}" if attributes else ""
 
     def has_letters(self, i: int) -> bool:
-        """Whether there is a letter in the text of an element."""
+        """Return True if there is a letter in the text of an element."""
         return bool(_NAME.search(self.string(i)))
 
     def in_quote(self, i: int) -> bool:
-        """Whether an element stands in a quote, which is less than nearly all of its block."""
+        """Return True if an element stands in a quote that is less than nearly all of its block."""
         tree, block = self.tree, self.blocks[self.number_of[i]]
         most = _MOST_QUOTED * (tree.chars[block.texts[1]] - tree.chars[block.texts[0]])
         up = tree.parent[i]
         for _ in range(_QUOTE_STEPS):
             if up <= block.start or tree.size(up) > most:
                 return False
-            if tree.tag[up] == "blockquote" or class_words.says_quote(self.names(up)):
+            if tree.tag[up] == "blockquote" or class_words.suggests_quote(self.names(up)):
                 return True
             up = tree.parent[up]
         return False
 
     def heads(self) -> str:
-        """The short texts of all blocks, where quotes say whom they quote."""
+        """Return the short texts of all blocks, in which quotes name their authors."""
         if self._heads is None:
             outer = [block.texts for block in self.blocks if block.around is None]
             texts = (text for start, end in outer for text in self.tree.texts[start:end])
@@ -124,7 +122,7 @@ class BlockPaths:
         return self._heads
 
     def headings(self) -> frozenset[str]:
-        """The texts of the page's headings."""
+        """Return the texts of the page's headings."""
         if self._headings is None:
             tree = self.tree
             found = (i for i, tag in enumerate(tree.tag) if tag in _HEADINGS and tree.size(i) <= _LONGEST_HEADING)
@@ -132,32 +130,32 @@ class BlockPaths:
         return self._headings
 
     def own_size(self, number: int, i: int) -> int:
-        """Characters of an element of a block, without the blocks that stand in it."""
+        """Return the number of characters of an element of a block, without the blocks inside it."""
         tree = self.tree
         first, last = tree.first_text[i], tree.last_text[i]
         inner = sum(tree.chars[b] - tree.chars[a] for a, b in self.blocks[number].inner if first <= a < last)
         return tree.chars[last] - tree.chars[first] - inner
 
     def link_size(self, i: int) -> int:
-        """Characters of links in an element."""
+        """Return the number of characters of links in an element."""
         tree = self.tree
         return tree.link_chars[tree.last_text[i]] - tree.link_chars[tree.first_text[i]]
 
     def has_date(self, start: int, end: int) -> bool:
-        """Whether one of the elements from `start` to the one before `end` holds a date."""
+        """Return True if an element in `[start, end)` holds a date."""
         place = bisect_left(self._date_elements, start)
         return place < len(self._date_elements) and self._date_elements[place] < end
 
     def dates_in(self, number: int) -> list[int]:
-        """The elements of a block that hold dates."""
+        """Return the elements of a block that hold dates."""
         return self._dates_of[number]
 
     def authors_in(self, number: int) -> list[int]:
-        """The elements of a block that may be its author."""
+        """Return the elements of a block that may be its author."""
         return self._authors_of[number]
 
     def texts_of(self, number: int, i: int) -> Iterator[int]:
-        """The texts of an element of a block, without those of blocks that stand in it."""
+        """Yield the texts of an element of a block, without those of blocks inside it."""
         k, end = self.tree.first_text[i], self.tree.last_text[i]
         for start, after in [*self.blocks[number].inner, (end, end)]:
             yield from range(k, min(start, end))
@@ -171,7 +169,7 @@ class BlockPaths:
         return found
 
     def _without_text(self) -> set[int]:
-        """Dates that a script fills in, and the empty elements around them."""
+        """Return dates that a script fills in, and the empty elements around them."""
         tree = self.tree
         found: set[int] = set()
         for i in self._date_elements:

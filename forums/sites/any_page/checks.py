@@ -1,4 +1,4 @@
-"""How plausible the posts are that a reader found: the readers of a page are compared by it."""
+"""Plausibility of the posts that a reader found: grades by which the readers of a page are compared."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _FILLED = ("id", "author", "author_url", "published", "edited", "url")
 
 
 def grade(posts: Sequence[SeenPost], words: int) -> float:
-    """0 to 1. `words` are the characters of the page that are not in links: posts hold most of them, each post has an author,
-    a date and a text that no other has, and the dates are in order.
+    """Grade posts from 0 to 1. `words`: characters of the page outside of links. Good posts hold most of them, each has an
+    author, a date and a text that no other post has, and the dates are in order.
     """
     if not posts:
         return 0.0
@@ -38,7 +38,7 @@ def grade(posts: Sequence[SeenPost], words: int) -> float:
 
 
 def order(dates: Sequence[datetime]) -> float:
-    """The share of neighbours that follow each other in one direction; 0 for no dates."""
+    """Return the share of neighbours that follow each other in one direction; 0 for no dates."""
     if len(dates) < 2:
         return float(len(dates))
     ups = sum(a <= b for a, b in itertools.pairwise(dates)) / (len(dates) - 1)
@@ -46,7 +46,7 @@ def order(dates: Sequence[datetime]) -> float:
 
 
 def is_complete(posts: Sequence[SeenPost], *, pictures: bool = False) -> bool:
-    """Whether nearly each post has a text, an author and a date. `pictures`: some may have no text."""
+    """Return True if nearly each post has a text, an author and a date. `pictures`: some may have no text."""
     missing = sum((post.author is None) + (post.published is None) for post in posts)
     without_text = sum(not post.text for post in posts)
     if pictures and without_text <= _MOST_PICTURES * len(posts):
@@ -55,28 +55,29 @@ def is_complete(posts: Sequence[SeenPost], *, pictures: bool = False) -> bool:
 
 
 def has_all_posts(posts: Sequence[SeenPost], tree: PageTree, words: int) -> bool:
-    """Whether these are all posts of a page, without reading it in another way: they hold nearly all of its
-    words, or many, and of each kind of element whose `id` has a post's id in it (`post-12`) there are no more than
-    posts.
+    """Return True if these are all posts of a page, so that no other reader has to run: they hold nearly all of its words, or
+    many of them, and no kind of element whose `id` contains a post's id (`post-12`) is more frequent than posts.
     """
     held = sum(len(post.text) for post in posts) / words
     if not _HELD <= held < _NEARLY_ALL:
         return held >= _HELD
     ids = {post.id for post in posts if post.id}
     kinds: Counter[tuple[str, str]] = Counter()
-    told: Counter[tuple[str, str]] = Counter()
+    with_id: Counter[tuple[str, str]] = Counter()
     for tag, attributes in zip(tree.tag, tree.attributes, strict=True):
         name = attributes.get("id") if attributes else None
         if name and (number := _NUMBER.search(name)):
             kind = (tag, _NUMBER.sub("#", name))
             kinds[kind] += 1
-            told[kind] += number[0] in ids
-    most = max((kinds[kind] for kind, count in told.items() if count > 0.5 * len(ids)), default=0)
+            with_id[kind] += number[0] in ids
+    most = max((kinds[kind] for kind, count in with_id.items() if count > 0.5 * len(ids)), default=0)
     return 0 < most <= len(posts)
 
 
 def agreement(ours: Sequence[SeenPost], others: Sequence[SeenPost]) -> float:
-    """The share of posts that both have, of those that either has: by the beginning of their words."""
+    """Return the share of posts that both lists have, of the posts in either; posts are compared by the beginning of their
+    words.
+    """
     if not ours or not others:
         return 0.0
     keys = {key for post in ours if (key := _key(post))}
@@ -85,11 +86,11 @@ def agreement(ours: Sequence[SeenPost], others: Sequence[SeenPost]) -> float:
 
 
 def completed(ours: Sequence[SeenPost], others: Sequence[SeenPost]) -> tuple[SeenPost, ...]:
-    """Our posts, with what another reader knows of the same posts and we do not."""
+    """Fill in fields that our posts lack from the same posts of another reader."""
     known: dict[str, SeenPost | None] = {}
     for post in others:
         if key := _key(post):
-            known[key] = None if key in known else post  # two posts alike: which is which is not known
+            known[key] = None if key in known else post  # two posts alike cannot be assigned
     by_id = {post.id: post for post in others if post.id}
     found = []
     for post in ours:

@@ -1,7 +1,6 @@
-"""What the names of classes, ids and addresses say of an element: names are English in most software, in any forum's
-language.
+"""Class names, ids and addresses as evidence of an element's role: names are English in most software, in any forum's language.
 
-Only evidence: what an element holds and how it varies from post to post weighs as much.
+Only evidence: an element's content and its variation from post to post weigh as much.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _OF_LAYOUT = re.compile(
     r"(?:^|(?<=\s))(?:text|content)-(?:wrap|break|nowrap|muted|truncate|center|left|right|start|end|justify|primary|secondary|body|"
     r"sm|lg|base|white|black|dark|light|[a-z]+-\d+|\d?x[sl])(?=$|\s)"
 )
-"""Classes of frameworks that only lay out, and have the words of others in them."""
+"""Classes of CSS frameworks that only lay out, although they contain words of the patterns below."""
 _BESIDE = _anywhere(r"modal|popup|pop-up|dialog|dropdown|tooltip|side-?bar|footer|report|cookie|consent")
 _META = _anywhere(
     r"signat|(?:^|[\s_-])sig(?:$|[\s_-])|side-?bar|user-?(?:info|profile|details|data|card|meta|stats|badge|title|rank|pic|avatar)|avatar|poster-?(?:info|profile)|"
@@ -79,64 +78,64 @@ _NETWORK = re.compile(
     r"(?:com|me|tv)(?:[/?#]|$)",
     re.IGNORECASE,
 )
-"""Social networks: a site's own channels at its foot, and where its people are elsewhere; never who wrote a post."""
+"""Social networks: links to a site's own channels or to its members elsewhere; never a post's author."""
 
 
 @lru_cache(maxsize=8192)
-def says_author(name: str) -> bool:
-    """Whether names of classes say that an element holds the name of who wrote something."""
+def suggests_author(name: str) -> bool:
+    """Return True if class names mark an author's name."""
     return bool(_AUTHOR.search(name)) and not _ABOUT_AUTHOR.search(name)
 
 
 @lru_cache(maxsize=8192)
-def says_body(name: str) -> bool:
-    """Whether they say that it holds the text of a post."""
+def suggests_body(name: str) -> bool:
+    """Return True if class names mark the text of a post."""
     return bool(_BODY.search(_OF_LAYOUT.sub("", name))) and not _BESIDE.search(name)
 
 
 @lru_cache(maxsize=8192)
-def says_meta(name: str) -> bool:
-    """Whether they say that it stands around the text: buttons, details of the author, votes."""
+def suggests_meta(name: str) -> bool:
+    """Return True if class names mark things around the text: buttons, details of the author, votes."""
     return bool(_META.search(name))
 
 
 @lru_cache(maxsize=8192)
-def says_signature(name: str) -> bool:
-    """Whether they say that it is a signature."""
+def suggests_signature(name: str) -> bool:
+    """Return True if class names mark a signature."""
     return bool(_SIGNATURE.search(name))
 
 
 @lru_cache(maxsize=8192)
-def says_edited(name: str) -> bool:
-    """Whether they say that it tells of an edit."""
+def suggests_edited(name: str) -> bool:
+    """Return True if class names mark a note of an edit."""
     return bool(_EDITED.search(name))
 
 
 @lru_cache(maxsize=8192)
-def says_comment(name: str) -> bool:
-    """Whether they say that it is a comment on what the page is about, or a review of it."""
+def suggests_comment(name: str) -> bool:
+    """Return True if class names mark a comment on the page's subject, or a review of it."""
     return bool(_COMMENT.search(name))
 
 
 @lru_cache(maxsize=8192)
-def says_quote(name: str) -> bool:
-    """Whether they say that it is a quote."""
+def suggests_quote(name: str) -> bool:
+    """Return True if class names mark a quote."""
     return bool(_QUOTE.search(name))
 
 
 @lru_cache(maxsize=8192)
 def is_profile_link(href: str) -> bool:
-    """Whether an address looks like somebody's profile."""
+    """Return True if an address looks like a member's profile."""
     return bool(_PROFILE_LINK.search(href)) and not _NOT_PROFILE.search(href) and not _NETWORK.match(href)
 
 
 def is_forum_link(href: str) -> bool:
-    """Whether an address looks like that of a forum, a board or a category."""
+    """Return True if an address looks like that of a forum, a board or a category."""
     return (
         bool(_FORUM_LINK.search(href) or _ONE_FORUM.search(href)) and not _THREAD_LINK.search(href) and not is_profile_link(href)
     )
 
 
 def is_one_forum(href: str) -> bool:
-    """Whether an address is that of a forum, and cannot be that of a thread in it."""
+    """Return True if an address is that of a forum, and cannot be that of a thread in it."""
     return bool(_ONE_FORUM.search(href)) and not _THREAD_LINK.search(href)

@@ -1,4 +1,4 @@
-"""When each block was written, and when it was edited: of several dates the one that is in order, and is not the author's."""
+"""Date and last edit of each block: of several dates the one that is in order, and is not the author's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OTHER = re.compile(  # the last reply, or the day of joining
 )
 _NUMBER = re.compile(r"\d")
 _PRELUDE = 16  # characters before the word: `Last `, `Dieser Beitrag wurde `
-_LONGEST = 100  # characters around a date that say what it is of
+_LONGEST = 100  # characters around a date that name its meaning
 _LONGEST_WORD = 30
 _LIKELY = 0.25
 _OF_ANOTHER = -1.0  # the score of what is not a post's date: the day of joining
@@ -50,7 +50,7 @@ class Dates:
 
 
 def find_dates(paths: BlockPaths, calendar: Calendar, authors: dict[int, int]) -> Dates:
-    """The dates of all blocks; for those that are made otherwise than the others the likeliest in each."""
+    """Find the dates of all blocks; for blocks whose markup differs from the others' the likeliest date in each."""
     places: dict[int, dict[int, int]] = defaultdict(dict)
     for number in range(paths.count):
         for i in paths.dates_in(number):
@@ -82,7 +82,7 @@ def find_dates(paths: BlockPaths, calendar: Calendar, authors: dict[int, int]) -
 
 
 def _exact(paths: BlockPaths, scored: list[tuple[float, dict[int, datetime | None], dict[int, int]]]) -> int | None:
-    """Of places whose best is `3 days ago` the one that has the same dates to the minute."""
+    """Return the place with the same dates to the minute, where the best place has only `3 days ago`."""
     dates, (_, rough, found) = paths.marks.dates, scored[0]
     backs = {number: back for number, i in found.items() if (back := dates[i].back) is not None and dates[i].hour is None}
     if len(backs) < len(found):
@@ -102,7 +102,7 @@ def _exact(paths: BlockPaths, scored: list[tuple[float, dict[int, datetime | Non
 
 
 def find_edits(paths: BlockPaths, calendar: Calendar, dates: Dates) -> list[datetime | None]:
-    """When each block was edited, as it says."""
+    """Return the date of each block's last edit; None where the block names none."""
     found: list[datetime | None] = []
     for number in range(paths.count):
         edits = [
@@ -118,7 +118,7 @@ def find_edits(paths: BlockPaths, calendar: Calendar, dates: Dates) -> list[date
 
 
 def begins_with_edit(text: str) -> bool:
-    """Whether a text begins by saying that a post was edited."""
+    """Return True if a text begins with a note of an edit."""
     match = _EDITED.search(text)
     return match is not None and match.start() <= _PRELUDE
 
@@ -150,15 +150,15 @@ def _score(
 
 
 def _own_length(tree: PageTree, i: int) -> int:
-    """Characters of an element's longest text that stands in no further element; of all in it, where none does."""
+    """Return the length of an element's longest text outside of inner elements; of all its text, where it has none outside."""
     own = [len(tree.texts[k]) for k in range(tree.first_text[i], tree.last_text[i]) if tree.owner[k] == i]
     return max(own, default=tree.size(i))
 
 
 def _is_of(paths: BlockPaths, i: int, words: re.Pattern[str], by_class: bool) -> bool:
-    """Whether what stands around a date says that it is of an edit, or of something else."""
+    """Return True if the text or the classes around a date match `words`: it is the date of an edit, of joining or of a visit."""
     tree = paths.tree
-    if (line := _line_of(paths, i)) and _says_before(words, line):
+    if (line := _line_of(paths, i)) and _is_before_number(words, line):
         return True
     up = i
     for _ in range(3):
@@ -167,14 +167,14 @@ def _is_of(paths: BlockPaths, i: int, words: re.Pattern[str], by_class: bool) ->
         text = (
             paths.string(up) if by_class else " ".join(tree.texts[tree.first_text[up] : tree.last_text[i]])
         )  # what follows is of others
-        if _says_before(words, text) or (by_class and class_words.says_edited(paths.names(up))):
+        if _is_before_number(words, text) or (by_class and class_words.suggests_edited(paths.names(up))):
             return True
         up = tree.parent[up]
     return False
 
 
 def _line_of(paths: BlockPaths, i: int) -> str:
-    """Of an element with several lines the one that has its date."""
+    """Return the line of a multi-line element that holds its date."""
     tree, precision = paths.tree, paths.marks.dates[i].precision
     own = [k for k in range(tree.first_text[i], tree.last_text[i]) if tree.owner[k] == i and len(tree.texts[k]) <= LONGEST]
     lines = (tree.texts[k] for k in own) if len(own) > 1 else ()
@@ -182,8 +182,8 @@ def _line_of(paths: BlockPaths, i: int) -> str:
 
 
 @lru_cache(maxsize=2048)
-def _says_before(words: re.Pattern[str], text: str) -> bool:
-    """Whether one of the words stands before the first number: `edited 21.4.`, not `20.4. (edited 21.4.)`."""
+def _is_before_number(words: re.Pattern[str], text: str) -> bool:
+    """Return True if one of the words stands before the first number: `edited 21.4.`, not `20.4. (edited 21.4.)`."""
     number = _NUMBER.search(text)
     if number is None or number.start() < 3:
         return words.search(text) is not None
@@ -192,7 +192,7 @@ def _says_before(words: re.Pattern[str], text: str) -> bool:
 
 
 def _follows_author(paths: BlockPaths, moments: dict[int, datetime | None], authors: dict[int, int]) -> float:
-    """1 where each author has one and the same date in all posts, as the day of joining."""
+    """Return 1 where each author has one and the same date in all posts, like the day of joining."""
     by_author: dict[str, set[datetime | None]] = defaultdict(set)
     posts: Counter[str] = Counter()
     for number, moment in moments.items():

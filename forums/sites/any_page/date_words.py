@@ -25,7 +25,7 @@ _UNIT_WORDS = {
     "vuotta yıl tahun năm рік роки років 年 년",
 }
 UNITS = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
-"""How long each unit is, by its name."""
+"""Duration of each unit, by its name."""
 
 NUMBERS = dict.fromkeys(
     [

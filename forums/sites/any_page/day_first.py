@@ -1,4 +1,4 @@
-"""Whether `04-03-2023` on a page is in March or in April: the reading in which its posts stand closer to each other."""
+"""Order of day and month in `04-03-2023`: the order in which a page's posts stand closer to each other."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _NUMERIC = re.compile(r"\d(?<![\d./-].)\d?([./-])\d{1,2}\1(?:19|20)?\d\d(?![\d./
 
 
 def has_numeric_dates(text: str) -> bool:
-    """Whether a text may hold a date whose day and month are numbers, in an order that its language decides."""
+    """Return True if a text may hold a date whose day and month are numbers, in an order that its language decides."""
     return _NUMERIC.search(text) is not None
 
 
 def disorder_of(page: CommentsPage, now: datetime) -> float:
-    """How far the posts of a page are from standing in order and close to each other; see `post_calendar.disorder`."""
+    """Return a measure of disorder and distance between the posts of a page; see `post_calendar.disorder`."""
     moments = [None if one is None else one.replace(tzinfo=None) for one in moments_of(page)]
     return disorder(moments, now.astimezone(UTC).replace(tzinfo=None))
 
 
 def moments_of(page: CommentsPage) -> list[datetime | None]:
-    """When its posts were published, in its order."""
+    """Return the dates of the page's posts, in its order."""
     return [*([page.post.created_at] if page.post else []), *(comment.created_at for comment in page.comments)]

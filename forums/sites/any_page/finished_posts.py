@@ -1,4 +1,4 @@
-"""Posts as they are shown: numbered, with absolute addresses, and their text unescaped where a site shows its source."""
+"""Final form of posts: numbered, with absolute addresses, and unescaped text where a site shows its source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ESCAPED = re.compile(r"<(p|div|blockquote|span|table|ul|ol)\b[^<>]*>.*</\1>", r
 
 
 def finished(posts: Iterable[SeenPost], url: str, *, numbered: bool = True) -> Iterable[SeenPost]:
-    """Of a page with this address; comments on posts have no numbers."""
+    """Yield the posts of the page at `url` in their final form; comments on posts have no numbers."""
     for number, post in enumerate(posts, 1):
         yield msgspec.structs.replace(
             post,
@@ -29,7 +29,7 @@ def finished(posts: Iterable[SeenPost], url: str, *, numbered: bool = True) -> I
 
 
 def _unescaped(text: str) -> str:
-    """The text of a post that the site shows as its HTML source, as some do after a move to another software."""
+    """Unescape the text of a post that the site shows as its HTML source, as some do after a move to another software."""
     return text_of(text) or "" if text.startswith("<") and _ESCAPED.match(text) else text
 
 

@@ -1,4 +1,4 @@
-"""Fields that a visitor fills in: what holds them is a form, not a post, and a page whose point they are is not a list."""
+"""Fields for user input: an element that holds them is a form, not a post; a page made for them is not a list."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _ENTRY = re.compile(
     r"ログイン|登録|パスワード|登录|登錄|登入|注册|註冊|로그인|תחבר|دخول|تسجيل",
     re.IGNORECASE,
 )
-"""What a page is called, or its address, that lets people in."""
+"""Titles and addresses of login and registration pages."""
 
 
 def typed_fields(tree: PageTree) -> list[int]:
-    """The elements that a line of text is typed into, in the order of the page."""
+    """Return the elements for typed text, in the order of the page."""
     return [i for i, tag in enumerate(tree.tag) if tag == "input" and _type_of(tree, i) in _TYPED]
 
 
 def are_forms(tree: PageTree, blocks: Sequence[Range]) -> bool:
-    """Whether elements that may be posts are rather parts of the page of a form: a login, a registration, a search."""
+    """Return True if candidate posts are parts of a form page: a login, a registration, a search."""
     fields = typed_fields(tree) if len(blocks) <= _MOST_FORMS else []  # answers may have a form each
     return bool(fields) and sum(any(start <= i < end for i in fields) for start, end in blocks) >= _FORMS * len(blocks)
 
 
 def asks_for_password(tree: PageTree) -> bool:
-    """Whether a field for a password stands outside of menus, and of the head and the foot of the page."""
+    """Return True if a password field stands outside of menus, and of the head and the foot of the page."""
     return any(tag == "input" and _type_of(tree, i) == "password" and not is_framed(tree, i) for i, tag in enumerate(tree.tag))
 
 
 def is_entry(tree: PageTree, title: str | None, address: str) -> bool:
-    """Whether a page is there to log in or to register: its title or address says so, and it asks for a password."""
+    """Return True if a page is a login or a registration: its title or address matches, and it has a password field."""
     return bool(_ENTRY.search(title or "") or _ENTRY.search(address)) and asks_for_password(tree)
 
 

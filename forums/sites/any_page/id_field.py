@@ -1,5 +1,5 @@
-"""The id of each block, and the address that leads to it: what is in an attribute of each block and in no two the same. A first
-block may have none: that of an opening post is the thread's.
+"""Id and permalink of each block: an attribute that each block has with a different value. The first block may have none: an
+opening post has the thread's id.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from .block_paths import BlockPaths
-from .post_marks import DATE_DATA, says_date
+from .post_marks import DATE_DATA, suggests_date
 
 _UUID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/?$", re.IGNORECASE)
 _HASH = re.compile(r"(?:^|[_\-/#=:])((?=[0-9a-f]*[a-f])(?=[a-f]*\d)[0-9a-f]{12,64})/?$", re.IGNORECASE)
@@ -25,17 +25,17 @@ _OF_OTHERS = re.compile(
     r"user|member|author|avatar|profile|uid|thread|topic|forum|page|quote|attach|image|sig|like|vote|menu|edit", re.IGNORECASE
 )
 _ATTRIBUTES = ("id", "name", "href", "data-id", "data-content", "about", "for", "value")
-_DEEPEST = 400  # elements of a block that are looked at
+_DEEPEST = 400  # elements of a block that are searched
 _OUTSIDE = 3  # elements around a block, and before it
 
 
 def is_code(value: str) -> bool:
-    """Whether a value ends with a UUID or a hash, whose last digits are not an id."""
+    """Return True if a value ends with a UUID or a hash, whose last digits are not an id."""
     return bool(_UUID.search(value) or _HASH.search(value))
 
 
 def find_ids(paths: BlockPaths) -> tuple[list[str | None], list[str | None]]:
-    """Ids and permalinks by the block's number; all None where no attribute tells the blocks apart."""
+    """Return ids and permalinks by the block's number; all None where no attribute differs in each block."""
     values: dict[tuple[str, str], dict[int, tuple[str, str]]] = defaultdict(dict)
     for number in range(paths.count):
         for key, id_, value in _candidates(paths, number):
@@ -82,7 +82,7 @@ def _candidates(paths: BlockPaths, number: int) -> Iterator[tuple[tuple[str, str
         if not attributes or any(i in inner for inner in skip):
             continue
         for name, value in attributes.items():
-            own = i == block.start and name.startswith("data-") and name not in DATE_DATA and not says_date(name)
+            own = i == block.start and name.startswith("data-") and name not in DATE_DATA and not suggests_date(name)
             if not (own or name in _ATTRIBUTES or name.endswith("id")) or len(value) > 300:
                 continue
             if match := next((found for form in _FORMS if (found := form.search(value))), None):

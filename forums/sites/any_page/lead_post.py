@@ -1,11 +1,11 @@
-"""The opening post, where it is made otherwise than the answers: a question above its answers, an article above its comments."""
+"""Opening post with markup unlike the answers': a question above its answers, an article above its comments."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from datetime import datetime, timedelta
 
-from .bare_names import says_by
+from .bare_names import is_byline
 from .block_fields import Fields
 from .page_tree import PageTree
 from .post_dates import LONGEST
@@ -18,7 +18,7 @@ _A_DAY = 3  # precision of a date: a month and a year are of a title
 
 
 def with_lead(tree: PageTree, marks: Marks, found: BlockSet) -> BlockSet | None:
-    """The same set with a block before the first one; None where there is nothing that may be a post."""
+    """Return the set with a block before the first one; None where nothing there may be a post."""
     first = min(found.blocks, key=lambda block: block.start)
     outer = [block for block in found.blocks if block.around is None]
     child = first.start
@@ -39,7 +39,7 @@ def with_lead(tree: PageTree, marks: Marks, found: BlockSet) -> BlockSet | None:
 
 
 def _before(tree: PageTree, marks: Marks, dates: list[int], up: int, child: int) -> Block | None:
-    """Of what stands before `child` in `up`, the elements from the first with a date or an author to the last with text."""
+    """Return, of the elements before `child` in `up`, those from the first with a date or an author to the last with text."""
     start = None
     sibling = up + 1
     while sibling < child:
@@ -52,7 +52,7 @@ def _before(tree: PageTree, marks: Marks, dates: list[int], up: int, child: int)
     chars = tree.written(*texts)
     if chars < _LEAST_TEXT or not _has(dates, start, child):
         return None
-    if not _has(marks.authors, start, child) and not _is_told_by(tree, dates, start, child):
+    if not _has(marks.authors, start, child) and not _has_byline(tree, dates, start, child):
         return None
     end = child
     single = start
@@ -62,9 +62,9 @@ def _before(tree: PageTree, marks: Marks, dates: list[int], up: int, child: int)
     return Block(start, end, texts)
 
 
-def _is_told_by(tree: PageTree, dates: list[int], start: int, end: int) -> bool:
+def _has_byline(tree: PageTree, dates: list[int], start: int, end: int) -> bool:
     return any(
-        says_by(tree.string(i)) for i in dates[bisect_left(dates, start) : bisect_left(dates, end)] if tree.size(i) <= LONGEST
+        is_byline(tree.string(i)) for i in dates[bisect_left(dates, start) : bisect_left(dates, end)] if tree.size(i) <= LONGEST
     )
 
 
@@ -74,14 +74,14 @@ def _has(elements: list[int], start: int, end: int) -> bool:
 
 
 def _are_one(fields: Fields, date: datetime, after: datetime) -> bool:
-    """Whether the dates of the first two blocks may be one: of one day, and not of two minutes of it."""
+    """Return True if the dates of the first two blocks may be the same: on one day, and not in different minutes."""
     spotted = [fields.paths.marks.dates.get(fields.dates.elements.get(number, -1)) for number in (0, 1)]
     exact = all(one is not None and one.hour is not None for one in spotted)
     return date.date() == after.date() and not (exact and abs(date - after) >= timedelta(minutes=1))
 
 
 def is_post(fields: Fields) -> bool:
-    """Whether the first block is one more post: not a heading that repeats author and date of the first answer."""
+    """Return True if the first block is one more post, and not a heading that repeats author and date of the first answer."""
     tree, body = fields.paths.tree, fields.bodies[0]
     author, date = fields.author(0), fields.dates.published[0]
     if (

@@ -1,4 +1,4 @@
-"""Posts by the structure that they repeat: the sets of `repeated_blocks`, read by `block_fields`, the best by what was read."""
+"""Posts inferred from repeated structure: the sets of `repeated_blocks`, read by `block_fields`; the set that reads best wins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCORE = 0.2  # how far the score of a set decides between qualities that are ne
 
 @dataclass(slots=True)
 class Learned:
-    """What was learned: the posts, how well they pass the checks (0 to 1), and by which marks the blocks were found."""
+    """The inferred posts, their quality (0 to 1), and the marks by which the blocks were found."""
 
     posts: tuple[SeenPost, ...]
     quality: float
@@ -35,7 +35,7 @@ class Learned:
 
 
 def learn(tree: PageTree, calendar: Calendar, marks: Marks) -> Learned | None:
-    """The posts of a page; None where nothing repeats."""
+    """Infer the posts of a page from its repeated structure; None where nothing repeats."""
     words = max(1, tree.chars[-1] - tree.link_chars[-1])
     read: list[Fields] = []
     for found in block_sets(tree, marks):
@@ -54,18 +54,18 @@ def learn(tree: PageTree, calendar: Calendar, marks: Marks) -> Learned | None:
 
 
 def of_blocks(tree: PageTree, marks: Marks, found: BlockSet, calendar: Calendar) -> Learned:
-    """The posts in the blocks of a set."""
+    """Read the posts in the blocks of a set."""
     fields = read_fields(tree, marks, found, calendar, max(1, tree.chars[-1] - tree.link_chars[-1]))
     return Learned(posts_of(fields, calendar), fields.quality, found.how, fields)
 
 
 def _marked(fields: Fields) -> float:
-    """The share of authors and dates that are there."""
+    """Return the share of blocks' authors and dates that were found."""
     return (len(fields.authors) + len(fields.dates.elements)) / (2 * fields.paths.count)
 
 
 def _with_lead(tree: PageTree, marks: Marks, best: Fields, calendar: Calendar, words: int) -> Fields:
-    """With an opening post that is made otherwise than the answers; in place of a first block that is only its head."""
+    """Add an opening post whose markup differs from the answers'; it replaces a first block that is only its head."""
     sets = [best.found]
     signs = [tree.sign[block.start] for block in best.found.blocks]
     if len(signs) > 2 and signs[0] not in signs[1:]:
@@ -81,14 +81,14 @@ def _with_lead(tree: PageTree, marks: Marks, best: Fields, calendar: Calendar, w
 
 
 def _has_lead(tree: PageTree, marks: Marks, extended: BlockSet, calendar: Calendar) -> bool:
-    """Whether the first block is a post, looked at with the next three alone."""
+    """Return True if the first block, read with the next three alone, is a post."""
     few = without(tree, extended, set(range(4, len(extended.blocks))))
     return is_post(read_fields(tree, marks, few, calendar, 1))
 
 
 def _only_posts(fields: Fields) -> BlockSet | None:
-    """The set without blocks that are not posts: those that have neither author nor date, or stand around others and lack one,
-    where nearly all have both; and a first block that is made otherwise than the others. None where all are posts.
+    """Return the set without blocks that are not posts: blocks without author and date, blocks around others that lack one of
+    them where nearly all have both, and a first block with other markup. None where all are posts.
     """
     blocks, tree = fields.found.blocks, fields.paths.tree
     count = len(blocks)
@@ -110,13 +110,13 @@ def _only_posts(fields: Fields) -> BlockSet | None:
 
 
 def _is_menu(tree: PageTree, block: Block) -> bool:
-    """Whether most of a block's text is in several links."""
+    """Return True if most of a block's text is in several links."""
     size = tree.chars[block.texts[1]] - tree.chars[block.texts[0]]
     return 2 * tree.written(*block.texts) < size and tree.tag[block.start : block.end].count("a") >= _LEAST_LINKS
 
 
 def _only_links(tree: PageTree, fields: Fields) -> set[int]:
-    """Blocks whose text is a link and nothing more, made otherwise than all that have a text: similar threads below the posts."""
+    """Return blocks whose text is only a link, with other markup than all blocks with text: similar threads below the posts."""
     sizes = [size_of(fields.paths, body) for body in fields.bodies]
     signs = [tree.sign[block.start] for block in fields.found.blocks]
     with_text = {sign for sign, size in zip(signs, sizes, strict=True) if size}
@@ -128,7 +128,7 @@ def _only_links(tree: PageTree, fields: Fields) -> set[int]:
 
 
 def _best(read: list[Fields]) -> Fields:
-    """The set of the highest quality, or one that has all its blocks and more, and is nearly as good."""
+    """Return the set of the highest quality, or a superset of its blocks that is nearly as good."""
     best = max(read, key=lambda one: one.quality * one.found.score**_SCORE)
     starts = {block.start for block in best.found.blocks}
     for one in read:

@@ -1,6 +1,6 @@
-"""`read_page` within a limit of processor time and memory, for pages that are like no forum's. A signal interrupts the reading of
-posts within posts within posts; nothing interrupts libxml2, which needs hours for a page of a single tag with a million
-attributes. Run as a module it is the process that reads such a page.
+"""`read_page` within limits of processor time and memory, for pages of unknown origin. A signal interrupts deeply nested posts;
+nothing interrupts libxml2, which needs hours for a page of a single tag with a million attributes, so such a page is read by a
+child process: this module's `main`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .page_reader import read_page
 from .records import PageTooLarge, SeenPage
 
 MOST_S = 10
-"""Of processor time; a thread of 3,000 posts on one page needs 2."""
+"""Seconds of processor time; a thread of 3,000 posts on one page needs 2."""
 _MEMORY_BYTES = 2 << 30
 _ORDINARY = 300_000  # characters, in which no tag has attributes for more than some seconds
 
@@ -35,13 +35,13 @@ class _Task(msgspec.Struct, frozen=True, kw_only=True):
     seconds: int
 
 
-class _Told(msgspec.Struct, frozen=True, kw_only=True):
+class _Reply(msgspec.Struct, frozen=True, kw_only=True):
     page: SeenPage | None = None
     error: str | None = None
 
 
 def read_limited(html: str, url: str, *, compare: bool = False, seconds: int = MOST_S) -> SeenPage:
-    """What is seen on a page, as by `read_page`. Raises PageTooLarge where it takes too long. Only for the main thread."""
+    """Read a page like `read_page`. Raises PageTooLarge where it takes too long. Only for the main thread."""
     if len(html) <= _ORDINARY or extraordinary(html) is None:
         with _interrupted_after(seconds, url):
             return read_page(html, url, compare=compare)
@@ -49,15 +49,15 @@ def read_limited(html: str, url: str, *, compare: bool = False, seconds: int = M
     done = subprocess.run(own_module(__name__), input=task, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     if done.returncode:
         raise PageTooLarge(f"{url}: takes more than {seconds} s of processor time, or 2 GiB of memory, to be read")
-    told = msgspec.msgpack.decode(done.stdout, type=_Told)
-    if told.page is None:
-        raise TrawlError(told.error or url)
-    return told.page
+    reply = msgspec.msgpack.decode(done.stdout, type=_Reply)
+    if reply.page is None:
+        raise TrawlError(reply.error or url)
+    return reply.page
 
 
 @contextmanager
 def _interrupted_after(seconds: int, url: str) -> Iterator[None]:
-    """Raises PageTooLarge within, once so much processor time is spent, and again each second should anything have caught it."""
+    """Raise PageTooLarge in the body once `seconds` of processor time are spent, and each second after, in case it was caught."""
 
     def interrupt(*_: Any) -> None:
         raise PageTooLarge(f"{url}: takes more than {seconds} s of processor time to be read")
@@ -72,17 +72,17 @@ def _interrupted_after(seconds: int, url: str) -> Iterator[None]:
 
 
 def main() -> None:
-    """Read the page of standard input; the kernel ends what takes too long."""
+    """Read the page on standard input; the kernel ends a process above its limits."""
     task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Task)
     used = resource.getrusage(resource.RUSAGE_SELF)
     begun = int(used.ru_utime + used.ru_stime) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (begun + task.seconds, begun + task.seconds + 1))
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
     try:
-        told = _Told(page=read_page(task.html, task.url, compare=task.compare))
+        reply = _Reply(page=read_page(task.html, task.url, compare=task.compare))
     except TrawlError as exc:
-        told = _Told(error=str(exc))
-    sys.stdout.buffer.write(msgspec.msgpack.encode(told))
+        reply = _Reply(error=str(exc))
+    sys.stdout.buffer.write(msgspec.msgpack.encode(reply))
 
 
 if __name__ == "__main__":

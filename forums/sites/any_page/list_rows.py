@@ -1,5 +1,5 @@
-"""Rows of a list of threads or of forums, which have an author and a date each as posts have: the longest text of most is a link,
-or each has another title that leads elsewhere.
+"""Rows of a list of threads or forums, which have an author and a date each as posts have: the longest text of most rows is a
+link, or each row has a different title that links to another page.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .page_address import host_of
 from .page_tree import PageTree, Range
 from .post_dates import spotted
 from .records import SeenLink
-from .row_labels import says_threads
+from .row_labels import suggests_threads
 from .row_links import LEAST_ROWS, form_of, is_date, links_of, rows_of
 from .text_field import Body
 
@@ -43,7 +43,7 @@ _ADDRESS = re.compile(r"(?:https?://|www\.)\S+$", re.IGNORECASE)  # a post may b
 
 
 def are_rows(learned: Learned, tree: PageTree) -> bool:
-    """Whether what was learned are rows of a list rather than posts."""
+    """Return True if the learned blocks are rows of a list, not posts."""
     bodies = learned.fields.bodies
     if len(bodies) < LEAST_ROWS:
         return False
@@ -55,7 +55,7 @@ def are_rows(learned: Learned, tree: PageTree) -> bool:
 
 
 def _linked_and_written(tree: PageTree, body: Body, dates: Set[int]) -> tuple[int, int]:
-    """How long the longest text in a link is, and the longest other one, dates apart."""
+    """Return the lengths of the longest text in a link and of the longest other text, dates excluded."""
     linked = written = 0
     for k in range(*body.texts):
         text = tree.texts[k].strip()
@@ -69,7 +69,7 @@ def _linked_and_written(tree: PageTree, body: Body, dates: Set[int]) -> tuple[in
 
 
 def are_listed(learned: Learned, tree: PageTree) -> bool:
-    """Whether what was learned are short texts in the rows of what the page lists: numbers of answers and views, a name."""
+    """Return True if the learned posts are short texts in the rows of a list: numbers of answers and views, a name."""
     posts, fields = learned.posts, learned.fields
     if sorted(len(post.text) for post in posts)[len(posts) // 2] > 2 * _SHORT:
         return False
@@ -81,10 +81,10 @@ def are_listed(learned: Learned, tree: PageTree) -> bool:
         return False
     title, text = sorted(map(tree.size, links))[len(links) // 2], sizes[len(sizes) // 2]
     titles = {tree.string(i) for i in links}
-    of_threads = says_threads(tree, links)
+    of_threads = suggests_threads(tree, links)
     sure = of_threads is False or (of_threads and len(links) >= LEAST_ROWS)
     if not sure and len(links) > _MOST_LINKS * len(posts):
-        return False  # what else an author wrote
+        return False  # links to the author's other posts
     if not sure and 2 * title < text and 2 * sum(post.text.partition("\n")[0] in titles for post in posts) < len(posts):
         return False
     names = {post.author for post in posts}
@@ -95,26 +95,26 @@ def are_listed(learned: Learned, tree: PageTree) -> bool:
 
 
 def _prose(text: str) -> int:
-    """Characters of what a text says; Chinese ones, which are words, are two."""
-    return sum(len(line) + len(_EASTERN.findall(line)) for line in said_in(text))
+    """Return the number of characters of a text's prose lines; a Chinese character, which is a word, counts as two."""
+    return sum(len(line) + len(_EASTERN.findall(line)) for line in prose_lines(text))
 
 
-def said_in(text: str) -> Iterable[str]:
-    """The lines of a text without those that are a date or a number with its label."""
+def prose_lines(text: str) -> Iterable[str]:
+    """Yield the lines of a text that are neither a date nor a number with its label."""
     return (line for line in text.splitlines() if line and not _COUNT.fullmatch(line) and not spotted(line))
 
 
 def _overlapping(ranges: Sequence[Range], others: Sequence[Range]) -> int:
-    """How many of the ranges overlap one of the others: more of those begin before their end than end before their beginning."""
+    """Count the ranges that overlap one of the others: more others begin before the range's end than end before its beginning."""
     starts, ends = sorted(start for start, _ in others), sorted(end for _, end in others)
     return sum(bisect_left(starts, end) > bisect_right(ends, start) for start, end in ranges)
 
 
 def titled_rows(learned: Learned, tree: PageTree, url: str, base: str = "") -> tuple[SeenLink, ...]:
-    """The titles of rows that have more text than that, as a description of a forum or the beginning of a thread: a link in each
-    block at the same place, each with another text and to another page. None where blocks are posts: what each of those links to
-    is its author, itself, the same for all, in the middle of a sentence, or below the text: who likes it. Whole articles have
-    titles that are marked as such. A thread may be there twice, in two boxes.
+    """Return the titles of rows with more text than a title, as a forum's description or a thread's beginning: in each block a
+    link at the same place, with a different text and target. None where blocks are posts: their links go to the author or to the
+    post, are the same in all, or stand in a sentence or below the text (likes). Titles of whole articles are marked as titles. A
+    thread may appear twice, in two boxes.
     """
     count = len(learned.fields.bodies)
     if count < _LEAST_TITLED:
@@ -128,7 +128,7 @@ def titled_rows(learned: Learned, tree: PageTree, url: str, base: str = "") -> t
         if blocks < least:
             break
         if 2 * sum(sum(one == place for one, _ in titles) >= _MOST_LINKS for titles in links) > count:
-            continue  # what else an author wrote
+            continue  # links to the author's other posts
         rows = {n: row for n, titles in enumerate(links) for at, row in reversed(titles) if at == place}  # the first in each
         named = {row.title for row in rows.values() if not _NUMBER.fullmatch(row.title)}
         ends = [(row.title, row.url.rstrip("/").rpartition("/")[2]) for row in rows.values()]
@@ -141,7 +141,7 @@ def titled_rows(learned: Learned, tree: PageTree, url: str, base: str = "") -> t
 
 
 def _without_boards(rows: dict[int, SeenLink], signs: list[int]) -> tuple[SeenLink, ...]:
-    """Without those of blocks that are made otherwise than most, and lead to addresses of another form: the boards of a board."""
+    """Leave out rows of blocks with other markup and other forms of addresses than most: the sub-boards of a board."""
     most = Counter(signs[n] for n in rows).most_common(1)[0][0]
     forms = {form_of(row.url) for n, row in rows.items() if signs[n] == most}
     return tuple(row for n, row in rows.items() if signs[n] == most or form_of(row.url) in forms)
@@ -150,8 +150,8 @@ def _without_boards(rows: dict[int, SeenLink], signs: list[int]) -> tuple[SeenLi
 def titles_of(
     learned: Learned, tree: PageTree, url: str, base: str, number: int, *, marked: bool = False, outside: bool = False
 ) -> list[tuple[int, SeenLink]]:
-    """The links of a block that may be its title, with what each stands in; only those in headings that are `marked` so, or
-    only those `outside` of its text.
+    """Return the links of a block that may be its title, each with the sign of its parent; only links in headings with `marked`,
+    only links outside of the text with `outside`.
     """
     body = learned.fields.bodies[number]
     inside = range(body.root, tree.end[body.root]) if outside and body.root is not None else range(0)
@@ -177,27 +177,27 @@ def titles_of(
 
 
 def _is_marked(tree: PageTree, i: int) -> bool:
-    """Whether a link stands in a heading, and its class or what it is to the page says that this is a title."""
+    """Return True if a link stands in a heading, and its class or `rel` marks it as a title."""
     up = tree.parent[i]
     around = tree.attributes[up]
-    said = f"{around.get('class', '')} {around.get('itemprop', '')} {tree.attributes[i].get('rel', '')}"
-    return tree.tag[up] in _HEADINGS and bool(_OF_AN_ARTICLE.search(said))
+    names = f"{around.get('class', '')} {around.get('itemprop', '')} {tree.attributes[i].get('rel', '')}"
+    return tree.tag[up] in _HEADINGS and bool(_OF_AN_ARTICLE.search(names))
 
 
 def _anchors(tree: PageTree, start: int, end: int) -> set[str]:
-    """What a link to a part of a block may name, on this page or on the thread's."""
+    """Return the ids and names in a block, by which a link refers to a part of it."""
     first = start - 1 if start and tree.end[start - 1] == start else start  # <a name> before it
     return {name for i in range(first, end) for key in ("id", "name") if (name := tree.attributes[i].get(key))}
 
 
 def _is_search(target: str, text: str) -> bool:
-    """Whether an address asks for the text of its link: `?location=Oslo`, `?q=pumps`."""
+    """Return True if an address is a search for the text of its link: `?location=Oslo`, `?q=pumps`."""
     pairs = parse_qsl(urlsplit(target).query)
     return any(value.casefold() == text.casefold() and not _OF_A_TITLE.search(name) for name, value in pairs)
 
 
 def _is_in_a_sentence(tree: PageTree, i: int) -> bool:
-    """Whether what stands around a link has words before it, on the same line."""
+    """Return True if words stand before a link on the same line."""
     start = tree.first_text[i]
     while start > tree.first_text[tree.parent[i]] and tree.gap[start] < 2:
         start -= 1
@@ -205,14 +205,14 @@ def _is_in_a_sentence(tree: PageTree, i: int) -> bool:
 
 
 def _is_below(tree: PageTree, i: int, body: Body) -> bool:
-    """Whether a link stands below most of a text."""
+    """Return True if a link stands below most of a text."""
     start, end = body.texts
     before = tree.written(start, min(tree.first_text[i], end))
     return before >= _LONG and before > tree.written(tree.last_text[i], end)
 
 
 def _target(href: str, url: str, base: str) -> str | None:
-    """Another page of the site that is nobody's profile."""
+    """Resolve a link to another page of the site; None for profiles, other sites and the page itself."""
     try:
         target, here = urljoin(base, href).partition("#")[0], url.partition("#")[0]
         parts, own = urlsplit(target), urlsplit(here)

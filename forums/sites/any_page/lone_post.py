@@ -1,5 +1,5 @@
-"""The post of a thread without answers: nothing repeats, so it is the text that its class calls one, or that holds most of the
-page's words, next to a name and a date, on a page that speaks of replies.
+"""The post of a thread without answers. Nothing repeats, so it is the text that its class marks, or the text with most of the
+page's words, next to a name and a date, on a page that mentions replies.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .repeated_blocks import Block, BlockSet
 
 _LEVELS = 6  # of elements around the text, that hold its author and date
 _SHARE = 0.4  # of the page's words outside of links, that are the post's
-_SHARE_NAMED = 0.2  # where its class says that it is a text
+_SHARE_NAMED = 0.2  # where its class marks a text
 _SHARE_SIGNED = 0.05  # where a date is next to it, too
 _LEAST = 20  # characters
 _MOST_OF = 0.7  # of the words of an element around it
@@ -47,7 +47,7 @@ _OF_A_THREAD = re.compile(
 _OF_A_DAY = re.compile(r"\d:\d\d|\b(?:19|20)\d\d\b")
 _COPYRIGHT = re.compile(r"©|\(c\)|copyright|powered by", re.IGNORECASE)
 _MOST_LINKS = 2  # of an author: a picture and a name
-_LEAST_CUES = 3  # elements whose class, id or address speaks of posts
+_LEAST_CUES = 3  # elements whose class, id or address mentions posts
 _ADDRESS_OF_A_THREAD = re.compile(
     r"thread|topic|discuss|question|beitrag|thema|(?:^|[^a-z])(?:ticket|issue|bug)s?(?:[^a-z]|$)|(?:^|/)(?:t|d|p|posts?|messages?)/|[?&](?:t|tid)=\d",
     re.IGNORECASE,
@@ -56,10 +56,10 @@ _HOST_OF_FORUMS = re.compile(r"forum|board|communit|discuss|talk|bbs", re.IGNORE
 
 
 def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "", *, rows: Sequence[int] = ()) -> SeenPost | None:
-    """The only post of the page at `url`; None where it does not look like a thread. `rows` are elements that list other threads,
-    which a post does not hold.
+    """Return the only post of the page at `url`; None where it does not look like a thread. `rows`: elements that list other
+    threads, which cannot stand in a post.
     """
-    dates = [i for i, date in marks.dates.items() if date.precision >= _A_DAY and not _is_said(tree, i, date)]
+    dates = [i for i, date in marks.dates.items() if date.precision >= _A_DAY and not _is_in_prose(tree, i, date)]
     signed = _signed_body(tree, marks, dates)
     body = signed if signed is not None else _body(tree, marks, dates)
     if signed is not None and _holds(tree, dates, signed):
@@ -68,7 +68,7 @@ def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "", *
         return None
     if sum(body <= i < tree.end[body] for i in dates) > _MOST_DATES or _is_form(tree, body):  # of rows
         return None
-    if not dates or not _speaks_of_replies(tree, url):
+    if not dates or not _mentions_replies(tree, url):
         return None
     around = body
     most = tree.written_in(body) + _MOST_AROUND
@@ -90,8 +90,8 @@ def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "", *
 def _read(
     tree: PageTree, marks: Marks, calendar: Calendar, around: int, words: int, body: int | None
 ) -> tuple[SeenPost | None, bool]:
-    """The post in an element, where it has a text, an author and a date; and whether something says that it is the author. Who is
-    named within its text (`body`) is not.
+    """Read the post in an element with a text, an author and a date; also return True if the author is marked as such. Names
+    within its text (`body`) are not authors.
     """
     block = Block(around, tree.end[around], (tree.first_text[around], tree.last_text[around]))
     fields = read_fields(tree, marks, BlockSet([block], 1.0, "alone", 1.0, 1.0), calendar, words)
@@ -119,20 +119,20 @@ def _read(
 
 
 def _is_date(tree: PageTree, marks: Marks, author: int) -> bool:
-    """Whether what may be an author is a date, which links to the post."""
+    """Return True if a candidate author is a date, which links to the post."""
     return bool(_OF_A_DAY.search(tree.string(author))) and any(
         author <= i < tree.end[author] or i <= author < tree.end[i] for i in marks.dates
     )
 
 
 def _is_form(tree: PageTree, body: int) -> bool:
-    """Whether fields stand in a text, before most of its words: an answer is typed below the post."""
+    """Return True if input fields stand in a text before most of its words; an answer's field is below the post."""
     first = next((i for i in typed_fields(tree) if body < i < tree.end[body]), None)
     return first is not None and 2 * tree.written(tree.first_text[body], tree.first_text[first]) < tree.written_in(body)
 
 
-def _is_said(tree: PageTree, i: int, date: Spotted) -> bool:
-    """Whether a date is a word of a sentence (`Order one today!`), or the year of a copyright."""
+def _is_in_prose(tree: PageTree, i: int, date: Spotted) -> bool:
+    """Return True if a date is a word of a sentence (`Order one today!`), or the year of a copyright."""
     text = tree.string(i)
     return bool(_COPYRIGHT.search(text)) or (date.back is not None and date.precision == _A_DAY and text.count(" ") > 1)
 
@@ -143,19 +143,19 @@ def _ancestors(tree: PageTree, i: int) -> Iterable[int]:
 
 
 def _is_label(tree: PageTree, author: int) -> bool:
-    """Whether what may be an author stands in a form, with fields that are typed into."""
+    """Return True if a candidate author stands in a form with input fields."""
     fields = typed_fields(tree)
     forms = (i for i in _ancestors(tree, author) if tree.tag[i] == "form")
     return any(i < field < tree.end[i] for i in forms for field in fields)
 
 
 def _is_heading(tree: PageTree, name: str) -> bool:
-    """Whether a name is what the page is called: somebody's profile, or a link to where one is."""
+    """Return True if a name is the page's heading: a profile page, or a link to a profile."""
     return any(tag == "h1" and tree.size(i) == len(name) and tree.string(i) == name for i, tag in enumerate(tree.tag))
 
 
 def _leads_elsewhere(tree: PageTree, author: int | None) -> bool:
-    """Whether an author is a link that neither its address nor its class calls one, several links, or a heading of columns."""
+    """Return True if an author is a link that neither its address nor its class marks, several links, or a heading of columns."""
     if author is None:
         return False
     if sum(tree.tag[i] == "a" for i in range(author, tree.end[author])) > _MOST_LINKS:
@@ -163,14 +163,14 @@ def _leads_elsewhere(tree: PageTree, author: int | None) -> bool:
     href = tree.attributes[author].get("href", "#") if tree.tag[author] == "a" else "#"
     if not href.startswith("#") and "usr" not in href:
         classes = tree.attributes[author].get("class", "")
-        return not class_words.is_profile_link(href) and not class_words.says_author(classes)
+        return not class_words.is_profile_link(href) and not class_words.suggests_author(classes)
     within = range(author, tree.end[author])
     profile = any(class_words.is_profile_link(tree.attributes[i].get("href", "")) for i in within)
     return not profile and any(tree.tag[i] == "th" for i in within)
 
 
-def _speaks_of_replies(tree: PageTree, url: str) -> bool:
-    """Whether a button or a line speaks of replies, or names of classes and addresses of posts."""
+def _mentions_replies(tree: PageTree, url: str) -> bool:
+    """Return True if a button or a line mentions replies, or class names and addresses mention posts."""
     if any(len(text) <= _LONGEST_CUE and _REPLIES.search(text) for text in tree.texts):
         return True
     address = urlsplit(url)
@@ -186,22 +186,21 @@ def _speaks_of_replies(tree: PageTree, url: str) -> bool:
 
 
 def _named(tree: PageTree) -> list[int]:
-    """The elements whose class or property says that they hold a text."""
+    """Return the elements whose class or property marks a text."""
     return [
         i
         for i, attributes in enumerate(tree.attributes)
         if attributes
         and (
-            class_words.says_body(f"{attributes.get('class', '')} {attributes.get('id', '')}")
+            class_words.suggests_body(f"{attributes.get('class', '')} {attributes.get('id', '')}")
             or attributes.get("itemprop") in _TEXT_PROPERTIES
         )
     ]
 
 
 def _signed_body(tree: PageTree, marks: Marks, dates: Sequence[int]) -> int | None:
-    """Of the elements whose class says that they hold a text the one with the most words that has a date next to it: the columns
-    and the frame of a page are called so, too, and stand around the post with its author and date, or further from them than its
-    text.
+    """Return, of elements whose class marks a text, the one with the most words and a date next to it. The columns and the frame
+    of a page have such classes, too; they contain the post with its author and date, or are further from these than its text.
     """
     words = tree.chars[-1] - tree.link_chars[-1]
     fields = typed_fields(tree)
@@ -220,7 +219,7 @@ def _signed_body(tree: PageTree, marks: Marks, dates: Sequence[int]) -> int | No
 
 
 def _dated(tree: PageTree, dates: Sequence[int], i: int) -> int | None:
-    """The next element around a text that holds a date outside of it."""
+    """Return the nearest ancestor of a text that holds a date outside of it."""
     around = i
     for _ in range(_LEVELS):
         around = tree.parent[around]
@@ -232,7 +231,7 @@ def _dated(tree: PageTree, dates: Sequence[int], i: int) -> int | None:
 
 
 def _inner(tree: PageTree, best: int, named: Sequence[int]) -> int:
-    """The inner one of two that hold much the same."""
+    """Return the innermost of nested elements that hold about the same text."""
     for i in named:
         if best < i < tree.end[best] and tree.written_in(i) >= _MOST_OF * tree.written_in(best):
             best = i
@@ -240,8 +239,8 @@ def _inner(tree: PageTree, best: int, named: Sequence[int]) -> int:
 
 
 def _body(tree: PageTree, marks: Marks, dates: Sequence[int]) -> int | None:
-    """The element with the most words of those whose class or property says that it holds a text, and that are not the frame of
-    the page, else of all.
+    """Return the element with the most words: of those whose class or property marks a text and that are not the frame of the
+    page, else of all.
     """
     words = tree.chars[-1] - tree.link_chars[-1]
     fields = typed_fields(tree)

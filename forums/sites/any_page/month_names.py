@@ -1,6 +1,5 @@
 """Names of the months as forums write them, in 37 languages: the month's number by the lower-case name.
-
-Of a name that means different months in two languages (`listopad`) the one of the language with more speakers is taken.
+A name that means different months in two languages (`listopad`) has the meaning of the language with more speakers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether what was learned repeats as posts do and is something else: rows of several people, forms, members, buttons, news."""
+"""Blocks that repeat as posts do and are none: rows with several people, forms, members, buttons, news."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from .checks import is_complete
 from .form_fields import are_forms
 from .learned import Learned
-from .list_rows import said_in
+from .list_rows import prose_lines
 from .row_links import LEAST_ROWS
 
 _MOST_IN_ONE = 4  # authors and dates of a post
@@ -16,11 +16,11 @@ _NEARLY_ONE = 0.6  # of the links to people
 _DIGITS = re.compile(r"\d+")
 _LEAST_ALONE = 0.1  # of dates and authors
 _RANKS = 0.5  # of the rows of members: so few differ
-_SHORT = 60  # characters that a row of a member says
+_SHORT = 60  # characters of a member's row
 
 
 def are_no_posts(learned: Learned, *, of_forum: bool) -> bool:
-    """Whether blocks are something else. `of_forum`: the software that made the page is one of forums."""
+    """Return True if the blocks are not posts. `of_forum`: the page was made by forum software."""
     return (
         _hold_several(learned)
         or _are_in_forms(learned)
@@ -31,7 +31,7 @@ def are_no_posts(learned: Learned, *, of_forum: bool) -> bool:
 
 
 def _hold_several(learned: Learned) -> bool:
-    """Whether half of the blocks hold several posts or rows each, or hardly any date or author has a block for itself."""
+    """Return True if half of the blocks hold several posts or rows each, or hardly any date or author has a block to itself."""
     paths = learned.fields.paths
     if learned.fields.found.alone < _LEAST_ALONE:
         return True
@@ -43,7 +43,7 @@ def _hold_several(learned: Learned) -> bool:
 
 
 def _is_of_one(learned: Learned, number: int) -> bool:
-    """Whether most links to people in a block have one number in common: a member's profile, mail, and friends."""
+    """Return True if most links to people in a block share a number: a member's profile, mail, and friends."""
     paths = learned.fields.paths
     links = [link for i in paths.authors_in(number) if (link := paths.tree.attributes[i].get("href"))]
     ids = Counter(one for link in links for one in set(_DIGITS.findall(link)))
@@ -51,25 +51,25 @@ def _is_of_one(learned: Learned, number: int) -> bool:
 
 
 def _are_in_forms(learned: Learned) -> bool:
-    """Whether what was learned are parts of a page of forms: some of few blocks have fields, and lack an author or a date."""
+    """Return True if the blocks are parts of a form page: some of few blocks have fields, and lack an author or a date."""
     tree = learned.fields.paths.tree
     return not is_complete(learned.posts) and are_forms(tree, [(block.start, block.end) for block in learned.fields.paths.blocks])
 
 
 def _are_members(learned: Learned) -> bool:
-    """Whether what was learned are rows of a list of members: nobody is in it twice, and without dates and numbers most rows say
-    the same: a rank.
+    """Return True if the blocks are rows of a list of members: no name appears twice, and without dates and numbers most rows
+    have the same text: a rank.
     """
     posts = learned.posts
     authors = {post.author for post in posts if post.author is not None}
     if len(posts) < LEAST_ROWS or len(authors) < len(posts):
         return False
-    said = Counter("\n".join(said_in(post.text)) for post in posts)
-    return len(said) <= _RANKS * len(posts) and max(map(len, said)) <= _SHORT
+    texts = Counter("\n".join(prose_lines(post.text)) for post in posts)
+    return len(texts) <= _RANKS * len(posts) and max(map(len, texts)) <= _SHORT
 
 
 def _are_names(learned: Learned) -> bool:
-    """Whether half of the texts are only the author's name, or one author has written all and at no time: links and buttons."""
+    """Return True if half of the texts are only the author's name, or all are by one author and undated: links and buttons."""
     posts = learned.posts
     if 2 * sum(post.text == post.author for post in posts) >= len(posts):
         return True
@@ -77,5 +77,5 @@ def _are_names(learned: Learned) -> bool:
 
 
 def _are_unsigned(learned: Learned) -> bool:
-    """Whether nothing says of any block whose it is, and none has an id: news, events."""
+    """Return True if no block has an author or an id: news, events."""
     return all(post.author is None and post.id is None for post in learned.posts)

@@ -1,4 +1,4 @@
-"""Whether an address may be another page of what is at another: by what tells threads apart, and what tells pages apart."""
+"""Addresses of other pages of the same thread: compared by the parameters of threads, and those of pages."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _PAGE = re.compile(
     r".*(?:page|pagina|seite|sida|side|strana|stran|stranica|oldal|sayfa|sivu|offset|start).*|.*?[_-]?(?:sort|order|dir)",
     re.IGNORECASE,
 )
-"""Parameters that tell pages apart, or how they are sorted."""
+"""Parameters of pages and of sort orders."""
 _THING = re.compile(
     r"a?id|.*[_a-z](?:id|no)|t|tid|th|(?:show|view)?(?:topic|thread|forum|board)s?|tema|thema|sujet|q|questions?|d|discussion|m|msg|message|post|f|fid|"
     r"b|bid|c|cat|category|section|group|article|bug|issue|ticket",
     re.IGNORECASE,
 )
-"""Parameters that tell threads and boards apart."""
+"""Parameters of threads and boards."""
 _BOARD = re.compile(r"f|fid|forum|board|b|bid|c|cat|category|section|group|.*(?:forum|board|cat|category)_?id", re.IGNORECASE)
-"""Those of boards: a thread may be shown in another one."""
+"""Parameters of boards: a thread may be shown in several."""
 _PATH_WORDS = frozenset(
     ("page", "pages", "pag", "pagina", "seite", "sida", "side", "strana", "stranica", "sayfa", "sivu", "index", "start", "offset")
 )
@@ -30,18 +30,18 @@ _NEIGHBOUR = re.compile(
     r"(?:^|[&;])(?:prev_next|(?:action|goto|view|do|m)=(?:next|prev(?:ious)?)(?:newest|oldest|_?topic|_?thread)?)(?:[&;=]|$)",
     re.IGNORECASE,
 )
-"""Of links to the thread before or behind: `goto=nextnewest`, `view=previous`, `prev_next=next`."""
+"""Links to the thread before or behind: `goto=nextnewest`, `view=previous`, `prev_next=next`."""
 _PAIR = re.compile(r"[&;]")
 
 
 def host_of(address: SplitResult) -> str:
-    """The host of an address, without `www.` and the port that its scheme has anyway."""
+    """Return the host of an address, without `www.` and its scheme's default port."""
     return address.netloc.lower().removeprefix("www.").removesuffix(":443").removesuffix(":80")
 
 
 def is_page_of(target: SplitResult, here: SplitResult) -> bool:
-    """Whether nothing in the two says that they are of different threads or boards; their hosts and the form of their paths
-    are the same.
+    """Return True if no part of the two addresses belongs to different threads or boards; hosts and the form of the paths are
+    equal.
     """
     if _NEIGHBOUR.search(target.query):
         return False
@@ -60,7 +60,7 @@ def is_page_of(target: SplitResult, here: SplitResult) -> bool:
 
 
 def is_named_in(target: SplitResult, here: SplitResult) -> bool:
-    """Whether the thread that one address asks for by its number is the one of another's path: of `/thread48217-3.html` the page
+    """Return True if the thread number in one address's query is in the other's path: of `/thread48217-3.html` the page
     `/showthread.php?t=48217&page=2`.
     """
     theirs = _parameters(target.query)
@@ -74,7 +74,7 @@ def _is_id(number: str) -> bool:
 
 
 def _other_number(target: str, here: str) -> bool:
-    """Whether a number differs that counts no pages: of the paths `/t/48217` and `/t/48218`, `/thread-7-1` and `/thread-9-1`."""
+    """Return True if a number other than a page's differs: in `/t/48217` and `/t/48218`, `/thread-7-1` and `/thread-9-1`."""
     theirs, ours = _NUMBER.findall(target), _NUMBER.findall(here)
     if len(theirs) == len(ours):
         differ = [(a, b) for a, b in zip(theirs, ours, strict=True) if a != b]
@@ -94,5 +94,5 @@ def _parameters(query: str) -> dict[str, str]:
 
 
 def _root(value: str) -> str:
-    """A value without what may be its page: `7` of `7.20`."""
+    """Return a value without its page part: `7` of `7.20`."""
     return value.partition(".")[0]

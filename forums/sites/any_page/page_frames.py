@@ -1,4 +1,4 @@
-"""Menus, sidebars, the head and the foot of a page: what stands around what a page is about."""
+"""Menus, sidebars, the head and the foot of a page: the frame around its content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FRAME = re.compile(
 
 
 def is_framed(tree: PageTree, i: int) -> bool:
-    """Whether an element stands in a menu, a sidebar, the head or the foot of the page."""
+    """Return True if an element stands in a menu, a sidebar, the head or the foot of the page."""
     most = _MOST_OF_PAGE * (tree.chars[-1] - tree.link_chars[-1])
     while i > 0:
         if tree.tag[i] in _FRAME_TAGS:
@@ -30,7 +30,7 @@ def is_framed(tree: PageTree, i: int) -> bool:
 
 
 def around(tree: PageTree, members: Sequence[int]) -> int:
-    """The element that holds all."""
+    """Return the innermost element that holds all members."""
     i = tree.parent[members[0]]
     while i > 0 and tree.end[i] <= members[-1]:
         i = tree.parent[i]

@@ -1,4 +1,4 @@
-"""What kind a page is, its title and language, and the links to its other pages."""
+"""Kind of a page, its title and language, and the links to its other pages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NEXT = re.compile(
 )
 _BACK = re.compile(r"^(?:[‹«←<]+|prev(?:ious)?|zurück|vorherige)", re.IGNORECASE)
 _TO_THE_LEFT = re.compile(rf"^[‹«←<]+\s*(?:{_OLDER})$", re.IGNORECASE)
-"""What goes back in time often stands to the left, and leads on all the same."""
+"""Links back in time often point to the left, although they lead to the next page."""
 _NEXT_SIGN = "›"
 _FORWARD = re.compile(r"(?:^|[\s_-])(?:next|(?:chevron|angle|arrow|caret)[_-](?:circle-)?right)(?:$|[\s_-])", re.IGNORECASE)
 """Classes of a link or an icon that leads to the next page."""
@@ -47,16 +47,16 @@ _LEAST_GRADE = 0.12
 
 
 class PageFrame(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands in the head of a page."""
+    """Title, language, next page and base address from the head of a page."""
 
     title: str | None
     language: str | None
     next: str | None
     base: str | None = None
-    """What `<base>` says that addresses are relative to."""
+    """The address in `<base>`, which relative addresses refer to."""
 
     def base_of(self, url: str) -> str:
-        """What addresses on the page at `url` are relative to."""
+        """Return the address that relative addresses on the page at `url` refer to."""
         try:
             return urljoin(url, self.base.strip()) if self.base else url
         except ValueError:
@@ -64,7 +64,7 @@ class PageFrame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page is, with its rows where it lists something."""
+    """Kind of a page, with its rows where it lists something."""
 
     kind: PageKind
     rows: tuple[SeenLink, ...] = ()
@@ -73,7 +73,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def frame_of(tree: PageTree, root: Any) -> PageFrame:
-    """Title: the heading, else what the window shows."""
+    """Return the frame of a page. Title: the heading, else the window's title."""
     heading = next((tree.string(i) for i, tag in enumerate(tree.tag) if tag == "h1" and 2 < tree.size(i) < 300), None)
     title = root.findtext(".//title")
     shown = " ".join(title.split()) if title else None
@@ -95,7 +95,7 @@ def frame_of(tree: PageTree, root: Any) -> PageFrame:
 
 
 def language_of(root: Any) -> str | None:
-    """What `<html lang>` names."""
+    """Return the language in `<html lang>`."""
     named: str | None = root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang")
     return named
 
@@ -111,8 +111,8 @@ def kind_of(
     titles: tuple[SeenLink, ...] = (),
     marks: Marks | None = None,
 ) -> Kind:
-    """Thread where there are plausible posts, or `sure` ones; else list or index where links repeat. `titles` are
-    those of rows that were found already, `marks` what was found of dates and authors.
+    """Return THREAD where there are plausible posts, or `sure` ones; else LIST or INDEX where links repeat. `titles`: rows that
+    were found already; `marks`: dates and authors that were found already.
     """
     base = frame.base_of(url)
     following, pages = _paging(tree, frame, url, base)
@@ -138,7 +138,7 @@ def _are_posts(posts: Sequence[SeenPost]) -> bool:
 
 def _paging(tree: PageTree, frame: PageFrame, url: str, base: str) -> tuple[str | None, tuple[str, ...]]:
     here = urlsplit(url)
-    following = _told(url, base, frame.next) if frame.next else None
+    following = _named_next(url, base, frame.next) if frame.next else None
     pages: dict[str, None] = {}
     for i, tag in enumerate(tree.tag):
         if tag != "a" or tree.size(i) > _LONGEST_LABEL:
@@ -174,14 +174,14 @@ def _paging(tree: PageTree, frame: PageFrame, url: str, base: str) -> tuple[str 
 
 
 def _leads_on(tree: PageTree, i: int, text: str) -> bool:
-    """Whether the class of a link, or of an icon in one without a text, says that it leads to the next page."""
+    """Return True if the class of a link, or of an icon in a link without text, marks the next page."""
     if text:
         return bool(_IS_NEXT.search(tree.attributes[i].get("class", "")))
     return bool(_FORWARD.search(" ".join(tree.attributes[j].get("class", "") for j in range(i, tree.end[i]))))
 
 
-def _told(url: str, base: str, following: str) -> str | None:
-    """The next page that the head of a page names: some name the next thread there."""
+def _named_next(url: str, base: str, following: str) -> str | None:
+    """Return the next page that the head of a page names; None where it is the next thread."""
     try:
         target = urljoin(base, following)
         parts, here = urlsplit(target), urlsplit(url)
@@ -191,13 +191,13 @@ def _told(url: str, base: str, following: str) -> str | None:
 
 
 def _label(tree: PageTree, i: int) -> str:
-    """What a link without text is called: by its own label, or by that of the picture in it."""
+    """Return the label of a link without text: its own, or that of the picture in it."""
     within = (j for j in range(i + 1, min(i + 3, len(tree.tag))) if tree.parent[j] == i and tree.tag[j] == "img")
     named = (tree.attributes[j].get(name) for j in (i, *within) for name in ("aria-label", "title", "alt"))
     return next((" ".join(label.split()) for label in named if label and label.strip()), "")[: _LONGEST_LABEL + 1]
 
 
 def is_same_thing(path: str, here: str) -> bool:
-    """Whether two paths may be pages of one thread: they begin alike up to a number at the end."""
+    """Return True if two paths may be pages of one thread: they begin alike up to a number at the end."""
     one, other = (re.sub(r"(?:[/_-]?(?:page|p|seite|index)?[-_/]?\d*)(?:\.html?)?/?$", "", part) for part in (path, here))
     return one.startswith(other[: max(2, len(other) - 8)]) or other.startswith(one[: max(2, len(one) - 8)])

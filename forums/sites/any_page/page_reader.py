@@ -1,9 +1,9 @@
-"""Reads any page without a site file: what kind it is and, of a thread, its posts.
+"""Reads any page without a site file: its kind and, of a thread, its posts.
 
 Readers in layers, each checked: the profile of the software that made the page, marks for search engines (schema.org), and
-what is learned from the structure that posts repeat. What passes the checks best is taken; how far the others agree is evidence,
-and where they do not it is said. Where a profile reads all that the page can hold of posts, nothing has to be learned: that costs
-most of all (`compare` learns anyway, for the evidence).
+inference from the structure that posts repeat. The reader that passes the checks best is taken; the agreement of the others is
+evidence, and notes report where they disagree. Inference costs most; it is skipped where a profile reads all posts that the page
+can hold (`compare` infers anyway, for the evidence).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from .schema_org import marked_posts
 from .teasers import teasers, without_teasers
 
 MOST_CHARACTERS = 8_000_000
-"""Of a page. `fetch` refuses larger ones before."""
+"""Of a page. `fetch` refuses larger pages first."""
 _SCHEMA_WORDS = ("schema.org", "itemscope")
 _ARCHIVE = "web.archive.org/web/"
 _ARCHIVED = re.compile(r"(?:https?:)?(?://web\.archive\.org)?/web/\d{4,14}(?:[a-z]{2}_)?/(?=https?:)")
-"""Before the addresses of a page saved from the archive."""
+"""Prefix of the addresses in a page saved from the archive."""
 _ALONE = 0.3  # the grade of a post that nothing like it confirms
 _CLOSE = 0.9  # of the best grade
 _EXACT = {Reader.PROFILE: 0.4, Reader.SCHEMA_ORG: 0.5}  # of the best grade, that is enough for a complete reading
@@ -58,7 +58,7 @@ _UNLIKE = 0.4  # agreement of readers whose texts are not the same
 
 @dataclass(slots=True)
 class _Page:
-    """A page while it is read: what each reader finds, and how well that passes the checks (`grades`)."""
+    """A page while it is read: the posts of each reader, and how well they pass the checks (`grades`)."""
 
     html: str
     url: str
@@ -76,14 +76,14 @@ class _Page:
 
     @property
     def base(self) -> str:
-        """What relative addresses are relative to."""
+        """Return the address that relative addresses refer to."""
         return self.frame.base_of(self.url)
 
 
 def read_page(html: str, url: str, *, now: datetime | None = None, profiles: bool = True, compare: bool = False) -> SeenPage:
-    """What is seen on a page. `now` (aware) is when it was made: relative dates refer to it. `profiles` = False leaves the
-    readers by profile out; `compare` asks each reader, even where a profile's posts are complete. Raises NotAPage where it is
-    not HTML, PageTooLarge.
+    """Read a page. `now` (aware): the time of the page, to which relative dates refer. `profiles` = False skips the readers by
+    profile; `compare` runs each reader, even where a profile's posts are complete. Raises NotAPage for anything but HTML,
+    and PageTooLarge.
     """
     page = _opened(html, url, now or datetime.now(UTC), profiles=profiles)
     _ask_readers(page, compare=compare)
@@ -132,7 +132,7 @@ def _ask_readers(page: _Page, *, compare: bool) -> None:
 
 
 def _learned(page: _Page, marks: Marks) -> Learned | None:
-    """What the structure shows, without boxes of other threads."""
+    """Infer the posts from the page's structure, without boxes of other threads."""
     tree = page.tree
     learned = learn(tree, page.calendar, marks)
     if learned is None:
@@ -143,8 +143,8 @@ def _learned(page: _Page, marks: Marks) -> Learned | None:
 
 
 def _keep_posts(page: _Page, *, of_titles: bool) -> None:
-    """Leave out what was learned and holds no posts; where all that was found may be one post and what stands around it, keep
-    the post alone.
+    """Drop learned blocks that are not posts; where all that was found may be one post and the text around it, keep the post
+    alone.
     """
     no_posts = page.learned is not None and are_no_posts(page.learned, of_forum=page.profile is not None)
     alone = _alone(page, of_titles=of_titles, no_posts=no_posts)
@@ -168,7 +168,7 @@ def _alone(page: _Page, *, of_titles: bool, no_posts: bool) -> SeenPost | None:
 
 
 def _kind(page: _Page, reader: Reader | None, *, of_titles: bool) -> Kind:
-    """What a page is: by the posts that the reader found, the titles of what was learned, and the links that a profile knows."""
+    """Return the kind of a page: by the posts of the reader, the titles of learned rows, and the links that a profile finds."""
     tree, learned = page.tree, page.learned
     posts, best = (page.found[reader], page.grades[reader]) if reader else ((), 0.0)
     is_sure = reader is Reader.PROFILE or (reader is Reader.LEARNED and learned is not None and _are_comments(learned))
@@ -188,7 +188,7 @@ def _kind(page: _Page, reader: Reader | None, *, of_titles: bool) -> Kind:
 
 
 def _with_posts(seen: SeenPage, page: _Page, reader: Reader) -> SeenPage:
-    """The page with the posts of a reader, completed by the others."""
+    """Return the page with the posts of a reader, completed by the others."""
     posts, comments = page.found[reader], page.comments
     if reader is not Reader.SCHEMA_ORG or not comments:
         comments = page.profile.comments_on(posts) if page.profile else frozenset()
@@ -206,7 +206,7 @@ def _with_posts(seen: SeenPage, page: _Page, reader: Reader) -> SeenPage:
 
 
 def _are_of(learned: Learned, links: Listed, tree: PageTree) -> bool:
-    """Whether half of the blocks hold the title of a row: what was learned are the rows."""
+    """Return True if half of the blocks hold the title of a row: the rows were learned as posts."""
     titles = {row.title for row in links.rows}
     blocks = learned.fields.paths.blocks
     titled = sum(any(tree.tag[i] == "a" and tree.string(i) in titles for i in range(one.start, one.end)) for one in blocks)
@@ -214,7 +214,9 @@ def _are_of(learned: Learned, links: Listed, tree: PageTree) -> bool:
 
 
 def _listed(links: Listed, kind: Kind) -> Kind:
-    """The rows that a profile finds: it knows the threads among the links of a page. Few do not count where others were found."""
+    """Return the rows that a profile finds, as it selects the threads among the links of a page; keep other rows if these are
+    few.
+    """
     if kind.rows and len(links.rows) < _FEW:
         return kind
     named = PageKind.LIST if links.of_threads else PageKind.INDEX
@@ -232,7 +234,7 @@ def _root(html: str, url: str) -> Any:
 
 
 def _is_enough(found: dict[Reader, tuple[SeenPost, ...]], tree: PageTree, words: int) -> bool:
-    """Whether a profile's posts are complete, so that no other reader could be chosen."""
+    """Return True if a profile's posts are complete, so that no other reader could be chosen."""
     posts, marked = found.get(Reader.PROFILE, ()), found.get(Reader.SCHEMA_ORG, ())
     if len(posts) < 2 or len(marked) > len(posts) or not is_complete(posts):
         return False
@@ -242,8 +244,8 @@ def _is_enough(found: dict[Reader, tuple[SeenPost, ...]], tree: PageTree, words:
 
 
 def _is_doubtful(posts: tuple[SeenPost, ...], reader: Reader) -> bool:
-    """Whether posts may be one and what stands around it: few of which no two have an author, or all the same one and one date,
-    or no more than names, as in a list of who is there.
+    """Return True if posts may be a single post and the text around it: few posts of which no two have an author, or all have the
+    same author and date, or only names, as in a list of visitors.
     """
     if 2 * sum(post.text == post.author for post in posts) >= len(posts):
         return True
@@ -255,14 +257,14 @@ def _is_doubtful(posts: tuple[SeenPost, ...], reader: Reader) -> bool:
 
 
 def _are_more(learned: Learned | None) -> bool:
-    """Whether there are more blocks than the two columns of one post."""
+    """Return True if there are more blocks than the two columns of one post."""
     return learned is not None and learned.fields.paths.count > 2
 
 
 def _has_more(alone: SeenPost, learned: Learned, tree: PageTree, *, are_others: bool) -> bool:
-    """Whether blocks next to that of a post are posts, too: they have another author and a date, another date and as much text or
-    the same element, or a text by its class, a long one where author and date are those of the post: else they are its head. Of
-    the rows of other threads the post is none.
+    """Return True if blocks next to a post's are posts, too. They have another author and a date; or another date and as much
+    text or the same element; or a text by its class, a long one where author and date are the post's: else they are its head.
+    The post is none of the rows of other threads.
     """
     posts, start = learned.posts, alone.text[:_SHORT]
     blocks = learned.fields.paths.blocks
@@ -280,7 +282,7 @@ def _has_more(alone: SeenPost, learned: Learned, tree: PageTree, *, are_others: 
             return True
         least = _SHORT if is_head else _LEAST_TEXT
         if any(
-            attributes and class_words.says_body(attributes.get("class", "")) and tree.written_in(i) >= least
+            attributes and class_words.suggests_body(attributes.get("class", "")) and tree.written_in(i) >= least
             for i, attributes in enumerate(tree.attributes[block.start : block.end], block.start)
         ):
             return True
@@ -288,13 +290,15 @@ def _has_more(alone: SeenPost, learned: Learned, tree: PageTree, *, are_others: 
 
 
 def _are_comments(learned: Learned) -> bool:
-    """Whether what was learned are comments, on an article that may be much longer: complete, and called so by their class."""
+    """Return True if the learned posts are comments on an article, which may be much longer: complete, and marked by their
+    class.
+    """
     if not is_complete(learned.posts):
         return False
     tree, blocks = learned.fields.paths.tree, learned.fields.paths.blocks
     around = (i for block in blocks for i in (block.start, tree.parent[block.start]))
     names = (f"{tree.attributes[i].get('class', '')} {tree.attributes[i].get('id', '')}" for i in around)
-    return sum(map(class_words.says_comment, names)) >= len(blocks)
+    return sum(map(class_words.suggests_comment, names)) >= len(blocks)
 
 
 def _starts(learned: Learned | None) -> list[int]:
@@ -308,8 +312,8 @@ def _scripts(root: Any) -> Iterable[str]:
 
 
 def _best(grades: dict[Reader, float], found: dict[Reader, tuple[SeenPost, ...]]) -> Reader | None:
-    """The reader of the highest grade, unless a more exact one is complete and not far behind: grades also rise with what is
-    taken for text and is none.
+    """Return the reader of the highest grade, or a more exact reader that is complete and not far behind: a grade also rises with
+    text that was taken for a post by mistake.
     """
     best = max(grades, key=lambda reader: grades[reader], default=None)
     if best is None or grades[best] <= 0:

@@ -2,7 +2,7 @@
 
 The elements of a subtree are the range `[i, end[i])`, its words the range `[first_text[i], last_text[i])` of `texts`, so that the
 questions which the readers ask thousands of times ("how much text is in here, and how much of that in links?") are two
-subtractions. Nothing of the tree is touched or serialised afterwards.
+subtractions. The tree is neither changed nor serialised afterwards.
 """
 
 from __future__ import annotations
@@ -57,10 +57,9 @@ Range = tuple[int, int]
 
 class PageTree:
     """The arrays. Of element `i`: `tag`, `attributes`, `parent`, `end`, `sign` (the same number for elements of the same tag and
-    first class), the range of its texts. `counted` are the signs of elements that are told apart by their place. Of text `k`:
-    the string, `owner` (the element that it stands in), `gap` (what separates it
-    from the text before: 0 nothing, 1 a space, 2 a line, 3 a paragraph). `chars` and `link_chars` are running sums over texts.
-    `keep`: `elements` are those of the tree.
+    first class), the range of its texts. `counted`: the signs of elements that differ by their place. Of text `k`: the string,
+    `owner` (the element around it), `gap` (the separator from the text before: 0 nothing, 1 a space, 2 a line, 3 a paragraph).
+    `chars` and `link_chars` are running sums over texts. `keep`: store the tree's elements in `elements`.
     """
 
     def __init__(self, root: Any, *, keep: bool = False) -> None:
@@ -87,19 +86,19 @@ class PageTree:
         return len(self.tag)
 
     def size(self, i: int) -> int:
-        """Characters of text in an element."""
+        """Return the number of characters of text in an element."""
         return self.chars[self.last_text[i]] - self.chars[self.first_text[i]]
 
     def written(self, start: int, end: int) -> int:
-        """Characters that are not in links, of the texts from `start` to the one before `end`."""
+        """Return the number of characters outside of links, of the texts in `[start, end)`."""
         return self.chars[end] - self.chars[start] - (self.link_chars[end] - self.link_chars[start])
 
     def written_in(self, i: int) -> int:
-        """Characters of an element that are not in links."""
+        """Return the number of characters of an element outside of links."""
         return self.written(self.first_text[i], self.last_text[i])
 
     def text_range(self, elements: Range) -> Range:
-        """The texts of a range of elements."""
+        """Return the range of texts of a range of elements."""
         start, end = elements
         if start >= end:
             return (0, 0)
@@ -107,14 +106,14 @@ class PageTree:
         return self.first_text[start], self.first_text[end] if end < len(self.tag) else len(self.texts)
 
     def string(self, i: int) -> str:
-        """The text of an element on one line."""
+        """Return the text of an element on one line."""
         first, last = self.first_text[i], self.last_text[i]
         if last - first == 1:
             return " ".join(self.texts[first].split())
         return " ".join(self.joined(first, last).split())
 
     def joined(self, start: int, end: int, without: Iterable[Range] = ()) -> str:
-        """The texts from `start` to `end` as a browser shows them, without those in the (ordered) ranges `without`."""
+        """Return the texts in `[start, end)` as a browser shows them, without those in the (ordered) ranges `without`."""
         parts: list[str] = []
         gap = 0
         skips = iter(without)
@@ -155,7 +154,7 @@ class PageTree:
         waiting: list[Any] = [root]
         while waiting:
             element = waiting.pop()
-            if type(element) is int:  # the end of one
+            if type(element) is int:  # the end of an element
                 gap = max(gap, breaks.get(tags[element], 0))
                 ends[element] = len(tags)
                 lasts[element] = len(texts)
@@ -216,7 +215,7 @@ class PageTree:
 
     def _sign(self, tag: str, attributes: dict[str, str]) -> int:
         classes = attributes.get("class")
-        if tag == "a" and not classes:  # told apart by what it links to: a name, a picture and a button are often side by side
+        if tag == "a" and not classes:  # differ by their target: a name, a picture and a button are often side by side
             href = attributes.get("href")
             kind = "no" if href is None else "profile" if class_words.is_profile_link(href) else "page"
             return self._sign_of((tag, kind))
@@ -235,18 +234,18 @@ class PageTree:
 
 
 def _is_anchor(attributes: dict[str, str]) -> bool:
-    """Whether an `a` is a place to link to: where it is not closed, it holds all that comes after it."""
+    """Return True if an `a` is a link target: where it is not closed, it holds all that comes after it."""
     return "href" not in attributes and ("name" in attributes or "id" in attributes)
 
 
 def _holds_date(button: Any) -> bool:
-    """Whether a button is the date of a post, which shows the exact moment when it is pressed."""
+    """Return True if a button is the date of a post, which shows the exact time when it is pressed."""
     return any(one.tag == "time" or one.get("itemprop") in ("datePublished", "dateCreated") for one in button.iter())
 
 
 def first_class(classes: str) -> str:
-    """The first class that says what an element is, not in which state or how it is laid out, without numbers; all of them
-    where each is of the layout.
+    """Return the first class that names an element's role, not its state or layout, without numbers; all classes where each is
+    of the layout.
     """
     words = [word for word in classes.split() if not _STATE.match(word)]
     named = next((word for word in words if not _LAYOUT.fullmatch(word)), None)

@@ -1,5 +1,5 @@
-"""Names of authors by their pictures, on pages where nothing else says which texts are names: an avatar that is called after
-somebody whose name stands next to it, or one that leads to a profile and has the name behind it.
+"""Names of authors found by their pictures, on pages without other marks of names: an avatar whose label is the name next to it,
+or one that links to a profile and is followed by the name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NO_NAME = re.compile(r"^\W*$|\d{3}|[:：。!?]|^#?\d+$")
 
 
 def pictured_authors(tree: PageTree) -> list[int]:
-    """The elements of names, in the page's order."""
+    """Return the elements of names, in the page's order."""
     return sorted({i for n in range(len(tree.tag)) if tree.tag[n] == "img" for i in _names(tree, n)})
 
 
@@ -30,8 +30,8 @@ def _names(tree: PageTree, picture: int) -> Iterator[int]:
     attributes = tree.attributes[picture]
     link = tree.parent[picture]
     profile = link >= 0 and tree.tag[link] == "a" and class_words.is_profile_link(tree.attributes[link].get("href", ""))
-    said = " ".join(attributes.get(name, "") for name in ("class", "src", "alt", "title"))
-    if not profile and not _OF_A_PERSON.search(said):
+    described = " ".join(attributes.get(name, "") for name in ("class", "src", "alt", "title"))
+    if not profile and not _OF_A_PERSON.search(described):
         return
     at = tree.first_text[picture]
     called = _CALLED.fullmatch(attributes.get("alt", "").strip())

@@ -1,7 +1,7 @@
-"""Dates of the posts of a page, read together: `10-04-2017` is read as its neighbours say.
+"""Dates of the posts of a page, read together: `10-04-2017` is read in the order of its neighbours.
 
-`Calendar` reads what `post_dates` has found in all posts of a page at once: the order of day and month is the one in which each
-number is possible and the posts are in their order.
+`Calendar` reads all dates that `post_dates` found in a page's posts at once: it takes the order of day and month in which each
+number is possible and the posts are in order.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from .post_dates import Spotted
 
 
 def disorder(moments: Sequence[datetime | None], now: datetime) -> float:
-    """How many neighbours are not in order, and how far the dates are apart: posts are close to each other in time. Dates that
-    are ahead of `now` count most.
+    """Count neighbours that are out of order, plus a fraction for the dates' distance: posts are close to each other in time.
+    Dates ahead of `now` count most.
     """
     known = [moment for moment in moments if moment is not None]
     ahead = sum(moment > now + timedelta(days=2) for moment in known)
@@ -43,8 +43,8 @@ class Calendar:
         self._language = (language or "").lower().replace("_", "-")
 
     def read(self, dates: Sequence[Spotted | None]) -> list[datetime | None]:
-        """The moments of dates that are written in the same form, in the order of the posts; None for what is none. Without a
-        named time zone the result is as written, and called UTC.
+        """Return the times of dates in the same form, in the order of the posts; None for each that is not a date. Without a
+        named time zone the time stays as written, and is called UTC.
         """
         dates = self._with_year_first(dates)
         day_first = self._day_first([date for date in dates if date is not None and date.a is not None])
@@ -53,8 +53,8 @@ class Calendar:
         return [None if one is None or one > latest else one.replace(tzinfo=UTC) for one in found]
 
     def _with_year_first(self, dates: Sequence[Spotted | None]) -> Sequence[Spotted | None]:
-        """The dates, with the year in front where all are `26-11-20`, and their weekdays say so, or they stand closer to each
-        other so, or in a language that writes them so.
+        """Return the dates with the year in front, where all look like `26-11-20` and their weekdays, their distance or the
+        language's custom favour it.
         """
         numeric = [date for date in dates if date is not None and date.a is not None]
         if not numeric or not all(date.short for date in numeric):
@@ -73,7 +73,7 @@ class Calendar:
         return turned if other < usual else dates
 
     def _day_first(self, dates: list[Spotted]) -> bool:
-        """Whether the day stands before the month in `10-04-2017`."""
+        """Return True if the day stands before the month in `10-04-2017`."""
         if any((date.a or 0) > 12 for date in dates):
             return True
         if any((date.b or 0) > 12 for date in dates):
@@ -89,7 +89,7 @@ class Calendar:
         return dates[0].separator == "." or not american
 
     def _other_weekdays(self, dates: list[Spotted], day_first: bool) -> int:
-        """How many dates are not on the day of the week that they name."""
+        """Count the dates that are not on the weekday that they name."""
         named = [(date.weekday, self._moment(date, day_first)) for date in dates if date.weekday is not None and date.year]
         return sum(moment is None or moment.weekday() != weekday for weekday, moment in named)
 
@@ -120,7 +120,7 @@ class Calendar:
         return found
 
     def _year(self, date: Spotted, month: int, day: int) -> int:
-        """Of a date without a year: the latest that is not ahead, and that has the weekday, where one is named."""
+        """Return the year of a date without one: the latest that is not ahead, and that matches a named weekday."""
         latest = self._now + timedelta(days=1)
         for year in range(latest.year, latest.year - 12, -1):
             try:

@@ -1,8 +1,7 @@
 """Dates in the text of a page, found by their form in any language.
 
-`spotted` finds what looks like a date in a short text; it does not know yet whether 10-04 is in April or in October: that is
-`post_calendar`'s business. Names of months and of relative times are in tables; nothing here asks dateparser, which takes
-milliseconds.
+`spotted` finds a date in a short text and leaves the order of day and month in 10-04 to `post_calendar`. Names of months and of
+relative times are in tables; dateparser is not used, as it takes milliseconds.
 """
 
 from __future__ import annotations
@@ -89,13 +88,13 @@ class Spotted:
     """Minutes east of UTC; None where none is named."""
     weekday: int | None = None
     back: timedelta | None = None
-    """So long before the page was made."""
+    """Time before the page was made."""
     span: tuple[int, int] = (0, 0)
     separator: str = ""
 
     @property
     def precision(self) -> int:
-        """How much it says: 1 a time, 2 day and month or a month and year, 3 a whole day, 4 a moment."""
+        """Return how complete the date is: 1 a time, 2 day and month or a month and year, 3 a whole day, 4 a day and a time."""
         if self.back is not None:
             return 3
         day = self.day is not None or self.a is not None
@@ -105,7 +104,7 @@ class Spotted:
 
 
 def spotted(text: str) -> Spotted | None:
-    """The first date that a text names; None where it names none. A time of day alone is one, too (of precision 1)."""
+    """Return the first date in a text; None without any. A time of day alone is a date, too (of precision 1)."""
     if len(text) > LONGEST or not _FULL.search(text):
         return _day_word(text, None) if len(text) < 40 else None
     if (iso := _ISO.search(text)) and _is_day(int(iso[2]), int(iso[3])):
@@ -120,7 +119,7 @@ def spotted(text: str) -> Spotted | None:
 
 
 def machine_date(value: str) -> Spotted | None:
-    """The date in an attribute: ISO 8601, seconds or milliseconds since 1970, or as people write."""
+    """Return the date in an attribute: ISO 8601, seconds or milliseconds since 1970, or in words."""
     value = value.strip()
     if _EPOCH.match(value):
         moment = datetime.fromtimestamp(int(value[:10]), UTC)
@@ -147,7 +146,7 @@ def _of_iso(match: re.Match[str]) -> Spotted:
 
 
 def _with_half(date: Spotted, text: str, iso: re.Match[str]) -> Spotted:
-    """A date in ISO's order with the time as people write it: `2023-03-08, 10:07 PM`, `2023-03-08 下午 10:07`."""
+    """Complete a date in ISO's order with a time in another form: `2023-03-08, 10:07 PM`, `2023-03-08 下午 10:07`."""
     if iso[7] or "T" in iso[0]:
         return date
     time = _time(text[iso.end(3) :].lstrip("."), None)
@@ -253,7 +252,7 @@ def _time(text: str, day: Spotted | None) -> Spotted | None:
 
 
 def _of_half(hour: int, half: str) -> int:
-    """The hour of 24, by a word for a half of the day: Chinese, Arabic, Greek, Persian, Turkish, Vietnamese."""
+    """Return the hour of 24, by a word for a half of the day: Chinese, Arabic, Greek, Persian, Turkish, Vietnamese."""
     half = half if half in _PM or half in _AM else half.lower()
     if half in _PM and hour < 12:
         return hour + 12
@@ -261,7 +260,7 @@ def _of_half(hour: int, half: str) -> int:
 
 
 def _day_word(text: str, time: Spotted | None) -> Spotted | None:
-    """`yesterday, 14:02`, `heute`, `刚刚`."""
+    """Read a word for a day: `yesterday, 14:02`, `heute`, `刚刚`."""
     if len(text) > _LONGEST_DAY_WORD:
         return None
     low = text.lower()
@@ -308,7 +307,7 @@ def _relative(text: str) -> Spotted | None:
 
 
 def _rest_of(text: str, start: int, unit: timedelta) -> tuple[timedelta, int]:
-    """What smaller units add, `2 weeks` in `10 months, 2 weeks ago`, and where it ends."""
+    """Return the sum of smaller units, `2 weeks` in `10 months, 2 weeks ago`, and the end of their text."""
     match = _SMALLER.match(text, start)
     smaller = UNITS.get(match[2].lower()) if match else None
     if match is None or smaller is None or smaller >= unit:

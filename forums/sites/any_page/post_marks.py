@@ -1,4 +1,4 @@
-"""What on a page may be of a post: dates, names of authors, ids. One look at each element's attributes and each short text."""
+"""Candidates for dates, authors and ids of posts, from one pass over each element's attributes and each short text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEAST_BODY = 15  # characters
 _DIGIT = re.compile(r"\d")
 _TOOLTIPS = ("data-original-title", "data-content", "data-tooltip", "data-tippy-content")
 DATE_DATA = ("data-time", "data-timestamp", "data-ts", "data-date", "data-utime", "data-epoch", "data-datetime")
-"""Attributes that scripts of forums read dates from."""
+"""Attributes from which scripts of forums read dates."""
 _DATE_ATTRIBUTES = ("datetime", *DATE_DATA, "title", "aria-label", *_TOOLTIPS)
 _HAVE_DATES = frozenset((*_DATE_ATTRIBUTES, "content"))
 _DATE_NAME = re.compile(r"-(?:ts|utc|time|date|created|posted|published)(?:$|-)|(?:time|live|unix)-?stamp|date-?time|created-?at")
@@ -26,19 +26,19 @@ _PUBLISHED = frozenset(("datePublished", "dateCreated"))
 
 @dataclass(slots=True)
 class Marks:
-    """What on a page may be of a post: dates (element: date), authors and ids (elements)."""
+    """Candidates on a page: dates (element: date), authors and ids (elements)."""
 
     dates: dict[int, Spotted] = field(default_factory=dict)
     authors: list[int] = field(default_factory=list)
     pictured: frozenset[int] = frozenset()
-    """Names that pictures are called after."""
+    """Names that are labels of pictures."""
     ids: list[int] = field(default_factory=list)
     bodies: list[int] = field(default_factory=list)
-    """Elements whose class says that they hold a text, and no further one of them."""
+    """Elements whose class marks a text, without elements that hold another one."""
 
 
 def find_marks(tree: PageTree) -> Marks:
-    """One look at each element's attributes and each short text."""
+    """Collect the marks of a page from each element's attributes and each short text."""
     marks = Marks()
     _date_texts(tree, marks)
     for i, attributes in enumerate(tree.attributes):
@@ -69,12 +69,12 @@ def _is_author(attributes: dict[str, str]) -> bool:
     if "author" in attributes.get("itemprop", "") or "author" in attributes.get("rel", ""):
         return True
     classes = attributes.get("class")
-    return bool(classes) and class_words.says_author(classes or "")
+    return bool(classes) and class_words.suggests_author(classes or "")
 
 
 def _is_body(attributes: dict[str, str]) -> bool:
     classes = attributes.get("class")
-    return bool(classes) and class_words.says_body(classes or "") and not class_words.says_quote(classes or "")
+    return bool(classes) and class_words.suggests_body(classes or "") and not class_words.suggests_quote(classes or "")
 
 
 def _date_texts(tree: PageTree, marks: Marks) -> None:
@@ -98,15 +98,15 @@ def _date_texts(tree: PageTree, marks: Marks) -> None:
 
 
 @lru_cache(maxsize=1024)
-def says_date(name: str) -> bool:
-    """Whether an attribute is called as those that hold a date."""
+def suggests_date(name: str) -> bool:
+    """Return True if an attribute's name marks a date."""
     return bool(_DATE_NAME.search(name))
 
 
 def _date_attribute(i: int, attributes: dict[str, str], marks: Marks) -> None:
     names: Sequence[str] = _DATE_ATTRIBUTES
     if _HAVE_DATES.isdisjoint(attributes):
-        names = [name for name in attributes if name.startswith("data-") and says_date(name)]
+        names = [name for name in attributes if name.startswith("data-") and suggests_date(name)]
         if not names:
             return
     elif attributes.get("itemprop") in _PUBLISHED:

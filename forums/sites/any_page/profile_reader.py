@@ -33,7 +33,7 @@ _links = etree.XPath("//a[@href]")
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page lists: threads, or forums."""
+    """Rows of a page: threads, or forums."""
 
     rows: tuple[SeenLink, ...]
     of_threads: bool
@@ -41,7 +41,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProfileReader:
-    """A page, with its tree: which software made it, and its posts by the profile of that software."""
+    """A page with its tree: the software that made it, and its posts by the profile of that software."""
 
     def __init__(self, html: str, url: str, root: Any, now: datetime) -> None:
         from forums.sites.discovery.recognise import recognise
@@ -53,7 +53,7 @@ class ProfileReader:
 
     @property
     def software(self) -> Software | None:
-        """The software; None where none is sure."""
+        """Return the software; None where the evidence is not enough."""
         found = self._found
         if found.software is None or found.html_profile is None:
             return None
@@ -62,14 +62,14 @@ class ProfileReader:
         )
 
     def posts(self) -> tuple[SeenPost, ...]:
-        """The posts; none where the profile does not fit the page, or no software is sure."""
+        """Return the posts; none where the profile does not fit the page, or the software is not sure."""
         page = self._day_or_month_first(self._comments(None))
         if page is None:
             return ()
         posts = []
         if page.post is not None:
             post = page.post
-            text = post.body or post.title or ""  # a link, or a picture: its title is what was written
+            text = post.body or post.title or ""  # a link or a picture: the title is the post's text
             own_id = None if any(comment.id == page.post_id for comment in page.comments) else page.post_id
             posts.append(SeenPost(text=text, id=own_id, author=post.author, published=post.created_at, edited=post.edited_at))
         posts += [
@@ -82,7 +82,9 @@ class ProfileReader:
         return self._with_profiles(posts)
 
     def links(self) -> Listed | None:
-        """The threads or else the forums that the page lists; None where the profile finds none, or no software is sure."""
+        """Return the threads or else the forums that the page lists; None where the profile finds none, or the software is not
+        sure.
+        """
         from forums.sites.reading.read_page import read_index, read_list
 
         profile = self._found.html_profile
@@ -110,13 +112,13 @@ class ProfileReader:
         return None
 
     def comments_on(self, posts: Sequence[SeenPost]) -> frozenset[int]:
-        """Which of the posts are comments on a question or an answer."""
+        """Return the indexes of posts that are comments on a question or an answer."""
         path = self._found.comment_ids
         ids = {_last_number(str(value)) for value in _compiled(path)(self._index.root)} if path else set()
         return frozenset(n for n, post in enumerate(posts) if post.id is not None and _last_number(post.id) in ids)
 
     def _comments(self, language: str | None) -> CommentsPage | None:
-        """The page by the profile, with dates in its language or another; None where it does not fit."""
+        """Read the page by the profile, with dates in `language` (None: the profile's); None where it does not fit."""
         from forums.sites.reading.read_page import read_comments
 
         profile = self._found.html_profile
@@ -129,8 +131,8 @@ class ProfileReader:
             return None
 
     def _day_or_month_first(self, page: CommentsPage | None) -> CommentsPage | None:
-        """The page with the day before the month in `04-03-2023`, where its language writes it so or its posts are then closer to
-        each other: profiles name the order that their software was delivered with.
+        """Read `04-03-2023` with the day first, where the page's language writes it so or the posts are then closer to each
+        other: a profile names the order of its software's default language.
         """
         profile = self._found.html_profile
         site = _site(profile, self._response.url.split("/", 3)[2], None) if page is not None and profile is not None else None
@@ -148,7 +150,7 @@ class ProfileReader:
         return again if day_first.disorder_of(again, self._now) < doubt + (_TINY if is_other else 0.0) else page
 
     def _with_profiles(self, posts: list[SeenPost]) -> tuple[SeenPost, ...]:
-        """With the addresses of the authors' profiles: of the links with an author's name the first that leads to a profile."""
+        """Add the addresses of the authors' profiles: for each name the first link with it that leads to a profile."""
         names = {post.author for post in posts if post.author}
         known: dict[str, str] = {}
         for link in _links(self._index.root) if names else ():

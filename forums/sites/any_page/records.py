@@ -1,4 +1,4 @@
-"""What is read of a page without a site file."""
+"""Results of reading a page without a site file."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from redis_components.errors import TrawlError
 
 
 class PageTooLarge(TrawlError):
-    """The page is larger than any page of a forum; the message says in what."""
+    """The page is larger than any page of a forum; the message names the limit."""
 
 
 class NotAPage(TrawlError):
-    """What was given is not an HTML page; the message says what it is."""
+    """The input is not an HTML page; the message describes it."""
 
 
 class PageKind(Enum):
-    """What a page is for."""
+    """Purpose of a page."""
 
     INDEX = "index"
     """It lists forums."""
@@ -28,11 +28,11 @@ class PageKind(Enum):
     THREAD = "thread"
     """It shows posts."""
     OTHER = "other"
-    """It does nothing of that."""
+    """Neither."""
 
 
 class Reader(Enum):
-    """How the posts of a page were found."""
+    """Method by which the posts of a page were found."""
 
     PROFILE = "profile"
     """By the selectors of a profile, whose software made the page."""
@@ -44,7 +44,7 @@ class Reader(Enum):
 
 class SeenPost(msgspec.Struct, frozen=True, kw_only=True):
     """A post as the page shows it. `id` is the site's own where the page has one; `number` is its place in the thread from 1;
-    `published` and `edited` are UTC where the page names a time zone, else in `time_zone` of the reading. `comments` are those on
+    `published` and `edited` are UTC where the page names a time zone, else the time as written. `comments`: comments on
     this question or answer, where a page keeps them apart from answers.
     """
 
@@ -69,7 +69,7 @@ class SeenLink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Software(msgspec.Struct, frozen=True, kw_only=True):
-    """Which forum software made the page: the profile that reads it, the marks that were found, and how sure that is (0 to 1)."""
+    """Software that made the page: its profile, the marks that were found, and the certainty (0 to 1)."""
 
     name: str
     version: str | None = None
@@ -79,7 +79,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SeenPage(msgspec.Struct, frozen=True, kw_only=True):
-    """What Trawl sees on a page. `reader` says how the posts were found, `notes` where readers disagree or what is doubtful."""
+    """Content of a page. `reader`: the method by which the posts were found; `notes`: disagreement of readers, and doubts."""
 
     url: str
     kind: PageKind
@@ -93,7 +93,7 @@ class SeenPage(msgspec.Struct, frozen=True, kw_only=True):
     pages: tuple[str, ...] = ()
     """Addresses of other pages of the same thread or list."""
     confidence: float = 0.0
-    """0 to 1: how far the posts pass the checks."""
+    """0 to 1: how well the posts pass the checks."""
     agreement: dict[str, float] = {}
-    """Of each other reader that found posts, the share of posts that it has in common with the one chosen."""
+    """Of each other reader that found posts, the share of posts that it has in common with the chosen reader."""
     notes: tuple[str, ...] = ()

@@ -1,15 +1,15 @@
-"""Sets of blocks that may be the posts of a page: what stands around things that each post has once.
+"""Sets of blocks that may be the posts of a page: elements around things that each post has once.
 
-A post has one date, one author, one id, each at the same place in its markup, and one text, whose class may say so. Elements
-that stand at the same place (same tags and classes up to the third ancestor) are a group; around the members of a group
-the blocks are
+A post has one date, one author, one id, each at the same place in its markup, and one text, which a class may mark. Elements
+that stand at the same place (same tags and classes up to the third ancestor) are a group; around the members of a group the
+blocks are
 
 - the largest elements with one member each,
 - or, where a post is several siblings (rows of a table, `dt` and `dd`), the siblings from one member to the next,
-- or the ancestors so many levels up, where answers stand within what they answer.
+- or the ancestors a number of levels up, where answers stand within the posts that they answer.
 
-Each set of blocks is weighed by how much of the page's text it holds and how many blocks have exactly one date and one author;
-the best are looked at in detail by `block_fields`. The cost is bounded by the number of groups and sets that are looked at.
+Each set of blocks is weighed by its share of the page's text and its number of blocks with exactly one date and one author;
+`block_fields` reads the best in detail. The number of groups and of sets that are read is bounded.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Block:
     inner: list[Range] = field(default_factory=list)
     inner_elements: list[Range] = field(default_factory=list)
     around: int | None = None
-    """The place in the set of the block that this one stands in."""
+    """Index in the set of the block around this one."""
 
 
 @dataclass(slots=True)
@@ -53,13 +53,13 @@ class BlockSet:
     score: float
     how: str
     alone: float
-    """Of dates and authors in the blocks, the share that has a block for itself."""
+    """The share of dates and authors in the blocks that are alone in their block."""
     alike: float
     """The share of blocks of the same tag and class."""
 
 
 def block_sets(tree: PageTree, marks: Marks, most: int = 5) -> list[BlockSet]:
-    """The likeliest sets, the best first."""
+    """Return the likeliest sets, the best first."""
     groups = _groups(tree, marks)
     words = max(1, tree.chars[-1] - tree.link_chars[-1])
     seen: set[tuple[Range, ...]] = set()
@@ -83,14 +83,14 @@ def block_sets(tree: PageTree, marks: Marks, most: int = 5) -> list[BlockSet]:
 
 
 def _is_around(tree: PageTree, blocks: list[Block]) -> bool:
-    """Whether most blocks that hold others have no words before them: what answers a post stands below its text."""
+    """Return True if most blocks around others have no words before them: an answer stands below the text of its post."""
     outer = [block for block in blocks if block.inner]
     bare = sum(tree.chars[block.inner[0][0]] - tree.chars[block.texts[0]] < _LEAST_TEXT for block in outer)
     return 2 * bare > len(outer)
 
 
 def _groups(tree: PageTree, marks: Marks) -> list[tuple[str, list[int]]]:
-    """Elements at the same place in their posts, kinds told apart; the largest groups first."""
+    """Return elements at the same place in their posts, grouped by kind; the largest groups first."""
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     parent, sign = tree.parent, tree.sign
     for kind, members in (("date", sorted(marks.dates)), ("author", marks.authors), ("id", marks.ids)):
@@ -103,7 +103,7 @@ def _groups(tree: PageTree, marks: Marks) -> list[tuple[str, list[int]]]:
             groups[kind, sign[i], sign[up] if up >= 0 else -1, sign[above] if above >= 0 else -1].append(i)
             groups[kind, sign[i]].append(i)
     if 2 <= len(marks.bodies) <= _MOST_BODIES and len({(sign[i], sign[parent[i]]) for i in marks.bodies}) > 1:
-        groups["body",] = marks.bodies  # a question and its answer, each made otherwise: nothing else may repeat
+        groups["body",] = marks.bodies  # a question and its answer, each with other markup: nothing else may repeat
     seen: set[tuple[str, tuple[int, ...]]] = set()
     found = []
     for key, members in groups.items():
@@ -123,7 +123,7 @@ def _sets_of(tree: PageTree, members: Sequence[int]) -> Iterable[tuple[str, list
 
 
 def _alone(tree: PageTree, members: Sequence[int]) -> list[int]:
-    """The largest elements that hold one member each."""
+    """Return the largest elements that hold one member each."""
     found = []
     for place, member in enumerate(members):
         before = members[place - 1] if place else -1
@@ -153,7 +153,7 @@ def _runs(tree: PageTree, alone: Sequence[int]) -> Iterable[tuple[str, list[Rang
     yield "runs", [*itertools.pairwise(starts), (starts[-1], last)]
     after = tree.chars[tree.text_range((tree.end[starts[-1]], last))[1]] - tree.chars[tree.last_text[starts[-1]]]
     if after > _LEAST_TEXT:
-        return  # what follows the last mark belongs to it: marks stand at the head of their posts
+        return  # text after the last mark belongs to it: marks stand at the head of their posts
     ends = [tree.end[one] for one in starts]
     first = _first_sibling(tree, parent, starts[0], ends[0] - 2 * longest)
     yield "runs before", [(first, ends[0]), *itertools.pairwise(ends)]
@@ -184,7 +184,7 @@ def _first_sibling(tree: PageTree, parent: int, before: int, least: int) -> int:
 
 
 def _levels(tree: PageTree, members: Sequence[int]) -> Iterable[tuple[str, list[Range]]]:
-    """Ancestors so many levels up, where the next level has fewer."""
+    """Yield ancestors at each level where the next level has fewer."""
     level = list(members)
     for _ in range(_MOST_LEVELS):
         up = list(dict.fromkeys(tree.parent[i] for i in level if tree.parent[i] > 0))
@@ -197,7 +197,7 @@ def _levels(tree: PageTree, members: Sequence[int]) -> Iterable[tuple[str, list[
 
 
 def blocks_of(tree: PageTree, ranges: list[Range]) -> list[Block]:
-    """Blocks of element ranges, each with what stands within it."""
+    """Return the blocks of element ranges, each with the blocks inside it."""
     blocks: list[Block] = []
     open_: list[int] = []
     for place, (start, end) in enumerate(ranges):
@@ -215,7 +215,7 @@ def blocks_of(tree: PageTree, ranges: list[Range]) -> list[Block]:
 
 
 def without(tree: PageTree, found: BlockSet, out: set[int]) -> BlockSet:
-    """The set without the blocks of some numbers; what stood in those stands alone."""
+    """Return the set without the blocks of some numbers; blocks inside these stand alone."""
     ranges = [(block.start, block.end) for number, block in enumerate(found.blocks) if number not in out]
     signs = Counter(tree.sign[start] for start, _ in ranges)
     return BlockSet(blocks_of(tree, ranges), found.score, found.how, found.alone, max(signs.values()) / len(ranges))
@@ -248,8 +248,8 @@ def _score(
 
 
 class _Ones:
-    """How many blocks have exactly one member of a group. `alone` of `inside` members of all groups are as many as in most
-    blocks: few are where blocks hold several posts each.
+    """Counts blocks that have exactly one member of a group. `alone` of `inside` members of all groups are as many as in most
+    blocks; the share is low where blocks hold several posts each.
     """
 
     def __init__(self, blocks: int) -> None:
@@ -267,7 +267,7 @@ class _Ones:
         self.inside += inside
         self.alone += counts[1]
         for few in (2, 3) if self._blocks > 2 else ():
-            if counts[few] > 0.6 * self._blocks:  # a picture and a name, say
+            if counts[few] > 0.6 * self._blocks:  # for example a picture and a name
                 self.alone += few * counts[few]
         self.best = max(self.best, counts[1] / len(blocks) * (0.6 + 0.4 * min(1.0, inside / len(members))))
 

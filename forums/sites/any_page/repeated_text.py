@@ -1,10 +1,10 @@
-"""Texts that stand twice in a post: a preview above the whole, a copy that a script shows or quotes."""
+"""Texts that stand twice in a post: a preview above the whole text, or a copy that a script shows or quotes."""
 
 from __future__ import annotations
 
 from .page_tree import PageTree, Range
 
-_LEAST_TEXT = 25  # characters of a text that tells places apart
+_LEAST_TEXT = 25  # characters of a text that identifies a place
 _LEAST_COPY = 60  # characters of a copy
 _COPIED = 0.85  # of the characters up to the second place
 _OF_BODY = 0.6  # of the characters of a body, both copies together
@@ -12,8 +12,8 @@ _HEADING = 80  # characters around a copy that belong to it: `Quote from ida on 
 
 
 def first_copy(tree: PageTree, texts: list[int], root: int) -> Range | None:
-    """Of a body whose words stand twice the texts of the copy that comes first, or of the one in one piece; None where no words
-    do. `texts` are its own.
+    """Return the texts of the first copy in a body whose words stand twice, or of the copy in one piece; None without a copy.
+    `texts` are the body's own.
     """
     seen: dict[str, int] = {}
     begun: dict[str, int] = {}
@@ -29,7 +29,7 @@ def first_copy(tree: PageTree, texts: list[int], root: int) -> Range | None:
         if _COPIED * len(text) <= above <= len(text) / _COPIED:
             before = "".join(tree.texts[j] for j in texts[first:at])
             if "".join(before.split()) == "".join(text.split()):
-                return k, k + 1  # the source of what stands above it
+                return k, k + 1  # the source of the text above
     return None
 
 
@@ -44,7 +44,7 @@ def _copy(tree: PageTree, texts: list[int], first: int, again: int, root: int) -
 
 
 def _with_heading(tree: PageTree, start: int, end: int, root: int) -> Range:
-    """The copy with what stands in the elements that hold it and little else."""
+    """Extend the copy by the elements that hold it and little else."""
     i = tree.owner[start]
     begin = start
     while i > root and tree.last_text[i] <= end and tree.size(i) <= tree.chars[end] - tree.chars[start] + _HEADING:

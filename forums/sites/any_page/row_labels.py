@@ -1,4 +1,4 @@
-"""What columns and labels say of rows: boards have topics and members, threads have replies and views."""
+"""Labels of columns and rows: boards have topics and members, threads have replies and views."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _THREADS = re.compile(
     re.IGNORECASE,
 )
 _OF_ONE = re.compile(r"[主话話][题題]|トピック|スレッド|주제|тема|tema", re.IGNORECASE)
-"""Words for a thread and for threads: the head of a column of titles is called so, too."""
+"""Words for both a thread and threads: the heading of a column of titles may be the same word."""
 _REPLIES = re.compile(
     r"[\d.,\s]*(?:repl(?:y|ies)|answers?|views?|antwort(?:en)?|aufrufe|hits|zugriffe|réponses?|vues?|respuestas?|vistas|visitas|"
     r"respostas?|rispost[ae]|visite|reacties?|svar|visninger|visningar|vastauk\w*|odpowiedzi|odpověd\w*|ответ(?:ов|ы|а)?|просмотр\w*|"
@@ -35,8 +35,10 @@ _POSTS = re.compile(
 )
 
 
-def says_threads(tree: PageTree, links: Sequence[int]) -> bool | None:
-    """Whether rows are of threads, by what the columns and labels say: boards have topics, threads have replies and views."""
+def suggests_threads(tree: PageTree, links: Sequence[int]) -> bool | None:
+    """Return True if columns and labels are those of threads (replies, views), False if of boards (topics), None without
+    evidence.
+    """
     if len(links) < LEAST_FORUMS:
         return None
     area = around(tree, links)
@@ -57,6 +59,6 @@ def says_threads(tree: PageTree, links: Sequence[int]) -> bool | None:
 
 
 def count_posts(tree: PageTree, rows: Iterable[Range]) -> bool:
-    """Whether rows say how many posts or members each has."""
+    """Return True if each row has a number of posts or members."""
     texts = [tree.texts[tree.first_text[start] : tree.last_text[start]] for start, _ in rows]
     return sum(any(_POSTS.fullmatch(text.strip()) for text in row) for row in texts) >= _NEARLY_ALL * len(texts)

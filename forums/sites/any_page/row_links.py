@@ -1,8 +1,8 @@
-"""The links of what a page lists: the threads of a board, the boards of an index.
+"""Links of a page's rows: the threads of a board, the boards of an index.
 
-Links at the same place in their rows are a group. Of the groups the one with the most text is taken, where dates and authors in
-the rows count more and menus, sidebars and the foot of a page hardly: a menu may have more links than a board has threads. Of
-several links in each row (the last answer's, a page's) it is the first that has another text in each.
+Links at the same place in their rows are a group. The group with the most text is taken, where dates and authors in the rows
+count more, and menus, sidebars and the foot of a page hardly: a menu may have more links than a board has threads. Of several
+links in each row (the last answer's, a page's) the first whose text differs from row to row is taken.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .page_tree import PageTree
 from .post_dates import spotted
 from .post_marks import Marks
 from .records import SeenLink
-from .row_labels import LEAST_FORUMS, count_posts, says_threads
+from .row_labels import LEAST_FORUMS, count_posts, suggests_threads
 
 LEAST_ROWS = 5
 _MANY_ROWS = 10
@@ -28,11 +28,11 @@ _MOST_ROWS = 500
 _SHORTEST, _LONGEST = 4, 250  # characters of a title
 _MOST_WEIGHED = 30  # links of a group
 _LEVELS = 7  # of elements around a link that may be its row
-_TOLD = 1.0  # how much dates and authors in each row count
-_OF_FRAME = 0.05  # how much the links of a menu count
+_SIGNED = 1.0  # weight of dates and authors in each row
+_OF_FRAME = 0.05  # weight of the links of a menu
 _NEARLY_ALL = 0.8  # of the rows
 _HALF = 0.5
-_SAID = 8  # characters of a row
+_LEAST_PROSE = 8  # characters of a row outside of links
 _MUCH = 100  # characters of links
 _NEARLY_TWO = 1.8  # links in each row
 _ONE_KIND = 0.3  # forms of addresses for each row
@@ -49,19 +49,19 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 def listed(tree: PageTree, url: str, marks: Marks, titles: tuple[SeenLink, ...] = ()) -> tuple[tuple[SeenLink, ...], bool]:
-    """The links of the rows of the page at `url`, in its order, and whether they lead to threads, not to forums; none where
-    nothing is listed. `titles` are those of rows that were found already.
+    """Return the links of the rows of the page at `url`, in its order, and True if they lead to threads, False if to forums; no
+    links where nothing is listed. `titles`: rows that were found already.
     """
     links = _named(tree, titles) if titles else links_of(tree, marks)
     rows = titles or _seen(tree, links, url)
-    of_threads = says_threads(tree, links)
+    of_threads = suggests_threads(tree, links)
     if of_threads is None:
         of_threads = not _count_posts(tree, links, marks) and _is_of_threads(rows)
     return rows, of_threads
 
 
 def _named(tree: PageTree, titles: tuple[SeenLink, ...]) -> list[int]:
-    """The links that are called as the rows, the first of each."""
+    """Return the first link with the text of each row's title."""
     waiting = {row.title for row in titles}
     found = []
     for i, tag in enumerate(tree.tag):
@@ -72,18 +72,18 @@ def _named(tree: PageTree, titles: tuple[SeenLink, ...]) -> list[int]:
 
 
 def _has_labels(tree: PageTree, links: list[int], marks: Marks) -> bool:
-    return says_threads(tree, links) is not None or _count_posts(tree, links, marks)
+    return suggests_threads(tree, links) is not None or _count_posts(tree, links, marks)
 
 
 def _count_posts(tree: PageTree, links: list[int], marks: Marks) -> bool:
-    """Whether rows without dates and authors say how many posts or members each has: boards."""
-    if len(links) < LEAST_FORUMS or _told(tree, links, sorted(marks.dates), marks.authors) > 1 - _NEARLY_ALL:
+    """Return True if rows without dates and authors have numbers of posts or members: boards."""
+    if len(links) < LEAST_FORUMS or _signed_share(tree, links, sorted(marks.dates), marks.authors) > 1 - _NEARLY_ALL:
         return False
     return count_posts(tree, rows_of(tree, links))
 
 
 def _is_of_threads(rows: Sequence[SeenLink]) -> bool:
-    """Whether rows are many, or lead to addresses of one form: threads, not forums."""
+    """Return True if rows are many, or lead to addresses of one form: threads, not forums."""
     if len(rows) < _MANY_ROWS and all(class_words.is_forum_link(row.url) for row in rows):
         return False
     if sum(class_words.is_one_forum(row.url) for row in rows) >= _NEARLY_ALL * max(1, len(rows)):
@@ -93,12 +93,12 @@ def _is_of_threads(rows: Sequence[SeenLink]) -> bool:
 
 
 def form_of(url: str) -> str:
-    """The path of an address without what tells pages of one kind apart: numbers, and names with hyphens."""
+    """Return the path of an address with numbers and hyphenated names replaced, equal for pages of one kind."""
     return re.sub(r"\d+|[^/?&=]*-[^/?&=]*", "*", urlsplit(url).path)
 
 
 def links_of(tree: PageTree, marks: Marks) -> list[int]:
-    """The elements of the links of the rows."""
+    """Return the elements of the links of the rows."""
     dates, authors = sorted(marks.dates), marks.authors
     best: list[int] = []
     best_score = (False, 0.0)
@@ -114,13 +114,13 @@ def links_of(tree: PageTree, marks: Marks) -> list[int]:
         )
     ]
     for members, framed in rows:
-        told = _told(tree, members, dates, authors)
+        signed = _signed_share(tree, members, dates, authors)
         size = sum(map(tree.size, members))
         sure = not framed and (
-            size >= _MUCH or told >= _HALF or _say_more(tree, members) or says_threads(tree, members) is not None
+            size >= _MUCH or signed >= _HALF or _have_prose(tree, members) or suggests_threads(tree, members) is not None
         )
-        score = size * (_OF_FRAME if framed else 1.0) * (1 + _TOLD * told)
-        if (sure, score) > best_score and not (framed and told < _HALF):
+        score = size * (_OF_FRAME if framed else 1.0) * (1 + _SIGNED * signed)
+        if (sure, score) > best_score and not (framed and signed < _HALF):
             best, best_score = members, (sure, score)
     firsts = _first_of_rows(tree, best, [members for members, _ in rows]) if best else []
     return _with_others(tree, firsts, [members for members, _ in every]) if firsts else []
@@ -131,7 +131,7 @@ def _seen(tree: PageTree, links: Sequence[int], url: str) -> tuple[SeenLink, ...
     rows: dict[str, SeenLink] = {}
     for place, i in enumerate(links[:_MOST_ROWS]):
         target = _on_host(tree, i, url, here)
-        if target is None:  # a link to what is discussed: the discussion is behind it
+        if target is None:  # a link to the page under discussion: the discussion's link is behind it
             end = links[place + 1] if place + 1 < len(links) else tree.end[tree.parent[i]]
             target = next((to for j in _discussions(tree, i, end) if (to := _on_host(tree, j, url, here)) is not None), None)
         if target is not None:
@@ -141,7 +141,7 @@ def _seen(tree: PageTree, links: Sequence[int], url: str) -> tuple[SeenLink, ...
 
 
 def _on_host(tree: PageTree, i: int, url: str, here: str) -> str | None:
-    """Where a link leads, if that is on the host of the page."""
+    """Return the target of a link; None where it is on another host."""
     href = tree.attributes[i].get("href")
     try:
         target = urljoin(url, href) if href else None
@@ -151,13 +151,13 @@ def _on_host(tree: PageTree, i: int, url: str, here: str) -> str | None:
 
 
 def _discussions(tree: PageTree, i: int, end: int) -> Iterable[int]:
-    """The links behind one, before the next title, that lead to comments."""
+    """Yield the links to comments behind a link and before the next title."""
     last = min(end, tree.end[i] + _MOST_BEHIND)
     return (j for j in range(tree.end[i], last) if tree.tag[j] == "a" and _DISCUSSION.fullmatch(tree.string(j)))
 
 
 def _groups(tree: PageTree, dates: list[int]) -> list[list[int]]:
-    """Links by what they stand in, without those to people and those that are dates."""
+    """Group links by their ancestors, without links to people and links that are dates."""
     groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for i, tag in enumerate(tree.tag):
         if tag != "a" or not _is_title(tree, i) or class_words.is_profile_link(tree.attributes[i].get("href") or ""):
@@ -172,8 +172,8 @@ def _groups(tree: PageTree, dates: list[int]) -> list[list[int]]:
 
 
 def is_date(tree: PageTree, i: int, dates: Sequence[int]) -> bool:
-    """Whether a link is only a date (`dates` are the elements of dates, in order): not a title with a date in its bubble,
-    nor a whole row.
+    """Return True if a link is only a date, not a title with a date in its bubble, nor a whole row. `dates`: the elements of
+    dates, in order.
     """
     within = dates[bisect_left(dates, i) : bisect_left(dates, tree.end[i])]
     if any(2 * tree.size(j) >= tree.size(i) and spotted(tree.string(j)) for j in within):
@@ -187,7 +187,7 @@ def _has(elements: Sequence[int], i: int) -> bool:
 
 
 def _apart(tree: PageTree, groups: Iterable[list[int]]) -> Iterable[tuple[list[int], bool]]:
-    """Groups, and whether they stand in menus; what stands there of a group is a separate one."""
+    """Yield groups, and True for those in menus; a group's members in menus are a separate group."""
     known: dict[int, bool] = {}
     for members in groups:
         framed = is_framed(tree, around(tree, members))
@@ -212,7 +212,7 @@ def _nth(tree: PageTree, cell: int) -> int:
 
 
 def _by_place(tree: PageTree, members: list[int]) -> Iterable[list[int]]:
-    """A group whose rows have several links each, apart: the first of each row, the second, and so on."""
+    """Split a group whose rows have several links each: the first of each row, the second, and so on."""
     counts = Counter(tree.parent[i] for i in members)
     if len(counts) < LEAST_FORUMS or len(members) < _NEARLY_TWO * len(counts):
         return (members,)
@@ -232,7 +232,7 @@ def _is_title(tree: PageTree, i: int) -> bool:
 
 
 def rows_of(tree: PageTree, members: Sequence[int]) -> list[tuple[int, int]]:
-    """For each link the largest element around it that holds no other one of them."""
+    """Return for each link the largest element around it that holds no other member."""
     found = []
     for place, i in enumerate(members):
         before = members[place - 1] if place else -1
@@ -247,26 +247,26 @@ def rows_of(tree: PageTree, members: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _told(tree: PageTree, members: Sequence[int], dates: list[int], authors: list[int]) -> float:
-    """The share of rows with a date or an author."""
+def _signed_share(tree: PageTree, members: Sequence[int], dates: list[int], authors: list[int]) -> float:
+    """Return the share of rows with a date or an author."""
     rows = rows_of(tree, members[: _MOST_WEIGHED + 1])[:_MOST_WEIGHED]
     return sum(_between(dates, *row) > 0 or _between(authors, *row) > 0 for row in rows) / len(rows)
 
 
 def _differ(tree: PageTree, members: Sequence[int]) -> bool:
-    """Whether most have another text each, with letters: not `Reply`, not `#171193`."""
+    """Return True if most texts differ and have letters: not `Reply`, not `#171193`."""
     few = members[:_MOST_WEIGHED]
     return sum(bool(_LETTER.search(text)) for text in {tree.string(i) for i in few}) >= _HALF * len(few)
 
 
-def _say_more(tree: PageTree, members: Sequence[int]) -> bool:
-    """Whether rows have words that are not in links: how many threads there are, and about what."""
+def _have_prose(tree: PageTree, members: Sequence[int]) -> bool:
+    """Return True if rows have words outside of links: the number of threads, a description."""
     rows = rows_of(tree, members[: _MOST_WEIGHED + 1])[:_MOST_WEIGHED]
-    return sum(tree.written_in(start) for start, _ in rows) >= _SAID * len(rows)
+    return sum(tree.written_in(start) for start, _ in rows) >= _LEAST_PROSE * len(rows)
 
 
 def _first_of_rows(tree: PageTree, best: list[int], groups: list[list[int]]) -> list[int]:
-    """Of all groups that have one link in each row of the best the first whose texts and addresses differ."""
+    """Return, of all groups with one link in each row of `best`, the first whose texts and addresses differ."""
     rows = rows_of(tree, best)
     least = _NEARLY_ALL * len(rows)
     found, first = best, sum(i - row[0] for i, row in zip(best, rows, strict=True))
@@ -287,7 +287,7 @@ def _first_of_rows(tree: PageTree, best: list[int], groups: list[list[int]]) -> 
 
 
 def _with_others(tree: PageTree, links: list[int], groups: list[list[int]]) -> list[int]:
-    """With those of rows that are of another class: pinned threads."""
+    """Add the links of rows with another class: pinned threads."""
     rows = rows_of(tree, links)
     places = {(tree.sign[tree.parent[i]], tree.parent[start]) for i, (start, _) in zip(links, rows, strict=True)}
     signs, tops = {tree.sign[start] for start, _ in rows}, {start for start, _ in rows}

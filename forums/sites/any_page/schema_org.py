@@ -1,7 +1,7 @@
 """Posts by the marks for search engines: schema.org in JSON-LD or microdata.
 
 Forums mark their posts as `DiscussionForumPosting` with `Comment`s, as a `Question` with `Answer`s, or as an article with
-comments. Many mark only some of them, or shorten their text; whether that is so is seen by comparing with the other readers.
+comments. Many mark only some posts, or shorten their text; the comparison with other readers shows it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 
 @dataclass(slots=True)
 class Marked:
-    """A post as it is marked."""
+    """Marked properties of a post."""
 
     text: str = ""
     author: str | None = None
@@ -55,21 +55,19 @@ class Marked:
 
 
 def marked_posts(scripts: Iterable[str], tree: PageTree, calendar: Calendar) -> tuple[tuple[SeenPost, ...], frozenset[int]]:
-    """The posts that are marked, those of JSON-LD or of microdata, whichever are more; and which of them are comments on a
-    question or an answer.
-    """
+    """Return the posts of JSON-LD or of microdata, whichever are more, and the indexes of comments on a question or an answer."""
     found = [_json_ld(scripts), _microdata(tree)]
     best = max(found, key=lambda posts: (sum(bool(post.text) for post in posts), sum(len(post.text) for post in posts)))
     return tuple(_seen(best, calendar)), _comments(best)
 
 
 def marked_places(tree: PageTree) -> list[dict[str, int]]:
-    """Of each post that is marked by microdata the elements: `post`, and `text`, `author` and `date` where they are marked."""
+    """Return the elements of each post marked by microdata: `post`, and `text`, `author` and `date` where they are marked."""
     return [post.places for post in _microdata(tree)]
 
 
 def _comments(posts: list[Marked]) -> frozenset[int]:
-    """The comments of a page that has answers; without any, its comments are the answers."""
+    """Return the comments of a page that has answers; without any, its comments are the answers."""
     if not any("answer" in post.kinds for post in posts):
         return frozenset()
     found: set[int] = set()
@@ -240,7 +238,7 @@ def _around(tree: PageTree, i: int, of: Mapping[int, int]) -> Iterator[int]:
 
 
 def _properties(tree: PageTree, of: Mapping[int, int], posts: list[Marked]) -> None:
-    """One pass: each property belongs to the innermost scope around it; of a person the name is its post's author."""
+    """Assign each property to the innermost scope around it, in one pass; a person's name is its post's author."""
     open_: list[int] = []
     for i, attributes in enumerate(tree.attributes):
         if not attributes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from .author_words import BEFORE_ANSWERED, SAYS
+from .author_words import BEFORE_ANSWERED, SPEECH_VERB
 from .learned import Learned, of_blocks
 from .list_rows import titles_of
 from .page_address import is_page_of
@@ -21,10 +21,11 @@ _SHORTEST = 8  # letters of a title
 
 
 def teasers(learned: Learned, tree: PageTree, url: str, base: str, titles: Sequence[str | None]) -> set[int]:
-    """The blocks with titles of other threads, outside of their text; `titles` are the page's own. None where such blocks stand
-    between others, as each post may name another thread, nor where most do and name several, or all do and some name several:
-    what their authors wrote. Of those that are made as the others none where it is only one, the opening post with the title of
-    the thread, or some stand before the others and some behind.
+    """Return the blocks with titles of other threads outside of their text; `titles` are the page's own.
+
+    None where such blocks stand between others, as each post may link another thread; where most have a title and name several,
+    or all have one and some name several: text of their authors. Among blocks with the same markup none where only one has a
+    title, the opening post with the title of the thread, or some stand before the others and some behind.
     """
     own = [letters for title in titles if len(letters := _letters(title or "")) >= _SHORTEST]
     counts = [_other_threads(learned, tree, url, base, own, number) for number in range(len(learned.fields.bodies))]
@@ -42,19 +43,19 @@ def teasers(learned: Learned, tree: PageTree, url: str, base: str, titles: Seque
 
 
 def without_teasers(learned: Learned, tree: PageTree, marks: Marks, calendar: Calendar, out: set[int]) -> Learned:
-    """What was learned, without these blocks, unless they are all."""
+    """Return the learned posts without these blocks, unless these are all blocks."""
     if not 0 < len(out) < learned.fields.paths.count:
         return learned
     return of_blocks(tree, marks, without(tree, learned.fields.found, out), calendar)
 
 
 def _other_threads(learned: Learned, tree: PageTree, url: str, base: str, own: Sequence[str], number: int) -> int:
-    """How many threads the titles in a block lead to."""
+    """Count the threads that titles in a block lead to."""
     here = urlsplit(url)
     address, found = _letters(here.path), set()
     for _, row in titles_of(learned, tree, url, base, number, outside=True):
-        if SAYS.search(row.title) or BEFORE_ANSWERED.search(row.title.rpartition(" ")[0]):
-            continue  # whom this quotes or answers
+        if SPEECH_VERB.search(row.title) or BEFORE_ANSWERED.search(row.title.rpartition(" ")[0]):
+            continue  # the author of a quote or of the answered post
         target, words = urlsplit(row.url), _letters(row.title)
         is_own = is_page_of(target, here) if target.path == here.path else target.path.startswith(f"{here.path.rstrip('/')}/")
         is_named = words in address or any(words in title or title in words for title in own)
@@ -64,7 +65,7 @@ def _other_threads(learned: Learned, tree: PageTree, url: str, base: str, own: S
 
 
 def _are_alike(one: str, other: str) -> bool:
-    """Whether two addresses are of the same make: those of threads of one forum."""
+    """Return True if two addresses have the same form: those of threads of one forum."""
     if form_of(one) == form_of(other):
         return True
     parts, others = (urlsplit(url).path.strip("/").split("/") for url in (one, other))

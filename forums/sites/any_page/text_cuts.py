@@ -1,4 +1,4 @@
-"""What stands in a body and is not the post's text: signatures, notes of edits, buttons, details of the author, hidden copies."""
+"""Parts of a body outside of the post's text: signatures, notes of edits, buttons, details of the author, hidden copies."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _INLINE = frozenset({"span", "small", "em", "i", "font", "a"})
 _MOST_BESIDE = 20  # characters behind a date
 _LEAST_LEFT = 40  # characters of a body
 _MOST_BEFORE = 4  # texts of a body before its date
-_LABEL = 160  # characters of what says the same in most posts: `ida replied to: Lamps`
+_LABEL = 160  # characters of a text that is the same in most posts: `ida replied to: Lamps`
 _NOT_SHOWN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 _LINE = re.compile(r"_{8,}|-{15,}")
 _MOST_SIGNED = 12  # texts
 _DETAIL = re.compile(r"\s*[^\W\d_][^:：\n]{1,24}[:：](?!//)")
 _MOST_DETAILS = 400  # characters about an author
 _MOST_LABELLED = 0.6  # of the blocks
-_LEAST_POSTS = 3  # that tell what follows the author
+_LEAST_POSTS = 3  # to find a text that follows the author
 _LONGEST_FIXED = 1000  # characters of what stands below a name
 _LEAST_LABELS = 0.4  # of the lines
 _HEAD = 6  # elements of a body, of which one may be its title
@@ -41,7 +41,7 @@ _MOST_FEET = 5  # elements at the end of a body
 def find_cuts(
     paths: BlockPaths, roots: dict[int, int], authors: dict[int, int], dates: dict[int, int]
 ) -> tuple[dict[int, list[Range]], dict[int, int]]:
-    """Of each block the texts that are not the post's, and the element of its signature."""
+    """Return the texts of each block that are not the post's, and the element of its signature."""
     tree = paths.tree
     cuts: dict[int, list[Range]] = defaultdict(list)
     signatures: dict[int, int] = {}
@@ -80,7 +80,7 @@ def find_cuts(
         cuts[number].append(signature)
     left_out: set[int] = set()
     for place in paths.places[1:]:
-        if all(class_words.says_signature(paths.names(i)) for i in list(place.first.values())[:3]):
+        if all(class_words.suggests_signature(paths.names(i)) for i in list(place.first.values())[:3]):
             for number, i in place.first.items():
                 signatures.setdefault(number, i)
         if place.above in left_out:  # with what it stands in
@@ -98,7 +98,9 @@ def find_cuts(
 
 
 def _copies(paths: BlockPaths, copies: dict[int, Range]) -> dict[int, Range]:
-    """The copies; where most are one element at one place, those of all blocks: too short ones are not looked for."""
+    """Return the copies; where most are one element at one place, that place of all blocks, as short copies are not searched
+    for.
+    """
     tree = paths.tree
     owners = [i for start, end in copies.values() if tree.last_text[i := tree.owner[start]] == end == start + 1]
     (path, count), *_ = Counter(paths.path_of.get(i, 0) for i in owners).most_common(1) or [(0, 0)]
@@ -108,7 +110,7 @@ def _copies(paths: BlockPaths, copies: dict[int, Range]) -> dict[int, Range]:
 
 
 def _below_line(tree: PageTree, texts: list[int]) -> int | None:
-    """Where a line of underscores or hyphens begins, with a signature below it."""
+    """Return the index of a line of underscores or hyphens with a signature below it."""
     for k in reversed(texts[-_MOST_SIGNED:]):
         if _LINE.fullmatch(tree.texts[k].strip()):
             return k if texts[0] < k and tree.chars[texts[-1] + 1] - tree.chars[k] <= LONGEST_SIGNATURE else None
@@ -116,8 +118,8 @@ def _below_line(tree: PageTree, texts: list[int]) -> int | None:
 
 
 def _own_texts(tree: PageTree, i: int, root: int | None) -> Iterator[Range]:
-    """The texts of an author or a date; only those outside of further elements, where the body stands in one of these; only the
-    date itself, where it stands in one element with the body, or in one that is all of it or longer than a date.
+    """Yield the texts of an author or a date: only those outside of inner elements, where the body stands in one of these; only
+    the date itself, where its element also holds the body, or is all of it or longer than a date.
     """
     around = root is not None and root < i < tree.end[root] and (tree.size(i) == tree.size(root) or tree.size(i) > LONGEST)
     if around or i == root:
@@ -130,7 +132,7 @@ def _own_texts(tree: PageTree, i: int, root: int | None) -> Iterator[Range]:
 
 
 def _beside_date(tree: PageTree, i: int, root: int) -> Iterator[Range]:
-    """What little stands behind a date in one inline element with it: `3 March via mobile`."""
+    """Yield a short text behind a date in one inline element with it: `3 March via mobile`."""
     up = tree.parent[i]
     if (
         up > root
@@ -147,7 +149,7 @@ def _holds(paths: BlockPaths, root: int, marks: tuple[int | None, ...]) -> bool:
 
 
 def _labels(paths: BlockPaths, roots: dict[int, int]) -> dict[int, list[Range]]:
-    """Short texts that stand in most blocks: `says:`, `posted on`."""
+    """Return short texts that stand in most blocks: `wrote:`, `posted on`."""
     tree = paths.tree
     seen: dict[str, dict[int, list[Range]]] = defaultdict(lambda: defaultdict(list))
     for number, root in roots.items():
@@ -163,7 +165,7 @@ def _labels(paths: BlockPaths, roots: dict[int, int]) -> dict[int, list[Range]]:
 
 
 def _edit_notes(paths: BlockPaths, number: int, root: int) -> Iterator[Range]:
-    """`Last edited by somebody on Nov 21`: the largest element around a date that says so and no more."""
+    """Yield `Last edited by ida on Nov 21`: the largest element around a date with only such a note."""
     tree = paths.tree
     for i in paths.dates_in(number):
         note = None
@@ -176,7 +178,7 @@ def _edit_notes(paths: BlockPaths, number: int, root: int) -> Iterator[Range]:
 
 
 def _heads(tree: PageTree, root: int, author: int | None, date: int | None) -> Iterator[Range]:
-    """The line of a body that tells author and date, with the buttons in it: `ida · 3 March · #1 reply`."""
+    """Yield the line of a body with author and date, and the buttons in it: `ida · 3 March · #1 reply`."""
     if author is None or date is None or not (root < author < tree.end[root] and root < date < tree.end[root]):
         return
     if date < author < tree.end[date]:  # it holds the text, too
@@ -189,7 +191,7 @@ def _heads(tree: PageTree, root: int, author: int | None, date: int | None) -> I
 
 
 def _title(tree: PageTree, root: int) -> Iterator[Range]:
-    """The title of the thread, which is the only one, at the head of its opening post."""
+    """Yield the title of the thread, the page's only one, at the head of its opening post."""
     first = (i for i in range(root + 1, min(tree.end[root], root + _HEAD)) if tree.first_text[i] == tree.first_text[root])
     for i in first:
         if tree.tag[i] == "h1" and tree.size(i) < tree.size(root):
@@ -197,8 +199,8 @@ def _title(tree: PageTree, root: int) -> Iterator[Range]:
 
 
 def _feet(paths: BlockPaths, root: int, marks: tuple[int | None, ...], same: dict[int, bool]) -> Iterator[Range]:
-    """What stands last in a body and is called tags, buttons, votes, holds author or date and little else, or is the same in all
-    posts (`same`, by the path).
+    """Yield the last parts of a body whose class marks tags, buttons or votes, that hold author or date and little else, or that
+    are the same in all posts (`same`, by the path).
     """
     tree = paths.tree
     last = tree.last_text[root]
@@ -210,15 +212,15 @@ def _feet(paths: BlockPaths, root: int, marks: tuple[int | None, ...], same: dic
             i = tree.parent[i]
         if i <= root or tree.first_text[i] <= tree.first_text[root]:
             return
-        told = tree.size(i) <= _LABEL and (_holds(paths, i, marks) or _is_the_same(paths, i, same))
-        if not (told or class_words.says_meta(paths.names(i))) or class_words.says_body(paths.names(i)):
+        is_fixed = tree.size(i) <= _LABEL and (_holds(paths, i, marks) or _is_the_same(paths, i, same))
+        if not (is_fixed or class_words.suggests_meta(paths.names(i))) or class_words.suggests_body(paths.names(i)):
             return
         yield tree.first_text[i], last
         last = tree.first_text[i]
 
 
 def _is_the_same(paths: BlockPaths, i: int, same: dict[int, bool]) -> bool:
-    """Whether all blocks, two at least, have the same text at one place."""
+    """Return True if all blocks, two at least, have the same text at one place."""
     path = paths.path_of.get(i, 0)
     if path not in same:
         place = paths.places[path]
@@ -231,22 +233,22 @@ def _is_not_text(paths: BlockPaths, inside: list[tuple[int, int]], authors: dict
     tree = paths.tree
     sample = [i for _, i in inside[:4]]
     names = [paths.names(i) for i in sample]
-    if all(class_words.says_signature(name) for name in names):
+    if all(class_words.suggests_signature(name) for name in names):
         return True
-    if all(class_words.says_edited(name) for name in names) and all(tree.size(i) < 200 for i in sample):
+    if all(class_words.suggests_edited(name) for name in names) and all(tree.size(i) < 200 for i in sample):
         return True
     if len(inside) >= 3 and len(inside) >= 0.5 * paths.count and all(tree.size(i) < _LABEL for _, i in inside):
         if all(_NUMBER.fullmatch(paths.string(i)) for _, i in inside):
             return True
         if 2 * sum(_is_in_sentence(tree, i) for _, i in inside) > len(inside):
             return False
-        told = {_without_name(paths, number, i, authors) for number, i in inside}
-        return len(told) <= max(1, 0.25 * len(inside)) and not any(text.startswith("@") for text in told)
+        texts = {_without_name(paths, number, i, authors) for number, i in inside}
+        return len(texts) <= max(1, 0.25 * len(inside)) and not any(text.startswith("@") for text in texts)
     return False
 
 
 def _is_in_sentence(tree: PageTree, i: int) -> bool:
-    """Whether words of the element around it stand on both sides in its line: `See [the manual] for more.`"""
+    """Return True if words of the element's parent stand on both sides in its line: `See [the manual] for more.`"""
     first, last = tree.first_text[i], tree.last_text[i]
     if not 0 < first < last < len(tree.texts) or max(tree.gap[first], tree.gap[last]) > 1:
         return False
@@ -255,7 +257,7 @@ def _is_in_sentence(tree: PageTree, i: int) -> bool:
 
 
 def _is_hidden(paths: BlockPaths, place: Place) -> bool:
-    """Whether something in most posts is not shown: a form, a copy for quotes. Spoilers are in few."""
+    """Return True if a place of most posts is not shown: a form, a copy for quotes. Spoilers are in few posts."""
     attributes = paths.tree.attributes
     return paths.presence(place) > _MOST_HAVE and all(
         "hidden" in attributes[i] or _NOT_SHOWN.search(attributes[i].get("style", "")) for i in place.first.values()
@@ -268,10 +270,10 @@ def _without_name(paths: BlockPaths, number: int, i: int, authors: dict[int, int
 
 
 def _is_of_author(paths: BlockPaths, place: Place, authors: dict[int, int]) -> bool:
-    """Whether what is there tells of who wrote a post: labels that most posts have (`Joined: 2014`), or the same in all posts
+    """Return True if a place describes the author: labels that most posts have (`Joined: 2014`), or the same text in all posts
     of an author.
     """
-    if paths.presence(place) > _MOST_HAVE and _says_labels(paths, place):
+    if paths.presence(place) > _MOST_HAVE and _has_labels(paths, place):
         return True
     if not all(_has_lines(paths.tree, i) for i in place.first.values()):
         return False  # a mention within a sentence
@@ -283,12 +285,12 @@ def _is_of_author(paths: BlockPaths, place: Place, authors: dict[int, int]) -> b
 
 
 def _has_lines(tree: PageTree, i: int) -> bool:
-    """Whether an element has its lines for itself."""
+    """Return True if an element has its lines for itself."""
     first, last = tree.first_text[i], tree.last_text[i]
     return first < last and tree.gap[first] > 1 and (last >= len(tree.gap) or tree.gap[last] > 1)
 
 
-def _says_labels(paths: BlockPaths, place: Place) -> bool:
+def _has_labels(paths: BlockPaths, place: Place) -> bool:
     tree = paths.tree
     labels: Counter[str] = Counter()
     lines = 0
@@ -303,7 +305,7 @@ def _says_labels(paths: BlockPaths, place: Place) -> bool:
 
 
 def follows_author(paths: BlockPaths, place: Place, authors: dict[int, int]) -> bool:
-    """Whether each author has one and the same text in all posts, as what stands under a name."""
+    """Return True if each author has one and the same text in all posts, like the details under a name."""
     by_author: dict[str, list[int]] = defaultdict(list)
     size = paths.tree.size
     for number, i in place.first.items():

@@ -34,7 +34,7 @@ class Body:
 
 
 def find_bodies(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) -> list[Body]:
-    """The body of each block."""
+    """Return the body of each block."""
     roots, several = _roots(paths, authors, dates)
     cuts, signatures = find_cuts(paths, roots, authors, dates)
     found = []
@@ -52,7 +52,7 @@ def find_bodies(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int
 
 
 def size_of(paths: BlockPaths, body: Body) -> int:
-    """Characters of a body that are not in links."""
+    """Return the number of characters of a body outside of links."""
     tree = paths.tree
     start, end = body.texts
     size = tree.written(start, end)
@@ -62,7 +62,7 @@ def size_of(paths: BlockPaths, body: Body) -> int:
 
 
 def _roots(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) -> tuple[dict[int, int], set[int]]:
-    """The element of each body; and the blocks whose body is several paragraphs that no element of the block holds."""
+    """Return the element of each body, and the blocks whose body is several paragraphs without a common element."""
     scored = [
         (_score(paths, place, authors, dates) * (_ONE_OF_SEVERAL if _is_whole_of_parent(paths, place) else 1.0), place.path)
         for place in paths.places[1:]
@@ -102,8 +102,8 @@ def _has_more_paragraphs(paths: BlockPaths, number: int, body: int, marks: list[
 
 
 class _Like:
-    """What the bodies that were found look like: `signs`, `pairs` with those of their parents; `others` are the paths of blocks
-    with a body that are not on the way to it; `hold_marks`: author or date stand in most of them.
+    """Common markup of the bodies that were found: `signs`, and `pairs` with their parents' signs; `others`: paths of blocks
+    with a body that do not lead to it; `hold_marks`: author or date stand in most bodies.
     """
 
     def __init__(self, paths: BlockPaths, bodies: dict[int, int], marks: Callable[[int], list[int]]) -> None:
@@ -125,7 +125,7 @@ def _score(paths: BlockPaths, place: Place, authors: dict[int, int], dates: dict
     tree = paths.tree
     for number, i in place.first.items():
         if i == paths.blocks[number].start and number in paths.odd:
-            continue  # the whole of a post that is made otherwise than the others
+            continue  # the whole of a post with other markup than the others
         held += paths.own_size(number, i) - 0.5 * paths.link_size(i)
         for other in (authors.get(number), dates.get(number)):
             holds += other is not None and i <= other < tree.end[i]
@@ -133,7 +133,7 @@ def _score(paths: BlockPaths, place: Place, authors: dict[int, int], dates: dict
         return 0.0
     sample = list(place.first.values())[:4]
     body = any(_is_body(paths, i) for i in sample)
-    meta = not body and any(class_words.says_meta(paths.names(i)) for i in sample)
+    meta = not body and any(class_words.suggests_meta(paths.names(i)) for i in sample)
     factor = (1.3 if body else 1.0) * (0.15 if meta else 1.0) * (_HOLDER if holds > 0.34 * len(place.first) else 1.0)
     return held * factor
 
@@ -143,17 +143,17 @@ def _is_paragraph(paths: BlockPaths, place: Place) -> bool:
 
 
 def _is_whole_of_parent(paths: BlockPaths, place: Place) -> bool:
-    """Whether what is there is a paragraph, and in each post all that its parent holds."""
+    """Return True if a place is a paragraph that is all of its parent in each post."""
     tree = paths.tree
     return all(tree.tag[i] in _PARAGRAPHS and tree.size(i) == tree.size(tree.parent[i]) for i in place.first.values())
 
 
 def _is_body(paths: BlockPaths, i: int) -> bool:
-    return class_words.says_body(paths.names(i)) or paths.tree.attributes[i].get("itemprop") in _TEXT_PROPERTIES
+    return class_words.suggests_body(paths.names(i)) or paths.tree.attributes[i].get("itemprop") in _TEXT_PROPERTIES
 
 
 def _narrowed(paths: BlockPaths, place: Place) -> dict[int, int]:
-    """Of each block the deepest element that holds nearly all of the text of `place`."""
+    """Return the deepest element of each block that holds nearly all of the text of `place`."""
     found = dict(place.first)
     while True:
         size = sum(paths.own_size(number, i) for number, i in place.first.items())
@@ -162,11 +162,11 @@ def _narrowed(paths: BlockPaths, place: Place) -> dict[int, int]:
                 continue
             inner = sum(paths.own_size(number, i) for number, i in child.first.items())
             sample = list(child.first.values())[:4]
-            if any(class_words.says_signature(paths.names(i)) for i in sample):
+            if any(class_words.suggests_signature(paths.names(i)) for i in sample):
                 continue
             if paths.tree.tag[sample[0]] in _PARAGRAPHS and (inner == size or _stands_next_to_text(paths, child)):
                 continue
-            is_cell = paths.tree.tag[sample[0]] == "td"  # what stands in the other columns tells of the author
+            is_cell = paths.tree.tag[sample[0]] == "td"  # the other columns hold details of the author
             if inner >= (0.5 if is_cell or any(_is_body(paths, i) for i in sample) else 0.85) * size:
                 place = child
                 found |= child.first
@@ -176,7 +176,7 @@ def _narrowed(paths: BlockPaths, place: Place) -> dict[int, int]:
 
 
 def _stands_next_to_text(paths: BlockPaths, place: Place) -> bool:
-    """Whether more of a text stands next to what is there: a quote, a list."""
+    """Return True if more of the text stands next to a place: a quote, a list."""
     tree = paths.tree
     return any(
         j != i and tree.tag[j] in _OF_TEXTS and tree.size(j) and tree.parent[j] == tree.parent[i]
@@ -190,7 +190,7 @@ def _is_in(tree: PageTree, root: int, i: int) -> bool:
 
 
 def _made_otherwise(paths: BlockPaths, number: int, like: _Like, marks: list[int]) -> int | None:
-    """The body of a block that is made otherwise than the others: not what those have besides their bodies."""
+    """Find the body of a block whose markup differs from the others', not at a place that these have besides their bodies."""
     tree = paths.tree
     best, best_size = None, 0.0
     for i in paths.own[number]:
@@ -207,7 +207,7 @@ def _made_otherwise(paths: BlockPaths, number: int, like: _Like, marks: list[int
             else 1.3
             if _is_body(paths, i)
             else 0.15
-            if class_words.says_meta(paths.names(i))
+            if class_words.suggests_meta(paths.names(i))
             else 1.0
         )
         size = (paths.own_size(number, i) - 0.7 * paths.link_size(i)) * factor * (_HOLDER if holds and not known else 1.0)
@@ -225,7 +225,7 @@ def _made_otherwise(paths: BlockPaths, number: int, like: _Like, marks: list[int
 
 
 def _below_heading(tree: PageTree, i: int) -> int:
-    """The element below a short heading, where a section holds no more: `<section><h2>Text</h2><div>…</div></section>`."""
+    """Return the element below a short heading, where a section holds no more: `<section><h2>Text</h2><div>…</div></section>`."""
     inner: list[int] = []
     j = i + 1
     while j < tree.end[i] and len(inner) < 3 and tree.tag[i] in _SECTIONS:

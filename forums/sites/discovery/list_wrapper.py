@@ -123,7 +123,7 @@ def _author(listed: _Listed) -> dict[str, Any]:
                 sure[n] = i
                 break
     if len(sure) < _LEAST_ROWS * paths.count:
-        sure = {n: i for n, i in find_authors(paths).items() if class_words.says_author(paths.names(i))}
+        sure = {n: i for n, i in find_authors(paths).items() if class_words.suggests_author(paths.names(i))}
     if len(sure) < _LEAST_ROWS * paths.count:
         return {}
     selectors = field_selectors(_pairs(listed, sure))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from forums.sites.any_page.id_field import OPENING_HAS_NONE, is_code
-from forums.sites.any_page.post_marks import DATE_DATA, says_date
+from forums.sites.any_page.post_marks import DATE_DATA, suggests_date
 from forums.sites.definition.selectors import compiled
 
 from .element_selectors import attribute_of, field_selectors
@@ -65,7 +65,7 @@ def _id_places(found: Sequence[PostRows]) -> list[tuple[str, str]]:
     rows, longest = found[0].rows, max((one.rows for one in found), key=len)
     places: dict[tuple[str, str], None] = {}
     for name in {**rows[0].attrib, **longest[-1].attrib}:
-        is_data = name.startswith("data-") and name not in DATE_DATA and not says_date(name)
+        is_data = name.startswith("data-") and name not in DATE_DATA and not suggests_date(name)
         if is_data or name in _ID_NAMES or name.endswith("id"):
             places.setdefault((".", name))
     inner: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
