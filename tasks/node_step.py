@@ -71,6 +71,7 @@ class NodeStep(bootsteps.StartStopStep):
 
             self._beat = NodeBeat(Nodes(client), lambda: node_record(worker), before=before, report=report)
             self._beat.start()
+            worker.node_health.beat_at = self._beat.turned_at
             # The step itself is stopped before the pool; a node is gone when its crawlers are.
             worker_shutdown.connect(self._say_goodbye, weak=False)
         if pool_kind(worker) != "prefork":  # supervisors are threads of this process then

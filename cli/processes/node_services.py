@@ -64,8 +64,9 @@ def node_services(flower: FlowerAccess, exporter_port: int) -> list[Service]:
             command=_celery("worker", f"--hostname=up-{os.getpid()}@%h", "--loglevel=INFO"),
             environment=_project(),
             stop_s=node_s(shutdown_grace()),
+            role="worker",
         ),
-        Service(name="beat", command=_celery("beat", "--loglevel=INFO"), stop_s=HELPER_STOP_S),
+        Service(name="beat", command=_celery("beat", "--loglevel=INFO"), stop_s=HELPER_STOP_S, role="beat"),
         Service(
             name="flower",
             command=_celery("flower", "--address=127.0.0.1", f"--port={flower.port}", f"--conf={FLOWER_CONFIG}", *_kept(flower)),

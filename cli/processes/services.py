@@ -27,6 +27,8 @@ from typing import IO
 
 from redis_components.embedded.die_with_parent import tied
 from redis_components.errors import TrawlError
+from workers.process.health_check import read_line
+from workers.process.status_file import Condition, StatusFile
 
 MAX_RESTARTS = 3  # of one service within the window; then restarting does not help
 WINDOW_S = 60.0
@@ -34,6 +36,7 @@ RESTART_WAIT_S = 1.0
 STOP_S = 20.0  # from SIGTERM to SIGKILL, where a service says nothing else
 KILLED_S = 5.0  # longest wait for the end of what was sent SIGKILL
 TICK_S = 0.05
+LOOK_S = 1.0  # at a service's status file
 LAST_LINES = 12
 
 OnLine = Callable[[str, str], None]
@@ -52,6 +55,7 @@ class Service:
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     stop_s: float = STOP_S
+    role: str = ""  # of its status file, where it has one
 
 
 class Services:
@@ -67,8 +71,11 @@ class Services:
             one.start()
 
     def tend(self) -> None:
-        """Look at each, and start what has died once more. Raises ServiceFailed when it dies again and again."""
+        """Look at each, end what hangs, and start what has died once more. Raises ServiceFailed when it dies again and again."""
         for one in self._running:
+            if why := one.hangs():
+                self._on_line("trawl", f"{one.service.name} hangs ({why}); it is ended")
+                one.kill()
             if one.ended_unasked():
                 one.restart_soon()
                 self._on_line("trawl", f"{one.service.name} ended ({one.exit}); starting it again")
@@ -90,6 +97,31 @@ class Services:
         return {one.service.name: one.pid for one in self._running if one.pid}
 
 
+class _StatusLook:
+    """Looks at the status file of a process, by the clock of this one alone: what stood still together with us is not blamed."""
+
+    def __init__(self, role: str, pid: int) -> None:
+        self._path = str(StatusFile(role, pid=pid).path)
+        self._line: tuple[float, float, str, str] | None = None
+        self._unchanged_s, self._looked_at = 0.0, time.monotonic()
+
+    def hangs(self) -> str | None:
+        """Return why the process hangs; None where it does not, or there is no file yet."""
+        if (passed_s := time.monotonic() - self._looked_at) < LOOK_S:
+            return None
+        self._looked_at += passed_s
+        try:
+            line = read_line(self._path)
+        except (OSError, ValueError):
+            return None
+        _, limit_s, state, words = line
+        self._unchanged_s = self._unchanged_s + min(passed_s, 2 * LOOK_S) if line == self._line else 0.0
+        self._line = line
+        if state == Condition.HUNG:
+            return words
+        return f"nothing was heard of it for {limit_s:.0f} s; before: {words}" if self._unchanged_s > limit_s else None
+
+
 class _Running:
     """One service's process of the moment, and the thread that reads what it says."""
 
@@ -102,6 +134,7 @@ class _Running:
         self._said: deque[str] = deque(maxlen=LAST_LINES)
         self._deaths: deque[float] = deque(maxlen=MAX_RESTARTS + 1)
         self._start_at: float | None = None
+        self._look: _StatusLook | None = None
 
     @property
     def pid(self) -> int | None:
@@ -134,11 +167,23 @@ class _Running:
             raise ServiceFailed(f"{self.service.name} cannot be started: {error}") from error
         assert self._process.stdout
         self._group, self._start_at = self._process.pid, None
+        self._look = _StatusLook(self.service.role, self._process.pid) if self.service.role else None
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), name=self.service.name, daemon=True)
         self._reader.start()
 
     def ended_unasked(self) -> bool:
         return self._start_at is None and self._process is not None and self._process.poll() is not None
+
+    def hangs(self) -> str | None:
+        """Return why its process hangs; None where it does not, or nobody knows."""
+        return self._look.hangs() if self._look and self.pid else None
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        self._end_group()
+        with suppress(subprocess.TimeoutExpired):
+            assert self._process
+            self._process.wait(KILLED_S)
 
     def restart_soon(self) -> None:
         self._end_group()
@@ -168,9 +213,7 @@ class _Running:
             return
         while self._process.poll() is None and time.monotonic() < deadline and not hurry():
             time.sleep(TICK_S)
-        self._end_group()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(KILLED_S)
+        self.kill()
 
     def _end_group(self) -> None:
         """SIGKILL, once, for what is left of it and of what it started in its session."""

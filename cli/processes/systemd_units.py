@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from workers.process.status_file import WATCHDOG_S
+
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
@@ -31,6 +33,12 @@ KillMode=mixed
 # A crawler that runs out of memory ends alone.
 OOMPolicy=continue
 TasksMax=4096
+"""
+_WATCHDOG = f"""\
+# Each line of its status file is a datagram for the watchdog: one that hangs sends none, is killed and started again.
+NotifyAccess=main
+WatchdogSec={WATCHDOG_S:.0f}
+WatchdogSignal=SIGKILL
 """
 _UNIT = """\
 [Unit]
@@ -83,7 +91,7 @@ def _unit(host: Host, role: str, command: Sequence[str]) -> str:
         project=_path(host.project),
         command=" ".join(map(_word, command)),
         stop_s=host.stop_s,
-        more=_WORKER if role == "worker" else "",
+        more=(_WORKER if role == "worker" else "") + (_WATCHDOG if role in ("worker", "beat") else ""),
         data=_word(str(host.data)),
     )
 

@@ -116,7 +116,8 @@ def test_workers_and_beats_are_well_by_the_status_files_that_they_write() -> Non
     folder = compose_file.image_environment()["TRAWL_HEALTH_DIR"]
     for name, service in {**WORKERS, "beat": SERVICES["beat"]}.items():
         role = "beat" if name == "beat" else "worker"
-        assert service.healthcheck == ("python", "-I", "-S", "/app/health.py", f"{folder}/{role}"), name
+        assert service.healthcheck == ("python", "-I", "-S", "/app/health.py", "--end", f"{folder}/{role}"), name
+        assert (service.raw["init"], service.raw["restart"]) == (True, "unless-stopped"), "what ends a process starts it again"
     final = compose_file.image()
     assert ("COPY", "workers/process/health_check.py ./health.py") in final
     assert [rest for name, rest in final if name == "HEALTHCHECK" and f"{folder}/worker" in rest]

@@ -93,6 +93,32 @@ def test_a_service_that_was_killed_is_started_again_and_that_is_said(monkeypatch
         assert log.of("trawl") == ["one ended (SIGKILL); starting it again"]
 
 
+HANGS = """
+import os, sys, time
+from workers.process.status_file import Condition, StatusFile
+StatusFile("worker", limit_s=0.1).write(Condition.{condition}, "words")
+print("ready")
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("condition", "why"), [("OK", "nothing was heard of it for 0 s; before: words"), ("HUNG", "words")])
+def test_a_service_that_hangs_is_ended_and_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str, why: str
+) -> None:
+    monkeypatch.setenv("TRAWL_HEALTH_DIR", str(tmp_path))
+    monkeypatch.setattr(services_module, "RESTART_WAIT_S", 0.02)
+    monkeypatch.setattr(services_module, "LOOK_S", 0.06)
+    with running(python("one", HANGS.format(condition=condition), role="worker"), python("two", SLEEP, role="beat")) as (
+        group,
+        log,
+    ):
+        before = group.pids()
+        tend_until(group, log, "one", 2)
+        assert log.of("trawl")[:2] == [f"one hangs ({why}); it is ended", "one ended (SIGKILL); starting it again"]
+        assert group.pids()["two"] == before["two"], "it has no status file"
+
+
 def test_a_service_that_dies_again_and_again_ends_it_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services_module, "RESTART_WAIT_S", 0.02)
     with running(python("broken", "raise SystemExit('no such database')")) as (group, log):

@@ -90,7 +90,9 @@ def get(address: str, path: str, login: str | None = None) -> tuple[int, str]:
         connection.close()
 
 
-def test_up_runs_a_fleet_restarts_what_dies_and_leaves_nothing_after_ctrl_c(up: Up, redis_client: redis.Redis) -> None:
+def test_up_runs_a_fleet_restarts_what_dies_or_hangs_and_leaves_nothing_after_ctrl_c(
+    up: Up, redis_client: redis.Redis, tmp_path: Path
+) -> None:
     registry = Registry(redis_client)
     flower = up.find(r"Flower +(http://127\.0\.0\.1:\d+)  user me, the password of TRAWL_FLOWER_AUTH")[1]
     assert "secret-word" not in up.said(), "it would be in the journal"
@@ -115,6 +117,18 @@ def test_up_runs_a_fleet_restarts_what_dies_and_leaves_nothing_after_ctrl_c(up: 
     up.find(r"trawl +│ exporter ended \(SIGKILL\); starting it again")
     wait_until(lambda: get(exporter, "/metrics")[0] == 200, "the exporter answers again, at the same address", 60)
     assert up.service("monitoring.exporter").pid != victim.pid
+
+    # what hangs is ended, and started again: its status file gets no line any more
+    worker, pids = up.service("worker"), {one.pid for one in registry.crawlers()}
+    worker.send_signal(signal.SIGSTOP)
+    (file,) = (tmp_path / "data" / "run" / "health").glob(f"worker@*.{worker.pid}")
+    wait_until(lambda: worker.status() == psutil.STATUS_STOPPED, "it stands still")
+    file.write_text(file.read_text().replace(" 60 ", " 1 ", 1))  # not after a minute
+    up.find(r"trawl +│ worker hangs \(nothing was heard of it for 1 s; before: it hosts 1 crawlers\); it is ended")
+    up.find(r"trawl +│ worker ended \(SIGKILL\); starting it again")
+    assert wait_until(
+        lambda: [r for r in registry.crawlers() if r.state is CrawlerState.RUNNING and r.pid not in pids], up.said, 90
+    )
 
     # every line says whose it is, and the tasks of every second are not in it
     up.find(r"(?m)^worker +│ .*launched crawler \d+")

@@ -1,7 +1,8 @@
 """The health of a node: says in its status file whether its worker can run tasks and start crawlers.
 
 A thread of the worker's main process looks every few seconds. What it looks at: the worker's event loop, which ticks while it is
-connected to the broker; the data folder, without which no crawler starts; crawlers that died before their first word.
+connected to the broker; the thread of the node's heartbeat; the data folder, without which no crawler starts; crawlers that died
+before their first word.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from workers.process import freeze_detection
 from workers.process.status_file import Condition, StatusFile
 
 LOOK_S = 5.0
-LOOP_LIMIT_S = 180.0  # a loop that waits for Redis in the middle of a call is let go by its timeouts long before
+STILL_LIMIT_S = 180.0  # what waits for Redis in the middle of a call is let go by its timeouts long before
 MOST_FAILED_STARTS = 5  # in a row, of all crawlers of the node
 FULL_BYTES = 1024 * 1024  # less than this is a full disk: no crawler can write its log
 
@@ -45,6 +46,7 @@ class NodeLook:
 
     connected: bool  # to the broker
     loop_silent_s: float  # since its event loop ticked
+    beat_silent_s: float  # since its heartbeat came round
     folder_fault: str | None  # why crawlers could not write
     failed_starts: int = 0
     hosted: int = 0  # crawlers that it hosts
@@ -52,14 +54,16 @@ class NodeLook:
 
 def condition(look: NodeLook) -> tuple[Condition, str]:
     """The verdict, for the status file. Pure."""
+    if look.beat_silent_s > STILL_LIMIT_S:
+        return Condition.HUNG, f"its heartbeat has stood still for {look.beat_silent_s:.0f} s"
+    if look.connected and look.loop_silent_s > STILL_LIMIT_S:
+        return Condition.HUNG, f"its event loop has stood still for {look.loop_silent_s:.0f} s"
     if look.folder_fault:
         return Condition.BROKEN, look.folder_fault
     if look.failed_starts >= MOST_FAILED_STARTS:
         return Condition.BROKEN, f"{look.failed_starts} crawlers in a row ended before their first word; see trawl status"
     if not look.connected:
         return Condition.WAITS, f"it waits for the broker; it hosts {look.hosted} crawlers"
-    if look.loop_silent_s > LOOP_LIMIT_S:
-        return Condition.BROKEN, f"its event loop has stood still for {look.loop_silent_s:.0f} s"
     return Condition.OK, f"it hosts {look.hosted} crawlers"
 
 
@@ -89,7 +93,8 @@ class NodeHealth:
         self._file, self._folder = file, folder
         self._failed_starts, self._hosted = failed_starts, hosted
         self._connected = False
-        self._loop_at = time.monotonic()
+        self._loop_at = self._thawed_at = time.monotonic()
+        self.beat_at: Callable[[], float] = time.monotonic  # when the node's heartbeat came round; until it has one, now
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="health", daemon=True)
 
@@ -110,9 +115,11 @@ class NodeHealth:
         self._loop_at = time.monotonic()
 
     def look(self) -> NodeLook:
+        beat_at = max(self.beat_at(), self._thawed_at)  # before the clock is read: it may come round in between
         return NodeLook(
             connected=self._connected,
             loop_silent_s=time.monotonic() - self._loop_at,
+            beat_silent_s=time.monotonic() - beat_at,
             folder_fault=folder_fault(self._folder),
             failed_starts=self._failed_starts.in_a_row,
             hosted=self._hosted(),
@@ -124,4 +131,6 @@ class NodeHealth:
             # Not behind `+=`, which reads before the sleep: it would undo the ticks of meanwhile.
             frozen_s = freeze_detection.sleep(LOOK_S)
             self._loop_at += frozen_s
+            if frozen_s:
+                self._thawed_at = time.monotonic()
         self._file.end()

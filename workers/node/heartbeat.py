@@ -51,6 +51,10 @@ class NodeBeat:
         self._config = _Config()
         self._heartbeat = Heartbeat(self._beat, period_s=period_s)
 
+    def turned_at(self) -> float:
+        """Return when its thread last came round (monotonic)."""
+        return self._heartbeat.turned_at
+
     def start(self) -> None:
         self._heartbeat.start()
 

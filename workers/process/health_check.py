@@ -1,6 +1,7 @@
 """The health check of a process: reads its status file, or asks its HTTP server. Standard library, and little of that.
 
     python -I -S health_check.py FOLDER/ROLE        a worker or a beat, whose files `workers.process.status_file` writes
+    python -I -S health_check.py --end FOLDER/ROLE  the same, and ends what hangs, where nothing else does (Docker Compose)
     python -I -S health_check.py http://127.0.0.1:9410/livez
 
 Exit code 0 and a line: it does its job, or waits and knows why. 1 and a line: it does not, or nobody heard of it lately.
@@ -12,39 +13,85 @@ import sys
 import time
 
 ANSWER_S = 5.0
+SIGKILL = 9  # `signal` loads `enum`
+AGAIN_S = 6.0  # longer than from one line of a status file to the next: after a freeze, or when the clock was set
 MOST_BYTES = 4096
 
 
 def of_files(folder: str, role: str, now: float) -> tuple[bool, str]:
     """Whether every process of `role` on this host is well, by the status files in `folder`; `now` in epoch s."""
-    mine = f"{role}@{os.uname().nodename}."
     try:
-        names = sorted(name for name in os.listdir(folder) if name.startswith(mine))  # noqa: PTH208 - pathlib takes 10 ms
+        said = [found[:2] for found in _lines(folder, role, now)]
     except OSError as error:
         return False, f"{folder} cannot be read ({error.strerror}): no {role} has started, or it cannot write there"
-    said = [verdict for name in names if (verdict := _of_file(f"{folder}/{name}", name.rpartition(".")[2], now))]
     if not said:
         return False, f"no {role} runs on this host, or it cannot write to {folder}"
-    return all(well for well, _ in said), "; ".join(words for _, words in sorted(said))
+    return all(state in ("ok", "waits") for state, _ in said), "; ".join(words for _, words in sorted(said))
 
 
-def _of_file(path: str, pid: str, now: float) -> tuple[bool, str] | None:
-    """None where the process has ended."""
+def end_hung(folder: str, role: str) -> None:
+    """Kill the processes of `role` that hang at two looks."""
     try:
-        os.kill(int(pid), 0)
+        if hung := _hung(folder, role):
+            time.sleep(AGAIN_S)
+            for pid in hung & _hung(folder, role):
+                os.kill(pid, SIGKILL)
+    except OSError as error:
+        sys.stderr.write(f"what hangs cannot be ended: {error}\n")
+
+
+def _hung(folder: str, role: str) -> set[int]:
+    return {pid for state, _, pid in _lines(folder, role, time.time()) if state == "hung"}
+
+
+def _lines(folder: str, role: str, now: float) -> list[tuple[str, str, int]]:
+    """Return state, words and process of each status file whose process lives. Raises OSError."""
+    mine = f"{role}@{os.uname().nodename}."
+    found = []
+    for name in sorted(os.listdir(folder)):  # noqa: PTH208 - pathlib takes 10 ms
+        pid = name.removeprefix(mine)
+        if not name.startswith(mine) or not pid.isdecimal() or not _lives(int(pid)):
+            continue
+        try:
+            at, limit_s, state, words = read_line(f"{folder}/{name}")
+        except (OSError, ValueError):
+            found.append(("broken", f"process {pid}: {folder}/{name} is not a status file", int(pid)))
+            continue
+        silent_s = now - at
+        if silent_s <= limit_s:
+            found.append((state, f"process {pid}: {words}", int(pid)))
+        elif _age_s(pid) + limit_s > silent_s:  # else another process of that number wrote it
+            found.append(("hung", f"process {pid} has said nothing for {silent_s:.0f} s; before: {words}", int(pid)))
+    return found
+
+
+def read_line(path: str) -> tuple[float, float, str, str]:
+    """Return when it was written (epoch s), after how many seconds its process counts as dead, the state and the words of a
+    status file. Raises OSError, ValueError.
+    """
+    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - pathlib takes 10 ms
+        at, limit_s, state, words = file.readline(MOST_BYTES).rstrip().split(" ", 3)
+    return float(at), float(limit_s), state, words
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
     except PermissionError:  # another user's
-        pass
-    except (OSError, ValueError, OverflowError):
-        return None
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _age_s(pid: str) -> float:
+    """Since the start of a process; without /proc no process is too young."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - pathlib takes 10 ms
-            at, limit_s, state, words = file.readline(MOST_BYTES).rstrip().split(" ", 3)
-        silent_s, limit = now - float(at), float(limit_s)
-    except (OSError, ValueError):
-        return False, f"process {pid}: {path} is not a status file"
-    if silent_s > limit:
-        return False, f"process {pid} has said nothing for {silent_s:.0f} s; before: {words}"
-    return state != "broken", f"process {pid}: {words}"
+        with open(f"/proc/{pid}/stat") as stat, open("/proc/uptime") as up:  # noqa: PTH123
+            started = int(stat.read(MOST_BYTES).rpartition(")")[2].split()[19])
+            return float(up.read(MOST_BYTES).split()[0]) - started / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return float("inf")
 
 
 def of_http(url: str) -> tuple[bool, str]:
@@ -67,18 +114,21 @@ def of_http(url: str) -> tuple[bool, str]:
     return line.split(" ")[1:2] == ["200"], f"{url}: {line or 'it closed the connection'}"
 
 
-def main(target: str) -> int:
+def main(target: str, *, end: bool = False) -> int:
     """Print the finding; the exit code."""
     if target.startswith("http://"):
         well, said = of_http(target)
     else:
         folder, _, role = target.rpartition("/")
         well, said = of_files(folder, role, time.time())
+        if end and not well:
+            end_hung(folder, role)
     (sys.stdout if well else sys.stderr).write(f"{said}\n")
     return 0 if well else 1
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: health_check.py FOLDER/ROLE, or http://ADDRESS:PORT/PATH")
-    sys.exit(main(sys.argv[1]))
+    options = sys.argv[1:-1]
+    if len(sys.argv) < 2 or options not in ([], ["--end"]):
+        sys.exit("usage: health_check.py [--end] FOLDER/ROLE, or http://ADDRESS:PORT/PATH")
+    sys.exit(main(sys.argv[-1], end=bool(options)))

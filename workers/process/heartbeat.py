@@ -39,7 +39,7 @@ class Heartbeat:
         self._ended = False
         self._failing = False
         self._last = Renewal(held=True)
-        self._answered_at = time.monotonic()
+        self._answered_at = self._turned_at = time.monotonic()
         # A daemon: a Redis that hangs must not keep the process from its end.
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -57,6 +57,11 @@ class Heartbeat:
     def unanswered_s(self) -> float:
         """Seconds since the last answered beat: since then nobody has confirmed that this process holds the slot."""
         return time.monotonic() - self._answered_at
+
+    @property
+    def turned_at(self) -> float:
+        """When its thread last came round (monotonic), also without an answer: later than that it hangs, or has ended."""
+        return self._turned_at
 
     def start(self) -> None:
         self._thread.start()
@@ -79,6 +84,7 @@ class Heartbeat:
     def _run(self) -> None:
         while not self._ended:
             self._try(self._once)
+            self._turned_at = time.monotonic()
             self._wake.wait(self._period_s)
             self._wake.clear()
         self._try(self._run_errands)

@@ -1,12 +1,14 @@
 """The status file of a long-running process, which its health check reads (`workers.process.health_check`).
 
 `FOLDER/ROLE@HOST.PID` holds one line: epoch s, after how many seconds of silence the process counts as dead, state, words.
-FOLDER is TRAWL_HEALTH_DIR. The line is padded and written in place, so that it can be written on a full disk, too.
+FOLDER is TRAWL_HEALTH_DIR. The line is padded and written in place, so that it can be written on a full disk, too. systemd's
+watchdog gets a datagram with each line of a process that does not hang (`trawl systemd` has the units).
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import time
 from contextlib import suppress
 from enum import StrEnum
@@ -16,6 +18,7 @@ from redis_components.embedded.private_files import FILE, private_folder
 from workers.environment.variables import Health
 
 LIMIT_S = 60.0
+WATCHDOG_S = 2 * LIMIT_S  # systemd counts from the start of the process; its first line comes some seconds later
 LINE_BYTES = 512
 
 
@@ -24,18 +27,19 @@ class Condition(StrEnum):
 
     OK = "ok"
     WAITS = "waits"  # for something that is not its own, such as Redis: a restart would not help
-    BROKEN = "broken"  # it cannot do its job, and a restart, or a restart elsewhere, may help
+    BROKEN = "broken"  # it cannot do its job, and a restart elsewhere may help
+    HUNG = "hung"  # its loop or its heartbeat stands still: a restart helps
 
 
 class StatusFile:
-    """Of this process, in the role `worker` or `beat`. Nothing here raises: a process works without its file, too."""
+    """Of this process, or that of `pid`, in the role `worker` or `beat`. Nothing here raises: a process works without it, too."""
 
-    def __init__(self, role: str, folder: Path | None = None, *, limit_s: float = LIMIT_S) -> None:
+    def __init__(self, role: str, folder: Path | None = None, *, limit_s: float = LIMIT_S, pid: int | None = None) -> None:
         self._role = role
         self._folder = folder or Health.read().health_dir
         self._limit_s = limit_s
-        self._pid = os.getpid()
-        self._path = self._folder / f"{role}@{os.uname().nodename}.{self._pid}"
+        self._pid = os.getpid() if pid is None else pid
+        self.path = self._folder / f"{role}@{os.uname().nodename}.{self._pid}"
 
     def begin(self) -> None:
         """Remove what dead processes of this role have left, and say that this one starts."""
@@ -53,17 +57,27 @@ class StatusFile:
         line = f"{time.time():.1f} {self._limit_s:g} {condition} {' '.join(words.split())}".encode()[: LINE_BYTES - 1]
         with suppress(OSError):
             private_folder(self._folder)
-            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE)
+            fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE)
             try:
                 os.pwrite(fd, line.ljust(LINE_BYTES - 1) + b"\n", 0)
             finally:
                 os.close(fd)
+        if condition is not Condition.HUNG:
+            _feed_watchdog()
 
     def end(self) -> None:
         """It has ended as it should."""
         if os.getpid() == self._pid:
             with suppress(OSError):
-                self._path.unlink(missing_ok=True)
+                self.path.unlink(missing_ok=True)
+
+
+def _feed_watchdog() -> None:
+    """Send systemd that this process lives, where systemd waits for that (sd_notify)."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address[:1] in ("/", "@") and os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid()):
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+            notify.sendto(b"WATCHDOG=1", socket.MSG_DONTWAIT, address.replace("@", "\0", 1) if address[0] == "@" else address)
 
 
 def _lives(pid: str) -> bool:

@@ -34,6 +34,11 @@ def test_the_units_stop_gently_write_nowhere_else_and_hold_no_password(project: 
     worker = (folder / "trawl-worker.service").read_text()
     for line in ("KillMode=mixed", "OOMPolicy=continue", "TimeoutStopSec=90", f"ReadWritePaths={project}/data"):
         assert f"\n{line}\n" in worker
+    beat = (folder / "trawl-beat.service").read_text()
+    for unit in (worker, beat):
+        for line in ("NotifyAccess=main", "WatchdogSec=120", "WatchdogSignal=SIGKILL"):
+            assert f"\n{line}\n" in unit
+    assert "Watchdog" not in (folder / "trawl-exporter.service").read_text(), "it sends no datagrams"
     assert "--hostname" not in worker
     assert "trawl-beat.service" in (folder / "trawl.target").read_text()
     assert "BASIC_AUTH" not in "".join(path.read_text() for path in folder.iterdir())

@@ -7,26 +7,33 @@ from pathlib import Path
 
 import pytest
 
-from workers.node.health import LOOP_LIMIT_S, MOST_FAILED_STARTS, FailedStarts, NodeHealth, NodeLook, condition, folder_fault
+from workers.node.health import MOST_FAILED_STARTS, STILL_LIMIT_S, FailedStarts, NodeHealth, NodeLook, condition, folder_fault
 from workers.process import freeze_detection
+from workers.process.heartbeat import Heartbeat
 from workers.process.status_file import Condition, StatusFile
 
-WELL = {"connected": True, "loop_silent_s": 1.0, "folder_fault": None, "failed_starts": 0}
+WELL = {"connected": True, "loop_silent_s": 1.0, "beat_silent_s": 1.0, "folder_fault": None, "failed_starts": 0}
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
         ({}, Condition.OK),
-        ({"loop_silent_s": LOOP_LIMIT_S - 1}, Condition.OK),
-        ({"loop_silent_s": LOOP_LIMIT_S + 1}, Condition.BROKEN),
-        ({"connected": False, "loop_silent_s": 10 * LOOP_LIMIT_S}, Condition.WAITS),
+        ({"loop_silent_s": STILL_LIMIT_S - 1}, Condition.OK),
+        ({"loop_silent_s": STILL_LIMIT_S + 1}, Condition.HUNG),
+        ({"beat_silent_s": STILL_LIMIT_S - 1}, Condition.OK),
+        ({"beat_silent_s": STILL_LIMIT_S + 1}, Condition.HUNG),
+        ({"connected": False, "beat_silent_s": STILL_LIMIT_S + 1}, Condition.HUNG),
+        ({"folder_fault": "full", "beat_silent_s": STILL_LIMIT_S + 1}, Condition.HUNG),
+        ({"connected": False, "loop_silent_s": 10 * STILL_LIMIT_S}, Condition.WAITS),
         ({"failed_starts": MOST_FAILED_STARTS - 1}, Condition.OK),
         ({"failed_starts": MOST_FAILED_STARTS}, Condition.BROKEN),
         ({"connected": False, "folder_fault": "read-only"}, Condition.BROKEN),
     ],
 )
-def test_a_node_is_broken_when_its_loop_stands_or_no_crawler_can_start(change: dict[str, object], expected: Condition) -> None:
+def test_a_node_hangs_when_its_loop_or_heartbeat_stands_and_is_broken_when_no_crawler_can_start(
+    change: dict[str, object], expected: Condition
+) -> None:
     assert condition(NodeLook(**{**WELL, **change}))[0] is expected  # type: ignore[arg-type]
 
 
@@ -34,7 +41,7 @@ def test_a_tick_between_two_looks_counts(tmp_path: Path, monkeypatch: pytest.Mon
     """The thread that looks sleeps nearly always: a tick that comes then must not be overwritten by what it had read before."""
     health = NodeHealth(StatusFile("worker", tmp_path), tmp_path, failed_starts=FailedStarts(), hosted=lambda: 0)
     health.connected(True)
-    health._loop_at -= 10 * LOOP_LIMIT_S
+    health._loop_at -= 10 * STILL_LIMIT_S
 
     def sleep(_: float) -> float:
         health.tick()
@@ -44,6 +51,31 @@ def test_a_tick_between_two_looks_counts(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(freeze_detection, "sleep", sleep)
     health._run()
     assert condition(health.look())[0] is Condition.OK
+
+
+def test_a_heartbeat_that_died_of_anything_is_noticed_and_one_that_was_frozen_is_excused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def beat() -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr("threading.excepthook", lambda _: None)
+    heartbeat = Heartbeat(beat)
+    heartbeat.start()
+    heartbeat._thread.join(60)
+    heartbeat._turned_at -= 10 * STILL_LIMIT_S
+    health = NodeHealth(StatusFile("worker", tmp_path), tmp_path, failed_starts=FailedStarts(), hosted=lambda: 0)
+    health.beat_at = lambda: heartbeat.turned_at
+    health._thawed_at -= 10 * STILL_LIMIT_S
+    assert condition(health.look())[0] is Condition.HUNG
+
+    def sleep(_: float) -> float:
+        health.stop()
+        return 10 * STILL_LIMIT_S  # it was frozen for so long
+
+    monkeypatch.setattr(freeze_detection, "sleep", sleep)
+    health._run()
+    assert condition(health.look())[0] is Condition.WAITS
 
 
 def test_failed_starts_are_counted_in_a_row() -> None:
