@@ -1,4 +1,4 @@
-"""What both spiders have in common: that sites take turns, the request for a page of a site, and reading the page that came."""
+"""Base of both spiders: round-robin over sites, requests for a site's pages, and reading of responses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class ForumSpider(RedisSpider):
-    """Sites take turns, and each has as many places in a crawler as its `politeness` lets it use."""
+    """A spider that serves sites in turns, each with the concurrency that its `politeness` allows."""
 
     turn_by = "site"
     item_consumer = FORUM_WRITER
@@ -49,7 +49,7 @@ class ForumSpider(RedisSpider):
     items_carry_traceparent = True
 
     def most_at_once(self, value: str) -> int | None:
-        """The site's `politeness.concurrency`; None where its file is gone, or was never right."""
+        """Return the site's `politeness.concurrency`; None without a valid site file."""
         try:
             return site_in_use(value).politeness.concurrency
         except SiteError:
@@ -57,11 +57,11 @@ class ForumSpider(RedisSpider):
 
     @staticmethod
     async def in_thread(ask: Callable[[], T]) -> T:
-        """What Redis says. Waits for it where it is away, or refuses; the frontier says so in the log."""
+        """Call `ask`, which queries Redis, in a thread, and retry while Redis is away or refuses. The frontier logs that."""
         pause_s = 0.1
         while True:
             try:
-                return await run_in_thread(ask)  # the reactor never waits for Redis
+                return await run_in_thread(ask)  # the reactor must not wait for Redis
             except redis.RedisError as error:
                 if not (isinstance(error, redis.exceptions.ClusterError) or is_servers_state(error)):
                     raise
@@ -85,16 +85,16 @@ def page_request(
     stored: str = "",
     **kwargs: Any,
 ) -> Request:
-    """The request for a page at an address (`Site.url`). `kwargs` are for the callback. Each page is asked for whenever somebody
-    asks: no dupefilter. `left_out`: the comments that it has, where pages of the thread leave them out.
+    """Build the request for a page at an address (`Site.url`), without dupefilter. `kwargs` are passed to the callback.
+    `left_out`: the comments requested, on sites whose thread pages leave comments out.
 
-    `conditional`: what its callback may get is a 304 (`redis_components.scrapy_glue.conditional`); False: it gets the whole page,
-    which is remembered to be asked for so; None: it is not remembered. `stored` is another text whenever something else is
-    stored of the page.
+    `conditional`: True: send validators, the callback may get a 304 (`redis_components.scrapy_glue.conditional`). False: fetch in
+    full and store validators. None: neither. `stored` is a tag that changes with the stored data of the page; validators of
+    another tag are not sent.
     """
     asking = site.asking(kind, url)
     meta: dict[str, Any] = {
-        "site": site.name,  # the name by which `trawl pause --site` knows it, and whose manners it follows
+        "site": site.name,  # for `trawl pause --site`, and selects the politeness settings
         "page": {"kind": kind, "forum": forum, "thread": thread, "number": number},
     }
     if site.politeness.lane:
@@ -111,14 +111,14 @@ def page_request(
 
 
 def following(request: Request, task: ForumTask | PostTask) -> Request:
-    """The same request, as part of the trace that its start task names."""
+    """Add the trace context of the start task to the request."""
     if task.traceparent:
         request.meta[TRACEPARENT] = task.traceparent
     return request
 
 
 def address_of(response: Response) -> str:
-    """Where a page is, as `Site.url` says it: with the body that it was asked for with."""
+    """Return the address of a page in the form of `Site.url`: for a POST request with its body."""
     request = response.request
     if request is None or request.method != "POST" or not request.body:
         return response.url
@@ -126,11 +126,10 @@ def address_of(response: Response) -> str:
 
 
 async def read_page(spider: Spider, response: Response, **more: str | None) -> Any:
-    """What the page holds, as its request says what it is; `more`: the thread's own URL. Every page that a callback gets goes
-    through here.
+    """Parse the page of a response as its request describes it; `more`: the thread's own URL. Every callback uses this function.
 
-    Raises PageGone where the site says that there is none, UnreadablePage for what is none and is given up, PageBlocked, which
-    no callback need catch, for what is to be fetched again (`forums/breaker/middleware.py`).
+    Raises PageGone if the site reports the page as missing, UnreadablePage for a page that cannot be parsed and is given up,
+    PageBlocked, which callbacks need not catch, for a page to be fetched again (`forums/breaker/middleware.py`).
     """
     site, watch = site_in_use(response.meta["site"]), watch_of(spider.crawler)
     asked = msgspec.convert({**response.meta["page"], **more}, Asked)
@@ -150,7 +149,7 @@ async def read_page(spider: Spider, response: Response, **more: str | None) -> A
 
 
 async def _read(spider: Spider, site: Site, response: Response, asked: Asked) -> Any:
-    """The page; one that was in flight when its process died is not read here again."""
+    """Parse the page; in a child process if it was in flight when a crawler died."""
     leased = current_page.get()
     if leased is not None and leased.attempts:
         return await isolated.apart(site, response, asked)

@@ -1,4 +1,4 @@
-"""Reads threads: the opening post, then the comment pages one after the other, last of all a report."""
+"""The spider `forum_detail`: reads threads, the opening post first, then the comment pages in order, and ends with a report."""
 
 from __future__ import annotations
 
@@ -43,18 +43,20 @@ if TYPE_CHECKING:
     from forums.sites.reading.read_page import MoreComments
 
 LATER = -10
-"""Priority of what may wait: re-checks and history."""
+"""Priority of re-checks and history, which may wait."""
 
 
 class ForumDetailSpider(ForumSpider):
-    """Start task: `PostTask`. A thread's pages follow each other, so that long threads do not hold back the others."""
+    """Spider of start tasks of type `PostTask`. A thread's pages are read in sequence, so long threads do not hold back
+    others.
+    """
 
     name = FORUM_DETAIL
     lane_later = True
 
     def make_request_from_data(self, data: bytes) -> Request:
-        """The opening post's page, or of a thread that is read on its comment page. Raises for a task without site or post,
-        TaskMustWait where the site's file is missing or wrong.
+        """Return the request for the opening post's page, or for the first comment page to be read. Raises for a task without
+        site or post, and TaskMustWait if the site file is missing or wrong.
         """
         task = msgspec.json.decode(data, type=PostTask)
         site = site_of_task(self.crawler, task.site)
@@ -81,7 +83,7 @@ class ForumDetailSpider(ForumSpider):
             was=_was(site, task),
         )
         if task.mode == "changed" or site.pages.thread is None:
-            cursor = task.cursor if first > 1 else None  # it is of its last page
+            cursor = task.cursor if first > 1 else None  # the cursor belongs to its last page
             return following(self._comments(site, reading, cursor), task)
         return following(self._opening(site, reading), task)
 
@@ -103,7 +105,7 @@ class ForumDetailSpider(ForumSpider):
             reading=msgspec.to_builtins(reading),
         )
         if reading.own is not None:
-            request.meta["page"]["own"] = reading.own  # for whoever reads the raw page again
+            request.meta["page"]["own"] = reading.own  # for a later reading of the raw page
         return request
 
     def _opening(self, site: Site, reading: Reading) -> Request:
@@ -111,12 +113,12 @@ class ForumDetailSpider(ForumSpider):
         return self._page(site, "thread", url, reading)
 
     def _comments(self, site: Site, reading: Reading, url: str | None = None) -> Request:
-        """The comment page `reading.page`, at `url` where its number does not make it."""
+        """Return the request for comment page `reading.page`, at `url` on sites whose page URLs have no number."""
         made = site.url("comments", forum=reading.forum or "", thread=reading.thread, number=reading.page, url=reading.url)
         return self._page(site, "comments", url or made, reading)
 
     def _more(self, site: Site, reading: Reading, url: str | None = None) -> Request:
-        """The next page of comments that are left out."""
+        """Return the request for the next page of comments that the thread's pages leave out."""
         left_out = next_left_out(reading)
         assert left_out is not None
         made = site.url(
@@ -131,7 +133,7 @@ class ForumDetailSpider(ForumSpider):
         return self._page(site, "more", url or made, reading, left_out)
 
     async def parse_thread(self, response: Response, reading: dict[str, Any]) -> AsyncIterator[Any]:
-        """The post; then its comments, unless it says that it has none."""
+        """Yield the post; then the request for its comments, unless it has none."""
         read = _with_requests(reading, response)
         site = site_in_use(response.meta["site"])
         if read.was is not None and not read.changed and is_unchanged(response):
@@ -160,7 +162,7 @@ class ForumDetailSpider(ForumSpider):
             yield self._comments(site, read)
 
     async def parse_comments(self, response: Response, reading: dict[str, Any]) -> AsyncIterator[Any]:
-        """The comments, and the next page or the report."""
+        """Yield the comments, and the next request or the report."""
         read = _with_requests(reading, response)
         site = site_in_use(response.meta["site"])
         if read.was is not None and not read.changed:
@@ -200,7 +202,7 @@ class ForumDetailSpider(ForumSpider):
         yield self._after(site, step, page.next)
 
     async def parse_more(self, response: Response, reading: dict[str, Any]) -> AsyncIterator[Any]:
-        """Comments that the thread's pages leave out, and what is left out next, or the report."""
+        """Yield comments that the thread's pages leave out, and the next request or the report."""
         read = _with_requests(reading, response)
         site = site_in_use(response.meta["site"])
         try:
@@ -218,13 +220,13 @@ class ForumDetailSpider(ForumSpider):
         yield self._after_more(site, step, page.next if is_next else None)
 
     def _still_unchanged(self, site: Site, read: Reading, was: ThreadWas) -> Any:
-        """The next page, or the report of a check that has nothing to tell."""
+        """Return the request for the next page, or the report of a check without changes."""
         if read.page < was.pages:
             return self._comments(site, msgspec.structs.replace(read, page=read.page + 1))
         return unchanged_report(site.name, read, was)
 
     def _again(self, site: Site, read: Reading) -> Request:
-        """The thread from its beginning."""
+        """Return the request that reads the thread from its beginning."""
         read = from_start(msgspec.structs.replace(read, changed=True))
         return self._opening(site, read) if site.pages.thread is not None else self._comments(site, read)
 
@@ -241,8 +243,8 @@ class ForumDetailSpider(ForumSpider):
         return self._more(site, step.reading, following)
 
     def page_failed(self, failure: Failure) -> Iterator[Any]:
-        """A thread that the site has no more is reported so; where its opening post has a separate page, that one decides. A
-        page of comments that is missing: there are fewer than before. What fails otherwise is kept with the reason, and reported.
+        """Report the failed page. A missing thread is reported as gone; if its opening post has a separate page, only that page
+        decides. A missing page of comments means that there are fewer than before. Other failures are set aside with the reason.
         """
         request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
         site, place = request.meta["site"], request.meta["page"]
@@ -258,8 +260,8 @@ class ForumDetailSpider(ForumSpider):
             yield self._not_there(site_in_use(site), place, read, reason)
 
     def _refused(self, site: Site, place: dict[str, Any], read: Reading, reason: str) -> Any:
-        """What follows from a page that the site shows to no guest, while it shows others: where that is the page of the post
-        itself, the thread is gone for us. Comments may be private, and their post not.
+        """Return the next step after a page that the site hides from guests. If it is the page of the post itself, the thread
+        counts as gone. Comments may be private while the post is public.
         """
         has_own_page = site.pages.thread is not None
         if place["kind"] == "thread" or (place["number"] == 1 and not has_own_page):
@@ -271,8 +273,8 @@ class ForumDetailSpider(ForumSpider):
         return report(site.name, read, reason=reason)
 
     def _not_there(self, site: Site, place: dict[str, Any], read: Reading, reason: str) -> Any:
-        """What follows from a page that the site does not have (any more). One that an older site file asked for is asked for
-        once more, by the present one.
+        """Return the next step after a page that the site does not have. A page requested by an older site file is requested once
+        more by the present one.
         """
         if read.asked and read.asked != file_digest(site):
             return self._asked_again(site, place, read)
@@ -296,7 +298,7 @@ class ForumDetailSpider(ForumSpider):
         return self._comments(site, read if goes_on else from_start(read))
 
     def _unreadable(self, site: Site, response: Response, read: Reading, error: UnreadablePage) -> Any:
-        """What follows from a page that is none: the site says so, or it is kept with the reason, and reported."""
+        """Return the next step after an unparsable page: gone if the site reports it so, else set aside and reported."""
         if isinstance(error, PageGone):
             return self._not_there(site, response.meta["page"], read, str(error))
         assert response.request is not None
@@ -305,10 +307,12 @@ class ForumDetailSpider(ForumSpider):
 
 
 def _begin(site: Site, task: PostTask) -> tuple[int, str | None]:
-    """The page with which a reading begins, and the stored comment up to which, or from which on, it reads; None: all of it."""
+    """Return the first page of a reading, and the stored comment up to which, or after which, it reads; None: the whole
+    thread.
+    """
     pages = site.pages
     if pages.more is not None or (pages.comments.nested and task.expected is None):
-        return 1, None  # what is new may be on any page, or be left out
+        return 1, None  # new comments may be on any page, or be left out
     if pages.comments.order != "oldest":
         return 1, task.after if task.page > 1 else None
     first = task.page if task.cursor or pages.comments.is_numbered else 1
@@ -316,7 +320,7 @@ def _begin(site: Site, task: PostTask) -> tuple[int, str | None]:
 
 
 def _was(site: Site, task: PostTask) -> ThreadWas | None:
-    """The thread of a check, where its pages may say that they are what they were; their addresses are made of their numbers."""
+    """Return the stored state of a thread to be checked by conditional requests; None if its pages have no numbered addresses."""
     if (
         task.mode != "check"
         or task.pages < 1
@@ -328,12 +332,12 @@ def _was(site: Site, task: PostTask) -> ThreadWas | None:
 
 
 def _with_requests(reading: dict[str, Any], response: Response) -> Reading:
-    """The reading, with the requests that this page took."""
+    """Return the reading with the requests of this page added."""
     read = msgspec.convert(reading, Reading)
     again = response.meta.get("retry_times", 0) + response.meta.get("redirect_times", 0)
     return msgspec.structs.replace(read, requests=read.requests + 1 + int(again))
 
 
 def _fetched_at(read: Reading, response: Response) -> str:
-    """When the page came, as its raw page says too (`forums/breaker/middleware.py`)."""
+    """Return the time of the response, as stored with its raw page (`forums/breaker/middleware.py`)."""
     return str(response.meta.get("fetched_at") or now_in_reading(read.started_at))

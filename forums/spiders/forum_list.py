@@ -1,4 +1,4 @@
-"""Scans list pages and turns each new or changed thread into a start task of `forum_detail`."""
+"""The spider `forum_list`: scans list pages and feeds each new or changed thread to `forum_detail` as a start task."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 PRIORITIES = {"scan": 10, "index": 8, "deep": 5, "backfill": -10}
-"""A scan that has begun ends before the next begins; what is deep does not keep the others waiting."""
+"""A running scan ends before the next begins; deep scans and backfills do not delay scans."""
 ENDLESS = 1_000_000_000
 MOST_UNREAD = 100_000
-"""Threads of a site that wait beyond those that may be queued. A site that lists more would fill Redis, for all sites."""
+"""Limit of a site's threads in overflow, above those that may be queued: a site that lists more would fill Redis, for all."""
 
 
 class ForumListSpider(LookBackSpider):
-    """Start task: `ForumTask`. One scan reads list pages one after the other."""
+    """Spider of start tasks of type `ForumTask`. A scan reads list pages in sequence."""
 
     name = FORUM_LIST
     feeds = FORUM_DETAIL
 
     def make_request_from_data(self, data: bytes) -> Request:
-        """The first list page of the forum, or of the index. Raises for a task without site or forum, TaskMustWait where the
-        site's file is missing or wrong.
+        """Return the request for the first list page of the forum, or of the index. Raises for a task without site or forum, and
+        TaskMustWait if the site file is missing or wrong.
         """
         task = msgspec.json.decode(data, type=ForumTask)
         return following(self._first_page(site_of_task(self.crawler, task.site), task), task)
@@ -78,7 +78,7 @@ class ForumListSpider(LookBackSpider):
         return self._list_page(site, task.forum, site.list_url(task.forum), 1, scan, asks=task.mode == "scan")
 
     def _list_page(self, site: Site, forum: str, url: str, number: int, state: ScanState, *, asks: bool = False) -> Request:
-        """`asks`: whether the first page may be answered by "not modified"."""
+        """Return the request for a list page. `asks`: the first page may be answered by "not modified"."""
         return page_request(
             site,
             "list",
@@ -109,8 +109,8 @@ class ForumListSpider(LookBackSpider):
         marks, recent = await self.marks_of(site.name, forum, RECENT) if number == 1 else (None, None)
         records = await self.stored_threads(site.name, [thread.id for thread in listing.threads])
         if number == 1:
-            told = told_until(recent if site.pages.recent else None, state.started_at)
-            state = msgspec.structs.replace(state, marks=marks, told_until=told)
+            until = told_until(recent if site.pages.recent else None, state.started_at)
+            state = msgspec.structs.replace(state, marks=marks, told_until=until)
         plan = plan_page(
             state,
             listing.threads,
@@ -141,7 +141,7 @@ class ForumListSpider(LookBackSpider):
             if gap
             else None
         )
-        if (name := site.names.get(forum)) is not None and site.discover is None:  # else the index says it
+        if (name := site.names.get(forum)) is not None and site.discover is None:  # else the name comes from the index
             named = ListedForum(id=forum, name=name, url=site.list_url(forum))
             yield forum_item(named, site=site.name, fetched_at=str(response.meta.get("fetched_at") or utc_now()))
         yield _report(site.name, forum, plan.state, "gap" if gap else "complete", stopped, reason)
@@ -152,7 +152,7 @@ class ForumListSpider(LookBackSpider):
         return await self.in_thread(lambda: in_overflow(self.server, details, site))
 
     async def _unchanged(self, response: Response, site: Site, forum: str, state: ScanState) -> Any:
-        """The report of a scan whose first page has not changed; the request for the whole page where that is not all."""
+        """Return the report of a scan whose first page is unchanged, or the request for the whole page if more must be read."""
         (marks,) = await self.marks_of(site.name, forum)
         records = await self.stored_threads(site.name, [row.id for row in marks.front]) if marks else {}
         ended = finished(state, marks, records, order=site.pages.list.order, file=file_digest(site))
@@ -163,7 +163,7 @@ class ForumListSpider(LookBackSpider):
         return _report(site.name, forum, ended, "complete", "overlap", None)
 
     async def _adopt(self, site: str, listing: ListPage, records: Mapping[str, ThreadRecord | None]) -> None:
-        """Where more was read than a list had said, what the list says now belongs to what is stored."""
+        """Store the list's token and reply count in records of threads whose last reading saw more than the list showed then."""
         details = frontier_of(self.crawler).config.next_keys
         assert details is not None
         seen = {
@@ -177,9 +177,7 @@ class ForumListSpider(LookBackSpider):
             await self.in_thread(lambda: thread_records.adopt(self.server, details, seen))
 
     def scan_failed(self, failure: Failure) -> Iterator[Any]:
-        """End the scan: the next one begins at page 1 anyway. A page that is gone (404) is the end of a list that became
-        shorter.
-        """
+        """End the scan; the next one begins at page 1. A missing page (404) behind the first is the end of a shortened list."""
         request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
         site, place = request.meta["site"], request.meta["page"]
         state = msgspec.convert(request.cb_kwargs["scan"], ScanState)
@@ -202,7 +200,7 @@ class ForumListSpider(LookBackSpider):
         )
 
     async def parse_index(self, response: Response, index: dict[str, Any]) -> AsyncIterator[Any]:
-        """The forums that the site has."""
+        """Yield the forums of the site, and the next page or the report."""
         site, number = site_in_use(response.meta["site"]), response.meta["page"]["number"]
         try:
             page: IndexPage = await read_page(self, response)
@@ -212,7 +210,7 @@ class ForumListSpider(LookBackSpider):
         fetched_at = str(response.meta.get("fetched_at") or utc_now())
         for forum in page.forums:
             yield forum_item(forum, site=site.name, fetched_at=fetched_at)
-        is_another = bool(page.forums) and page.forums[0].id != index.get("first")  # some show one page for all numbers
+        is_another = bool(page.forums) and page.forums[0].id != index.get("first")  # some sites show one page for all numbers
         index = {**index, "forums": index["forums"] + len(page.forums), "first": page.forums[0].id if page.forums else None}
         if page.next is not None and is_another and number < site.limits.deep_pages:
             yield self._index_page(site, page.next, number + 1, index)
@@ -220,7 +218,7 @@ class ForumListSpider(LookBackSpider):
             yield self._index_report(site.name, number, index, "complete", None)
 
     def index_failed(self, failure: Failure) -> Iterator[Any]:
-        """The next look at the index begins at page 1."""
+        """Report the failure; the next reading of the index begins at page 1."""
         request: Request = failure.request  # type: ignore[attr-defined]
         number = request.meta["page"]["number"]
         reason = f"page {number}: {reason_of(failure)}"
@@ -243,7 +241,7 @@ class ForumListSpider(LookBackSpider):
 
 
 def _report(site: str, forum: str, state: ScanState, outcome: str, stopped: str, reason: str | None) -> dict[str, Any]:
-    """The scan's report, its last item. What it left to the page of the newest messages, the next scan sees again."""
+    """Return the scan's report, its last item. Changes left to the page of the newest messages stay above the mark."""
     newest = min(state.newest_at, state.told_until) if state.left and state.newest_at and state.told_until else state.newest_at
     return scan_item(
         site=site,

@@ -1,6 +1,6 @@
-"""Comments that a thread's pages leave out until somebody asks for them: which page of them is read next. Pure.
+"""Order of reading comments that a thread's pages leave out (behind "load more" links). Pure.
 
-They are read when the thread's own pages are at their end, page after page, and what these leave out behind them.
+They are read after the thread's own pages, page after page, followed by comments that these pages leave out in turn.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from forums.sites.reading.read_page import MoreComments, ReadComment
 from .thread_reading import Reading, Step
 
 MOST_LEFT_OUT = 1000
-"""Places in one thread where comments are left out; a thread of more ends there, and says so."""
+"""Limit of places in one thread with comments left out; the report of a thread with more is marked as cut."""
 
 
 def with_left_out(reading: Reading, found: Iterable[MoreComments]) -> Reading:
-    """The reading, with what a page leaves out, each once."""
+    """Return the reading with the places of a page added, each once."""
     left_out = tuple(dict.fromkeys((*reading.left_out, *found)))
     return reading if left_out == reading.left_out else msgspec.structs.replace(reading, left_out=left_out)
 
 
 def next_left_out(reading: Reading) -> MoreComments | None:
-    """What is asked for next; None where nothing is left out any more."""
+    """Return the next place to request; None at the end."""
     return reading.left_out[reading.at_left_out] if reading.at_left_out < len(reading.left_out) else None
 
 
 def follow_left_out(
     reading: Reading, comments: Sequence[ReadComment], found: Iterable[MoreComments], *, has_next: bool, limit: int
 ) -> Step:
-    """The step after a page of comments that were left out: "on" to its next page or to the next place; None at the end."""
+    """Return the step after a page of left-out comments: "on" to its next page or to the next place; None at the end."""
     ids = tuple(comment.id for comment in comments)
     news = [one for one in ids if one not in reading.tail]
     read = with_left_out(msgspec.structs.replace(reading, seen=reading.seen + len(news), tail=ids), found)
@@ -41,14 +41,14 @@ def follow_left_out(
 
 
 def after_left_out(reading: Reading, limit: int, *, missing: bool = False) -> Step:
-    """The step to what is left out next. `missing`: the site does not have what was asked for (any more)."""
+    """Return the step to the next place. `missing`: the site does not have the requested page."""
     at = reading.at_left_out + 1
     read = msgspec.structs.replace(reading, at_left_out=at, left_out_page=1, tail=(), steady=reading.steady and not missing)
     return _within(read, limit) if next_left_out(read) is not None else Step(read, None)
 
 
 def placed(comments: Sequence[ReadComment], reading: Reading) -> list[ReadComment]:
-    """The comments with their places in the thread, where they go on behind its pages; among answers they are not known."""
+    """Assign positions to comments that continue the thread's pages; positions of nested answers are unknown."""
     left_out = next_left_out(reading)
     if left_out is None or left_out.comment:
         return list(comments)

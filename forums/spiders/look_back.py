@@ -1,9 +1,8 @@
-"""Looks back through the newest messages of a site: one request shows whether anything was edited or removed in a page of them.
+"""Looks back through the newest messages of a site: one request shows edits and removals on a page of them.
 
-A check of a thread costs two requests for some ten messages; a page of the newest has fifty. So where a site's file has such a
-page with whole texts, most of what is spent on edits and removals goes to pages of it. What stands on it is stored as it is;
-what is missing from it, though its neighbours are there, and an opening post with another text have their threads checked
-(`forums/storage/look_backs.py`).
+A check of a thread costs two requests for some ten messages; a page of the newest messages has fifty. So if the site file has
+such a page with full texts, most requests for edits and removals go to it. Messages on the page are stored as shown. Threads
+with a message missing between its neighbours, or with another opening text, are checked (`forums/storage/look_backs.py`).
 """
 
 from __future__ import annotations
@@ -37,22 +36,22 @@ if TYPE_CHECKING:
 
 PRIORITY = -5
 MOST_PAGES = 50
-"""Of one task."""
+"""Limit for one task."""
 
 
 class BackState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a look back has come; travels with its requests."""
+    """Progress of a look back; part of its requests."""
 
     started_at: datetime
-    ahead: tuple[int, ...]  # numbers of the pages that are still to be read, the present one first
+    ahead: tuple[int, ...]  # numbers of the pages still to read, the present one first
     pages: int = 0
     messages: int = 0
     seen: tuple[tuple[SeenMessage, ...], ...] = ()
 
 
 def pages_back(number: int, depth: int, chance: random.Random) -> tuple[int, ...]:
-    """So many pages behind the first, at most, of `depth` that there are: those near the front more often, as what is young is
-    edited. A page is looked at as often as its age to the power `-POWER`, which is the rule of the checks of threads.
+    """Draw at most `number` pages behind the first of `depth` pages, pages near the front more often, since young messages are
+    edited more. The probability is the page's age to the power `-POWER`, as in the schedule of checks.
     """
     low, high, rest = 2.0, depth + 1.0, 1 - POWER
     if depth < low:
@@ -65,7 +64,7 @@ class LookBackSpider(RecentSpider):
     """A spider that also looks back through the newest messages."""
 
     def first_page_back(self, site: Site, task: ForumTask) -> Request:
-        """The request for the first of the pages that the task has drawn."""
+        """Return the request for the first of the pages that the task draws."""
         ahead = pages_back(task.pages or 1, task.depth or 0, random.Random())  # noqa: S311 - not a secret
         if not ahead:
             raise ValueError(f"a look back needs a depth of two pages and more, not {task.depth}")
@@ -86,7 +85,7 @@ class LookBackSpider(RecentSpider):
         )
 
     async def parse_back(self, response: Response, back: dict[str, Any]) -> AsyncIterator[Any]:
-        """Store what the page shows, and go on to the next page or end with a report."""
+        """Store the messages of the page, and go on to the next page or end with a report."""
         state, site = msgspec.convert(back, BackState), site_in_use(response.meta["site"])
         try:
             page: RecentPage = await read_page(self, response)
@@ -110,18 +109,18 @@ class LookBackSpider(RecentSpider):
         yield self._page_back(site, state) if state.ahead and page.messages else _report(site.name, state, None)
 
     def back_failed(self, failure: Failure) -> Iterator[Any]:
-        """A page that cannot be had ends the look; nothing follows from it."""
+        """End the look with a report; a page that failed has no other effect."""
         request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
         yield _report(request.meta["site"], msgspec.convert(request.cb_kwargs["back"], BackState), reason_of(failure))
 
 
 def _is_stored(message: RecentMessage, record: ThreadRecord) -> bool:
-    """Whether the message is a reply that a reading has stored: the others are left to the looks at what is new."""
+    """Return True for a reply that a reading has stored; other messages are left to the looks at new ones."""
     return not record.is_gone and message.id is not None and is_behind(message.id, record.last_comment) is False
 
 
 def seen_of(messages: Sequence[RecentMessage], records: Mapping[str, ThreadRecord | None]) -> tuple[SeenMessage, ...]:
-    """What a page shows, the newest first; nothing where its order is another one: then it does not say what is missing."""
+    """Return the messages of a page, the newest first; empty for another order, which does not show what is missing."""
     dated = [one for one in messages if one.id is not None and one.created_at is not None]
     dates = [one.created_at for one in dated]
     if any(later < earlier for later, earlier in pairwise(dates) if later and earlier):

@@ -1,9 +1,9 @@
-"""What the newest messages of a site say: which threads are to be read, which replies can be stored as they stand there. Pure.
+"""Plan for a page of a site's newest messages: threads to read, and replies to store directly from the page. Pure.
 
-A message is stored from here where that leaves nothing out: its thread is known, the message comes behind all that is stored of
-it, and the page shows the whole text and what it answers. Then the thread's record counts it, and the next list is compared with
-that count (`ThreadRecord.covers`): a message that is missing here makes the list's count another one, and the thread is read.
-So the page saves requests and decides nothing: lists stay the proof.
+A message is stored directly if that leaves nothing out: its thread is known, the message follows all stored comments of it,
+and the page shows the whole text and the parent. The thread's record then counts it, and the next list is compared with that
+count (`ThreadRecord.covers`): if a message was missing here, the list's count differs, and the thread is read. So the page saves
+requests only; the lists stay the reference.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from .scan_plan import Change, Listed, Stopped, change_of
 from .thread_reading import is_behind, number_of
 
 MOST_HELD = 200
-"""Messages of pages that do not reach what was known yet, which wait for the page that does."""
+"""Limit of messages held until a page overlaps the previous look."""
 _MOST_HELD_CHARACTERS = 1 << 20
 
 
 class RecentState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a look at the newest messages has come; travels with its requests."""
+    """Progress of a look at the newest messages; part of its requests."""
 
     started_at: datetime
     limit: int
     marks: Marks | None = None  # of the look before; None: there was none
     pages: int = 0
     messages: int = 0
-    news: int = 0  # messages that led to something
+    news: int = 0  # messages that were stored or caused a reading
     newest_at: datetime | None = None
     oldest_at: datetime | None = None
     front: tuple[FrontRow, ...] = ()  # the first page
-    seen: tuple[str, ...] = ()  # of the first page of the look before, what was there again
-    held: tuple[RecentMessage, ...] = ()  # of the pages before this one, which did not reach what was known
+    seen: tuple[str, ...] = ()  # marks of the previous look's first page that were seen again
+    held: tuple[RecentMessage, ...] = ()  # of earlier pages, which do not overlap the previous look
 
 
 class Told(NamedTuple):
-    """Replies of a thread that are stored from the page, the oldest first; of a new thread its opening post, too."""
+    """Replies of a thread that are stored from the page, the oldest first; for a new thread its opening post, too."""
 
     thread: str
     record: ThreadRecord
@@ -54,12 +54,12 @@ class Told(NamedTuple):
 
 
 class RecentPlan(NamedTuple):
-    """What follows from a page: threads to be read because of a row, with what it says; replies to be stored; replies that are
-    there already and have another text; threads to be checked, because a message in them is gone; the state; why it ends here.
+    """Result for a page: threads to read, each with the row that shows the change; replies to store; stored replies with another
+    text; threads to check, because a message in them is gone; the new state; the reason to stop, if any.
     """
 
     fetch: list[tuple[RecentMessage, Listed]]
-    told: list[Told]
+    direct: list[Told]
     edited: list[tuple[RecentMessage, ThreadRecord]]
     checked: list[str]
     state: RecentState
@@ -75,7 +75,7 @@ def plan_recent(
     watched: frozenset[str] | None = None,
     file: str = "",
 ) -> RecentPlan:
-    """The plan for a page. `records` by thread; `watched`: the forums whose new threads are read, None for those of all."""
+    """Return the plan for a page. `records` by thread; `watched`: the forums whose new threads are read, None for all."""
     known = {row.id: row for row in state.marks.front} if state.marks else {}
     overlaps = any(one.mark in known for one in messages)
     stopped: Stopped | None = None
@@ -87,52 +87,52 @@ def plan_recent(
         stopped = "limit"
     messages_now = messages
     messages = tuple({one.mark: one for one in (*state.held, *messages)}.values())
-    is_whole = any(one.body is not None for one in messages)  # else each page is as good as all of them
+    is_whole = any(one.body is not None for one in messages)  # else pages need not be held
     if stopped is None and is_whole and (state.held or state.pages == 0) and _can_be_held(messages):
         counted = _counted(state, messages_now, 0, known)
         return RecentPlan([], [], [], [], msgspec.structs.replace(counted, held=messages), None)
-    can_tell = (bool(state.held) or state.pages == 0) and (overlaps or not has_next)
+    is_complete = (bool(state.held) or state.pages == 0) and (overlaps or not has_next)
     fetch: list[tuple[RecentMessage, Listed]] = []
-    told: list[Told] = []
+    direct: list[Told] = []
     edited: list[tuple[RecentMessage, ThreadRecord]] = []
     for thread, all_news, others in _by_thread(messages, known):
         record, news = records.get(thread), all_news
         if record is not None and not record.is_gone:
             edited += [(one, record) for one in others]
-            news = [one for one in news if not one.opening]  # it is stored
+            news = [one for one in news if not one.opening]  # the opening is stored
         if not news or not _is_wanted(record, news, watched):
             continue
-        if can_tell and record is not None and _can_be_told(record, news):
+        if is_complete and record is not None and _can_be_stored(record, news):
             if behind := [one for one in news if _is_new(one, record)]:
-                told.append(Told(thread, record, sorted(behind, key=lambda one: number_of(one.id or ""))))
-        elif can_tell and record is None and (started := _started(thread, news)) is not None:
-            told.append(started)
+                direct.append(Told(thread, record, sorted(behind, key=lambda one: number_of(one.id or ""))))
+        elif is_complete and record is None and (started := _started(thread, news)) is not None:
+            direct.append(started)
         elif (listed := _listed(news, record, state, file)) is not None:
             fetch.append(listed)
     return RecentPlan(
         fetch,
-        told,
+        direct,
         edited,
         _checked(state, messages_now, known, ended=stopped is not None),
-        _counted(state, messages_now, len(fetch) + sum(len(one.messages) + (one.opening is not None) for one in told), known),
+        _counted(state, messages_now, len(fetch) + sum(len(one.messages) + (one.opening is not None) for one in direct), known),
         stopped,
     )
 
 
-def record_with(told: Told, at: datetime) -> ThreadRecord:
-    """The record of a thread as it will be when what is told of it is stored."""
-    record, number = told.record, len(told.messages)
+def record_with(direct: Told, at: datetime) -> ThreadRecord:
+    """Return the record of a thread as it will be when its direct replies are stored."""
+    record, number = direct.record, len(direct.messages)
     return msgspec.structs.replace(
         record,
         comments=record.comments + number,
-        last_comment=told.messages[-1].id if told.messages else record.last_comment,
+        last_comment=direct.messages[-1].id if direct.messages else record.last_comment,
         listed=None if record.listed is None else record.listed + number,
         told_at=int(at.timestamp()),
     )
 
 
 def _can_be_held(messages: Sequence[RecentMessage]) -> bool:
-    """Whether they may travel with the request for the next page, through Redis."""
+    """Return True if the messages are few enough to be part of the next request, which is stored in Redis."""
     size = sum(len(one.body or "") + len(one.body_html or "") for one in messages)
     return len(messages) <= MOST_HELD and size <= _MOST_HELD_CHARACTERS
 
@@ -140,7 +140,7 @@ def _can_be_held(messages: Sequence[RecentMessage]) -> bool:
 def _by_thread(
     messages: Sequence[RecentMessage], known: Mapping[str, FrontRow]
 ) -> Iterator[tuple[str, list[RecentMessage], list[RecentMessage]]]:
-    """Of each thread what was not there before, the oldest first, and what was there with another text."""
+    """Yield each thread with its new messages, the oldest first, and its known messages with another text."""
     dates = [row.at for row in known.values() if row.at is not None]
     oldest = min(dates, default=None)
     threads: dict[str, tuple[list[RecentMessage], list[RecentMessage]]] = {}
@@ -148,7 +148,7 @@ def _by_thread(
         news, others = threads.setdefault(one.thread, ([], []))
         before = known.get(one.mark)
         if before is None:
-            is_old = bool(oldest and one.created_at and one.created_at < oldest)  # it was pulled up by what was removed
+            is_old = bool(oldest and one.created_at and one.created_at < oldest)  # on the page because others were removed
             news += [] if is_old else [one]
         elif one.id is not None and before.title != one.digest:
             others.append(one)
@@ -157,14 +157,14 @@ def _by_thread(
 
 
 def _is_wanted(record: ThreadRecord | None, news: Sequence[RecentMessage], watched: frozenset[str] | None) -> bool:
-    """Whether the thread is of a forum that is watched: one that is known is; else the row has to say so."""
+    """Return True if the thread's forum is watched: always for a known thread, else by the forum of its rows."""
     if record is not None or watched is None:
         return True
     return any(one.forum_id in watched for one in news if one.forum_id is not None)
 
 
-def _can_be_told(record: ThreadRecord, news: Sequence[RecentMessage]) -> bool:
-    """Whether these messages can be stored as they stand here. Ids that are numbers say what comes behind what."""
+def _can_be_stored(record: ThreadRecord, news: Sequence[RecentMessage]) -> bool:
+    """Return True if the messages can be stored directly, which needs numeric ids to order them."""
     if record.is_gone or record.short:
         return False
     if record.last_comment is None and record.comments:
@@ -179,14 +179,14 @@ def _can_be_told(record: ThreadRecord, news: Sequence[RecentMessage]) -> bool:
 
 
 def _started(thread: str, news: Sequence[RecentMessage]) -> Told | None:
-    """A thread that was opened since the last look, where the page has all of it: its opening post with title and forum, and its
-    replies. None where it has to be read.
+    """Return a new thread that the page shows completely: its opening post with title and forum, and its replies. None if it has
+    to be read.
     """
     openings = [one for one in news if one.opening]
     replies = sorted((one for one in news if not one.opening), key=lambda one: number_of(one.id or ""))
     whole = [one for one in openings if one.body is not None and one.title and one.forum_id is not None and not one.deleted]
     record = ThreadRecord(token="", last_comment=None)
-    if len(openings) != 1 or not whole or (replies and not _can_be_told(record, replies)):
+    if len(openings) != 1 or not whole or (replies and not _can_be_stored(record, replies)):
         return None
     return Told(thread, record, replies, whole[0])
 
@@ -198,7 +198,7 @@ def _is_new(message: RecentMessage, record: ThreadRecord) -> bool:
 def _listed(
     news: Sequence[RecentMessage], record: ThreadRecord | None, state: RecentState, file: str
 ) -> tuple[RecentMessage, Listed] | None:
-    """What the newest row of a thread says, as a list would say it; None where it says nothing new."""
+    """Return the newest row of a thread as a list row; None if it shows no change."""
     row = news[-1]
     replies, active = row.reply_count, row.created_at
     thread = ListedThread(id=row.thread, token=row.token or "", url=row.url, reply_count=replies, last_activity=active)
@@ -209,7 +209,7 @@ def _listed(
         change = Change.UNCHANGED if is_stored else Change.CHANGED
     elif replies is not None:
         change = Change.UNCHANGED if record.counts(replies) else Change.CHANGED
-    else:  # a row that was not there before says that something was written; the first look says nothing
+    else:  # a new row is a change; the first look has nothing to compare with
         change = Change.UNCHANGED if state.marks is None else Change.CHANGED
     return None if change is Change.UNCHANGED else (row, Listed(thread, change, record))
 
@@ -219,7 +219,7 @@ def _is_stored(one: str, record: ThreadRecord) -> bool:
 
 
 def _checked(state: RecentState, messages: Sequence[RecentMessage], known: Mapping[str, FrontRow], *, ended: bool) -> list[str]:
-    """The threads of messages that were there before and are not any more, although older ones are."""
+    """Return the threads with messages that disappeared since the last look, although older messages are still shown."""
     there = {*state.seen, *(one.mark for one in messages)}
     dates = [one.created_at for one in messages if one.created_at is not None]
     if not ended or not dates or not known:

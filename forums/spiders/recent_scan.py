@@ -1,4 +1,4 @@
-"""Looks at the newest messages of a site: the part of `forum_list` that costs one request for all forums."""
+"""Looks at the newest messages of a site: part of `forum_list`, at one request for all forums."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from forums.sites.definition.pages import PageKind
 
 PRIORITY = 12
-"""Before the lists: one such page may save many list pages."""
+"""Above list pages: one such page may save many of them."""
 ON_ITS_WAY_S = 20.0
-"""What was told is stored by then; else the lists say that it is not."""
+"""Time until direct replies are stored; after it the lists show if they are not."""
 AT_ONCE, AGAIN_S = 250, 0.02
-"""Start tasks of a page that wait for Redis at a time, and how often it is looked whether they still do."""
+"""Start tasks of a page that may wait for Redis at a time, and the interval of checks for that."""
 FORUMS_S = 60.0
-"""How old what a process knows of the forums that are watched may be."""
+"""Cache time of the watched forums in a process."""
 
 
 class RecentSpider(ForumSpider):
@@ -53,24 +53,24 @@ class RecentSpider(ForumSpider):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._of_site: dict[str, tuple[float, frozenset[str] | None]] = {}
-        self._told: dict[str, tuple[float, ThreadRecord]] = {}  # what is on its way to the writer, the oldest first
+        self._in_flight: dict[str, tuple[float, ThreadRecord]] = {}  # on the way to the writer, the oldest first
 
     def feed_thread(self, task: PostTask, *, lane: Lane = "", because: str | None = None) -> None:
-        """Have a thread read. `because`: what told of the change, where no change token did."""
+        """Feed a thread to `forum_detail`. `because`: a tag of the change, for sites without change tokens."""
         name = thread_id(task.site, task.post)
         if (page := current_page.get()) is not None and page.request is not None:
             task.traceparent = page.request.meta.get(TRACEPARENT)
         self.feed(name, task.token or because or "", encode(task), lane=lane, wide=is_wide(task), site=task.site)
 
     async def others_first(self, count: int) -> None:
-        """Call it before the start task of this number of a page. After each `AT_ONCE` it waits until they are on their way to
-        Redis: what pages of other sites have found is not told behind thousands of them.
+        """Wait after each `AT_ONCE` start tasks of a page until they are on their way to Redis, so that tasks of other pages
+        are not queued behind thousands. Call it before the start task of number `count`.
         """
         while not count % AT_ONCE and len(frontier_of(self.crawler).outbox) > AT_ONCE // 2:
             await sleep(AGAIN_S)
 
     def recent_page(self, site: Site, url: str, state: RecentState, *, reload: bool = False) -> Request:
-        """The request for a page of the newest messages; the first may be answered by "not modified"."""
+        """Return the request for a page of the newest messages; the first may be answered by "not modified"."""
         return page_request(
             site,
             "recent",
@@ -85,7 +85,7 @@ class RecentSpider(ForumSpider):
         )
 
     async def parse_recent(self, response: Response, recent: dict[str, Any]) -> AsyncIterator[Any]:
-        """Store the replies that can be stored as they stand here, have threads read, go on or end with a report."""
+        """Store replies directly, feed threads to be read, and go on or end with a report."""
         state, site = msgspec.convert(recent, RecentState), site_in_use(response.meta["site"])
         if not state.pages:
             (marks,) = await self.marks_of(site.name, RECENT)
@@ -129,15 +129,15 @@ class RecentSpider(ForumSpider):
             else:
                 task = PostTask(site=site.name, post=message.thread, forum=message.forum_id, mode="check", url=message.url)
                 self.feed_thread(task, because=f"{RECENT}{message.mark} {message.digest}")
-        for told in plan.told:
-            self._told.pop(f"{site.name}/{told.thread}", None)
-            self._told[f"{site.name}/{told.thread}"] = time.monotonic(), record_with(told, plan.state.started_at)
-            if told.opening is not None:
-                yield _opening(told, told.opening, site, fetched_at)
-            yield from _told(told, site.name, response.url, fetched_at, plan.state)
+        for direct in plan.direct:
+            self._in_flight.pop(f"{site.name}/{direct.thread}", None)
+            self._in_flight[f"{site.name}/{direct.thread}"] = time.monotonic(), record_with(direct, plan.state.started_at)
+            if direct.opening is not None:
+                yield _opening(direct, direct.opening, site, fetched_at)
+            yield from _direct_items(direct, site.name, response.url, fetched_at, plan.state)
 
     async def _watched(self, site: Site) -> frozenset[str] | None:
-        """The forums whose new threads are read; None for all."""
+        """Return the forums whose new threads are read; None for all."""
         rules = site.discover
         if rules is None:
             return frozenset(site.forums)
@@ -152,30 +152,30 @@ class RecentSpider(ForumSpider):
         return known[1]
 
     async def marks_of(self, site: str, *forums: str) -> list[Marks | None]:
-        """How far the scans of these forums have come."""
+        """Return the scan marks of these forums."""
         keys, ids = frontier_of(self.crawler).config.keys, [f"{site}/{forum}" for forum in forums]
         return await self.in_thread(lambda: read_marks(self.server, keys, ids))
 
     async def stored_threads(self, site: str, threads: list[str]) -> dict[str, ThreadRecord | None]:
-        """What is stored of these threads, by id."""
+        """Return the records of these threads, by id."""
         details, ids = frontier_of(self.crawler).config.next_keys, [f"{site}/{thread}" for thread in threads]
         assert details is not None
         found = await self.in_thread(lambda: thread_records.look_up(self.server, details, ids))
-        return {thread: self._as_told(one, found[one]) for thread, one in zip(threads, ids, strict=True)}
+        return {thread: self._with_in_flight(one, found[one]) for thread, one in zip(threads, ids, strict=True)}
 
-    def _as_told(self, name: str, record: ThreadRecord | None) -> ThreadRecord | None:
-        """The record of a thread, with what this process has told of it and the writer has not stored yet."""
-        while self._told and next(iter(self._told.values()))[0] < time.monotonic() - ON_ITS_WAY_S:
-            del self._told[next(iter(self._told))]
-        _, told = self._told.get(name, (0.0, None))
-        if told is None or (record is not None and (record.is_gone or record.short)):
+    def _with_in_flight(self, name: str, record: ThreadRecord | None) -> ThreadRecord | None:
+        """Return the record of a thread, including replies that this process has sent and the writer has not stored yet."""
+        while self._in_flight and next(iter(self._in_flight.values()))[0] < time.monotonic() - ON_ITS_WAY_S:
+            del self._in_flight[next(iter(self._in_flight))]
+        _, direct = self._in_flight.get(name, (0.0, None))
+        if direct is None or (record is not None and (record.is_gone or record.short)):
             return record
-        if record is not None and (told.last_comment is None or not is_behind(told.last_comment, record.last_comment)):
+        if record is not None and (direct.last_comment is None or not is_behind(direct.last_comment, record.last_comment)):
             return record
-        return told
+        return direct
 
     def recent_failed(self, failure: Failure) -> Iterator[Any]:
-        """The next look begins at the first page."""
+        """Report the failure; the next look begins at the first page."""
         request: Request = failure.request  # type: ignore[attr-defined]  # the engine puts it there
         yield self._recent_failed(
             request.meta["site"], msgspec.convert(request.cb_kwargs["recent"], RecentState), reason_of(failure)
@@ -189,19 +189,19 @@ class RecentSpider(ForumSpider):
 
 
 def _can_be_addressed(site: Site) -> bool:
-    """Whether the id alone makes a thread's address."""
+    """Return True if the id alone makes a thread's address."""
     pages = (site.pages.thread, site.pages.comments)
     return not any(page.names & {"url", "forum"} for page in pages if page is not None)
 
 
 def _as_before(state: RecentState) -> RecentState:
-    """The state of a look at a page that has not changed."""
+    """Return the state of a look at an unchanged page."""
     assert state.marks is not None
     return msgspec.structs.replace(state, pages=1, newest_at=state.marks.newest, front=state.marks.front)
 
 
 def comment_of(message: RecentMessage, record: ThreadRecord, site: str, url: str, fetched_at: str) -> dict[str, Any] | None:
-    """The comment that a message is; None where its thread has to be read for it."""
+    """Return the comment of a message; None if its thread has to be read for it."""
     if message.id is None or message.opening or message.has_unknown_parent or (message.body is None and not message.deleted):
         return None
     read = ReadComment(
@@ -217,40 +217,40 @@ def comment_of(message: RecentMessage, record: ThreadRecord, site: str, url: str
     return comment_item(read, site=site, thread=record.own or message.thread, url=url, fetched_at=fetched_at)
 
 
-def _opening(told: Told, message: RecentMessage, site: Site, fetched_at: str) -> dict[str, Any]:
-    """The opening post of a new thread."""
+def _opening(direct: Told, message: RecentMessage, site: Site, fetched_at: str) -> dict[str, Any]:
+    """Return the opening post of a new thread."""
     kind: PageKind = "thread" if site.pages.thread is not None else "comments"
-    last = (told.messages or [message])[-1]
+    last = (direct.messages or [message])[-1]
     names = ("title", "body_html", "author", "created_at", "edited_at", "forum_id")
     read = ReadPost(
         body=message.body or "",
-        reply_count=len(told.messages),
+        reply_count=len(direct.messages),
         last_activity=last.created_at,
         **{name: getattr(message, name) for name in names},
     )
-    url = site.url(kind, forum=message.forum_id or "", thread=told.thread, url=message.url)
-    return post_item(read, site=site.name, thread=told.thread, forum=None, url=url, fetched_at=fetched_at)
+    url = site.url(kind, forum=message.forum_id or "", thread=direct.thread, url=message.url)
+    return post_item(read, site=site.name, thread=direct.thread, forum=None, url=url, fetched_at=fetched_at)
 
 
-def _told(told: Told, site: str, url: str, fetched_at: str, state: RecentState) -> Iterator[dict[str, Any]]:
-    """The replies of a thread, and the report by which its record counts them: as if its last page had been read."""
-    record, last = told.record, told.messages[-1] if told.messages else told.opening
+def _direct_items(direct: Told, site: str, url: str, fetched_at: str, state: RecentState) -> Iterator[dict[str, Any]]:
+    """Yield the replies of a thread, and a report that makes its record count them, as if its last page had been read."""
+    record, last = direct.record, direct.messages[-1] if direct.messages else direct.opening
     assert last is not None
-    for message in told.messages:
+    for message in direct.messages:
         if (item := comment_of(message, record, site, url, fetched_at)) is not None:
             yield item
-    number = len(told.messages)
+    number = len(direct.messages)
     yield {
         "kind": "check",
         "site": site,
-        "id": record.own or told.thread,
-        "listed_as": told.thread if record.own else None,
-        "reply_count": number if told.opening else None if record.listed is None else record.listed + number,
+        "id": record.own or direct.thread,
+        "listed_as": direct.thread if record.own else None,
+        "reply_count": number if direct.opening else None if record.listed is None else record.listed + number,
         "last_reply_at": None if last.created_at is None else stamp(last.created_at),
         "forum_id": last.forum_id,
         "started_at": stamp(state.started_at),
         "finished_at": max(fetched_at, stamp(state.started_at)),
-        "mode": "new" if told.opening else "changed",
+        "mode": "new" if direct.opening else "changed",
         "first_page": record.last_page,
         "last_page": record.last_page,
         "requests": 0,
@@ -258,7 +258,7 @@ def _told(told: Told, site: str, url: str, fetched_at: str, state: RecentState) 
         "whole": False,
         "consistent": False,
         "token": None,
-        "last_comment_id": last.id if told.messages else record.last_comment,
+        "last_comment_id": last.id if direct.messages else record.last_comment,
         "cursor": record.cursor,
         "listed": None,
         "short": 0,
@@ -267,7 +267,7 @@ def _told(told: Told, site: str, url: str, fetched_at: str, state: RecentState) 
 
 
 def _report(site: str, state: RecentState, stopped: str, reason: str | None) -> dict[str, Any]:
-    """The report of a look, its last item."""
+    """Return the report of a look, its last item."""
     return scan_item(
         site=site,
         forum=RECENT,

@@ -1,4 +1,4 @@
-"""The marks of a forum: how far complete scans have come, and down to where the next one reads."""
+"""Scan marks of a forum: progress of its complete scans, and the depth of the next one."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 
 class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far the complete scans of a forum have come. Times are activities as the site shows them."""
+    """Progress of the complete scans of a forum. Times are activities as the site shows them."""
 
     scanned_at: datetime
-    """Start of the last scan that this knows of."""
+    """Start of the last scan."""
     newest: datetime | None = None
-    """All activity before it was seen by a complete scan; None: the list shows no times."""
+    """A complete scan saw all activity before this time; None: the list shows no times."""
     until: datetime | None = None
-    """Down to where the next scan reads; older than `newest` where a range is to be read twice."""
+    """Lower end of the next scan; older than `newest` if a range is to be read twice."""
     failed_pages: int = 0
-    """Pages read since then by scans that did not get so far."""
+    """Pages read by later scans that did not complete."""
     front: tuple[FrontRow, ...] = ()
     """The first page of the last complete scan."""
 
 
 def after(marks: Marks | None, scan: Scan) -> Marks | None:
-    """The marks when the report of a scan is known; the same report twice changes nothing more.
+    """Return the marks after the report of a scan. Idempotent.
 
-    A scan moves the mark when it came to the last one, or to the list's end, or was the first. A deep scan that did not moves it
-    too: the gap is on record, and without this each scan would go as deep as the limits allow, for ever.
+    A scan moves the mark if it reached the last mark or the list's end, or was the first. A deep scan that did not still moves
+    it: the gap is on record, and otherwise each later scan would go to the limit, for ever.
     """
     if scan.mode == "recent":
         is_newer = scan.outcome == "complete" and (marks is None or scan.started_at > marks.scanned_at)
@@ -55,8 +55,8 @@ def after(marks: Marks | None, scan: Scan) -> Marks | None:
 
 
 def read_marks(client: redis.Redis, keys: CrawlKeys, forums: Sequence[str]) -> list[Marks | None]:
-    """The marks of forums (`<site>/<forum>`) by the keys of forum_list, in one round trip; None where there was no complete scan,
-    or where they cannot be read.
+    """Read the marks of forums (`<site>/<forum>`) by the keys of forum_list, in one round trip; None without a complete scan or
+    for an unreadable value.
     """
     values: Any = client.hmget(ForumCrawlKeys(keys).marks(), list(forums)) if forums else []
     return [_decoded(value) for value in values]
@@ -88,7 +88,7 @@ _decode = msgspec.json.Decoder(Marks).decode
 
 
 def forget_marks(client: redis.Redis, keys: CrawlKeys, site: str | None = None) -> None:
-    """Forget how far the scans of a site's forums have come, without a site of all: the next ones read to their limit."""
+    """Delete the marks of a site's forums, without a site of all: the next scans read to their limit."""
     if site is None:
         client.unlink(ForumCrawlKeys(keys).marks())
     else:

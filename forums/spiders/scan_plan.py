@@ -1,12 +1,12 @@
-"""What a list page means: which threads are new or changed, and whether the scan has seen enough. Pure.
+"""Plan for a list page: the new and changed threads, and the end of the scan. Pure.
 
-A list in the order of activity is read until it overlaps what the last complete scan saw: until rows are older than that scan's
-mark, the activity at the top of its first page. All that happens after that page was read is above the mark, so the next scan
-finds it. A row can only be missed where a thread above it is removed between two pages, which pulls it to a page that was read
-already. So a scan that needed more than one page has its whole range read once more by the next one (`marks.py`): a row is
-lost to the scans only when a removal hides it twice. Deep scans and the re-checks of threads find even that.
+A list in the order of activity is read until it overlaps the last complete scan: until rows are older than that scan's mark, the
+activity at the top of its first page. Activity after that page was read is above the mark, so the next scan finds it. A row can
+only be missed if a thread above it is removed between two pages, which moves the row to a page that was read already. So the
+whole range of a scan of more than one page is read once more by the next scan (`scan_marks.py`): a row is lost to the scans only
+if a removal hides it twice. Deep scans and re-checks of threads find even that row.
 
-Decision 24 says more.
+Background: decision 24.
 """
 
 from __future__ import annotations
@@ -34,54 +34,54 @@ Order = Literal["activity", "created", "none"]
 Stopped = Literal["overlap", "end", "limit"]
 
 OUTLIERS = 2
-"""So many threads of a page may have a date in the future; the mark is taken behind them."""
+"""Threads of a page that may have a date in the future; the mark is taken after them."""
 
 MOST_FED = 500
-"""Threads of one scan that are remembered as fetched: a thread that comes again within so many is not read twice."""
+"""Threads of one scan that are remembered as fetched: a thread that is listed again within this number is not read twice."""
 
 TOLD_SOON = timedelta(minutes=2)
-"""A look at the newest messages so long ago is followed by another one soon."""
+"""After a look at the newest messages within this time, another one is expected soon."""
 TOLD_GRACE = timedelta(seconds=5)
-"""What it has told of is read and stored in this time; a scan that still sees it has found nothing new."""
+"""Time until the threads and replies of such a look are stored; a scan that still sees them as new does not count them."""
 
 GONE_FOR = timedelta(days=1)
-"""A thread that is listed and cannot be opened is asked for so often: it may be hidden for a while only."""
+"""Retry interval of a listed thread that could not be opened, since it may be hidden temporarily."""
 
 
 class Change(StrEnum):
-    """What a row says of its thread."""
+    """Change of a thread that a list row shows."""
 
     NEW = "new"  # nothing of it is stored
-    CHANGED = "changed"  # its token is another one than when it was stored
+    CHANGED = "changed"  # its token differs from the stored one
     UNCHANGED = "unchanged"
 
 
 class ScanState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a scan has come; travels with its requests."""
+    """Progress of a scan; part of its requests."""
 
     started_at: datetime
     mode: ListMode = "scan"
     limit: int
-    read_all: bool = False  # read `limit` pages without a look at what they hold
-    since: datetime | None = None  # backfill: down to where
-    marks: Marks | None = None  # of the scans before; None: there was no complete one
-    told_until: datetime | None = None  # what happened since then, the page of the newest messages will tell soon
-    left: bool = False  # some of that was on a page, and is left to it
+    read_all: bool = False  # read `limit` pages, regardless of their rows
+    since: datetime | None = None  # backfill: its lower end
+    marks: Marks | None = None  # of earlier scans; None: there was no complete one
+    told_until: datetime | None = None  # changes since then are left to the next look at the newest messages
+    left: bool = False  # a page had such changes
     pages: int = 0
     threads: int = 0
     new: int = 0
     changed: int = 0
     newest_at: datetime | None = None
     oldest_at: datetime | None = None
-    known_pages: int = 0  # pages without news
+    known_pages: int = 0  # pages without changes
     proven: bool = False  # it has read below the mark of the last complete scan
     page_digest: str = ""  # of the ids of the last page
     front: tuple[FrontRow, ...] = ()  # the first page
-    fed: tuple[str, ...] = ()  # digests of the threads that it had fetched, the latest of them
+    fed: tuple[str, ...] = ()  # digests of the last threads that were fed
 
 
 class Listed(NamedTuple):
-    """A thread that is to be fetched."""
+    """A thread to fetch."""
 
     thread: ListedThread
     change: Change
@@ -89,8 +89,8 @@ class Listed(NamedTuple):
 
 
 class PagePlan(NamedTuple):
-    """What follows from a page: threads to be fetched, the scan's state, and why it ends here, or None; threads to be checked,
-    because they are not where they were, or have another title.
+    """Result for a page: threads to fetch, the scan's state, the reason to stop or None; threads to check, because their position
+    or their title changed.
     """
 
     fetch: list[Listed]
@@ -101,8 +101,8 @@ class PagePlan(NamedTuple):
 
 
 def change_of(thread: ListedThread, record: ThreadRecord | None, at: datetime, file: str = "") -> Change:
-    """What a row says of its thread at this time. One that is listed although it was gone is tried again after a day, and at once
-    where the site file is another one than when it was asked for: `file` is the digest of the present one.
+    """Return the change of a thread that its row shows at time `at`. A gone thread that is listed again is retried after a
+    day, and at once if the site file changed since it was requested: `file` is the digest of the present one.
     """
     if record is None:
         return Change.NEW
@@ -126,11 +126,11 @@ def plan_page(
     zone: str = "UTC",
     file: str = "",
 ) -> PagePlan:
-    """The plan for the next list page of a scan. `records` by thread id; `zone` is that of dates without a time; `file`: the
-    digest of the site file.
+    """Return the plan for the next list page of a scan. `records` by thread id; `zone` is that of dates without a time;
+    `file`: the digest of the site file.
     """
     digest = hashlib.blake2b("\n".join(one.id for one in threads).encode(), digest_size=8).hexdigest()
-    repeated = bool(threads) and digest == state.page_digest  # some sites show the last page for each number behind it
+    repeated = bool(threads) and digest == state.page_digest  # some sites show the last page for all numbers behind it
     rows = [Listed(one, change_of(one, records.get(one.id), state.started_at, file), records.get(one.id)) for one in threads]
     dates = [date for one in threads if not one.sticky and (date := _date(one, order)) is not None]
     page = _Page(rows, order, ZoneInfo(zone))
@@ -163,7 +163,7 @@ def _digest(id_: str) -> str:
 def _compared(
     state: ScanState, threads: Sequence[ListedThread], records: Mapping[str, ThreadRecord | None], *, has_next: bool
 ) -> tuple[list[FrontRow], list[ListedThread]]:
-    """What the first page shows in addition to its rows. A thread that is very long is not read again for its title."""
+    """Return the vanished rows and the retitled threads of the first page. Very long threads are not read again for a title."""
     if state.pages or state.marks is None or state.mode == "backfill":
         return [], []
     before = state.marks.front
@@ -172,19 +172,19 @@ def _compared(
 
 
 def _with_front(state: ScanState, front: tuple[FrontRow, ...]) -> ScanState:
-    """With the first page, and without the one before it, which has done its work."""
+    """Return the state with the first page, and without the previous first page, which is not needed any more."""
     return msgspec.structs.replace(state, front=front, marks=state.marks and msgspec.structs.replace(state.marks, front=()))
 
 
 def is_gap(state: ScanState, stopped: Stopped, order: Order) -> bool:
-    """Whether a scan ended before it came to what the last complete one had seen."""
+    """Return True if a scan ended before it reached rows of the last complete scan."""
     return (
         stopped == "limit" and order == "activity" and state.marks is not None and state.mode != "backfill" and not state.read_all
     )
 
 
 class _Page:
-    """A list page under the two questions that are asked of it: is it older than a time, is it known."""
+    """A list page, for comparisons with a mark and with known threads."""
 
     def __init__(self, rows: Sequence[Listed], order: Order, zone: ZoneInfo) -> None:
         self.order = order
@@ -193,17 +193,17 @@ class _Page:
         self._dates = [date for row in self._rows if (date := _date(row.thread, order)) is not None]
 
     def is_older_than(self, mark: datetime) -> bool:
-        """Whether its last rows are."""
+        """Return True if its last rows are older than `mark`."""
         return bool(self._dates) and all(_latest(date, self.zone) < mark for date in self._dates[-TRAIL:])
 
     def is_known(self) -> bool:
-        """For lists that show no times: whether nothing on it is new or has changed."""
+        """Return True if nothing on the page is new or changed; for lists without times."""
         return not self._dates and bool(self._rows) and all(row.change is Change.UNCHANGED for row in self._rows)
 
 
 def _counted(state: ScanState, rows: Sequence[Listed], dates: Sequence[datetime], page: _Page, digest: str) -> ScanState:
     mark = state.marks.newest if state.marks else None
-    # What waits to be fetched since an earlier scan has happened before its mark; it is not counted again.
+    # Threads of an earlier scan that still wait to be fetched are older than its mark; they are not counted again.
     until = state.told_until and state.told_until - TOLD_GRACE
     since = [
         row.change
@@ -228,7 +228,7 @@ def _counted(state: ScanState, rows: Sequence[Listed], dates: Sequence[datetime]
 
 
 def _reached(state: ScanState, page: _Page) -> bool:
-    """Whether the scan has come to where it goes."""
+    """Return True if the scan has reached its lower end."""
     if state.read_all:
         return False
     if state.mode == "backfill":
@@ -237,20 +237,20 @@ def _reached(state: ScanState, page: _Page) -> bool:
         return False
     if state.marks.until is not None and page.is_older_than(state.marks.until):
         return True
-    # A list without times: more pages without news than incomplete scans have read hold something that the last complete one saw.
+    # A list without times: more unchanged pages than incomplete scans have read overlap the last complete scan.
     return page.is_known() and state.known_pages > state.marks.failed_pages
 
 
 def told_until(recent: Marks | None, at: datetime) -> datetime | None:
-    """Down to where a scan that begins now leaves changes to the page of the newest messages: None where there is none, or where
-    nobody has looked at it lately.
+    """Return the time since which a scan that begins now leaves changes to the page of the newest messages; None without such a
+    page or without a recent look at it.
     """
     return recent.scanned_at if recent is not None and at - recent.scanned_at < TOLD_SOON else None
 
 
 def _is_left(state: ScanState, row: Listed, order: Order) -> bool:
-    """Whether a row tells of what came after the last look at the newest messages: the next one tells it for less. A date in the
-    future says that the site's clock is another one.
+    """Return True if the row's change came after the last look at the newest messages: the next look reads it at lower cost. A
+    date in the future shows that the site's clock is wrong.
     """
     date = _date(row.thread, order)
     is_usual = order == "activity" and state.mode == "scan" and not state.read_all
@@ -269,7 +269,7 @@ def _date(thread: ListedThread, order: Order) -> datetime | None:
 
 
 def _latest(date: datetime, zone: ZoneInfo) -> datetime:
-    """The latest time that a shown one may stand for: at midnight it is a date without a time."""
+    """Return the latest time that a shown date may stand for: midnight stands for a date without a time."""
     return date + timedelta(days=1) if date.astimezone(zone).time() == time() else date
 
 
@@ -278,5 +278,5 @@ def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
 
 
 def begun(*, mode: ListMode, limit: int, read_all: bool, since: datetime | None) -> ScanState:
-    """The state of a scan that begins now; the marks come with its first page."""
+    """Return the state of a scan that begins now; the marks are added with its first page."""
     return ScanState(started_at=datetime.now(UTC), mode=mode, limit=limit, read_all=read_all, since=since)

@@ -1,4 +1,4 @@
-"""Pages that hold the reactor for long while they are read: counted for each site and kind of page, the slowest named."""
+"""Statistics of pages that block the reactor while they are parsed: counted by site and kind of page, the slowest named."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from scrapy import Spider
 
 SLOW_S = 0.05
-"""Of processor time. An ordinary page takes 3 ms; the first pages of a process, which learn how a site writes dates, 20."""
+"""Of CPU time. An ordinary page takes 3 ms; the first pages of a process, which learn a site's date format, 20."""
 
 logger = logging.getLogger(__name__)
 
 
 @contextmanager
 def noticed(spider: Spider, site: str, kind: str, url: str) -> Iterator[None]:
-    """Of a page that takes more than `SLOW_S` within: the stats `sites/<site>/<kind>/slow` (how many), `…/slowest_ms` and, of
-    this process, `…/slowest_url`. The first of a site's pages is logged, too.
+    """Count a page that takes more than `SLOW_S` in the stats `sites/<site>/<kind>/slow`, with `…/slowest_ms` and, for this
+    process, `…/slowest_url`. The first slow page of a site is also logged.
     """
     begun = time.thread_time()
     try:

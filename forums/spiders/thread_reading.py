@@ -1,9 +1,8 @@
-"""From which comment page a thread is read on, and when its reading is at its end. Pure.
+"""Reading of a thread: the comment page to begin with, and the end. Pure.
 
-A thread that is known is read from the page that holds its last stored comment. Where that is not on the page, comments before it
-were removed and the pages have moved: the reading goes back, by steps that double, until it meets what is known, and reads on
-from there. Pages that move while they are read are noticed by the site's own count: it fell, so the page before is read again.
-More comments than were known and found mean that some stand on earlier pages: then the whole thread is read.
+A known thread is read from the page of its last stored comment. If the comment is not there, earlier comments were removed and
+the pages have moved: the reading goes back, by steps that double, until it meets a stored comment, and reads on from there.
+If the site counts more comments than were stored and found, some are on earlier pages: then the whole thread is read.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ if TYPE_CHECKING:
     from forums.sites.reading.read_page import ReadComment, ReadPost
 
 MOST_REPAIRS = 3
-"""So often one reading goes back a page because the site's count fell; a forum that removes more is read again by a check."""
+"""How many times one reading goes back a page because the site's count fell; after more removals a check reads the thread."""
 MOST_SHORT = 2
-"""So often one reading after the other may see fewer comments than the list claims; then the list counts otherwise."""
+"""How many consecutive readings may see fewer comments than the list claims; after that the list's count is accepted."""
 WHOLE_PAGES = 10
-"""A thread of which comments were removed, or not seen, is read whole where it has no more pages; else a check finds which."""
+"""Threads with missing comments are read whole up to this number of pages; in longer ones a check finds the missing ones."""
 
 
 class ThreadWas(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A thread as it is stored, before a check."""
+    """Stored state of a thread before a check."""
 
     comments: int = 0
     last: str | None = None
@@ -39,12 +38,12 @@ class ThreadWas(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def tag(self) -> str:
-        """Another one whenever something else is stored: then what the pages said to be known again by does not count."""
+        """A tag that changes with the stored comments: validators of another tag are not sent."""
         return f"{self.comments} {self.last}"
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far the reading of a thread has come; travels with its requests."""
+    """Progress of the reading of a thread; part of its requests."""
 
     started_at: str
     mode: ReadMode = "new"
@@ -54,49 +53,49 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     url: str | None = None  # the thread's own, from the list
     opened: bool = False  # the opening post's own page was read
     after: str | None = None  # last stored comment; None: the whole thread is read
-    met: bool = False  # something that is stored was on a page of this pass
-    partly: bool = False  # of a thread that shows its newest comments first: it ended at those that are known
+    met: bool = False  # a stored comment was on a page of this pass
+    partly: bool = False  # a thread with its newest comments first: the reading ended at stored comments
     replies: int | None = None  # comments that the list claims
-    expected: int | None = None  # of these, behind the last stored one
-    short: int = 0  # readings before this one that saw fewer
-    known: int = 0  # comments that were stored, or that the site told of then
+    expected: int | None = None  # of these, after the last stored one
+    short: int = 0  # earlier consecutive readings that saw fewer
+    known: int = 0  # comments that were stored, or that the site claimed then
     first: int = 1  # page with which this pass began
     page: int = 1  # asked for
-    last_page: int = 1  # the last one that had comments
-    last_url: str | None = None  # its URL, where its number does not make it
+    last_page: int = 1  # the last page with comments
+    last_url: str | None = None  # its URL, on sites without numbered page URLs
     last: str | None = None  # last comment
-    tail: tuple[str, ...] = ()  # comments of the page before, as some sites repeat the last one
+    tail: tuple[str, ...] = ()  # comments of the previous page, as some sites repeat the last one
     seen: int = 0  # comments of this pass
-    fresh: int = 0  # of these, behind the last stored one
+    fresh: int = 0  # of these, after the last stored one
     total: int | None = None  # the site's claim, on the last page that had one
     steady: bool = True  # the claim never changed and no page came twice
     requests: int = 0
-    back: int = 0  # pages it went back last
+    back: int = 0  # pages of the last step back
     repairs: int = 0
     again: bool = False  # the whole thread is read because comments were missing
-    own: str | None = None  # its id as its page says, where that is another one than the list's
-    author: str | None = None  # by the list, as are the next two
+    own: str | None = None  # its id on its page, if the list has another one
+    author: str | None = None  # from the list, as the next two
     created_at: str | None = None
     last_activity: str | None = None
     asked: str = ""  # digest of the site file that made the page's URL
-    was: ThreadWas | None = None  # of a check that asks whether pages have changed: the thread as it is stored
-    changed: bool = False  # one of them has: the others are read, too
-    left_out: tuple[MoreComments, ...] = ()  # pages of comments that its pages leave out, all that were found
+    was: ThreadWas | None = None  # stored state, for a check by conditional requests
+    changed: bool = False  # a page has changed: the others are read, too
+    left_out: tuple[MoreComments, ...] = ()  # all places found where its pages leave comments out
     at_left_out: int = 0  # how many of these are read
-    left_out_page: int = 1  # asked for of the next one
-    counted_back: bool = False  # the places of its comments are counted from the newest one
+    left_out_page: int = 1  # requested page of the next one
+    counted_back: bool = False  # positions of its comments are counted from the newest one
 
 
 class Step(NamedTuple):
-    """What follows from a page: `go` is "on" to the next page, the number of another one, or None at the end."""
+    """Result for a page: `go` is "on" to the next page, the number of another page, or None at the end."""
 
     reading: Reading
     go: Literal["on"] | int | None
-    cut: bool = False  # the end is the limit's
+    cut: bool = False  # ended by a limit
 
 
 def page_to_begin(reply_count: int | None, record: ThreadRecord) -> int:
-    """The comment page from which a thread that has changed is read; `reply_count` is the list's."""
+    """Return the comment page from which a changed thread is read; `reply_count` is the list's."""
     fewer = reply_count is not None and record.listed is not None and reply_count < record.listed
     return 1 if (fewer or record.short) and record.last_page <= WHOLE_PAGES else record.last_page
 
@@ -112,9 +111,9 @@ def follow(
     url: str | None = None,
     newest_first: bool = False,
 ) -> Step:
-    """The step after a page with the comments `ids`. `numbered`: the URL of any page can be made of its number, else only the
-    beginning can be gone back to; `limit`: comments after which a reading ends; `url`: the page's, where its number does not
-    make it; `newest_first`: the thread's first page has its newest comments.
+    """Return the step after a page with the comments `ids`. `numbered`: page URLs have numbers, else the reading can go back
+    to the beginning only; `limit`: comments after which a reading ends; `url`: the page's, on sites without numbered page URLs;
+    `newest_first`: the thread's first page has its newest comments.
     """
     if newest_first:
         return _follow_back(reading, ids, total=total, has_next=has_next, numbered=numbered, limit=limit)
@@ -149,7 +148,7 @@ def follow(
 
 
 def _follow_back(reading: Reading, ids: Sequence[str], *, total: int | None, has_next: bool, numbered: bool, limit: int) -> Step:
-    """The same of a thread that shows its newest comments first, from its first page on; on a page the oldest come first."""
+    """Return the step in a thread with its newest comments on the first page; within a page the oldest come first."""
     news = [one for one in ids if one not in reading.tail]
     known = overlap(news, reading.after) if reading.after is not None else None
     fell = reading.total is not None and total is not None and total < reading.total
@@ -177,8 +176,8 @@ def _follow_back(reading: Reading, ids: Sequence[str], *, total: int | None, has
 
 
 def counted_back(comments: Sequence[ReadComment], reading: Reading) -> list[ReadComment]:
-    """The comments of a page whose places in the thread are not known: counted back from the newest one, which has 0, until the
-    report of the reading says how many there are. Those that were on the page before, too, have theirs.
+    """Set positions of comments on a site that shows none: counted back from the newest one, which has 0, until the report of the
+    reading has the total. Comments repeated from the previous page keep theirs.
     """
     news = [one.id for one in comments if one.id not in reading.tail]
     places = {one: -reading.seen - at for at, one in enumerate(reversed(news))}
@@ -186,15 +185,15 @@ def counted_back(comments: Sequence[ReadComment], reading: Reading) -> list[Read
 
 
 def missing(reading: Reading, *, numbered: bool, newest_first: bool = False) -> Step:
-    """The step after a page behind the first that the site does not have (any more)."""
+    """Return the step after a page behind the first that the site does not have."""
     if reading.after is not None and not reading.met and not newest_first:
         return _back(reading, numbered=numbered)
     return _end(msgspec.structs.replace(reading, steady=False))
 
 
 def with_own_id(reading: Reading, post: ReadPost) -> Reading:
-    """The reading, with the thread's id as its page says, where that is another one than the list's: what is stored has that one,
-    for a list may lead to the newest message, and so have another id after each reply.
+    """Return the reading with the thread's id from its page, if the list has another one. Stored items use the page's id, since a
+    list may link to the newest message, whose id changes with each reply.
     """
     if post.id is None or post.id == (reading.own or reading.thread):
         return reading
@@ -202,29 +201,29 @@ def with_own_id(reading: Reading, post: ReadPost) -> Reading:
 
 
 def from_start(reading: Reading) -> Reading:
-    """The same from the first page of comments on."""
+    """Return the reading restarted at the first page of comments."""
     return _pass(reading, 1).reading
 
 
 def is_whole(reading: Reading) -> bool:
-    """Whether a reading that came to its end began at the beginning."""
+    """Return True if a finished reading began at the first page."""
     return reading.first == 1 and not reading.partly
 
 
 def is_consistent(reading: Reading) -> bool:
-    """Whether what a reading saw is what the thread has, as far as the site tells."""
+    """Return True if a reading saw all comments that the site claims."""
     seen = reading.seen if is_whole(reading) else reading.known + reading.fresh
     return reading.steady and (reading.total is None or (seen >= reading.total if is_whole(reading) else seen == reading.total))
 
 
 def comments_known(reading: Reading) -> int:
-    """Comments of the thread that are known after a reading."""
+    """Return the number of known comments of the thread after a reading."""
     return reading.seen if is_whole(reading) else reading.known + reading.fresh
 
 
 def listed(reading: Reading) -> tuple[int | None, int]:
-    """After a reading: how many comments in the list's way of counting were seen, and how many readings in a row saw fewer than
-    the list claimed. A page that came from a cache may be older than the list: then the next scan has the thread read again.
+    """Return, after a reading, the number of comments seen in the list's way of counting, and the number of consecutive readings
+    that saw fewer than the list claimed. A cached page may be older than the list: then the next scan has the thread read again.
     """
     claimed = reading.replies if is_whole(reading) else reading.expected
     if reading.replies is None or claimed is None:
@@ -236,10 +235,10 @@ def listed(reading: Reading) -> tuple[int | None, int]:
 
 
 def overlap(ids: Sequence[str], after: str) -> int | None:
-    """How many of the comments of a page are known, when `after` is the last stored one; None where none is.
+    """Return the number of known comments on a page, when `after` is the last stored one; None if none is known.
 
-    Where ids are numbers, with the same letters before them if any, a lower one is an older comment: the last stored one may
-    have been removed.
+    If ids are numbers, with the same letters before them if any, a lower id is an older comment: the last stored one may have
+    been removed.
     """
     if after in ids:
         return len(ids) - list(reversed(ids)).index(after)
@@ -251,8 +250,8 @@ def overlap(ids: Sequence[str], after: str) -> int | None:
 
 
 def is_behind(one: str, after: str | None) -> bool | None:
-    """Whether a comment comes after another one, where ids are numbers with the same letters before them; None where they do not
-    tell. Behind nothing are all.
+    """Return True if a comment follows `after` (None: no comment), comparing ids that are numbers with the same letters before
+    them; None if the ids have no order.
     """
     own, mark = _numbered(one), _numbered(after) if after is not None else None
     if own is None or (after is not None and (mark is None or mark[0] != own[0])):
@@ -261,7 +260,7 @@ def is_behind(one: str, after: str | None) -> bool | None:
 
 
 def number_of(one: str) -> int:
-    """The number that an id ends with; 0 for one that is something else."""
+    """Return the number that an id ends with; 0 for other ids."""
     found = _numbered(one)
     return found[1] if found else 0
 
@@ -281,14 +280,14 @@ def _back(reading: Reading, *, numbered: bool) -> Step:
 
 
 def _end(reading: Reading) -> Step:
-    """The end of the pages: also of the reading, unless the site claims comments that were neither known nor found."""
+    """Return the end of the reading, or a second pass if the site claims comments that were neither known nor found."""
     if not is_whole(reading) and reading.total is not None and reading.total > reading.known + reading.fresh:
         return _pass(reading, 1, again=True)
     return Step(reading, None)
 
 
 def _pass(reading: Reading, page: int, *, back: int = 0, again: bool = False) -> Step:
-    """Read from `page` on, from the start."""
+    """Restart the reading at `page`."""
     begun = msgspec.structs.replace(
         reading, first=page, page=page, back=back, again=again, seen=0, fresh=0, tail=(), total=None, steady=True,
         met=False, partly=False, after=None if page == 1 else reading.after, left_out=(), at_left_out=0, left_out_page=1,

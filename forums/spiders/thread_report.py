@@ -1,4 +1,4 @@
-"""The report of a reading of a thread, its last item: by it the writer knows what there is, and what is gone."""
+"""Report of a reading of a thread, its last item: the writer stores it and derives removals from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .thread_reading import Reading, ThreadWas, comments_known, is_consistent, i
 
 
 def unchanged_report(site: str, read: Reading, was: ThreadWas) -> dict[str, Any]:
-    """The report of a check of which no page has changed: what was stored is what there is."""
+    """Return the report of a check without changed pages: the stored state is confirmed."""
     return report(site, read) | {
         "last_page": was.pages,
         "comments": was.comments,
@@ -24,7 +24,7 @@ def unchanged_report(site: str, read: Reading, was: ThreadWas) -> dict[str, Any]
 
 
 def report(site: str, read: Reading, *, reason: str | None = None, gone: bool = False, cut: bool = False) -> dict[str, Any]:
-    """`reason`: why it ended before its end; `gone`: the site has the thread no more; `cut`: the end is a limit's."""
+    """Return the report. `reason`: why the reading failed; `gone`: the site does not have the thread; `cut`: a limit ended it."""
     ended = reason is None and not cut
     claimed, short = listed(read) if ended else (read.replies, 0)
     return {

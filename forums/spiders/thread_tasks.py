@@ -1,4 +1,4 @@
-"""The start tasks by which threads are read."""
+"""Start tasks that have threads read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def task_of(listed: Listed, site: str, forum: str | None, *, is_backfill: bool = False) -> PostTask:
-    """The start task for a thread that is new or has changed."""
+    """Return the start task for a new or changed thread."""
     thread, record, token = listed.thread, listed.record, listed.thread.token or None
     if listed.change is Change.CHANGED and record is not None:
         return PostTask(
@@ -57,7 +57,7 @@ def _stamp(moment: datetime | None) -> str | None:
 
 
 def checks_of(plan: PagePlan, site: str, forum: str) -> Iterator[PostTask]:
-    """The start tasks for the threads that a list page says to check."""
+    """Yield the start tasks for the threads that a list page's plan has checked."""
     for row in plan.missed:
         yield PostTask(site=site, post=row.id, forum=forum, mode="check", token=row.token, url=row.url)
     for thread in plan.renamed:

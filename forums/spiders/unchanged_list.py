@@ -1,4 +1,4 @@
-"""What it means that a forum's first list page has not changed (304, or the same body): usually the end of the scan. Pure."""
+"""End of a scan whose first list page is unchanged (304, or the same body). Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .scan_plan import Change, Order, ScanState, change_of
 def finished(
     state: ScanState, marks: Marks | None, records: Mapping[str, ThreadRecord | None], *, order: Order, file: str
 ) -> ScanState | None:
-    """The state of a scan that has seen all with its unchanged first page; None where the page has to be read.
+    """Return the state of a scan completed by its unchanged first page; None if the page has to be read.
 
-    It is what the last complete scan read (`marks.front`), whose threads are all stored; `records` by their ids. A page has to be
-    read where that scan leaves a range to be read twice, where one after it came to no end, where something of the page is not
-    stored or waits to be tried again, and in lists in another order than that of activity, where news are on later pages.
+    The page is the one that the last complete scan read (`marks.front`), with all its threads stored; `records` by their ids.
+    It has to be read if that scan leaves a range to be read twice, if a later scan was incomplete, if a thread of the page is
+    not stored or due for a retry, and in lists that are not in the order of activity, where changes are on later pages.
     """
     if marks is None or not marks.front or order != "activity" or state.mode != "scan" or state.read_all:
         return None

@@ -52,7 +52,7 @@ def look(site: Site, newest: int) -> tuple[list[str], RecentPlan, set[str], int]
         response = TextResponse(url, body=body, headers={"Content-Type": "application/json"})
         page: RecentPage = read_recent(site, response, len(asked))
         plan = plan_recent(state, page.messages, records, has_next=page.next is not None, watched=frozenset({"6"}))
-        stored |= {one.id for told in plan.told for one in told.messages if one.id}
+        stored |= {one.id for direct in plan.direct for one in direct.messages if one.id}
         read += len(plan.fetch)
         state = plan.state
         if plan.stopped is not None or page.next is None:

@@ -53,10 +53,10 @@ def plan(now: list[RecentMessage], looked: RecentState, record: ThreadRecord | N
 
 def test_replies_behind_what_is_stored_are_stored_as_they_stand_there() -> None:
     found = plan([message(16), message(15), message(14), message(13)], state(message(14), message(13)))
-    (told,) = found.told
+    (direct,) = found.direct
     upside_down = plan([message(13), message(14), message(15), message(16)], state(message(14), message(13)))
-    assert upside_down.told == found.told, "a page may begin with the oldest"
-    assert ([one.id for one in told.messages], found.fetch, found.stopped) == (["c15", "c16"], [], "overlap")
+    assert upside_down.direct == found.direct, "a page may begin with the oldest"
+    assert ([one.id for one in direct.messages], found.fetch, found.stopped) == (["c15", "c16"], [], "overlap")
     assert (found.state.news, found.state.newest_at) == (2, at(16))
     assert [row.id for row in found.state.front] == ["c16", "c15", "c14", "c13"]
     assert len(plan([message(n) for n in range(2 * MOST_KEPT)], state()).state.front) == MOST_KEPT
@@ -71,27 +71,27 @@ def test_what_the_page_does_not_show_whole_is_read_in_its_thread() -> None:
     ):
         found = plan([message(15, **odd), before], state(before))
         ((row, listed),) = found.fetch
-        assert (found.told, row.mark[1:], listed.change, listed.record) == ([], "15", Change.CHANGED, KNOWN)
+        assert (found.direct, row.mark[1:], listed.change, listed.record) == ([], "15", Change.CHANGED, KNOWN)
     assert plan([message(15, opening=True), before], state(before)).fetch == []  # that of a known thread is stored
     for record in (msgspec.structs.replace(KNOWN, short=1), ThreadRecord(token="", comments=4)):
-        assert plan([message(15), before], state(before), record).told == []
+        assert plan([message(15), before], state(before), record).direct == []
 
 
 def test_replies_that_are_stored_already_make_no_request() -> None:
     record = msgspec.structs.replace(KNOWN, last_comment="c15")
     found = plan([message(16), message(15), message(14)], state(message(14)), record)
-    assert [one.id for one in found.told[0].messages] == ["c16"]
+    assert [one.id for one in found.direct[0].messages] == ["c16"]
     bodiless = [message(15, body=None), message(14, body=None)]
     assert plan(bodiless, state(message(14, body=None)), record).fetch == []
 
 
 def test_after_a_pause_what_came_meanwhile_waits_for_the_page_that_reaches_what_was_known() -> None:
     first = plan([message(40), message(39)], state(message(14)))
-    assert (first.told, first.fetch, first.stopped, len(first.state.held)) == ([], [], None, 2)
+    assert (first.direct, first.fetch, first.stopped, len(first.state.held)) == ([], [], None, 2)
     travelled = msgspec.convert(msgspec.to_builtins(first.state), RecentState)
     second = plan([message(39), message(38), message(14)], travelled)
-    (told,) = second.told
-    assert ([one.id for one in told.messages], second.fetch, second.stopped) == (["c38", "c39", "c40"], [], "overlap")
+    (direct,) = second.direct
+    assert ([one.id for one in direct.messages], second.fetch, second.stopped) == (["c38", "c39", "c40"], [], "overlap")
     assert (second.state.pages, second.state.held) == (2, ())
     assert [row.id for row in second.state.front] == ["c40", "c39"]
 
@@ -100,9 +100,9 @@ def test_after_a_long_pause_threads_are_read_from_what_is_stored_of_them() -> No
     """Messages between may be of the same threads."""
     page = [message(number) for number in range(20 + MOST_HELD, 19, -1)]
     first = plan(page, state(message(14)))
-    assert (first.told, len(first.fetch), first.stopped, first.state.held) == ([], 1, None, ())
+    assert (first.direct, len(first.fetch), first.stopped, first.state.held) == ([], 1, None, ())
     second = plan([message(18), message(14)], first.state)
-    assert (second.told, len(second.fetch), second.stopped) == ([], 1, "overlap")
+    assert (second.direct, len(second.fetch), second.stopped) == ([], 1, "overlap")
 
 
 def test_texts_of_a_hostile_page_do_not_travel_with_the_request_for_the_next_one() -> None:
@@ -115,13 +115,13 @@ def test_texts_of_a_hostile_page_do_not_travel_with_the_request_for_the_next_one
 
 def test_the_record_that_follows_from_what_is_told_counts_it() -> None:
     found = plan([message(16), message(15), message(14)], state(message(14)))
-    record = record_with(found.told[0], at(30))
+    record = record_with(found.direct[0], at(30))
     assert (record.comments, record.last_comment, record.listed, record.told_at) == (6, "c16", 6, int(at(30).timestamp()))
 
 
 def test_the_first_look_reads_one_page() -> None:
     found = plan([message(16), message(15)], state())
-    assert (found.stopped, found.told, [one.change for _, one in found.fetch]) == ("overlap", [], [Change.CHANGED])
+    assert (found.stopped, found.direct, [one.change for _, one in found.fetch]) == ("overlap", [], [Change.CHANGED])
 
 
 def test_new_threads_are_read_where_their_forum_is_watched() -> None:
@@ -137,7 +137,7 @@ def test_new_threads_are_read_where_their_forum_is_watched() -> None:
 def test_another_text_of_a_known_message_is_an_edit() -> None:
     before = message(14)
     found = plan([message(14, body="other", digest="other")], state(before))
-    assert ([one.id for one, _ in found.edited], found.told, found.fetch) == (["c14"], [], [])
+    assert ([one.id for one, _ in found.edited], found.direct, found.fetch) == (["c14"], [], [])
 
 
 def test_a_message_that_vanished_has_its_thread_checked() -> None:
@@ -151,7 +151,7 @@ def test_a_message_that_vanished_has_its_thread_checked() -> None:
 
 def test_old_messages_that_are_pulled_up_are_no_news() -> None:
     found = plan([message(13), message(12), message(2)], state(message(14, "t3"), message(13), message(12)))
-    assert (found.told, found.fetch) == ([], [])
+    assert (found.direct, found.fetch) == ([], [])
 
 
 def test_rows_may_be_threads() -> None:
@@ -175,12 +175,12 @@ def test_a_new_thread_that_is_whole_on_the_page_is_stored_as_it_stands_there() -
     found = plan_recent(
         state(before), [reply, opening, before], {"t1": KNOWN, "t2": None}, has_next=True, watched=frozenset({"f1"})
     )
-    (told,) = found.told
-    assert (told.thread, told.opening, told.messages, found.fetch, found.state.news) == ("t2", opening, [reply], [], 2)
+    (direct,) = found.direct
+    assert (direct.thread, direct.opening, direct.messages, found.fetch, found.state.news) == ("t2", opening, [reply], [], 2)
     for odd in ({"title": None}, {"body": None}, {"forum_id": None, "thread": "t2"}, {"opening": False}):
         page = [reply, msgspec.structs.replace(opening, **odd), before]
         found = plan_recent(state(before), page, {"t1": KNOWN, "t2": None}, has_next=True, watched=frozenset({"f1"}))
-        assert [one.opening for one in found.told] == [], odd
+        assert [one.opening for one in found.direct] == [], odd
         assert [row.thread for row, _ in found.fetch] == ["t2"], odd
 
 
