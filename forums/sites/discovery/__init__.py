@@ -1,1 +1,1 @@
-"""Drafts a site file for an unknown forum: surveys, recognises, tries out."""
+"""Drafts a site file for an unknown forum: explores its pages, recognises its software, tries the file."""

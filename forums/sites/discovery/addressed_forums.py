@@ -1,6 +1,6 @@
-"""The forums that addresses name, for software without an index that lists them all: mail archives, tags, boards by their path.
+"""Forums found by addresses, for software without an index that lists them all: mail archives, tags, boards by their path.
 
-Which part of an address is a forum says the profile (`[recognise] forum`), or the address of its list pages.
+The part of an address that is a forum's id is defined by the profile (`[recognise] forum`), or by the address of its list pages.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from lxml import etree
 from forums.sites.reading.read_page import ListedForum
 
 MOST = 500
-"""Forums that are taken from one page."""
-_LONGEST = 2000  # characters of an address that is looked at
+"""Forums taken from one page."""
+_LONGEST = 2000  # characters of an address that are read
 _LONGEST_ID = 200
 _MOST_S = 0.1  # for one address
 _PLACE = re.compile(r"\{forum(:path)?\}")
@@ -26,8 +26,9 @@ _PLACE = re.compile(r"\{forum(:path)?\}")
 def addressed_forums(
     profile: Mapping[str, Any], base_url: str, page_url: str, root: etree._Element | None
 ) -> tuple[ListedForum, ...]:
-    """The forum that the page's own address names; else those that its links name, with the links' texts: of a thread's page the
-    first one, which stands above the posts. `profile` is its table, `root` the page's tree. Empty where none is named.
+    """Return the forum in the page's own address; else the forums in its links' addresses, with the links' texts: of a thread's
+    page the first one, which stands above the posts. `profile`: its table; `root`: the page's tree. Empty where no address has
+    one.
     """
     pattern = _forum_pattern(profile)
     if pattern is None:
@@ -45,14 +46,14 @@ def addressed_forums(
 
 
 def _forum_pattern(profile: Mapping[str, Any]) -> regex.Pattern[str] | None:
-    """What finds the forum in an address behind `base_url`; None where nothing tells it from other pages."""
-    if told := profile.get("recognise", {}).get("forum"):
-        return regex.compile(told)
+    """Return a pattern of the forum in an address behind `base_url`; None where nothing distinguishes forums from other pages."""
+    if pattern := profile.get("recognise", {}).get("forum"):
+        return regex.compile(pattern)
     listed = profile.get("pages", {}).get("list", {})
     template = str(listed.get("first_url") or listed.get("url") or "")
     place = _PLACE.search(template)
     if place is None or not re.search("[a-z]", template[: place.start()]):
-        return None  # any address at all would name one
+        return None  # the pattern would match any address
     before = regex.escape(template[: place.start()])
     if place[1] is None:
         return regex.compile(f"{before}([^/?#&]+)")
@@ -61,7 +62,7 @@ def _forum_pattern(profile: Mapping[str, Any]) -> regex.Pattern[str] | None:
 
 
 def _is_thread(profile: Mapping[str, Any], base_url: str, url: str) -> bool:
-    """Whether an address is of a thread, by what stands before `{thread}` in those of the profile."""
+    """Return True if an address is a thread's, by the text before `{thread}` in the profile's addresses."""
     template = str(profile.get("pages", {}).get("comments", {}).get("url", ""))
     before = template.partition("{thread}")[0]
     return bool(re.search("[a-z]", before)) and "{" not in before and (_below(url, base_url) or "").startswith(before)
@@ -80,7 +81,7 @@ def _forum_of(url: str, base_url: str, pattern: regex.Pattern[str]) -> str | Non
 
 
 def _below(url: str, base_url: str) -> str | None:
-    """What of an address follows the forum's root; None of another place."""
+    """Return the part of an address behind the forum's root; None for an address elsewhere."""
     base, here = urlsplit(base_url), urlsplit(urldefrag(url).url[:_LONGEST])
     root = base.path.rstrip("/")
     if (here.netloc, here.scheme) != (base.netloc, base.scheme) or not here.path.startswith(f"{root}/"):

@@ -1,4 +1,4 @@
-"""The text of an article above its comments, whose author and date stand elsewhere: next to it, or only on the list."""
+"""Text of an article above its comments, whose author and date stand elsewhere: next to it, or only on the list."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_TEXT = frozenset({"script", "style", "form", "nav", "h1", "h2", "h3", "heade
 
 @dataclass(slots=True)
 class _Above:
-    """What stands above the first row of a page: the elements of one level, the one with the row behind them, and the parent."""
+    """Elements of one level above the first row of a page, the element behind them with the row in it, and the parent."""
 
     elements: list[Any]
     texts: list[int]
@@ -28,7 +28,7 @@ class _Above:
 
 
 def begin_before(found: Sequence[PostRows], listed: Mapping[str, datetime]) -> bool:
-    """Whether threads began before their first rows: `listed` are the newest dates of the list's rows, by address."""
+    """Return True if threads began before their first rows. `listed`: the newest dates of the list's rows, by address."""
     known = [
         (listed[one.page.url], first)
         for one in found
@@ -38,7 +38,7 @@ def begin_before(found: Sequence[PostRows], listed: Mapping[str, datetime]) -> b
 
 
 def article_field(found: Sequence[PostRows]) -> Any:
-    """The field `body` of the opening post; None where none is found on all pages."""
+    """Return the field `body` of the opening post; None where no selector finds it on all pages."""
     above = [_above(one) for one in found]
     known = [one for one in above if one is not None]
     if not known or len(known) < len(above):
@@ -59,7 +59,7 @@ def article_field(found: Sequence[PostRows]) -> Any:
 
 
 def _above(one: PostRows) -> _Above | None:
-    """Of the levels above the first row the one with most text before it."""
+    """Return the level above the first row with the most text before the row."""
     tree = one.page.tree
     best: tuple[int, _Above] | None = None
     child = tree.elements.index(one.rows[0])
@@ -84,7 +84,7 @@ def _children(tree: Any, up: int) -> Iterator[int]:
 
 
 def _alone(level: _Above) -> Any:
-    """The one element with nearly all of the text, where something names it."""
+    """Return the single element with nearly all of the text, if it has a class or an id."""
     most = max(range(len(level.texts)), key=level.texts.__getitem__)
     element = level.elements[most]
     return element if level.texts[most] >= _MOST * sum(level.texts) and _selector(element) else None
@@ -96,7 +96,7 @@ def _selector(element: Any) -> str | None:
 
 
 def _cut(level: _Above) -> Iterator[str]:
-    """Selectors of what stands next to the paragraphs: what has a class, headings, links to the comments alone."""
+    """Yield selectors of elements around the paragraphs: elements with a class, headings, links only to the comments."""
     for element, text in zip(level.elements, level.texts, strict=True):
         if (name := _selector(element)) is not None:
             yield name

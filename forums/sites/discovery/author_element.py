@@ -1,4 +1,4 @@
-"""The element of a name alone, where that which was taken for it also holds a rank: `<td><b>ida</b><br>Member</td>`."""
+"""Element of a name alone, where the author's element also holds a rank: `<td><b>ida</b><br>Member</td>`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _MOSTLY = 0.8
 
 
 def of_name_alone(elements: Sequence[Any]) -> list[Any]:
-    """Of each author's element (None where a post has none) the part that is the name: its first child, where what follows
-    differs no more than the names do; else the elements as they are.
+    """Return the part of each author's element (None where a post has none) that is the name: its first child, where the rest
+    differs no more than the names do; else the elements unchanged.
     """
     parts = [_part(one) if one is not None else None for one in elements]
     found = [part for part in parts if part is not None]
@@ -23,7 +23,7 @@ def of_name_alone(elements: Sequence[Any]) -> list[Any]:
 
 
 def _part(element: Any) -> tuple[Any, str] | None:
-    """The first child and the text after it; None where the element begins with text, or has nothing after the child."""
+    """Return the first child and the text after it; None where the element begins with text, or has nothing after the child."""
     first = next((one for one in element.iterchildren() if isinstance(one.tag, str) and _text(one)), None)
     if first is None or (element.text or "").strip():
         return None

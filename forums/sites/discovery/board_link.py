@@ -1,4 +1,4 @@
-"""The link of a thread's page to its board, by which a thread that was moved is known to be in another one."""
+"""Link from a thread's page to its board, which shows when a thread was moved to another board."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _ABOVE = 3  # levels above the link
 
 
 def board_field(pages: Sequence[tuple[OpenedPage, str]], shape: AddressShape) -> dict[str, str] | None:
-    """The field `forum_id` of pages of threads, each with the address of its board; None where no place has it on all pages, or
-    only one board is known.
+    """Return the field `forum_id` of pages of threads, each with the address of its board; None where no place has it on all
+    pages, or only one board is known.
     """
     if len({board for _, board in pages}) < _LEAST:
         return None
@@ -37,13 +37,15 @@ def _target(page: OpenedPage, link: Any) -> str | None:
 
 
 def _has_id(shape: AddressShape, link: Any, board: str) -> bool:
-    """Whether the board's id is in the link as it is written, which may be no more than `../`."""
+    """Return True if the board's id is in the link as written, which may be only `../`."""
     known, written = (re.search(shape.pattern, unquote(one)) for one in (board, link.get("href") or ""))
     return known is not None and written is not None and known[1] == written[1]
 
 
 def _selectors(link: Any) -> Iterator[str]:
-    """By the names of the link and of what is around it: the last one there, as in a trail from the index, then the others."""
+    """Yield XPaths by the names of the link and of its ancestors: the last link there, as in a trail from the index, then
+    others.
+    """
     level = link
     for _ in range(_ABOVE + 1):
         if level is None or level.tag in ("body", "html"):

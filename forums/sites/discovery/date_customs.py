@@ -1,4 +1,4 @@
-"""How a site writes dates, where it differs from its software as delivered: the language, the day first, the time zone."""
+"""Date conventions of a site that differ from its software's defaults: language, order of day and month, time zone."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def customs_of(site: Site, pages: Sequence[TextResponse]) -> tuple[str | None, str | None]:
-    """The language and the time zone for the file of a site, from some of its threads' pages; None where the profile's are right,
-    or no page tells.
+    """Return the language and the time zone for a site's file, from some of its threads' pages; None where the profile's are
+    right, or the pages do not show them.
     """
     if site.pages.comments.format != "html" or not pages:
         return None, None

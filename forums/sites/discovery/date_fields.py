@@ -1,4 +1,4 @@
-"""A field of dates that reads the moments which are known already: from text, from an attribute, or by a learned form."""
+"""Field of dates that reads the dates which are known already: from text, from an attribute, or by a form of strptime."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forums.sites.reading.parse_body import read_at
 from .element_selectors import as_value, attribute_of, own_text_of
 from .opened_page import OpenedPage
 
-_ATTRIBUTES = ("title", *DATE_DATA, "content", "aria-label")  # what people read comes first, unlike in reading/post_marks.py
+_ATTRIBUTES = ("title", *DATE_DATA, "content", "aria-label")  # visible text comes first, unlike in any_page/post_marks.py
 _NUMERIC = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:\s*\(\w{1,3}\))?(?:(?:,?\s+|[.T_-])\d{1,2}:\d\d(?::\d\d)?(?:\s*[AaPp][Mm])?)?)"
 _LABELLED = r"^[^:\d]{1,30}:\s*(.+)$"
 _ORDERS = (("%d", "%m", "%Y"), ("%m", "%d", "%Y"), ("%Y", "%m", "%d"), ("%d", "%m", "%y"), ("%m", "%d", "%y"))
@@ -24,11 +24,11 @@ _TIMES = ("", " %H:%M", ", %H:%M", " %H:%M:%S", ", %H:%M:%S", " %I:%M %p", ", %I
 _EXACT = 1e-4
 
 Wanted = Sequence[tuple[OpenedPage, Sequence[tuple[Any, datetime | None]]]]
-"""Pages, with their rows and the moment of each."""
+"""Pages, with their rows and the date of each."""
 
 
 def date_field(selectors: list[str], wanted: Wanted) -> Any:
-    """The field as it stands in a site file. A numeric form is written down where the dates could be read otherwise."""
+    """Return the field's value in a site file. It includes a numeric form where the dates could be read in another way."""
     best, best_right = as_value(selectors), -1.0
     for attribute in (None, *_ATTRIBUTES):
         tried = selectors if attribute is None else [attribute_of(one, attribute) for one in selectors]
@@ -41,7 +41,7 @@ def date_field(selectors: list[str], wanted: Wanted) -> Any:
         best, best_right = as_value(own), right
     if best_right >= total:
         return best
-    for regex in (_LABELLED, _NUMERIC):  # a label, or other words and numbers, are in the way
+    for regex in (_LABELLED, _NUMERIC):  # a label, or other words and numbers, stand around the date
         if _right(selectors[0], wanted, (), regex) >= total:
             return {"select": as_value(selectors), "regex": regex}
     for form in _forms():
@@ -56,7 +56,7 @@ def _forms() -> Iterator[str]:
 
 
 def moves(field: Any, rows: Sequence[Any], page: OpenedPage) -> bool:
-    """Whether a date says how long ago it was: read later, it is another moment."""
+    """Return True if some dates are relative ("3 days ago"), so that a later reading gives another time."""
     select = field["select"] if isinstance(field, dict) else field
     selector: str = select if isinstance(select, str) else select[0]
     reader = _reader(page)
@@ -69,7 +69,7 @@ def _reader(page: OpenedPage) -> DateReader:
 
 
 def _text(selector: str, row: Any) -> str | None:
-    """As a date is read: an element's attribute for programs before its text."""
+    """Return the text that is read as a date: an element's `datetime` before its text."""
     found = compiled("html", selector)(row)
     return (
         (found[0] if isinstance(found[0], str) else found[0].get("datetime") or "".join(found[0].itertext())) if found else None
@@ -77,7 +77,7 @@ def _text(selector: str, row: Any) -> str | None:
 
 
 def _right(selector: str, wanted: Wanted, formats: tuple[str, ...], regex: str | None = None) -> float:
-    """Of how many rows it reads the moment, to the day; a little more where to the minute, which "2 days ago" does not."""
+    """Count the rows whose date is right to the day, plus a little for each that is right to the minute, unlike "2 days ago"."""
     import regex as expressions
 
     right = 0.0

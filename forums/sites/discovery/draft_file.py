@@ -1,4 +1,4 @@
-"""The text of a new site file, written from what a page shows."""
+"""Text of a new site file, written from what was found on a site's pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .wrapper import Wrapper
 
 VARIABLE = "${"
-"""Begins the name of a variable, whose value a site file has in its place."""
+"""Begins the name of a variable; a site file is read with the variable's value in its place."""
 _ID = re.compile(r"[^\s/]\S{0,199}")  # as `forums` of a site file
 _MOST_FORUMS = 500  # in a file; a site with more is watched by [discover]
 _HEAD = """\
@@ -51,13 +51,13 @@ _UNKNOWN = """
 # what is wrong or empty: [pages.list] and [pages.comments] with `url`, `rows`, `next`, and their fields (docs/sites.md).
 """
 _FEED = """
-# The site links this feed: one request tells which threads have changed (docs/sites.md, "The newest messages").
+# The site links this feed: one request shows which threads have changed (docs/sites.md, "The newest messages").
 """
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new file is written from. `profile` None: the software is not known; then `wrapper` is what was learned, if
-    anything was. Forums whose ids cannot stand in a file are left out.
+    """Contents of a new file. `profile` None: the software is not known, and `wrapper` is what was learned from its pages, if
+    anything. Forums whose ids cannot stand in a file are left out.
     """
 
     name: str
@@ -73,9 +73,9 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """User-Agent with a contact."""
     wrapper: Any = None
     language: str | None = None
-    """Of dates, where the profile's is another one."""
+    """Of dates, where the profile's differs."""
     time_zone: str | None = None
-    """Of dates that name none, where the profile's is another one."""
+    """Of dates without a zone, where the profile's differs."""
     recent: dict[str, Any] | None = None
     """`[pages.recent]`, where the profile has none and the site links a feed."""
 
@@ -84,20 +84,22 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _can_be_named(id_: str) -> bool:
-    """An id is what a page says: one bad id would make the whole file wrong, and `${NAME}` would send a secret to the site."""
+    """Return True if an id may stand in a file. Ids come from pages: a bad one would spoil the whole file, and `${NAME}` would
+    send a secret to the site.
+    """
     return bool(_ID.fullmatch(id_)) and VARIABLE not in id_ and not any("\ud800" <= sign <= "\udfff" for sign in id_)
 
 
 def name_of(url: str) -> str:
-    """A site's name, from its host."""
+    """Return a site's name, made from its host."""
     parts = urlsplit(url)
     host = (parts.hostname or "site").removeprefix("www.")
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{host}-{parts.port}" if parts.port else host)
 
 
 def text_of(draft: Draft) -> str:
-    """The file. A site elsewhere gets limits that do not depend on the number of crawlers. Raises SiteError where what a page
-    says would be taken for a variable of the environment.
+    """Return the file's text. A site on another machine gets limits that do not depend on the number of crawlers. Raises
+    SiteError where text from a page would be read as a variable of the environment.
     """
     from forums.sites.http.fetch import is_this_machine
 
@@ -130,7 +132,7 @@ def text_of(draft: Draft) -> str:
 
 
 def refuse_variables(value: Any) -> None:
-    """Raise SiteError for `${` in a value that comes from a page: the site would be sent what stands in the environment."""
+    """Raise SiteError for `${` in a value from a page: the site would be sent the variable's value."""
     if isinstance(value, Mapping):
         value = [*value, *value.values()]
     if isinstance(value, list):
@@ -138,7 +140,7 @@ def refuse_variables(value: Any) -> None:
             refuse_variables(one)
     elif isinstance(value, str) and VARIABLE in value:
         raise SiteError(
-            f"the site's pages say {value!r:.100}, which a site file would take for a variable: write the file by hand"
+            f"the site's pages contain {value!r:.100}, which a site file would take for a variable: write the file by hand"
         )
 
 
@@ -148,7 +150,7 @@ def _times(wrapper: Wrapper) -> Iterator[str]:
         how = f"  # of dates that name none: {wrapper.time_zone.how}" if wrapper.time_zone.how else ""
         yield f"time_zone = {json.dumps(wrapper.time_zone.name)}{how}\n"
     else:
-        yield '# time_zone = "Europe/Berlin"  # of dates that name none: no page says it, UTC is assumed\n'
+        yield '# time_zone = "Europe/Berlin"  # of dates that name none: no page names it, UTC is assumed\n'
 
 
 def _missing(wrapper: Wrapper) -> Iterator[str]:
@@ -172,7 +174,7 @@ def _forums(draft: Draft) -> str:
 
 
 def _names(draft: Draft) -> str:
-    # A name may be any text of the site: one that would be taken for a variable is left out.
+    # A name may be any text of the site: a name that would be read as a variable is left out.
     named = {forum.id: " ".join(forum.name.split()) for forum in draft.forums if VARIABLE not in forum.name}
     lines = "".join(f"{_quoted(id_)} = {_quoted(name)}\n" for id_, name in named.items() if name not in ("", id_))
     return f"\n[names]                        # of the forums, for people\n{lines}" if lines else ""
@@ -180,8 +182,9 @@ def _names(draft: Draft) -> str:
 
 def _about(forum: ListedForum) -> str:
     threads = f", {forum.threads} threads" if forum.threads is not None else ""
-    said = "".join(one if one.isprintable() else " " for one in forum.name)  # TOML has no control characters, in comments either
-    name = " ".join(said.split()) if forum.name != forum.id else ""
+    # TOML refuses control characters, in comments too.
+    printable = "".join(one if one.isprintable() else " " for one in forum.name)
+    name = " ".join(printable.split()) if forum.name != forum.id else ""
     return f"  # {name}{threads}".rstrip(" #") if name or threads else ""
 
 
@@ -197,7 +200,7 @@ def _pages(pages: dict[str, Any]) -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
-    """A value in TOML, on one line."""
+    """Format a value as TOML, on one line."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""Selectors for elements that are known already: of rows in a page, and of fields within a row.
+"""Selectors for elements that are known already: rows in a page, and fields within a row.
 
-Candidates are made of tags, classes, ids and attributes, and of the place in the markup where those say nothing; each is tried on
-all the pages, and the shortest that finds just these elements is taken.
+Candidates are made of tags, classes, ids and attributes, and of positions in the markup where these are not enough; each is
+tried on all the pages, and the shortest that finds just these elements is taken.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from forums.sites.any_page import class_words
 from forums.sites.definition.selectors import compiled, is_xpath
 
 NAME = re.compile(r"-?[A-Za-z_][\w-]*$")
-"""A class, an id or an attribute that can stand in a selector as it is."""
+"""A class, an id or an attribute that can stand in a selector unquoted."""
 _NUMBERED = re.compile(r"\d{3,}|[0-9a-f]{8,}")
 _STATE = re.compile(
     r"^(?:odd|even|first|last|alt\d*|row\d+|bg\d+|unread|read|online|offline|selected|active|current|\S+[-_](?:odd|even))$",
@@ -26,12 +26,12 @@ _ROLES = ("itemprop", "rel", "role")
 _PROFILES = re.compile(r"/(?:users?|u|members?|profiles?|people|author|user-profile)/|(?:mode=viewprofile|action=profile|/~|/@)")
 _ENOUGH = 0.85  # of the rows
 _DEEPEST = 12  # levels between a row and a field
-_ABOVE = 6  # levels above rows that are looked at
+_ABOVE = 6  # levels above rows that are tried
 _AFTER = 6  # siblings behind a row that may belong to it
 
 
 def rows_selector(pages: Sequence[tuple[Any, Sequence[Any]]]) -> str | None:
-    """A selector of these rows; each page is its root and its rows. None where none fits."""
+    """Return a selector of these rows; each page is its root and its rows. None where none fits."""
     best, best_score = None, 0.0
     first = max(pages, key=lambda page: len(page[1]))
     for candidate in _row_candidates(first[1]):
@@ -44,8 +44,9 @@ def rows_selector(pages: Sequence[tuple[Any, Sequence[Any]]]) -> str | None:
 
 
 def field_selectors(pairs: Sequence[tuple[Any, Any]], most: int = 2) -> list[str]:
-    """Selectors that find in each row its field first: `pairs` are rows and their fields (None where one has none). The second
-    one is for the rows in which the first finds nothing. Empty where none finds the field in most of its rows.
+    """Return selectors whose first match in each row is its field: `pairs` are rows and their fields (None where a row has
+    none). The second selector is for the rows in which the first finds nothing. Empty where none finds the field in most of its
+    rows.
     """
     found: list[str] = []
     left = [pair for pair in pairs if pair[1] is not None]
@@ -73,23 +74,23 @@ def field_selectors(pairs: Sequence[tuple[Any, Any]], most: int = 2) -> list[str
 
 
 def class_selector(element: Any) -> str | None:
-    """By a class of the element; None where it has none that names it."""
+    """Return a selector by the element's first usable class; None where it has none."""
     return next(iter(class_selectors(element)), None)
 
 
 def id_selector(element: Any) -> str | None:
-    """By the beginning of the element's id, which ends with a number: `div[id^="quote-"]`; None where it has none such."""
+    """Return a selector by the beginning of the element's id, which ends with a number: `div[id^="quote-"]`; else None."""
     match = _NUMBERED_ID.fullmatch(element.get("id") or "")
     return f'{element.tag}[id^="{match[1]}"]' if match else None
 
 
 def class_selectors(element: Any) -> list[str]:
-    """By each class that names the element."""
+    """Return selectors by each usable class of the element."""
     return [f"{element.tag}.{name}" for name in _classes(element)]
 
 
 def _fit(selector: str, root: Any, rows: Sequence[Any]) -> float:
-    """1 where it finds just these; else the share of both that it has."""
+    """Return 1 where the selector finds just these rows; else the share of matches and rows that are both."""
     try:
         found = compiled("html", selector)(root)
     except ValueError:
@@ -109,7 +110,7 @@ def _classes(element: Any) -> list[str]:
 
 
 def _own(elements: Sequence[Any]) -> Iterator[str]:
-    """What all of these have: classes, the beginning of their ids, attributes."""
+    """Yield simple selectors that match all of these elements: by classes, the beginning of their ids, attributes."""
     tags = {element.tag for element in elements}
     tag = tags.pop() if len(tags) == 1 else ""
     shared = [name for name in _classes(elements[0]) if all(name in (one.get("class") or "").split() for one in elements)]
@@ -150,7 +151,7 @@ def _row_candidates(rows: Sequence[Any]) -> Iterator[str]:
 
 
 def _anchor(level: Sequence[Any]) -> Iterator[str]:
-    """Of elements around rows: a whole id where there is one element, else what they share."""
+    """Yield selectors of elements around rows: by the whole id of a single element, else by their common properties."""
     if len(level) == 1:
         name = level[0].get("id") or ""
         if NAME.match(name) and not _NUMBERED.search(name):
@@ -159,7 +160,7 @@ def _anchor(level: Sequence[Any]) -> Iterator[str]:
 
 
 def _inside(rows: Sequence[Any]) -> list[str]:
-    """Selectors that find something in each of the rows: what tells them from others of the same tag."""
+    """Return selectors that match something in each of the rows, to distinguish them from other elements of the same tag."""
     found: dict[str, None] = {}
     for element in list(rows[0].iterdescendants())[:60]:
         if isinstance(element.tag, str):
@@ -174,7 +175,7 @@ def _inside(rows: Sequence[Any]) -> list[str]:
 
 
 def _field_candidates(pairs: Sequence[tuple[Any, Any]]) -> list[str]:
-    """Of the fields of some rows, the likeliest first."""
+    """Return candidates for the fields of some rows, the likeliest first."""
     found: dict[str, None] = {}
     for row, field in [*pairs[:3], pairs[len(pairs) // 2], pairs[-1]]:
         if field is row:
@@ -213,7 +214,7 @@ def _of_field(row: Any, field: Any) -> Iterator[str]:
 
 
 def _behind(row: Any, field: Any) -> Iterator[str]:
-    """Of a field in a sibling behind the row: a row of a table below its head, `dd` behind `dt`."""
+    """Yield selectors of a field in a sibling behind the row: a row of a table below its heading, `dd` behind `dt`."""
     sibling, steps = row.getnext(), 1
     while sibling is not None and steps <= _AFTER:
         way = _way(sibling, field)
@@ -242,16 +243,16 @@ def _nth(element: Any) -> int:
 
 
 def attribute_of(selector: str, name: str) -> str:
-    """A selector of an attribute of what `selector` finds."""
+    """Return a selector of an attribute of the elements that `selector` finds."""
     return f"{selector}/@{name}" if is_xpath(selector) else f"./@{name}" if selector == "." else f"{selector}::attr({name})"
 
 
 def own_text_of(selector: str) -> str:
-    """A selector of the texts of what `selector` finds that are in no element within it."""
+    """Return a selector of the text nodes that are children of the elements that `selector` finds."""
     return f"{selector}/text()" if is_xpath(selector) else "./text()" if selector == "." else f"{selector}::text"
 
 
 def as_value(selectors: Iterable[str]) -> str | list[str]:
-    """As it stands in a site file."""
+    """Return selectors as a value in a site file."""
     found = list(selectors)
     return found[0] if len(found) == 1 else found

@@ -1,7 +1,7 @@
-"""Finding out what the pages of an unknown forum are, from any of its addresses, by following a few links.
+"""Explores an unknown forum from any of its addresses, by following a few links.
 
-What a page is follows from what is on it and behind its links: a page with posts is a thread, one whose links lead to threads is
-a list, one whose links lead to lists is an index.
+The kind of a page follows from its content and the pages behind its links: a page with posts is a thread, a page whose links
+lead to threads is a list, a page whose links lead to lists is an index.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from scrapy.http import TextResponse
 
 MOST_PAGES = 24
-"""Fetched for one forum."""
-_GROUPS = 4  # of links of a page, that are followed
-_SAMPLES = 2  # links of a group that are followed to see what it leads to
-_MORE_SAMPLES = 8  # where those have a thread's title and no posts: new threads have but one
+"""Pages fetched for one forum."""
+_GROUPS = 4  # groups of a page's links that are followed
+_SAMPLES = 2  # links of a group that are followed to find its kind
+_MORE_SAMPLES = 8  # where the samples have a thread's title and no posts: new threads have only one
 _THREADS = 5  # that are read
-_FOLLOWED = 2  # threads of which a second page is looked at
+_FOLLOWED = 2  # threads whose second page is read
 _ALONE = re.compile(r"\D{0,12}(\d{1,3}(?:[., ]\d{3})*|\d{1,7})\b\D{0,12}$")
-_LONGEST_COUNT = 20  # characters of what shows a number of replies
+_LONGEST_COUNT = 20  # characters of a number of replies
 _UPWARDS = 8  # links of a thread's page that may lead to its list
-_OLD_UPWARDS = 3  # of them that may be the list of an old thread
-_BOARDS = 6  # of an index that are looked at for the thread
+_OLD_UPWARDS = 3  # of these, links that may be the list of an old thread
+_BOARDS = 6  # of an index that are searched for the thread
 _MOSTLY = 0.7
 _LEAST_BLOCKS = 3
-_HELD = 0.5  # what a list's rows hold of the text that looks like posts
+_HELD = 0.5  # share of the text that looks like posts in a list's rows
 
 
 @dataclass(slots=True)
 class FoundForum:
-    """What was found: a list with its threads, some of which were read; the index and its links to forums, where there is one."""
+    """Result of an exploration: a list with its threads, some of which were read; the index and its links to forums, if any."""
 
     listed: LinkGroup
     threads: list[OpenedPage]
@@ -51,15 +51,15 @@ class FoundForum:
     of_boards: list[tuple[OpenedPage, str]] = field(default_factory=list)
     """Threads of several boards, each with the address of its board."""
     categories: LinkGroup | None = None
-    """Links that lead to `forums`, where the index has none to boards."""
+    """Links that lead to `forums`, where the index has no links to boards."""
     boards: Boards | None = None
-    """All boards, those in others too; None where their addresses do not tell them."""
+    """All boards, including boards in boards; None where they cannot be recognised by their addresses."""
     following: dict[str, OpenedPage] = field(default_factory=dict)
     """Second pages of threads, by the address of the first."""
 
 
 class Explorer:
-    """Looks at the pages of one forum, each once."""
+    """Explores the pages of one forum, each fetched once."""
 
     def __init__(self, visitor: Visitor) -> None:
         self._visitor = visitor
@@ -67,12 +67,12 @@ class Explorer:
         self._most = MOST_PAGES
 
     def response(self, url: str) -> TextResponse | None:
-        """A page that was looked at."""
+        """Return a page that was fetched; None for any other."""
         page = self._known.get(urldefrag(url).url)
         return page.response if page is not None else None
 
     async def look(self, response: TextResponse) -> FoundForum | None:
-        """What the page belongs to; None where no list of threads is found."""
+        """Find the forum that the page belongs to; None where no list of threads is found."""
         page = opened(response)
         if page is None:
             return None
@@ -100,7 +100,7 @@ class Explorer:
         return self._known[url]
 
     async def _of_boards(self, page: OpenedPage) -> FoundForum | None:
-        """As a list, or as an index, which may show the newest threads of its forums, too."""
+        """Read the page as a list or as an index; an index may also show the newest threads of its forums."""
         listed = await self._as_list(page)
         if listed is not None and next_selector(page.root, page.url, page.next):
             return listed
@@ -110,7 +110,7 @@ class Explorer:
         return index if is_of(listed.listed, index.lists) or await self._is_of_others(listed, index) else listed
 
     async def _is_of_others(self, listed: FoundForum, index: FoundForum) -> bool:
-        """Whether threads that no list has that was seen are of another board of the index."""
+        """Return True if threads that are on none of the sampled lists belong to another board of the index."""
         titles = titles_of(listed.listed)
         if not listed.threads or any(shared(titles, titles_of(one)) for one in index.lists):
             return False
@@ -118,7 +118,7 @@ class Explorer:
         return board is not index and board.listed.page is not listed.listed.page
 
     async def _holds_threads(self, page: OpenedPage) -> bool:
-        """Whether what looks like the posts of a thread are rows of a list: each with the title of a thread that it leads to."""
+        """Return True if what looks like posts are rows of a list: each has a link to a thread with the link's title."""
         for group in link_groups(page)[:_GROUPS]:
             if _is_in_posts(group, page):
                 threads, bare, others = await self._sampled(group, _SAMPLES, deeper=False)
@@ -127,7 +127,9 @@ class Explorer:
         return False
 
     async def _holds_boards(self, page: OpenedPage) -> bool:
-        """The same of an index, whose rows have the author and the date of the newest post: their links lead to lists."""
+        """Return True if what looks like posts are rows of an index, with author and date of the newest post: links lead to
+        lists.
+        """
         for group in link_groups(page)[:_GROUPS]:
             if _is_in_posts(group, page):
                 numbers = _spread(len(group.urls), _SAMPLES)
@@ -137,7 +139,7 @@ class Explorer:
         return False
 
     async def _as_list(self, page: OpenedPage) -> FoundForum | None:
-        """The group of links that lead to threads with the links' titles."""
+        """Return the list whose group of links leads to threads with the links' titles."""
         for group in link_groups(page)[:_GROUPS]:
             if group.size() < _HELD * page.text_size:
                 continue
@@ -149,8 +151,8 @@ class Explorer:
         return None
 
     async def _sampled(self, group: LinkGroup, count: int, *, deeper: bool = True) -> tuple[list[OpenedPage], int, int]:
-        """The threads among some pages of a group; how many have their link's title and neither posts nor a list, as a thread of
-        one short post looks; and how many are something else.
+        """Return the threads among some pages of a group; the number of pages that have their link's title and neither posts nor
+        a list, as a thread of one short post does; and the number of other pages.
         """
         threads, bare, others = [], 0, 0
         for n in _spread(len(group.urls), count):
@@ -168,7 +170,7 @@ class Explorer:
         return threads, bare, others
 
     async def _of_categories(self, page: OpenedPage) -> FoundForum | None:
-        """As an index of pages that are indexes themselves."""
+        """Read the page as an index of pages that are indexes themselves."""
         for group in link_groups(page)[:_GROUPS]:
             for n in _spread(len(group.urls), _SAMPLES):
                 inner = await self._get(group.urls[n])
@@ -197,8 +199,8 @@ class Explorer:
         return None
 
     async def _above(self, page: OpenedPage) -> FoundForum | None:
-        """The list of a thread: a page that it links to, and that links to it; else the first that lists threads, for those of
-        long ago are on none of the first pages; else the boards of the page at the root of its address.
+        """Return the list of a thread: a page that it links to, and that links to it; else the first that lists threads, as old
+        threads are not on the first pages; else the boards of the page at the root of its address.
         """
         here = urldefrag(page.url).url
         all_upwards = _upwards(page)
@@ -220,7 +222,7 @@ class Explorer:
         return None
 
     async def _board_with(self, url: str, page: OpenedPage, index: FoundForum) -> FoundForum:
-        """The board of an index that lists a thread; the index where the first pages of its boards do not."""
+        """Return the board of an index that lists a thread; the index where the first pages of its boards do not."""
         for board in index.forums.urls[:_BOARDS] if index.forums else ():
             above = await self._get(board)
             group = next((one for one in link_groups(above) if url in one.urls), None) if above is not None else None
@@ -229,7 +231,7 @@ class Explorer:
         return index
 
     async def _read_boards(self, found: FoundForum) -> None:
-        """The boards of an index, and those in them."""
+        """Read the boards of an index, and the boards in them."""
         if found.forums is not None:
             before = len(self._known)
             self._most = before + MOST_BOARDS
@@ -237,7 +239,7 @@ class Explorer:
             self._most = MOST_PAGES + len(self._known) - before
 
     async def _read_more(self, found: FoundForum) -> None:
-        """Some more threads, of those with the longest rows first: rows of long threads have links to their pages."""
+        """Read some more threads, including those with the longest rows: rows of long threads have links to their pages."""
         known = {one.url for one in found.threads}
         sizes = sorted(
             zip(found.listed.rows(), found.listed.urls, strict=True), key=lambda one: -found.listed.page.tree.size(one[0])
@@ -250,8 +252,8 @@ class Explorer:
                 found.threads.append(page)
 
     async def _read_on(self, found: FoundForum) -> None:
-        """The pages that follow the first ones of a few threads: whether their posts are older or newer tells the order. Where no
-        thread that was read has a second page, some more are looked at, those whose rows show the highest numbers first.
+        """Read the second pages of a few threads, whose posts show the order: older or newer than those of the first page. Where
+        no thread read so far has a second page, try some more, those whose rows have the highest numbers first.
         """
         for page in found.threads:
             if len(found.following) < _FOLLOWED:
@@ -267,7 +269,7 @@ class Explorer:
                 found.threads.append(other)
 
     async def _follow(self, found: FoundForum, page: OpenedPage) -> bool:
-        """Whether there is a second page of a thread; it is read."""
+        """Read the second page of a thread; return True if there is one."""
         selector = next_selector(page.root, page.url, page.next) or numbered_selector(page.root, page.url, -1)
         url = leads_to(selector, page.root, page.base) if selector else None
         if url and url != page.url and (second := await self._get(url)) is not None and second.is_thread:
@@ -277,19 +279,19 @@ class Explorer:
 
 
 def _highest(group: LinkGroup, row: int) -> int:
-    """The highest number that a row shows next to its title: of replies, or of views."""
+    """Return the highest number in a row next to its title: of replies, or of views."""
     tree = group.page.tree
     alone = (_ALONE.match(tree.string(i)) for i in range(row, tree.end[row]) if 0 < tree.size(i) <= _LONGEST_COUNT)
     return max((int(re.sub(r"\D", "", match[1])) for match in alone if match), default=0)
 
 
 def _spread(count: int, most: int) -> list[int]:
-    """Numbers below `count`, spread over it."""
+    """Return at most `most` numbers below `count`, spread evenly."""
     return sorted({min(count - 1, (2 * n + 1) * count // (2 * most)) for n in range(most)})
 
 
 def _is_in_posts(group: LinkGroup, page: OpenedPage) -> bool:
-    """Whether most of the posts that a page seems to have hold a link of the group, with a title that no other has."""
+    """Return True if most of the page's likely posts hold a link of the group, with a title that no other has."""
     blocks = page.learned.fields.found.blocks if page.learned else []
     if len(blocks) < _LEAST_BLOCKS or len(set(group.titles)) < _MOSTLY * len(group.titles):
         return False
@@ -298,7 +300,7 @@ def _is_in_posts(group: LinkGroup, page: OpenedPage) -> bool:
 
 
 def _upwards(page: OpenedPage) -> list[str]:
-    """Links that may lead to the list that a thread is in: those before its first post, the last ones first."""
+    """Return links that may lead to the list that a thread is in: links before its first post, the last ones first."""
     tree, here = page.tree, urlsplit(page.url)
     first = min(block.start for block in page.learned.fields.found.blocks) if page.learned else len(tree)
     found: dict[str, None] = {}

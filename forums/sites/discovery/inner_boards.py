@@ -1,4 +1,4 @@
-"""Boards that stand in other boards, or in categories: links that are made as those to the boards that are known."""
+"""Boards in other boards or in categories: found by links with the same markup as links to known boards."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from forums.sites.definition.site import Site
 
 MOST_BOARDS = 24
-"""Pages of boards that are looked at for boards in them."""
+"""Pages of boards that are searched for boards in them."""
 _LONGEST_NAME = 200
 
 Get = Callable[[str], Awaitable["OpenedPage | None"]]
-"""A page; None where it cannot be read, or enough pages were looked at."""
-Make = tuple[tuple[str, str], ...]  # of a link and what is around it: tags and first classes
+"""Returns a page; None where it cannot be read, or the limit of pages is reached."""
+Make = tuple[tuple[str, str], ...]  # tags and first classes of a link and the elements around it
 
 
 async def boards_below(
     site: Site, forums: Mapping[str, ListedForum], get: Callable[[str], Awaitable[TextResponse]]
 ) -> dict[str, ListedForum]:
-    """The forums that an index of known software lists, and those that only the pages of these list, in the markup of the index;
-    what is listed below another one is looked at first.
+    """Return the forums that an index of known software lists, and those that only their pages list, in the markup of the index.
+    Forums below another one are searched first.
     """
     found = dict(forums)
     index = site.pages.index
     if index is None or (index.format, site.pages.list.format) != ("html", "html"):
         return found
     waiting = sorted(forums, key=lambda id_: forums[id_].parent_id is None)
-    for id_ in itertools.islice(waiting, MOST_BOARDS):  # which grows
+    for id_ in itertools.islice(waiting, MOST_BOARDS):  # the list grows
         try:
             with strictly():
                 page = read_index(site, await get(site.list_url(id_)))
@@ -59,8 +59,8 @@ async def boards_below(
 
 @dataclass(slots=True)
 class Boards:
-    """The boards of a forum: addresses and names. `on_index` are the links to those that the index has; `unseen`: of how many the
-    pages were not looked at for boards in them.
+    """Boards of a forum: addresses and names. `on_index`: the index's links to boards; `unseen`: number of boards whose pages
+    were not searched for boards in them.
     """
 
     names: dict[str, str]
@@ -71,8 +71,8 @@ class Boards:
 async def all_boards(
     index: LinkGroup, categories: LinkGroup | None, listed: LinkGroup, get: Get, asked: Container[str]
 ) -> Boards | None:
-    """The boards of an index and all that stand in them; None where their addresses do not tell them. A page that was `asked` for
-    and cannot be read leads elsewhere: it is left out.
+    """Return the boards of an index and all boards in them; None where they cannot be recognised by their addresses. A page that
+    is in `asked` and cannot be read is on another site: it is left out.
     """
     links = _BoardLinks.of(index, listed)
     if links is None:
@@ -86,7 +86,7 @@ async def all_boards(
     makes = {links.make(index.page, i) for i in index.places}
     made = {url: links.make(index.page, i) for url, i in on_index.items()}
     unseen = 0
-    for url in waiting:  # which grows
+    for url in waiting:  # the list grows
         page = await get(url)
         if page is None:
             unseen += url not in asked
@@ -113,12 +113,14 @@ def _named(group: LinkGroup) -> dict[str, str]:
 
 @dataclass(slots=True)
 class _BoardLinks:
-    """Finds links to boards by what is known of some, and of threads: a board has links to threads at the same place."""
+    """Finds links to boards, by the markup of links to known boards and to threads: a board has links to threads at the same
+    place.
+    """
 
     board: re.Pattern[str]  # of an address; its first group is the id
     thread: re.Pattern[str]
     threads: set[Make]
-    likely: set[Make] | None  # None: of any make, for a word stands before the id
+    likely: set[Make] | None  # None: any markup, as a word stands before the id
     coded: bool
 
     @classmethod
@@ -137,7 +139,7 @@ class _BoardLinks:
 
     @staticmethod
     def make(page: OpenedPage, i: int) -> Make:
-        """How a link and the elements around it are made, on any page."""
+        """Return tags and first classes of a link and the elements around it, on any page."""
         tree = page.tree
         found: list[tuple[str, str]] = []
         while i >= 0 and len(found) < 3:
@@ -146,7 +148,7 @@ class _BoardLinks:
         return tuple(found)
 
     def on(self, page: OpenedPage) -> dict[str, int]:
-        """The links of a page to boards, the first to each."""
+        """Return the links of a page to boards, the first to each."""
         tree = page.tree
         found: dict[str, int] = {}
         for i, tag in enumerate(tree.tag):
@@ -164,7 +166,7 @@ class _BoardLinks:
         return found
 
     def has_threads(self, page: OpenedPage) -> bool:
-        """Whether a page has a link to a thread where lists have one."""
+        """Return True if a page has a link to a thread where lists have one."""
         tree = page.tree
         return any(
             tag == "a"

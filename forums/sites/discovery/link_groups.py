@@ -1,7 +1,7 @@
-"""Links of a page that stand at the same place in its markup: those that lead to forums, or to threads.
+"""Links of a page that stand at the same place in its markup: links to forums, or to threads.
 
-Nothing is said of how addresses are made: an id may be a number, a word, a hash or a message id. What it is follows from the
-parts in which the addresses of a group differ.
+Addresses may have any form: an id may be a number, a word, a hash or a message id. It is found as the part in which the
+addresses of a group differ.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .opened_page import OpenedPage
 
 _LEAST = 2
 ANSWER = re.compile(r"^(?:re|aw|sv|отв|antw)\s*[:：]\s*", re.IGNORECASE)
-"""What stands before a title where a link leads to an answer."""
+"""Prefix of a title where a link leads to an answer."""
 _MOST_LINKS = 500
 _MOST_ALIKE = 0.5  # of a group
 _NOT_CONTENT = re.compile(
@@ -47,7 +47,7 @@ PAGE_WORD = re.compile(r"^\W*(?:\d{1,4}|next|prev\w*|last|first|older|newer|[«�
 @dataclass(slots=True)
 class LinkGroup:
     """Links to different addresses: their elements in the tree (`places` by index), addresses and titles. The title is the text
-    of a link, or that of the element `named` in its row, where links say `12 comments`.
+    of a link, or that of the element `named` in its row, where links have only a number of comments.
     """
 
     page: OpenedPage
@@ -58,16 +58,16 @@ class LinkGroup:
 
     @property
     def elements(self) -> list[Any]:
-        """The links."""
+        """Return the links."""
         return [self.page.tree.elements[i] for i in self.places]
 
     @property
     def headings(self) -> list[Any]:
-        """The elements that have the titles."""
+        """Return the elements that have the titles."""
         return [self.page.tree.elements[i] for i in self.named or self.places]
 
     def rows(self) -> list[int]:
-        """Of each link the largest element around it that holds no other of the group."""
+        """Return, for each link, the largest element around it that holds no other link of the group."""
         tree, found = self.page.tree, []
         for n, place in enumerate(self.places):
             before = self.places[n - 1] if n else -1
@@ -81,7 +81,9 @@ class LinkGroup:
         return [self._below(top, common) for top in found]
 
     def _below(self, top: int, common: int) -> int:
-        """Rows are children of one element where most are: the first link's may reach to the page's head."""
+        """Return the ancestor below `common`, of which most rows are children: the first link's row may reach to the page's
+        head.
+        """
         tree = self.page.tree
         if tree.parent[top] == common or not top < common < tree.end[top]:
             return top
@@ -91,7 +93,7 @@ class LinkGroup:
         return place
 
     def spans(self) -> list[tuple[int, int]]:
-        """Of each row where it begins and ends: with what stands between it and the next one, where they are siblings."""
+        """Return the range of each row, up to the next row where they are siblings."""
         tree, rows = self.page.tree, self.rows()
         found = []
         for n, row in enumerate(rows):
@@ -102,13 +104,13 @@ class LinkGroup:
         return found
 
     def size(self) -> int:
-        """Characters of the rows."""
+        """Return the number of characters in the rows."""
         tree = self.page.tree
         return sum(tree.chars[last] - tree.chars[first] for first, last in map(tree.text_range, self.spans()))
 
 
 def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:
-    """The groups of a page that may lead to forums or threads, the likeliest first: many links, each with a long text."""
+    """Return the groups of a page that may lead to forums or threads, the likeliest first: many links, each with a long text."""
     tree, here, base = page.tree, urlsplit(page.url), page.base
     groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
     targets: dict[int, str] = {}
@@ -151,7 +153,9 @@ def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:
 
 
 def _with_titles(group: LinkGroup) -> LinkGroup:
-    """The group with the titles of its rows, where its links only count the answers: titles of a site of links lead elsewhere."""
+    """Return the group with its rows' titles, where its links only count the answers: a link aggregator's titles lead to other
+    sites.
+    """
     if sum(bool(_COUNT.match(title)) for title in group.titles) < _MOST_COUNT * len(group.titles):
         return group
     tree, named = group.page.tree, []
@@ -167,7 +171,7 @@ def _with_titles(group: LinkGroup) -> LinkGroup:
 
 
 def _alike(members: list[int], targets: dict[int, str]) -> list[list[int]]:
-    """A group by how its addresses are made, where most have one make: a menu may be a list of the same elements."""
+    """Split a group by the form of its addresses, where most have one form: a menu may be a list of the same elements."""
     by_make: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)
     for i in members:
         parts = urlsplit(targets[i])
@@ -178,7 +182,7 @@ def _alike(members: list[int], targets: dict[int, str]) -> list[list[int]]:
 
 
 def target_of(base: str, href: str) -> str | None:
-    """The address that a link leads to, without a session's id; None where it leads to no web page."""
+    """Return the address that a link leads to, without a session's id; None where it leads to no web page."""
     try:
         target = _SESSION.sub("", urldefrag(urljoin(base, href.strip())).url)
         return target if urlsplit(target).scheme in ("http", "https") else None
@@ -187,13 +191,13 @@ def target_of(base: str, href: str) -> str | None:
 
 
 def is_other_page(target: str) -> bool:
-    """Whether an address has a word of pages without posts."""
+    """Return True if an address has a word of pages without posts."""
     parts = urlsplit(target)
     return bool(_NOT_CONTENT.search(f"{parts.path}?{parts.query}"))
 
 
 def _is_made_like(target: str, other: str) -> bool:
-    """Whether a part of a path has a word of pages without posts as another address has a name there: `/topic/need-help/5`."""
+    """Return True if a word of pages without posts stands where another address has a name: `/topic/need-help/5`."""
     parts, others = (urlsplit(url).path.split("/") for url in (target, other))
     place = next((n for n, part in enumerate(parts) if _NOT_CONTENT.search(f"/{part}/")), len(parts))
     return len(parts) == len(others) and 1 < place < len(parts) and parts[:place] == others[:place]
@@ -201,9 +205,8 @@ def _is_made_like(target: str, other: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AddressShape:
-    """How the addresses of a group are made: `template` with `{id}` in the place of what differs, `{url}` where they have more in
-    them than ids; `pattern`, whose first group is the id in an address; `inner`, what of it begins with the id; `ids` of the
-    links.
+    """Form of the addresses of a group: `template` with `{id}` for the part that differs, `{url}` where more than ids differ;
+    `pattern`, whose first group is the id in an address; `inner`, the part of it that begins with the id; the links' `ids`.
     """
 
     template: str
@@ -212,7 +215,7 @@ class AddressShape:
     ids: tuple[str, ...]
 
     def is_of_another(self, url: str, own: str) -> bool:
-        """Whether an address has another thread's id than `own` has: a link to the next thread, not to the next page."""
+        """Return True if an address has another thread's id than `own` has: a link to the next thread, not to the next page."""
         found, known = (re.search(self.pattern, unquote(address_of(one))) for one in (url, own))
         path, here = urlsplit(url).path, urlsplit(own).path
         if found is None or known is None or found[1] == known[1] or re.match(rf"{re.escape(_ENDING.sub('', here))}\b", path):
@@ -221,8 +224,8 @@ class AddressShape:
 
 
 def shape_of(urls: list[str], *, besides: frozenset[str] = frozenset(), whole: bool = False) -> AddressShape | None:
-    """How these addresses are made; None where no part tells them apart. Parts that are in `besides` differ, too, though not in
-    these. `whole`: the id is all that differs, with the title that many addresses have.
+    """Find the form of these addresses; None where no part distinguishes them. Parts in `besides` count as differing, even where
+    they are equal in these addresses. `whole`: the id is all that differs, with the title that many addresses have.
     """
     split = [_PARTS.split(unquote(address_of(url))) for url in urls]
     length = Counter(map(len, split)).most_common(1)[0][0]
@@ -260,7 +263,7 @@ def shape_of(urls: list[str], *, besides: frozenset[str] = frozenset(), whole: b
 
 
 def _day_of(parts: list[str]) -> list[int]:
-    """The year in a path, with month and day behind it: `/2026/11/how-to-prune` has another one in other years."""
+    """Return the year's index in a path, with month and day behind it: `/2026/11/how-to-prune` differs in other years."""
     years = (n for n in range(2, len(parts) - 2, 2) if _YEAR.match(parts[n]) and parts[n - 1] == "/" == parts[n + 1])
     if (year := next(years, None)) is None:
         return []
@@ -269,7 +272,7 @@ def _day_of(parts: list[str]) -> list[int]:
 
 
 def _of_path(urls: list[str], alike: list[list[str]], varying: list[int]) -> AddressShape:
-    """Where several parts of a path differ: together they are the id."""
+    """Return the form of paths with several differing parts: together they are the id."""
     first, last = varying[0], varying[-1]
     inner = "".join(r"[^/?&=;#]+" if m in varying else re.escape(alike[0][m]) for m in range(first, last + 1))
     before = "".join(map(re.escape, alike[0][max(0, first - 2) : first]))
@@ -279,7 +282,9 @@ def _of_path(urls: list[str], alike: list[list[str]], varying: list[int]) -> Add
 
 
 def _patterns(parts: list[str], *, whole: bool) -> list[tuple[float, str]]:
-    """Ways to take an id out of a part of the addresses: those that tell all apart, with how far they look like ids."""
+    """Return patterns that take an id out of a part of the addresses, different for each address, with a score of likeness to
+    ids.
+    """
     found = []
     for score, pattern in (
         (3.0, r"(\d+)(?=[-._,/?&;#]|$)"), (2.5, r"[^/?&=;#]*[-._](\d+)(?=\.html?|\.php|[/?&;#]|$)"), (2.0, _PART),
@@ -296,6 +301,6 @@ def _patterns(parts: list[str], *, whole: bool) -> list[tuple[float, str]]:
 
 
 def address_of(url: str) -> str:
-    """What follows the host in an address."""
+    """Return the part of an address behind the host."""
     parts = urlsplit(url)
     return parts.path + (f"?{parts.query}" if parts.query else "")

@@ -1,4 +1,4 @@
-"""The feed that a forum's pages link, as the page of its newest messages in a site file."""
+"""Feed that a forum's pages link, as the page of its newest messages in a site file."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from .explore import FoundForum
 
 MOST_FEEDS = 3
-"""Feeds that are tried."""
+"""Number of feeds that are tried."""
 LEAST = 0.6
-"""Of a feed's entries, those that lead to threads."""
+"""Share of a feed's entries that must lead to threads."""
 _TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
 _LINKS = "//link[contains(concat(' ', @rel, ' '), ' alternate ')][@href]"
 _ADDRESS = ["./link[not(@rel) or @rel = 'alternate']/@href", "./link", "./guid", "./id"]
@@ -30,14 +30,14 @@ _DATE = ["./updated", "./pubDate", "./date", "./published"]
 _IN_QUERY = re.compile(r"[?&](\w+)=\{thread\}")
 _IN_PATH = re.compile(r"/([\w-]+)/\{thread\}")
 _COUNTS, _POSTS = 2, 3
-_COUNT = "./comments[number(.) = number(.)]"  # of `slash:comments`; another element of this name is an address
+_COUNT = "./comments[number(.) = number(.)]"  # of `slash:comments`; another element of this name holds an address
 
 
 async def recent_page(visitor: Visitor, found: FoundForum, pages: dict[str, Any]) -> dict[str, Any] | None:
-    """The table `[pages.recent]` of a forum with these pages, where one of its pages links a feed of its threads."""
+    """Return the table `[pages.recent]` of a forum with these pages, where one of its pages links a feed of its threads."""
     field, comments = pages["list"]["fields"].get("id"), pages["comments"]["url"]
     pattern = field.get("regex") if isinstance(field, dict) else None
-    if pattern is None or "{forum" in comments:  # a feed does not say in which forum a thread is
+    if pattern is None or "{forum" in comments:  # a feed does not name a thread's forum
         return None
     page = found.forums.page if found.forums is not None else found.listed.page
     table = await _of_feeds(visitor, page.response, pattern)
@@ -49,7 +49,7 @@ async def recent_page(visitor: Visitor, found: FoundForum, pages: dict[str, Any]
 async def recent_of_profile(
     visitor: Visitor, profile: dict[str, Any], base_url: str, response: TextResponse
 ) -> dict[str, Any] | None:
-    """The same for software with a profile that names no such page."""
+    """Return the table `[pages.recent]` for software whose profile has none, where the page links a feed of its threads."""
     pages = profile.get("pages", {})
     pattern = None if "recent" in pages else _thread_pattern(pages)
     table = await _of_feeds(visitor, response, pattern) if pattern is not None else None
@@ -60,8 +60,8 @@ async def recent_of_profile(
 
 
 def _thread_pattern(pages: dict[str, Any]) -> str | None:
-    """An expression of a thread's id in its addresses: that of the list, where it is of addresses, else by the address that the
-    profile makes. None where a thread's pages need more than its id.
+    """Return an expression of a thread's id in its addresses: the list's, where it reads addresses, else one made from the
+    profile's address of threads. None where a thread's pages need more than its id.
     """
     comments, field = pages.get("comments", {}), pages.get("list", {}).get("fields", {}).get("id")
     url = comments.get("url", "")
@@ -76,10 +76,10 @@ def _thread_pattern(pages: dict[str, Any]) -> str | None:
 
 
 async def _of_feeds(visitor: Visitor, response: TextResponse, pattern: str) -> dict[str, Any] | None:
-    told = [(told, url) for url in _feeds(response)[:MOST_FEEDS] if (told := await _tells(visitor, url, pattern))]
-    if not told:
+    graded = [(grade, url) for url in _feeds(response)[:MOST_FEEDS] if (grade := await _grade(visitor, url, pattern))]
+    if not graded:
         return None
-    best, url = max(told, key=lambda one: one[0])
+    best, url = max(graded, key=lambda one: one[0])
     parts = urlsplit(url)
     address = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     changes = {"reply_count": _COUNT} if best == _COUNTS else {"created_at": _DATE}
@@ -88,7 +88,7 @@ async def _of_feeds(visitor: Visitor, response: TextResponse, pattern: str) -> d
 
 
 def _thread_url(pattern: str, urls: list[str]) -> Any:
-    """The address of the thread's first page, where it is the beginning of that of a post: `/how-to-prune/` of
+    """Return the field of the thread's address, where it is the beginning of a post's: `/how-to-prune/` of
     `/how-to-prune/comment-page-2/#comment-7`.
     """
     matches = [(url, re.search(pattern, url)) for url in map(unquote, urls)]
@@ -101,15 +101,15 @@ def _thread_url(pattern: str, urls: list[str]) -> Any:
 
 
 def _feeds(response: TextResponse) -> list[str]:
-    """The feeds of the same place that a page links, in its order."""
+    """Return the feeds on the same origin that a page links, in its order."""
     links = response.selector.xpath(_LINKS)
     found = [urljoin(response.url, link.attrib["href"]) for link in links if link.attrib.get("type", "").lower() in _TYPES]
     return [url for url in dict.fromkeys(found) if place_of(url) == place_of(response.url)]
 
 
-async def _tells(visitor: Visitor, url: str, pattern: str) -> int:
-    """What a feed tells of: 0 where its entries do not lead to threads, of which there is more than one, 1 where they do, 2 where
-    they count replies, too, and 3 where they lead to posts: a feed of new threads does not tell which have changed.
+async def _grade(visitor: Visitor, url: str, pattern: str) -> int:
+    """Return the use of a feed: 0 where its entries do not lead to several threads, 1 where they do, 2 where they also count
+    replies, 3 where they lead to posts. A feed of new threads does not show which threads have changed.
     """
     try:
         response = await visitor.get(url)
@@ -129,7 +129,7 @@ async def _tells(visitor: Visitor, url: str, pattern: str) -> int:
 
 
 def _address(entry: Any) -> str:
-    """As the site file's selectors find it."""
+    """Return the address that the site file's selectors find."""
     for path in _ADDRESS:
         for one in entry.xpath(path):
             if text := (one if isinstance(one, str) else one.text or "").strip():

@@ -1,4 +1,4 @@
-"""What a site file says of lists, learned from a list and some of its threads: rows, fields, what changes with a reply."""
+"""Tables of lists and indexes for a site file, learned from a list and some of its threads: rows, fields."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LEAST_ROWS = 0.6
 
 @dataclass(slots=True)
 class _Listed:
-    """A list's rows, with all that stands in them and behind each up to the next."""
+    """Rows of a list, each up to the beginning of the next."""
 
     group: LinkGroup
     rows: list[Any]
@@ -43,7 +43,9 @@ class _Listed:
 
 
 def learn_list(group: LinkGroup, shape: AddressShape, threads: Sequence[OpenedPage]) -> dict[str, Any] | None:
-    """The table `[pages.list]` but for its address; None where no selector finds the rows. `threads` are some of those listed."""
+    """Return the table `[pages.list]` without its address; None where no selector finds the rows. `threads`: some of those
+    listed.
+    """
     listed = _listed(group)
     selector = rows_selector([(group.page.root, listed.rows)])
     links = field_selectors(list(zip(listed.rows, group.elements, strict=True)))
@@ -66,13 +68,13 @@ def learn_list(group: LinkGroup, shape: AddressShape, threads: Sequence[OpenedPa
         fields |= _count_at_end(listed, titles, threads)
     last = fields.get("last_activity")
     if last is not None and not {"reply_count", "token"} & fields.keys() and moves(last, listed.rows, group.page):
-        fields["token"] = last  # its text: the moment is another one in each scan
+        fields["token"] = last  # as text: the date read from it differs in each scan
     table["fields"] = fields
     return table
 
 
 def _pattern(group: LinkGroup, shape: AddressShape) -> str:
-    """As the links are written: relative ones may begin with the id."""
+    """Return the pattern for links as written: relative links may begin with the id."""
     wanted = [_part(shape.pattern, url) for url in group.urls]
     for pattern in (shape.pattern, rf"^(?:\.{{0,2}}/)*{shape.inner}"):
         if [_part(pattern, one.get("href") or "") for one in group.elements] == wanted:
@@ -86,8 +88,8 @@ def _part(pattern: str, address: str) -> str | None:
 
 
 def learn_index(group: LinkGroup, shape: AddressShape) -> dict[str, Any] | None:
-    """The table `[pages.index]` but for its address: each link to a forum is a row. Those to boards in others may be made in
-    another way.
+    """Return the table `[pages.index]` without its address: each link to a forum is a row. Links to boards in boards may have
+    other markup.
     """
     kinds: dict[str, list[Any]] = {}
     for element in group.elements:
@@ -114,7 +116,7 @@ def _pairs(listed: _Listed, places: dict[int, int]) -> list[tuple[Any, Any]]:
 
 
 def _author(listed: _Listed) -> dict[str, Any]:
-    """Who opened it, where a link to a profile or a class says that it is a name: the first of a row."""
+    """Return the field of the thread's author, where a link to a profile or a class marks a name: the first of a row."""
     paths, tree = listed.paths, listed.paths.tree
     sure: dict[int, int] = {}
     for n in range(paths.count):
@@ -134,7 +136,9 @@ def _author(listed: _Listed) -> dict[str, Any]:
 
 
 def _count(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
-    """How many replies: the number that agrees with threads that were read, else the one that says so."""
+    """Return the field of the number of replies: the number that agrees with threads that were read, else the one with such a
+    label.
+    """
     paths, tree = listed.paths, listed.paths.tree
     known = {one.url: len(one.posts) for one in threads if one.posts and not one.next and not one.pages}
     best: tuple[float, dict[int, int], int] | None = None
@@ -146,14 +150,14 @@ def _count(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
             continue
         if any(i in paths.marks.dates for i in column.values()):
             continue
-        said = " ".join({paths.names(i) + " " + re.sub(r"\d+", "", paths.string(i)) for i in list(column.values())[:5]})
-        said += f" {_heading(tree.elements[next(iter(column.values()))])}"
+        label = " ".join({paths.names(i) + " " + re.sub(r"\d+", "", paths.string(i)) for i in list(column.values())[:5]})
+        label += f" {_heading(tree.elements[next(iter(column.values()))])}"
         counted = [(values[n], known[url]) for n, url in enumerate(listed.group.urls) if n in values and url in known]
         for add in (0, -1):
             right = sum((value or 0) + add == posts - 1 for value, posts in counted)
             score = 2.0 * right / len(counted) if counted else 0.0
-            score += 0.6 * bool(_REPLIES.search(said)) * (add == 0) + 0.4 * bool(_POSTS.search(said)) * (add == -1)
-            score -= 1.0 * bool(_VIEWS.search(said))
+            score += 0.6 * bool(_REPLIES.search(label)) * (add == 0) + 0.4 * bool(_POSTS.search(label)) * (add == -1)
+            score -= 1.0 * bool(_VIEWS.search(label))
             if score > 0.5 and (best is None or score > best[0]):
                 best = (score, column, add)
     if best is None:
@@ -166,7 +170,7 @@ def _count(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
 
 
 def _heading(element: Any) -> str:
-    """Of the column of a table that an element is in."""
+    """Return the heading of an element's column in a table."""
     cell: Any = next((one for one in (element, *element.iterancestors()) if one.tag in ("td", "tr")), element)
     table = next(cell.iterancestors("table"), None) if cell.tag == "td" else None
     heads = table.xpath("(.//tr[th])[1]/*") if table is not None else []
@@ -175,7 +179,7 @@ def _heading(element: Any) -> str:
 
 
 def _columns(paths: BlockPaths) -> Iterator[dict[int, int]]:
-    """Elements of most rows, one of each: those that are alone at a place, and each of several that are made alike."""
+    """Yield elements of most rows, one of each: those alone at a place, and each of several with the same markup."""
     for place in paths.places[1:]:
         if paths.presence(place) < _LEAST_ROWS:
             continue
@@ -189,12 +193,12 @@ def _columns(paths: BlockPaths) -> Iterator[dict[int, int]]:
 
 
 def _is_one(text: str) -> bool:
-    """Whether a text has one number: `12 replies 340 views` has two."""
+    """Return True if a text has one number: `12 replies 340 views` has two."""
     return len(re.findall(r"\d[\d.,' ]*", text)) == 1
 
 
 def _count_in_words(listed: _Listed) -> dict[str, Any]:
-    """`12 replies, last on …`, `Views: 340 | Replies: 12`: a number before or behind the word, among other things."""
+    """Return the field of a count in text: `12 replies, last on …`, `Views: 340 | Replies: 12`, before or behind the word."""
     for pattern, add in ((_REPLIES, 0), (_POSTS, -1)):
         number, word = r"(\d[\d.,]*[kw万]?)", f"(?:{pattern.pattern})"
         for regex in (rf"(?i){word}\w*\s*[:：]\s*{number}", rf"(?i){number}\s*{word}"):
@@ -204,10 +208,10 @@ def _count_in_words(listed: _Listed) -> dict[str, Any]:
 
 
 def _by_regex(listed: _Listed, regex: str, add: int) -> dict[str, Any]:
-    """The field of a count that an expression finds in nearly each row, in the shortest texts that have it."""
+    """Return the field of a count that an expression finds in nearly each row, in the shortest texts that have it."""
     for place in sorted(listed.paths.places[1:], key=lambda one: _length(listed, one)):
-        said = [bool(re.search(regex, listed.paths.string(i))) for i in place.first.values()]
-        if listed.paths.presence(place) >= _LEAST_ROWS and sum(said) >= 0.9 * len(said):
+        matched = [bool(re.search(regex, listed.paths.string(i))) for i in place.first.values()]
+        if listed.paths.presence(place) >= _LEAST_ROWS and sum(matched) >= 0.9 * len(matched):
             if selectors := field_selectors(_pairs(listed, place.first), 1):
                 return {"reply_count": {"select": selectors[0], "regex": regex} | ({"add": add} if add else {})}
             break
@@ -215,23 +219,23 @@ def _by_regex(listed: _Listed, regex: str, add: int) -> dict[str, Any]:
 
 
 def _length(listed: _Listed, place: Any) -> float:
-    """Of the texts at a place: what is around several others runs them together."""
+    """Return the mean length of the texts at a place: an element around several others joins their texts."""
     return sum(listed.paths.tree.size(i) for i in place.first.values()) / max(1, len(place.first))
 
 
 def _count_at_end(listed: _Listed, links: list[str], threads: Sequence[OpenedPage]) -> dict[str, Any]:
-    """`12: humming radio (34)`: a number behind each title, as far as it agrees with threads that were read."""
+    """Return the fields of `12: humming radio (34)`: a number behind each title, if it agrees with threads that were read."""
     found = [_COUNTED.match(title.strip()) for title in listed.group.titles]
     if sum(match is not None for match in found) < 0.9 * len(found):
         return {}
     posts = {one.url: len(one.posts) for one in threads if one.posts and not one.next and not one.pages}
-    told = [
+    counted = [
         (int(match[2]), posts[url])
         for match, url in zip(found, listed.group.urls, strict=True)
         if match is not None and url in posts
     ]
     for add in (0, -1):
-        if 2 * sum(number + add == count - 1 for number, count in told) > len(told):
+        if 2 * sum(number + add == count - 1 for number, count in counted) > len(counted):
             text = as_value(links)
             count = {"select": text, "regex": r"(\d+)\W*$"} | ({"add": add} if add else {})
             return {"title": {"select": text, "regex": _COUNTED.pattern}, "reply_count": count}
@@ -239,7 +243,7 @@ def _count_at_end(listed: _Listed, links: list[str], threads: Sequence[OpenedPag
 
 
 def _dates(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
-    """When it was opened and when something was written last: by threads that were read, by words, by the order of the rows."""
+    """Return the fields of the opening and the last activity: by threads that were read, by words, by the order of the rows."""
     paths = listed.paths
     columns: dict[int, dict[int, int]] = defaultdict(dict)
     for n in range(paths.count):
@@ -277,8 +281,8 @@ def _dates(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
 def _once(
     read: list[tuple[dict[int, int], dict[int, datetime | None]]], paths: BlockPaths
 ) -> list[tuple[dict[int, int], dict[int, datetime | None]]]:
-    """Without columns that say what another one around them says, or in them, as `<span title="2026-11-02 08:03"><a>9 days ago`:
-    the one that says when is kept.
+    """Drop columns around or inside others with the same date, as in `<span title="2026-11-02 08:03"><a>9 days ago`: the
+    absolute date is kept.
     """
     tree, dates, left = paths.tree, paths.marks.dates, list(read)
     for outer, _ in read:
@@ -292,13 +296,15 @@ def _once(
 
 
 def _lateness(moments: dict[int, datetime | None]) -> float:
-    """Columns of last posts are later than those of first ones, and mostly in order."""
+    """Return the mean date in days, and a bonus for order: columns of last posts are later than those of first ones, and in
+    order.
+    """
     known = [moment for moment in moments.values() if moment is not None]
     return sum(moment.timestamp() for moment in known) / len(known) / 86400 + 0.5 * order(known)
 
 
 def _is_created(listed: _Listed, moments: dict[int, datetime | None], threads: Sequence[OpenedPage]) -> bool:
-    """Whether the only date of the rows is that of opening posts, as far as threads tell that were read, the long ones most."""
+    """Return True if the rows' only date is the opening posts', judged by threads that were read; long threads count more."""
     votes = 0
     for thread in threads:
         dates = [post.published for post in thread.posts if post.published is not None]
@@ -318,7 +324,7 @@ def _alone(id_: str) -> str:
 
 
 def _token(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
-    """A link of the row to the newest post, whose id is the last one of the thread: it changes with each reply."""
+    """Return the field `token`: a link of the row to the newest post, whose id is the last one and changes with each reply."""
     last = {one.url: [post.id for post in one.posts if post.id] for one in threads if not one.next}
     known = {n: last[url][-1] for n, url in enumerate(listed.group.urls) if last.get(url)}
     paths, tree = listed.paths, listed.paths.tree

@@ -1,4 +1,4 @@
-"""Titles of threads as lists and threads show them: the same ones, cut ones, and those with numbers around them."""
+"""Titles of threads in lists and in threads: equal, cut, or with numbers around them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from .opened_page import OpenedPage
 
 _MOSTLY = 0.7
 _HELD = 0.5
-_LEAST_LETTERS = 5  # of a title by which a thread is known
-_TITLE, _LEAST_TITLE = 40, 6  # letters of a title that tell it from others
+_LEAST_LETTERS = 5  # of a title that identifies a thread
+_TITLE, _LEAST_TITLE = 40, 6  # letters of a title that distinguish it
 
 
 def is_of(group: LinkGroup, lists: list[LinkGroup]) -> bool:
-    """Whether threads of a page are those of lists that it leads to: the newest of all forums. Lists that have the same threads
-    are one in different orders, and so is one that has all of the page's.
+    """Return True if threads of a page are those of lists that it leads to: the newest of all forums. Lists that have the same
+    threads are one list in different orders, and so is a list that has all of the page's.
     """
     titles, others = titles_of(group), [titles_of(one) for one in lists]
     if any(shared(titles, one) >= _MOSTLY * max(len(one), len(titles)) for one in others):
@@ -24,18 +24,18 @@ def is_of(group: LinkGroup, lists: list[LinkGroup]) -> bool:
 
 
 def titles_of(group: LinkGroup) -> list[str]:
-    """The letters of the titles of a list's links, each once."""
+    """Return the letters of the titles of a list's links, each once."""
     found = (_letters(ANSWER.sub("", title)) for title in group.titles)
     return sorted({letters for letters in found if len(letters) >= _LEAST_LETTERS})
 
 
 def shared(some: list[str], others: list[str]) -> int:
-    """How many of these titles are among the others, whole or cut."""
+    """Count the titles that are among the others, whole or cut."""
     return sum(any(one.startswith(other) or other.startswith(one) for other in others) for one in some)
 
 
 def is_titled(page: OpenedPage, title: str) -> bool:
-    """Whether a page has the title that its link has, or the beginning of it; a link may also number or count something."""
+    """Return True if a page has its link's title, or the beginning of it; a link may also have a number or a count."""
     words = _letters(title)
     shown = page.frame.title or ""
     headings = ["".join(map(str, one.itertext())) for one in page.root.iter("h1", "h2", "h3")]

@@ -1,4 +1,4 @@
-"""An id for posts that have none on their pages: thread, author, and what else stays the same of a post."""
+"""Id for posts without one on their pages: thread, author, and another constant part of a post."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _LATER = timedelta(days=40)
 
 
 def made_id(pages: Sequence[tuple[OpenedPage, Sequence[Any]]], authors: list[str], date: Any, body: Any) -> str | None:
-    """An XPath of the title, the author and the date of a post, as precise as it takes to tell posts apart; the first words in
-    place of a date that says how long ago it was. None where the first row has no author or date.
+    """Return an XPath of title, author and date of a post, as precise as needed to distinguish posts; the first words in place
+    of a relative date. None where the first row has no author or date.
     """
     (page, rows), dates = pages[0], _first(date)
     if not authors or dates is None:
@@ -35,22 +35,22 @@ def made_id(pages: Sequence[tuple[OpenedPage, Sequence[Any]]], authors: list[str
     if beginning:
         ends += [beginning, *(f"concat({one}, '/', {beginning})" for one in ends)]
     ids = [f"(concat({_TITLE}, '/', normalize-space({author}), '/', normalize-space({one})))" for one in ends or [last]]
-    return max(ids, key=lambda one: _told_apart(one, pages))
+    return max(ids, key=lambda one: _different_ids(one, pages))
 
 
-def _told_apart(select: str, pages: Sequence[tuple[OpenedPage, Sequence[Any]]]) -> int:
-    """How many different ids it finds."""
+def _different_ids(select: str, pages: Sequence[tuple[OpenedPage, Sequence[Any]]]) -> int:
+    """Count the different ids that an XPath finds."""
     return sum(len({compiled("html", select)(row)[0] for row in rows}) for _, rows in pages)
 
 
 def _first(field: Any) -> str | None:
-    """The first selector of a field as it stands in a site file."""
+    """Return the first selector of a field of a site file."""
     select = field.get("select") if isinstance(field, dict) else field
     return select if select is None or isinstance(select, str) else select[0]
 
 
 def _stays(step: str, rows: Sequence[Any], page: OpenedPage) -> bool:
-    """Whether dates name a moment: read some weeks later they say the same."""
+    """Return True if dates are absolute: read some weeks later, they give the same time."""
     at, language = read_at(page.response), known_language(page.frame.language or "")
     now, later = (DateReader(moment, language=language, time_zone="UTC") for moment in (at, at + _LATER))
     texts = {str(compiled("html", f"(normalize-space({step}))")(row)[0]) for row in rows[:10]}
@@ -58,7 +58,7 @@ def _stays(step: str, rows: Sequence[Any], page: OpenedPage) -> bool:
 
 
 def _as_xpath(selector: str, row: Any) -> str | None:
-    """The place in the row of what a selector finds first; None where it finds nothing."""
+    """Return an XPath for a selector's first match in the row; None where it finds nothing."""
     if not selector or not compiled("html", selector)(row):
         return None
     return selector if is_xpath(selector) else f"(./{xpath_of(selector, 'descendant::')})[1]"

@@ -1,4 +1,4 @@
-"""Posts whose elements a page marks for search engines (schema.org microdata): no structure has to be guessed."""
+"""Posts whose elements a page marks for search engines (schema.org microdata), so that no structure has to be inferred."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from forums.sites.any_page.schema_org import marked_places
 from forums.sites.any_page.text_field import Body
 
 _LEAST = 2  # posts
-_MOST_LEFT = 0.5  # of the text of what is marked: words around posts
+_MOST_LEFT = 0.5  # of the marked text: words around posts
 _FIELDS = ("text", "author", "date")
 
 
 def marked_posts(tree: PageTree, marks: Marks, calendar: Calendar, learned: Learned | None) -> Learned | None:
-    """The posts that are marked whole, with text, author and date in separate elements; None where some are not, or where
+    """Return the posts that are fully marked, with text, author and date in separate elements; None where some are not, or where
     the structure shows more.
     """
     places = marked_places(tree)
@@ -39,7 +39,7 @@ def marked_posts(tree: PageTree, marks: Marks, calendar: Calendar, learned: Lear
 
 
 def _texts(fields: Fields) -> set[int]:
-    """The numbers of the texts that bodies hold."""
+    """Return the numbers of the texts that bodies hold."""
     bodies = fields.bodies
     whole = {number for body in bodies for number in range(*body.texts)}
     return whole - {number for body in bodies for start, end in body.without for number in range(start, end)}
@@ -50,7 +50,9 @@ def _size(texts: Iterable[str]) -> int:
 
 
 def _fields(tree: PageTree, marks: Marks, calendar: Calendar, places: list[dict[str, int]]) -> Fields:
-    """The opening post is its text alone where its element stands around the answers, or is made otherwise than they are."""
+    """Return the fields of marked posts. The opening post is only its text where its element stands around the answers, or has
+    other markup than they have.
+    """
     signs = Counter(tree.sign[one["post"]] for one in places)
     first, second = places[0], places[1]
     is_lead = second["post"] < tree.end[first["post"]] or signs[tree.sign[first["post"]]] == 1
@@ -58,13 +60,13 @@ def _fields(tree: PageTree, marks: Marks, calendar: Calendar, places: list[dict[
     blocks = blocks_of(tree, [(start, tree.end[start]) for start in starts])
     found = BlockSet(blocks, 1.0, "marks with lead" if is_lead else "marks", 1.0, max(signs.values()) / len(places))
     values = [tree.attributes[one["date"]] for one in places]
-    said = [
+    shown = [
         value.get("content") or value.get("datetime") or tree.string(one["date"]) or value.get("title", "")
         for value, one in zip(values, places, strict=True)
     ]
     dates = Dates(
         {number: one["date"] for number, one in enumerate(places)},
-        calendar.read(list(map(machine_date, said))),
+        calendar.read(list(map(machine_date, shown))),
         [None] * len(places),
     )
     authors = {number: one["author"] for number, one in enumerate(places)}

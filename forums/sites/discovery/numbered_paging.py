@@ -1,4 +1,4 @@
-"""Pages that are linked by their numbers alone: the next one is the link whose number follows that of the page itself."""
+"""Pages linked only by numbers: the next page is the link whose number follows that of the page itself."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from forums.sites.definition.selectors import compiled
 from .element_selectors import NAME
 
 _NUMBER = re.compile(r"^[\[(]?\s*(\d{1,4})\s*[\])]?$")
-_ABOVE = 4  # levels above a link in which the others are looked for
-_MOST_LINKS = 60  # of them that are tried
+_ABOVE = 4  # levels above a link that are searched for the others
+_MOST_LINKS = 60  # links that are tried
 _SHOWN = "number(translate(normalize-space(text()), '[]()', ''))"
 
 _BEFORE = "preceding-sibling::node()[1][self::text()]"
@@ -23,8 +23,8 @@ _BEHIND = f"//a[@href][number(.) = number(translate({_BEFORE}, translate({_BEFOR
 
 
 def numbered_selector(root: Any, url: str, step: int = 1) -> str | None:
-    """An XPath of the link to the next page; None where no link has the number after that of this page, or nothing tells which
-    number is this page's. `step` -1: to the one before, of a page with the highest number.
+    """Return an XPath of the link to the next page; None where no link has the number after this page's, or this page's number
+    is unknown. `step` -1: the link to the page before, on a page with the highest number.
     """
     tried = 0
     for link in root.iter("a"):
@@ -44,20 +44,22 @@ def numbered_selector(root: Any, url: str, step: int = 1) -> str | None:
 
 
 def _behind_text(root: Any, url: str) -> str | None:
-    """Of pagers whose numbers have no marks (`Pages: [1] <a>2</a> <a>3</a>`): the link right behind the number before it."""
+    """Return an XPath for pagers whose numbers have no marks (`Pages: [1] <a>2</a> <a>3</a>`): the link right behind its
+    predecessor.
+    """
     links = compiled("html", _BEHIND)(root)
     targets = {_target(one, url) for one in links if _leads_on(one, url)}
     return _BEHIND if links and len(targets) == 1 and all(_leads_on(one, url) for one in links) else None
 
 
 def _number(element: Any) -> int | None:
-    """That the element shows, in its own text."""
+    """Return the number in the element's own text."""
     match = _NUMBER.match(element.text.strip()) if isinstance(element.tag, str) and element.text else None
     return int(match[1]) if match else None
 
 
 def _leads_on(link: Any, url: str) -> bool:
-    """Whether it may be to a page of the same list or thread."""
+    """Return True if the link may lead to a page of the same list or thread."""
     target = _target(link, url)
     if target is None or target == urldefrag(url).url:
         return False
@@ -87,7 +89,7 @@ def _above(link: Any) -> Iterator[Any]:
 
 
 def _own(around: Any, url: str) -> Any:
-    """The number of this page in a pager: the one without a link, with a link to the page, or with another class."""
+    """Return this page's number in a pager: the one without a link, with a link to the page, or with another class."""
     numbers = [one for one in around.iterdescendants() if _number(one) is not None]
     if not 2 <= len(numbers) <= 40:
         return None
@@ -101,7 +103,7 @@ def _own(around: Any, url: str) -> Any:
 
 
 def _is_exceeded(around: Any, here: Any) -> bool:
-    """Whether a pager has a higher number."""
+    """Return True if a pager has a higher number."""
     return any((_number(one) or 0) > (_number(here) or 0) for one in around.iterdescendants())
 
 
@@ -122,7 +124,7 @@ def _first(root: Any, selector: str) -> Any:
 
 
 def _scopes(around: Any) -> Iterator[str]:
-    """Of the pager, or of what is around it."""
+    """Yield XPaths of the pager, or of its ancestors."""
     level: Any = around
     for _ in range(3):
         if level is None or level.tag == "body":

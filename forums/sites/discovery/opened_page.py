@@ -1,4 +1,4 @@
-"""A page that was fetched to find out how its site is made: what the readers without a profile see, and its elements."""
+"""A page fetched to explore its site: what the readers without a profile find, and its elements."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from forums.sites.any_page.records import SeenPost
 
-_LEAST_PROSE = 0.4  # of the text of posts is in no link
+_LEAST_PROSE = 0.4  # of the text of posts outside of links
 
 
 @dataclass(slots=True)
 class OpenedPage:
-    """A page, its tree, and the posts that its structure shows; `is_thread` where they look like posts."""
+    """A page, its tree, and the posts inferred from its structure; `is_thread`: they look like posts."""
 
     response: TextResponse
     root: Any
@@ -46,34 +46,34 @@ class OpenedPage:
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """Return the page's address."""
         return self.response.url
 
     @property
     def base(self) -> str:
-        """What its links are relative to."""
+        """Return the address that its links are relative to."""
         return str(get_base_url(self.response))
 
     @property
     def posts(self) -> tuple[SeenPost, ...]:
-        """The posts; none where it is not a thread."""
+        """Return the posts; none where it is not a thread."""
         return self.learned.posts if self.learned and self.is_thread else ()
 
     @property
     def text_size(self) -> int:
-        """Characters of its posts."""
+        """Return the number of characters of its posts."""
         return sum(len(post.text) for post in self.posts)
 
 
 def _is_prose(learned: Learned) -> bool:
-    """Whether posts are more than links: the rows of a list have an author and a date each, too."""
+    """Return True if posts are more than links: the rows of a list have an author and a date each, too."""
     fields = learned.fields
     unlinked = sum(size_of(fields.paths, body) for body in fields.bodies)
     return unlinked >= _LEAST_PROSE * sum(len(post.text) for post in learned.posts)
 
 
 def opened(response: TextResponse) -> OpenedPage | None:
-    """The page; None where it is not HTML, or like no page of a forum."""
+    """Parse the page; None where it is not HTML, or like no page of a forum."""
     if extraordinary(response.text) is not None or "<" not in response.text:
         return None
     root = root_of(response.text)

@@ -1,5 +1,5 @@
-"""What of a page tells the software that made it, apart from what people wrote into it: the marks of `[recognise]` are looked for
-in nothing else.
+"""Marks of a page that identify its software, apart from text that users wrote: the marks of `[recognise]` are searched only
+here.
 
 Text between tags is left out: "Powered by MyBB" may be in a post, and so may a link to another forum.
 """
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 MarkKind = Literal[
     "class", "id", "data", "field", "link", "asset", "meta", "comment", "script", "credit", "root", "header", "cookie"
 ]
-"""`class`, `id`: of any element, ids with # for digits. `data`: name of a `data-` attribute. `field`: name of an input.
-`link`: path and query of a link within the site. `asset`: address of a script or style sheet. `meta`: `name=content`. `comment`:
+"""`class`, `id`: of any element, ids with # for digits. `data`: name of a `data-` attribute. `field`: name of an input. `link`:
+path and query of a link within the site. `asset`: address of a script or style sheet. `meta`: `name=content`. `comment`:
 beginning of an HTML comment. `script`: text of a script. `credit`: host of one of the page's last links to other sites. `root`:
-attributes of <html> and <body>. `header`: `name: value` of the answer, in small letters. `cookie`: name of one that is set.
+attributes of <html> and <body>. `header`: `name: value` of the response, in lower case. `cookie`: name of a cookie that is set.
 """
 KINDS = frozenset(get_args(MarkKind))
 
@@ -40,7 +40,7 @@ _MARKED = ("a", "input", "button", "select", "script", "link", "meta")  # whose 
 
 
 class PageMarks:
-    """The marks of one page, each kind gathered when first asked for. `index` is that of its tree, where there is one already."""
+    """The marks of one page, each kind collected on first use. `index`: that of its tree, where there is one already."""
 
     def __init__(self, response: TextResponse, index: ElementIndex | None = None) -> None:
         self._response = response
@@ -49,21 +49,21 @@ class PageMarks:
         self._joined: dict[str, str] = {}
 
     def of(self, kind: str) -> frozenset[str]:
-        """The marks of a kind."""
+        """Return the marks of a kind."""
         known = self._known.get(kind)
         if known is None:
             known = self._known[kind] = frozenset(getattr(self, "_root_attributes" if kind == "root" else f"_{kind}")())
         return known
 
     def lines(self, kind: str) -> str:
-        """The same, one a line."""
+        """Return the marks of a kind, one a line."""
         joined = self._joined.get(kind)
         if joined is None:
             joined = self._joined[kind] = "\n".join(sorted(self.of(kind)))
         return joined
 
     def addresses(self) -> str:
-        """The links of the page, and what its head says of itself, one a line in one form: where the forum's root is found."""
+        """Return the page's links and addresses in its head, one a line in one form, to find the forum's root."""
         lines = [f'href="{href}"' for href in self._hrefs[:_MOST_LINKS]]
         linked = (one for one in self._tags["link"] if one.get("href") is not None)
         lines += [f'<link rel="{one.get("rel", "")}" href="{one.get("href")}"' for one in linked]
@@ -73,7 +73,7 @@ class PageMarks:
 
     @cached_property
     def _index(self) -> ElementIndex | None:
-        """None of what is not HTML."""
+        """Return the index of the page's tree; None where it is not HTML."""
         if self._given_index is None:
             root = self._response.selector.root
             return ElementIndex(root) if isinstance(root, etree._Element) else None
@@ -81,7 +81,7 @@ class PageMarks:
 
     @cached_property
     def _tags(self) -> dict[str, list[Any]]:
-        """The elements of the tags that marks are read from."""
+        """Return the elements of the tags that marks are read from."""
         found: dict[str, list[Any]] = {tag: [] for tag in _MARKED}
         for element in self._index.root.iter(*_MARKED) if self._index else ():
             found[element.tag].append(element)
@@ -89,7 +89,7 @@ class PageMarks:
 
     @property
     def _frames(self) -> list[Any]:
-        """<html> and <body>."""
+        """Return <html> and <body>."""
         root = self._index.root if self._index else None
         return [] if root is None or root.tag != "html" else [root, *root.findall("body")]
 

@@ -25,7 +25,7 @@ _NEXT_NAME = re.compile(r"next|right|forward|older", re.IGNORECASE)
 
 
 def second_page(response: TextResponse) -> str | None:
-    """The path of this page's second page, with `{page}` for the number, from a link that says 2, or next."""
+    """Return the path of this page's second page, with `{page}` for the number, from a link with the text 2, or with rel=next."""
     for link in Selector(text=response.text, type="html").xpath("//a[@href][normalize-space() = '2' or @rel = 'next']"):
         parts = urlsplit(urljoin(response.url, link.attrib["href"].strip()))
         address = parts.path + (f"?{parts.query}" if parts.query else "")
@@ -35,14 +35,14 @@ def second_page(response: TextResponse) -> str | None:
 
 
 def next_selector(root: Any, url: str, following: str | None) -> str | None:
-    """A selector of the link to `following`, the next page: by its role, its class, its text, by the number of the page where
-    none finds just it, and where pages have but numbers.
+    """Return a selector of the link to `following`, the next page: by its role, its class, its text; by the number of the page
+    where none finds just it, or pages have only numbers.
     """
     return (_named_selector(root, url, following) if following is not None else None) or numbered_selector(root, url)
 
 
 def leads_to(selector: str, root: Any, base: str) -> str | None:
-    """The address of the link that a selector finds first."""
+    """Return the address of a selector's first link."""
     href = next((one.get("href") for one in compiled("html", selector)(root)), None)
     return target_of(base, href) if href else None
 
@@ -65,7 +65,7 @@ def _named_selector(root: Any, url: str, following: str) -> str | None:
 
 
 def _is_number_or_last(link: Selector) -> bool:
-    """Whether a link is to this page only, or to one that is the last: of the second of two pages there are several."""
+    """Return True if a link is to this page only, or to the last page: the second of two pages has several links."""
     text = " ".join(link.xpath("string()").get("").split())
     return text.isdigit() or _LAST.match(text) is not None
 
@@ -80,7 +80,7 @@ def _of_link(link: Selector) -> list[str]:
         found += [form.format(by_class) for by_class in named if _NEXT_NAME.search(by_class)]
     text = " ".join(link.xpath("string()").get("").split())
     if text and not text.isdigit() and "'" not in text and len(text) < 40:
-        found += [f"//a[@href][{_says(text)}]"] if _says(text) else []
+        found += [f"//a[@href][{_has_text(text)}]"] if _has_text(text) else []
     if title := element.get("title") or element.get("aria-label"):
         name = "title" if element.get("title") else "aria-label"
         if '"' not in title and len(title) < 40:
@@ -89,8 +89,10 @@ def _of_link(link: Selector) -> list[str]:
     return found + [f'a:has(> img[alt="{alt}"])' for alt in pictures if alt and '"' not in alt and len(alt) < 40]
 
 
-def _says(text: str) -> str:
-    """The condition of a link's text; of `Page 2 >>` without the number. Empty where only the number tells it from others."""
+def _has_text(text: str) -> str:
+    """Return the XPath condition of a link's text; of `Page 2 >>` without the number. Empty where only the number distinguishes
+    it.
+    """
     words = [word.strip() for word in _NUMBER.split(text)]
     if len(words) == 1:
         return f"normalize-space() = '{text}'"

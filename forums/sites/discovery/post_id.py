@@ -1,4 +1,4 @@
-"""The field of a post's id: an attribute of its row, or of what is in it."""
+"""Field of a post's id: an attribute of its row, or of an element in it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LEAST_IDS = 2
 
 
 def id_field(found: Sequence[PostRows]) -> dict[str, Any] | None:
-    """What is in an attribute of each row, and in no two of all pages the same. An opening post needs none."""
+    """Return the field whose attribute is in each row, and different in all rows of all pages. An opening post needs no id."""
     best: tuple[float, dict[str, Any]] | None = None
     for selector, name in _id_places(found):
         for pattern, bonus in ((_NUMBER_AT_END, 0.5), (_ID, 0.0)):
@@ -50,7 +50,7 @@ def id_field(found: Sequence[PostRows]) -> dict[str, Any] | None:
 def _values(
     found: Sequence[PostRows], selector: str, name: str, pattern: re.Pattern[str]
 ) -> tuple[list[str | None], list[str | None]]:
-    """Of the opening posts that are rows, and of all other rows."""
+    """Return the values of the opening posts that are rows, and of all other rows."""
     opening: list[str | None] = []
     others: list[str | None] = []
     is_first = all(one.lead is None for one in found)
@@ -61,7 +61,7 @@ def _values(
 
 
 def _id_places(found: Sequence[PostRows]) -> list[tuple[str, str]]:
-    """Where ids may be: attributes of a row, and of what is in it."""
+    """Return places of ids: attributes of a row, and of the elements in it."""
     rows, longest = found[0].rows, max((one.rows for one in found), key=len)
     places: dict[tuple[str, str], None] = {}
     for name in {**rows[0].attrib, **longest[-1].attrib}:

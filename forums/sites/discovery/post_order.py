@@ -1,4 +1,4 @@
-"""In which order threads show their posts, over several pages, too."""
+"""Order of the posts of threads, also over several pages."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Literal
 from .opened_page import OpenedPage
 from .post_rows import PostRows, post_rows
 
-_LEAST = 2  # threads whose order is known, where none of them is seen over two pages
+_LEAST = 2  # threads whose order is known, where none was read over two pages
 
 Order = Literal["oldest", "newest", "newest_page"]
 
 
 def order_of(found: Sequence[PostRows], following: Mapping[str, OpenedPage]) -> Order:
-    """What `order` of `[pages.comments]` is: by the dates of the rows of first pages, and of those of the pages that follow them
-    (`following`, by the first page's address). Posts within posts say nothing.
+    """Return the `order` of `[pages.comments]`: by the dates of the rows of first pages, and of those of the pages that follow
+    (`following`, by the first page's address). Posts within posts do not count.
     """
     after = {one.page.url: post_rows(page) for one in found if (page := following.get(one.page.url)) is not None}
     rows = [goes_back for one in [*found, *filter(None, after.values())] if (goes_back := _goes_back(_dates(one))) is not None]
@@ -37,7 +37,7 @@ def _dates(one: PostRows) -> list[datetime | None]:
 
 
 def _goes_back(dates: list[datetime | None]) -> bool | None:
-    """Whether each is as old as the one before it, or older; None where that is not known."""
+    """Return True if each post is as old as the one before it, or older; None where that is not known."""
     moments = [moment for moment in dates if moment is not None]
     if len(moments) < len(dates) or len(set(moments)) < 2:
         return None
@@ -45,7 +45,7 @@ def _goes_back(dates: list[datetime | None]) -> bool | None:
 
 
 def _are_before(later: Iterable[datetime | None], first: Iterable[datetime | None]) -> bool | None:
-    """Whether the posts of the page after the first one are older than its posts; None where that is not known."""
+    """Return True if the posts of the second page are older than those of the first; None where that is not known."""
     behind, ahead = ([moment for moment in dates if moment is not None] for dates in (later, first))
     if not behind or not ahead or max(*behind, *ahead) == min(*behind, *ahead):
         return None

@@ -1,4 +1,4 @@
-"""The elements of the posts of a page, which become the rows of a site file."""
+"""Elements of the posts of a page, which become the rows of a site file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .opened_page import OpenedPage
 
 @dataclass(slots=True)
 class PostRows:
-    """The rows of a page and the blocks that they stand for, by number; `lead`: that of an opening post outside the rows."""
+    """The rows of a page and the numbers of their blocks; `lead`: the block of an opening post outside the rows."""
 
     page: OpenedPage
     fields: Fields
@@ -23,13 +23,13 @@ class PostRows:
 
     @property
     def are_alike(self) -> bool:
-        """Whether the rows are made of the same element."""
+        """Return True if the rows are all of the same tag and class."""
         blocks, sign = self.fields.found.blocks, self.page.tree.sign
         return len({sign[blocks[number].start] for number in self.numbers}) == 1
 
 
 def post_rows(page: OpenedPage) -> PostRows | None:
-    """The elements of the blocks; of a post that is several siblings the one with its date or author."""
+    """Return the elements of the blocks; of a post that is several siblings the one with its date or author."""
     if page.learned is None or not page.posts:
         return None
     fields, tree = page.learned.fields, page.tree

@@ -1,4 +1,4 @@
-"""What a site file reads of a few threads: for whoever has just made it."""
+"""Preview of a site file: a few threads as the new file reads them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MOST = 5
 
 
 class PreviewedThread(msgspec.Struct, frozen=True, kw_only=True):
-    """A thread as the file reads its list and its first page: `posts` with the opening one; `without` are fields that some posts
-    lack; `problem` is why nothing was read.
+    """A thread as the file reads its list and its first page: `posts` with the opening one; `without`: fields that some posts
+    lack; `problem`: the reason why nothing was read.
     """
 
     id: str
@@ -46,7 +46,7 @@ Get = Callable[[str], Awaitable["TextResponse"]]
 
 
 async def preview(site: Site, get: Get, forum: str) -> tuple[list[PreviewedThread], str | None]:
-    """Up to five threads of a forum, and why there are none."""
+    """Return up to five threads of a forum, or none and the reason."""
     try:
         response = await get(site.list_url(forum))
         listed = await isolated.read_soon(site, response, Asked(kind="list", forum=forum))

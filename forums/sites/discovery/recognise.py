@@ -1,4 +1,4 @@
-"""Which forum software made a page: the `[recognise]` tables of the profiles, against its marks."""
+"""Recognises the forum software of a page: matches the `[recognise]` tables of the profiles with its marks."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from forums.sites.reading.element_index import ElementIndex
 
 SURE = 0.6
-"""The least score of a software that is named."""
+"""The least score at which a software is named."""
 
-_MOST_S = 0.5  # for an expression and a page; what takes longer is not there
+_MOST_S = 0.5  # for an expression and a page; a slower expression does not match
 _LEAST = 3
 _MARGIN = 2
-_DOUBT = 0.7  # what is left of it with each unit of weight
+_DOUBT = 0.7  # factor of the doubt for each unit of weight
 _WHOLE = frozenset({"class", "id", "data", "field", "credit"})  # kinds whose marks are matched as a whole
 
 
 class Recognise(BaseModel):
-    """Profiles: how `trawl sites new` knows the software from a page, by several independent marks. A mark is
-    a kind and a regular expression, as in `class structItem`; kinds are in `forums/sites/discovery/page_marks.py`.
+    """Profiles: how `trawl sites new` recognises the software of a page, by several independent marks. A mark is a kind and a
+    regular expression, as in `class structItem`; kinds are in `forums/sites/discovery/page_marks.py`.
     """
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
@@ -73,7 +73,7 @@ class Recognise(BaseModel):
 
 
 class Guess(msgspec.Struct, frozen=True, kw_only=True):
-    """A profile that fits: the weight of its marks that the page has, and which."""
+    """A profile that fits: the weight of its marks that the page has, and the marks."""
 
     profile: str
     score: int
@@ -82,11 +82,10 @@ class Guess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recognition(msgspec.Struct, frozen=True, kw_only=True):
-    """Which software made a page. `score` is how sure that is, from 0 to 1; nothing below `SURE` is named: then `software`, and
-    both profiles, are None, and `score` and `marks` are those of the likeliest.
+    """Software of a page. `score`: certainty from 0 to 1. Below `SURE` none is named: `software` and both profiles are None, and
+    `score` and `marks` are those of the likeliest.
 
-    `profile` is the one to crawl the site with, `html_profile` the one that reads pages like this: they differ where the
-    software has an API.
+    `profile` is for crawling the site, `html_profile` for reading pages like this: they differ where the software has an API.
     """
 
     software: str | None
@@ -100,9 +99,9 @@ class Recognition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recognise(page: TextResponse, index: ElementIndex | None = None) -> Recognition:
-    """Which software made a page. `index` is that of its tree, where it was parsed already. One mark decides nothing: a software
-    is named where its marks weigh at least `_LEAST`, are at least two and not only assets, and outweigh those of any other
-    software by `_MARGIN`.
+    """Recognise the software of a page. `index`: that of its tree, where it was parsed already. One mark is not enough: a
+    software is named where its marks weigh at least `_LEAST`, are at least two and not only assets, and outweigh those of any
+    other software by `_MARGIN`.
     """
     found = _weighed(page, index)
     best = found[0] if found else None
@@ -126,7 +125,7 @@ def recognise(page: TextResponse, index: ElementIndex | None = None) -> Recognit
 
 
 def guesses(response: TextResponse) -> list[Guess]:
-    """The profiles that fit a page, the likeliest first; none where no software is sure."""
+    """Return the profiles that fit a page, the likeliest first; none where no software is sure."""
     found = _weighed(response)
     software = found[0].software if _is_sure(found) else None
     return [
@@ -151,7 +150,7 @@ class _Weighed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _is_sure(found: list[_Weighed]) -> bool:
-    """Whether the heaviest has enough marks, and outweighs those of any other software."""
+    """Return True if the heaviest has enough marks, and outweighs those of any other software."""
     if not found or not found[0].is_enough:
         return False
     others = (one.weight for one in found if one.software != found[0].software)
@@ -159,7 +158,7 @@ def _is_sure(found: list[_Weighed]) -> bool:
 
 
 def _weighed(response: TextResponse, index: ElementIndex | None = None) -> list[_Weighed]:
-    """The profiles that a page has marks of, the heaviest first."""
+    """Return the profiles that a page has marks of, the heaviest first."""
     page = _Page(PageMarks(response, index), _plain_marks(layers.PROFILES))
     found = []
     for name, table in _tables(layers.PROFILES):
@@ -182,7 +181,7 @@ def _weighed(response: TextResponse, index: ElementIndex | None = None) -> list[
 
 
 class _Page:
-    """Which marks of profiles a page has: of the plain ones all at once, each expression once, when it is asked for."""
+    """Marks of profiles that a page has: plain marks are matched at once, each expression on first use."""
 
     def __init__(self, marks: PageMarks, plain: dict[str, dict[str, str]]) -> None:
         self.marks = marks
@@ -200,7 +199,7 @@ class _Page:
 
 @lru_cache(maxsize=2)
 def _plain_marks(folder: Path) -> dict[str, dict[str, str]]:
-    """For each kind, the marks of the profiles that are a text, by that text."""
+    """Return for each kind the profiles' marks that are plain text, by that text."""
     found: dict[str, dict[str, str]] = {}
     for _, table in _tables(folder):
         for mark in (*table.sure, *table.marks, *table.never, *table.needs):
@@ -212,7 +211,7 @@ def _plain_marks(folder: Path) -> dict[str, dict[str, str]]:
 
 @lru_cache(maxsize=2)
 def _tables(folder: Path) -> tuple[tuple[str, Recognise], ...]:
-    """The tables of the profiles in a folder that have marks."""
+    """Return the tables with marks of the profiles in a folder."""
     names = sorted(path.stem for path in folder.glob("*.toml"))
     tables = ((name, Recognise.model_validate(layers.profile_table(name).get("recognise", {}))) for name in names)
     return tuple((name, table) for name, table in tables if table.sure or table.marks)
@@ -228,7 +227,7 @@ def _version(table: Recognise, page: PageMarks) -> str | None:
 
 @lru_cache(maxsize=2048)
 def _compiled(mark: str) -> tuple[str, str, re.Pattern[str]]:
-    """A mark's kind, its text where it is a plain one of a kind whose marks are whole words, and its expression."""
+    """Return a mark's kind, its text where it is plain and of a kind whose marks are whole words, and its expression."""
     kind, _, expression = mark.partition(" ")
     if kind not in KINDS or not expression:
         raise ValueError(
@@ -247,13 +246,13 @@ def _compiled(mark: str) -> tuple[str, str, re.Pattern[str]]:
 
 
 def base_of(url: str) -> str:
-    """The folder that a page is in, which is where most forums have their root."""
+    """Return the folder that a page is in, which is where most forums have their root."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path.rpartition('/')[0]}"
 
 
 def _base(marks: Recognise, response: TextResponse, page: PageMarks) -> str:
-    """The forum's root, by the first link of the page's own host that tells it."""
+    """Return the forum's root, from the first link to the page's own host that matches `base`."""
     if marks.base == "/":
         return urljoin(response.url, "/").rstrip("/")
     here = _host(response.url)
@@ -270,7 +269,7 @@ def _host(url: str) -> str:
 
 
 def _found(pattern: str, text: str) -> list[Any]:
-    """The matches, at most 100 of them; none where they take longer than `_MOST_S`."""
+    """Return the matches, at most 100; none where they take longer than `_MOST_S`."""
     try:
         return list(islice(regex.finditer(pattern, text, timeout=_MOST_S), 100)) if pattern else []
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""Where the pages of threads have their title."""
+"""Place of the title on the pages of threads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 
 def title_selector(roots: Sequence[Any]) -> str:
-    """The heading, or its first element where the window's title has only that: `<h1><b>Pumps</b> #4</h1>`."""
+    """Return a selector of the heading, or of its first element where the window's title is only that: `<h1><b>Pumps</b>
+    #4</h1>`.
+    """
     headings = [root.find(".//h1") for root in roots]
     if any(heading is None for heading in headings):
         return "title"

@@ -1,6 +1,6 @@
-"""What a site file says of threads, learned from pages of several threads: rows, fields, and the link to the next page.
+"""Tables of threads for a site file, learned from pages of several threads: rows, fields, and the link to the next page.
 
-The readers of `forums/sites/any_page/` find the posts; selectors are made for the elements that they took.
+The readers of `forums/sites/any_page/` find the posts; selectors are made for their elements.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _NEAR = 4  # siblings of a row in which its text may be
 def learn_comments(
     pages: Sequence[OpenedPage], second: Mapping[str, OpenedPage] | None = None, listed: Mapping[str, datetime] | None = None
 ) -> dict[str, Any] | None:
-    """The table `[pages.comments]` but for its address; None where no selector finds the posts. `second`: the pages that follow
-    some of these, by the address of the first one; `listed`: the newest date that the list has for a page.
+    """Return the table `[pages.comments]` without its address; None where no selector finds the posts. `second`: the pages that
+    follow some of these, by the address of the first one; `listed`: the newest date that the list has for a page.
     """
     found = _of_threads([rows for page in pages if (rows := post_rows(page)) is not None])
     if not found:
@@ -48,7 +48,7 @@ def learn_comments(
     selector = rows_selector([(rows.page.root, rows.rows) for rows in found])
     if (selector is None or not _NAMED.search(selector)) and (several := _of_kinds(found)) is not None:
         selector, found = several
-    if selector is None:  # pages that were taken apart in different ways: as the one with most posts was
+    if selector is None:  # pages were split in different ways: take the one with most posts
         best = max(found, key=lambda one: (one.are_alike, len(one.rows)))
         selector = rows_selector([(best.page.root, best.rows)])
         found = [best, *(same for one in found if one is not best and selector and (same := _with_rows(one, selector)))]
@@ -76,7 +76,7 @@ def learn_comments(
 
 
 def _of_threads(found: list[PostRows]) -> list[PostRows]:
-    """The pages without those whose posts are, most of them, on another page, too: a box next to the threads."""
+    """Return the pages without those most of whose posts are on another page, too: a box next to the threads."""
     texts = [{post.text for post in one.page.posts} for one in found]
     others = [set().union(*texts[:n], *texts[n + 1 :]) for n in range(len(texts))]
     kept = [one for one, own, other in zip(found, texts, others, strict=True) if len(own & other) <= _MOST_SHARED * len(own)]
@@ -84,7 +84,7 @@ def _of_threads(found: list[PostRows]) -> list[PostRows]:
 
 
 def _of_kinds(found: Sequence[PostRows]) -> tuple[str, list[PostRows]] | None:
-    """One selector for rows of several kinds, as a question, its answers, and comments on them; and the pages that it fits."""
+    """Return one selector for rows of several kinds, as a question, its answers, and comments; and the pages that it fits."""
     of_pages = [{_kind(row) for row in one.rows} for one in found]
     kinds = set().union(*of_pages)
     if not 1 < len(kinds) <= _MOST_KINDS or any(not any(kind in one and len(one) > 1 for one in of_pages) for kind in kinds):
@@ -106,7 +106,9 @@ def _kind(row: Any) -> str:
 
 
 def _with_rows(one: PostRows, selector: str) -> PostRows | None:
-    """A page of which a selector finds just the rows, or all but the first, which then is the opening post outside of them."""
+    """Return the page if a selector finds just its rows, or all but the first, which then is an opening post outside of the
+    rows.
+    """
     rows = set(compiled("html", selector)(one.page.root))
     if rows == set(one.rows):
         return one
@@ -130,7 +132,7 @@ def _pairs(found: Sequence[PostRows], places: str) -> list[tuple[Any, Any]]:
 
 
 def _selectors(found: Sequence[PostRows], places: str) -> list[str]:
-    """Of all pages, or where these were taken apart in different ways of the one with most posts."""
+    """Return field selectors for all pages, or, where these were split in different ways, for the one with most posts."""
     return field_selectors(_pairs(found, places)) or field_selectors(_pairs([max(found, key=lambda one: len(one.rows))], places))
 
 
@@ -154,7 +156,7 @@ def _fields(found: Sequence[PostRows]) -> dict[str, Any] | None:
 
 
 def _outermost(element: Any) -> Any:
-    """The outermost element that has just the text of this one: what it is may be said there."""
+    """Return the outermost element with just the same text: its class may be on an ancestor."""
     while element is not None and (up := element.getparent()) is not None and _words_of(up) == _words_of(element):
         element = up
     return element
@@ -165,7 +167,7 @@ def _words_of(element: Any) -> list[str]:
 
 
 def _same(bodies: list[Any]) -> list[str]:
-    """Selectors of headings that stand in the opening posts of all threads: `Message`, often for screen readers alone."""
+    """Return selectors of headings in the opening posts of all threads: `Message`, often for screen readers only."""
     if len(bodies) < _LEAST_SAME:
         return []
     headings = [
@@ -175,7 +177,7 @@ def _same(bodies: list[Any]) -> list[str]:
 
 
 def _only(selector: str, root: Any) -> str:
-    """What a selector finds first: the opening post's, where the page has more of them."""
+    """Return a selector of only the first match, the opening post's, where the page has more."""
     if selector.startswith((".", "/", "(")) or len(compiled("html", selector)(root)) < 2:
         return selector
     return f"({xpath_of(selector, '//')})[1]"
@@ -185,7 +187,7 @@ def _only(selector: str, root: Any) -> str:
 
 
 def _with_regex(selectors: list[str], blocks: list[tuple[PostRows, Any, int]]) -> Any:
-    """With what stands around the name in its element cut off: `by ida`, `ida · 3 March`."""
+    """Return the field with an expression that cuts off the text around the name in its element: `by ida`, `ida · 3 March`."""
     heads: Counter[str] = Counter()
     tails: list[str] = []
     blocks = [(one, row, number) for one, row, number in blocks if _is_found(selectors, one, row, number)]
@@ -209,14 +211,14 @@ def _with_regex(selectors: list[str], blocks: list[tuple[PostRows, Any, int]]) -
 
 
 def _is_found(selectors: list[str], one: PostRows, row: Any, number: int) -> bool:
-    """Whether the selectors find in a row what the reader took for its author."""
+    """Return True if the selectors find the author's element of the reader in a row."""
     place = one.fields.authors.get(number)
     found = next((found for one_of in selectors if (found := compiled("html", one_of)(row))), None)
     return place is not None and found is not None and found[0] is one.page.tree.elements[place]
 
 
 def _is_own_text(one: PostRows, number: int) -> bool:
-    """Whether the first text that is an author's element's own is the name, and an element stands behind it."""
+    """Return True if an author's element begins with the name, directly in its own text, followed by an element."""
     place = one.fields.authors[number]
     element = one.page.tree.elements[place]
     own = (element.text, *(child.tail for child in element))
@@ -251,7 +253,7 @@ def _body(found: Sequence[PostRows]) -> Any:
 
 
 def _body_of(one: PostRows, row: Any, number: int) -> Any:
-    """The element of a post's text; where the reader took all of the row, the one in it that has just this text."""
+    """Return the element of a post's text; where the reader took all of the row, the element in it that has just this text."""
     root = one.fields.bodies[number].root
     element = one.page.tree.elements[root] if root is not None else None
     if element is not None and element is not row:
@@ -263,7 +265,7 @@ def _body_of(one: PostRows, row: Any, number: int) -> Any:
 
 
 def _cut(found: Sequence[PostRows]) -> list[str]:
-    """Selectors of what stands in bodies and is not the post's: signatures, notes of edits; none that finds posts, too."""
+    """Return selectors of parts of bodies outside of the posts' text: signatures, notes of edits; none that also finds posts."""
     seen: Counter[str] = Counter()
     kept: set[str] = set()
     for one in found:
@@ -286,8 +288,8 @@ def _cut(found: Sequence[PostRows]) -> list[str]:
 
 
 def _in_bodies(found: Sequence[PostRows], places: str) -> list[str]:
-    """A selector, within bodies, of authors or dates that stand in them and are not of their texts; only without a class, which
-    `_cut` finds.
+    """Return a selector, within bodies, of authors or dates in them that are not part of their texts; only those without a
+    class, as `_cut` finds the others.
     """
     pairs: list[tuple[Any, Any]] = []
     for one in found:
@@ -306,13 +308,13 @@ def _in_bodies(found: Sequence[PostRows], places: str) -> list[str]:
 
 
 def _is_row(one: PostRows, selector: str) -> bool:
-    """Whether the selector of the rows finds the opening post, which was taken for one outside of them, as the first of them."""
+    """Return True if the rows' selector finds the opening post, which was taken for one outside of the rows, as the first row."""
     found = compiled("html", selector)(one.page.root)
     return bool(found) and found[0] is one.page.tree.elements[one.fields.paths.blocks[0].start]
 
 
 def _opening(found: Sequence[PostRows], *, is_row: bool) -> dict[str, Any]:
-    """The fields of the opening post: the thread's title and, where it is outside the rows, the others."""
+    """Return the fields of the opening post: the thread's title and, where it is outside the rows, the others."""
     table: dict[str, Any] = {"title": title_selector([one.page.root for one in found])}
     leads = [one for one in found if one.lead is not None]
     if len(leads) < len(found) or is_row:

@@ -1,6 +1,4 @@
-"""The time zone of dates that name none: what a page says of it, its clock, dates that are ahead of UTC, or where its language
-is spoken.
-"""
+"""Time zone of dates without one: named by a page, or derived from its clock, from dates ahead of UTC, or from its language."""
 
 from __future__ import annotations
 
@@ -44,25 +42,25 @@ _HOMES = {
     "tr": "Europe/Istanbul", "he": "Asia/Jerusalem", "fa": "Asia/Tehran", "id": "Asia/Jakarta",
 }  # fmt: skip
 _ONE_ZONE = frozenset({"zh", "ja", "ko", "th", "vi"})
-"""Languages of one time zone far from UTC: a board in one of them that does not say its zone has this one."""
+"""Languages of one time zone far from UTC: a board in one of them has this zone, unless it names another."""
 _CLOCKS_DIFFER = timedelta(minutes=3)
 _QUARTER = timedelta(minutes=15)
 _EAST, _WEST = timedelta(hours=14), timedelta(hours=-12)
 
 
 class FoundZone(NamedTuple):
-    """A time zone, and how it is known; empty where a page says it."""
+    """A time zone, and how it was derived; empty where a page names it."""
 
     name: str
     how: str = ""
 
 
 def zone_of(html: str, made: datetime, language: str | None, ahead: timedelta = timedelta()) -> FoundZone | None:
-    """By a page, made at that moment, in a language as `<html lang>` has it, where dates read as UTC are `ahead` of that. None:
-    nothing tells.
+    """Find the time zone of a page made at `made`, in a language as in `<html lang>`, whose dates, read as UTC, are `ahead` of
+    it. None without evidence.
     """
-    if (said := _said(html)) is not None:
-        return FoundZone(said)
+    if (stated := _stated_zone(html)) is not None:
+        return FoundZone(stated)
     home = _home(language)
     if (offset := _by_clock(html, made, language)) is not None:
         return FoundZone(_named(offset, home, made), "by the clock that pages show")
@@ -74,13 +72,13 @@ def zone_of(html: str, made: datetime, language: str | None, ahead: timedelta = 
             _named(timedelta(hours=hours), home, made), "its newest dates are ahead of UTC by as much; it may be more"
         )
     if home is not None and (language or "").lower()[:2] in _ONE_ZONE:
-        return FoundZone(home, "by its language, no page says it")
+        return FoundZone(home, "by its language, no page names it")
     return None
 
 
 def ahead_of(pages: Iterable[OpenedPage], made: datetime) -> timedelta:
-    """How far the newest date of posts and rows is ahead of the moment at which the pages were made, if it is of UTC. Texts of
-    posts are left out: they may speak of what is to come.
+    """Return how far the newest date of posts and rows, read as UTC, is ahead of the time at which the pages were made. Texts of
+    posts are left out, as they may mention future dates.
     """
     most = timedelta()
     for page in pages:
@@ -106,7 +104,7 @@ def _ahead(date: Spotted, made: datetime) -> Iterable[timedelta]:
                 yield found - made
 
 
-def _said(html: str) -> str | None:
+def _stated_zone(html: str) -> str | None:
     if (named := _NAMED.search(html)) and named[1] in available_timezones():
         return named[1]
     match = _OFFSET.search(html)
@@ -119,7 +117,7 @@ def _said(html: str) -> str | None:
 
 
 def _by_clock(html: str, made: datetime, language: str | None) -> timedelta | None:
-    """By a clock on the page."""
+    """Return the offset from UTC of a clock on the page."""
     for shown in list(_CLOCK.finditer(html))[:3]:
         reader = DateReader(made + _EAST, language=known_language(language or ""), time_zone="UTC")
         found, _ = reader.read(shown[1].strip())
@@ -144,7 +142,7 @@ def _offset(zone: str, at: datetime) -> timedelta:
 
 
 def _named(offset: timedelta, home: str | None, at: datetime) -> str:
-    """A zone with an offset: that of the language, which has summer time, before one that is always the same."""
+    """Return a zone with an offset: the language's, which has summer time, before a fixed one."""
     candidates: Sequence[str] = [home] if home else []
     hours = round(offset.total_seconds() / 3600)
     fixed = "UTC" if not hours else f"Etc/GMT{'-' if hours > 0 else '+'}{abs(hours)}"

@@ -1,4 +1,4 @@
-"""Trying a site file on the site itself: one page of each kind, and what was read from it."""
+"""Tries a site file on the site: one page of each kind, and what was read from it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TriedField(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TriedPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page that was tried. `problem` says why it is of no use, None where it is; `hint` what may be wrong."""
+    """A page that was tried. `problem`: why it is of no use, None where it is; `hint`: a possible fault."""
 
     kind: str
     url: str
@@ -52,7 +52,7 @@ class TriedPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TriedThread:
-    """What was read of the thread that was tried, and where: as much of it as could be read."""
+    """Content read from the tried thread, and its address; possibly incomplete."""
 
     def __init__(self, forum: str, listed: ListedThread) -> None:
         self.forum, self.listed = forum, listed
@@ -63,7 +63,7 @@ class TriedThread:
 
 
 class Trial:
-    """Fetches the pages, as politely as a crawl. `thread` is what was read of a thread, None before one was."""
+    """Fetches the pages, as politely as a crawl. `thread`: what was read of a thread, None before one was read."""
 
     def __init__(self, site: Site, visitor: Visitor) -> None:
         self._site = site
@@ -72,12 +72,12 @@ class Trial:
         self.thread: TriedThread | None = None
 
     async def run(self, forum: str | None, thread: str | None) -> list[TriedPage]:
-        """The index where the file has one, a list page, an opening post, a page of comments."""
+        """Try the index where the file has one, a list page, an opening post, a page of comments."""
         if self._site.pages.index:
             index = await self._index()
             forum = forum or next(iter(self._site.forums), None) or (index.forums[0].id if index and index.forums else None)
         forum = forum or next(iter(self._site.forums), None)
-        by_address = "url" in self._site.pages.comments.names  # which is known from the list alone
+        by_address = "url" in self._site.pages.comments.names  # known from the list only
         listed = await self._list(forum) if forum is not None and (thread is None or by_address) else []
         threads = listed[:2] if thread is None else [one for one in listed if one.id == thread]
         if thread is not None and not threads:
@@ -103,7 +103,7 @@ class Trial:
         return page
 
     async def _list(self, forum: str) -> list[ListedThread]:
-        """Its threads, the liveliest first."""
+        """Return the forum's threads, the liveliest first."""
         address = self._site.list_url(forum)
         page: read_page.ListPage | None = await self._read(address, Asked(kind="list", forum=forum))
         if page is None:
@@ -111,14 +111,14 @@ class Trial:
         tokens = [count for name, count in page.fields.items() if name in ("token", "reply_count", "last_activity")]
         hints = [self._no_next(page)]
         if page.threads and all(count.empty == count.rows for count in tokens):
-            hints.append("changed threads cannot be told from others: look at `reply_count` and `last_activity`, or set `token`")
+            hints.append("changed threads cannot be recognised: look at `reply_count` and `last_activity`, or set `token`")
         rows = [one for one in page.threads if not one.sticky] if self._site.pages.list.order == "activity" else []
         hints.append(doubtful(((one.id, one.last_activity) for one in rows), datetime.now(UTC)))
         self._note("list", page.threads, f"threads of forum {forum}", page, hints)
         return sorted(page.threads, key=lambda one: -(one.reply_count or 0))
 
     async def _recent(self) -> None:
-        """The newest messages, without which the site is watched by its lists."""
+        """Try the page of newest messages; without it the site is watched by its lists."""
         page: RecentPage | None = await self._read(self._site.url("recent"), Asked(kind="recent"))
         if page:
             nothing = None if page.messages else "no rows: look at `rows`"
@@ -162,7 +162,7 @@ class Trial:
         own = {name: count for name, count in page.fields.items() if name in type(self._site.pages.comments.fields).model_fields}
         hint, seen, replies = self._no_next(page), len(page.comments), thread.reply_count or 0
         if replies > seen and page.next is None and not hint:
-            hint = f"the list says {replies} replies, this page has {seen}, and there is no next page: look at `next`"
+            hint = f"the list has {replies} replies, this page has {seen}, and there is no next page: look at `next`"
         read = msgspec.structs.replace(page, fields=own)
         hint = hint or self._of_board(page, forum)
         doubt = doubtful(((comment.id, comment.created_at) for comment in page.comments), datetime.now(UTC))
@@ -172,7 +172,7 @@ class Trial:
         return page
 
     async def _more(self, forum: str, thread: ListedThread, left_out: MoreComments) -> None:
-        """The first of the pages with comments that the thread's page leaves out."""
+        """Try the first of the pages with comments that the thread's page leaves out."""
         asked = Asked(kind="more", forum=forum, thread=thread.id, url=thread.url, comment=left_out.comment, more=left_out.more)
         page: read_page.CommentsPage | None = await self._read(self._site.url(**msgspec.structs.asdict(asked)), asked)
         if page:
@@ -180,14 +180,14 @@ class Trial:
             self._note("more", page.comments, f"comments that the page of thread {thread.id} leaves out", page, [nothing])
 
     async def _compare(self, forum: str, thread: ListedThread, ids: set[str]) -> None:
-        """Of another thread, whether its comments have ids."""
+        """Check that another thread's comments have other ids."""
         page = await self._read_comments(forum, thread)
         if page and (same := sorted(ids.intersection(comment.id for comment in page.comments))):
             problem = f"thread {thread.id} has a comment {same[0]}, too: an id must be of one comment of the site: look at `id`"
             self.tried.append(TriedPage(kind="comments", url=self._url, problem=problem))
 
     def _of_board(self, page: read_page.CommentsPage, forum: str) -> str | None:
-        """Where the next page is one of the board, whose pages some threads have in the trail above them."""
+        """Return a hint where the next page is one of the board, whose pages some threads have in the trail above them."""
         if page.next is None or not forum:
             return None
         board, own, following = (urlsplit(one).path for one in (self._site.list_url(forum), self._url, page.next))

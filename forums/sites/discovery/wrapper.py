@@ -1,4 +1,4 @@
-"""The pages of an unknown forum as tables of a site file, from what `explore` found."""
+"""Tables of a site file for an unknown forum, from what `explore` found."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .time_zones import FoundZone, ahead_of, zone_of
 
 _ANY_NEXT = ["a[rel~=next]", "link[rel~=next]", "li.next a", "a.next"]
 _NUMBER = re.compile(r"\d+")
-_ONLY = "all"  # the id of a forum that has no other
+_ONLY = "all"  # the id of the only forum
 
 
 @dataclass(slots=True)
 class Wrapper:
-    """Tables of a site file; `missing` are keys that were not found, `tried` is the forum whose list was read."""
+    """Tables of a site file; `missing`: keys that were not found; `tried`: the forum whose list was read."""
 
     pages: dict[str, Any]
     forums: tuple[ListedForum, ...]
@@ -40,7 +40,7 @@ class Wrapper:
 
 
 def wrapper_of(found: FoundForum) -> Wrapper | None:
-    """What was learned; None where lists or threads cannot be told by selectors."""
+    """Learn the tables of a forum; None where no selectors find its lists or threads."""
     forums, index, forum_shape = _forums(found)
     urls = [url for group in (found.listed, *found.lists) for url in group.urls]
     threads = shape_of(list(dict.fromkeys(urls)), besides=frozenset(forum.id for forum in forums))
@@ -66,7 +66,7 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
             selectors = dict.fromkeys([*filter(None, [_found_next(other)]), *_ANY_NEXT])
             table["next"] = [one for one in selectors if not _leads_to_others(one, found.threads, threads)]
     if found.boards and found.boards.unseen:
-        missing.append(f"forums: what boards are in {found.boards.unseen} of them, whose pages were not looked at")
+        missing.append(f"forums: boards in {found.boards.unseen} of them, whose pages were not read")
     wanted = (("list", ("reply_count", "last_activity")), ("comments", ("author", "created_at")))
     for name, keys in wanted:
         fields = (listed if name == "list" else comments)["fields"]
@@ -81,7 +81,7 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
 
 
 def _newest(listed: LinkGroup) -> dict[str, datetime]:
-    """The newest date that the list has for each thread whose row has one, by its address."""
+    """Return the newest date that the list has for each thread whose row has one, by its address."""
     marks, calendar = listed.page.marks, listed.page.calendar
     places = sorted(marks.dates)
     found = {}
@@ -93,13 +93,13 @@ def _newest(listed: LinkGroup) -> dict[str, datetime]:
 
 
 def _leads_to_others(selector: str, pages: list[OpenedPage], shape: AddressShape) -> bool:
-    """Whether what it finds on a thread's page is a link to another thread."""
+    """Return True if a selector on a thread's page finds a link to another thread."""
     links = ((page, target_of(page.base, one.get("href", ""))) for page in pages for one in compiled("html", selector)(page.root))
     return any(target is not None and shape.is_of_another(target, page.url) for page, target in links)
 
 
 def _title(found: FoundForum) -> Any:
-    """Of threads, as the list has it: a heading, else the window's title without what stands around it on all pages."""
+    """Return the field of a thread's title, equal to the list's: a heading, else the title without its constant text."""
     listed = {url: _words(title) for url, title in zip(found.listed.urls, found.listed.titles, strict=True)}
     known = [(listed[page.url], page.root) for page in found.threads if page.url in listed]
     for tag in ("h1", "h2", "h3", "h4"):
@@ -118,12 +118,12 @@ def _words(text: str) -> str:
 
 
 def _found_next(table: dict[str, Any]) -> str | None:
-    """Of the other kind of pages, which a site may well number the same way."""
+    """Return the next link of the other kind of pages, which often have the same paging."""
     return following if isinstance(following := table.get("next"), str) else None
 
 
 def _ids(found: FoundForum, shape: AddressShape | None) -> Iterator[str]:
-    """The id of the forum whose list was read."""
+    """Yield the id of the forum whose list was read."""
     if found.forums is not None and shape is not None:
         yield from (id_ for id_, url in zip(shape.ids, _boards(found), strict=True) if url == found.listed.page.url and id_)
 
@@ -148,14 +148,14 @@ def _forums(found: FoundForum) -> tuple[tuple[ListedForum, ...], dict[str, Any] 
 
 
 def _boards(found: FoundForum) -> dict[str, str]:
-    """Addresses and names."""
+    """Return addresses and names of the boards."""
     if found.forums is None:
         return {}
     return found.boards.names if found.boards else dict(zip(found.forums.urls, found.forums.titles, strict=True))
 
 
 def _list_url(found: FoundForum, shape: AddressShape | None) -> str:
-    """Of the first page of a list; where ids are not all that differs, the whole differing part is the forum's id."""
+    """Return the address of a list's first page; where more than ids differs, the whole differing part is the forum's id."""
     if shape is None or shape.template == "{url}":
         parts = urlsplit(found.listed.page.url)
         return _braces(parts.path or "/") + (f"?{_braces(parts.query)}" if parts.query else "")

@@ -1,4 +1,4 @@
-"""A selector of a site file as XPath, for what CSS cannot say: the first, the last, the text of several."""
+"""Site file selectors as XPath, for conditions that CSS lacks: the first, the last, the text of several."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ATTRIBUTE = re.compile(r"(.+)::attr\(([\w-]+)\)$", re.DOTALL)
 
 
 def xpath_of(selector: str, prefix: str) -> str:
-    """The same as XPath; of CSS with `prefix` (`//`, `descendant::`) before it."""
+    """Return the selector as XPath; CSS gets `prefix` (`//`, `descendant::`) before it."""
     attribute = _ATTRIBUTE.match(selector)
     path, end = (attribute[1], f"/@{attribute[2]}") if attribute else (selector, "")
     if is_xpath(path):
