@@ -31,6 +31,12 @@ class Storage(Variables):
         " extra `mysql`. Its tables: [database.md](database.md)",
         shown="`sqlite:///<data>/trawl.sqlite`",
     )
+    reading_url: Annotated[Secret | None, EmptyIsNone] = declare(
+        None,
+        "the same database for `trawl sql`, by a user who can only read; PostgreSQL's superusers run no `trawl sql`:"
+        " [database.md](database.md#reading-by-sql)",
+        shown="`TRAWL_DATABASE_URL`",
+    )
 
 
 class Scheduling(Variables):

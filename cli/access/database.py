@@ -14,9 +14,9 @@ class NoData(TrawlError):
     """There is no database yet; the message says how there will be one."""
 
 
-def existing() -> Database:
+def existing(url: str | None = None) -> Database:
     """The database, not open. Raises NoData where there is none."""
-    database = Database.from_url()
+    database = Database.from_url(url)
     file = sqlite_file(database.engine.url)
     if file and not file.exists():
         raise NoData(
@@ -26,8 +26,8 @@ def existing() -> Database:
 
 
 @contextmanager
-def stored_data() -> Iterator[Database]:
+def stored_data(url: str | None = None) -> Iterator[Database]:
     """The open database. Raises NoData where there is none, StorageError where it cannot be read or its tables are older."""
-    database = existing()
+    database = existing(url)
     with closing(database.open(upgrade=False)):
         yield database

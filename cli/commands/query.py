@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -57,11 +58,12 @@ def query(
 def sql(
     statement: Annotated[str, typer.Argument(metavar="SELECT", help="One statement that reads.")],
     limit: Annotated[int, typer.Option(metavar="N", help="Most rows.", min=1, max=1_000_000)] = 1000,
+    seconds: Annotated[float, typer.Option(metavar="N", help="Longest time.", min=1, max=86_400)] = 60,
     as_json: AsJson = False,
 ) -> int:
-    """Run one SQL statement on the stored data. It can read only; tables and columns: docs/database.md.
+    """Run one SELECT or VALUES on the stored data. It can read only; tables and columns: docs/database.md.
 
-    Prints a line of column names, then the rows, with tabs between values.
+    Prints a line of column names, then the rows as they come, with tabs between values.
 
     **Examples:**
 
@@ -70,18 +72,23 @@ def sql(
     """
     from cli.access.database import stored_data
     from cli.views.output import print_json
-    from forums.storage.search import read_sql
+    from forums.environment import Storage
+    from forums.storage.read_sql import read_sql
 
-    with stored_data() as database:
-        names, rows = read_sql(database, statement, limit=limit + 1)
-    more, rows = len(rows) > limit, rows[:limit]
-    if as_json:
-        for row in rows:
-            print_json(dict(zip(names, map(_plain, row), strict=True)))
-    else:
-        say("\t".join(names), *("\t".join(" ".join(str(_plain(value)).split()) for value in row) for row in rows))
-    if more:
-        complain(f"there are more than {limit:,} rows: --limit N prints more")
+    reading = Storage.read().reading_url
+    with (
+        stored_data(reading.get_secret_value() if reading else None) as database,
+        read_sql(database, statement, limit=limit + 1, seconds=seconds) as (names, rows),
+    ):
+        if not as_json:
+            say("\t".join(names))
+        for row in islice(rows, limit):
+            if as_json:
+                print_json(dict(zip(names, map(_plain, row), strict=True)))
+            else:
+                say("\t".join(" ".join(str(_plain(value)).split()) for value in row))
+        if next(rows, None) is not None:
+            complain(f"there are more than {limit:,} rows: --limit N prints more")
     return 0
 
 

@@ -161,7 +161,7 @@ class Database:
             try:
                 yield from rows
             except GeneratorExit:
-                leave_unread(connection, rows)
+                leave_unread(connection, rows.cursor)
                 raise
 
     @contextmanager

@@ -15,8 +15,9 @@ import sqlite3
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, CursorResult, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from workers.consumers.mysql_dialect import CONNECT_ARGS, DRIVER, collation, has_other_driver, is_mysql
 
@@ -70,10 +71,19 @@ def file_identity(url: URL) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def leave_unread(connection: Connection, rows: CursorResult[Any]) -> None:
+def reading_only(url: URL) -> URL:
+    """Return the URL of an SQLite file as SQLite opens it for reading alone; any other URL as it is."""
+    if path := sqlite_file(url):
+        url = url.set(database=f"file:{quote(str(path.absolute()))}")
+    elif url.get_backend_name() != "sqlite" or in_memory(url):
+        return url
+    return url.update_query_dict({"uri": "true", "mode": "ro"})
+
+
+def leave_unread(connection: Connection, cursor: Any) -> None:
     """Discard the remaining rows. MySQL's driver reads all rows before it closes a cursor, so there the connection is closed."""
     if connection.dialect.name == "mysql":
-        unread: Any = getattr(rows.cursor, "_result", None)
+        unread: Any = getattr(cursor, "_result", None)
         if unread is not None:
             unread.unbuffered_active = False
         connection.invalidate()

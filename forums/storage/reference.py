@@ -27,6 +27,22 @@ database. Stored data can be exported (`trawl export`) and queried in place; wri
 - There are no foreign keys: a comment may be stored before its post. `comments.post_id` is `posts.id`, `posts.forum_id` is
   `forums.id`, each with an equal `site`.
 
+## Reading by SQL
+
+`trawl sql` runs one SELECT or VALUES, also behind WITH, in a transaction that only reads and is rolled back. It streams
+the rows, `--limit` of them at most, and ends after `--seconds`. An SQLite file is opened for reading. In PostgreSQL the
+statement is that of a cursor, and the user must have no power over the server: superusers are refused, and members of
+`pg_execute_server_program`, `pg_write_server_files`, `pg_signal_backend` and `pg_checkpoint`. The owner of the tables
+may run it, but could end the fleet's connections by `pg_terminate_backend`; a user who can only read could not.
+`deploy/compose.postgres.yml` has such a user. Elsewhere the owner of the database makes it with
+
+    CREATE ROLE trawl_reader LOGIN PASSWORD '…';
+    GRANT SELECT ON ALL TABLES IN SCHEMA public TO trawl_reader;
+    ALTER DEFAULT PRIVILEGES FOR ROLE trawl GRANT SELECT ON TABLES TO trawl_reader;
+
+and `TRAWL_READING_URL=postgresql+psycopg://trawl_reader:…@host/trawl` names it. In MySQL and MariaDB words are refused
+that write files or lock rows; give `TRAWL_READING_URL` a user with SELECT alone there, too.
+
 """
 
 

@@ -1,17 +1,12 @@
-"""Reading stored data by words, and by SQL that cannot change anything."""
+"""Reading stored data by words."""
 
 from __future__ import annotations
 
-import re
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, literal, or_, select, union_all
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import ColumnElement, and_, func, literal, or_, select, union_all
 
 from redis_components.errors import ConfigError
 
@@ -19,11 +14,6 @@ from .database import Database
 from .tables import comments, posts
 
 AROUND = 60  # characters of text before and after the first word that was found
-
-_READS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
-
-_MYSQL_READS = re.compile(r"[\s(]*(SELECT|WITH|SHOW|EXPLAIN|DESCRIBE|DESC|TABLE|VALUES)\b", re.IGNORECASE)
-_MYSQL_FILES = re.compile(r"\b(OUTFILE|DUMPFILE)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,62 +87,3 @@ def excerpt(body: str, words: list[str]) -> str:
     at = min(places, default=0)
     begin, end = max(0, at - AROUND), at + AROUND
     return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}"
-
-
-def read_sql(database: Database, statement: str, *, limit: int) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Column names and at most `limit` rows of one statement that only reads. Raises ConfigError for one that would do more."""
-    with database.translated(), database.engine.connect() as connection, _reading(connection):
-        driver: Any = connection.connection.dbapi_connection
-        cursor = driver.cursor()
-        try:
-            if connection.dialect.name == "postgresql":
-                cursor.execute(statement, prepare=True)  # a prepared one is one statement: not `COMMIT; DELETE …`
-            elif connection.dialect.name == "mysql":
-                cursor.execute(_only_reads(statement))  # one statement: this driver sends no others
-            else:
-                cursor.execute(statement)
-            if cursor.description is None:
-                raise ConfigError("the statement returns no rows: write a SELECT")
-            return [column[0] for column in cursor.description], [tuple(row) for row in cursor.fetchmany(limit)]
-        except connection.dialect.loaded_dbapi.Error as error:
-            if getattr(driver, "closed", False) or not getattr(driver, "open", True):  # the connection is lost
-                raise DBAPIError(statement, None, error) from error
-            said = " ".join(str(error.args[-1] if error.args else error).split()).rstrip(".")
-            raise ConfigError(
-                f"the database refused: {said}; write one SELECT, tables and columns are in docs/database.md"
-            ) from error
-        finally:
-            cursor.close()
-
-
-def _only_reads(statement: str) -> str:
-    """A statement of MySQL or MariaDB as it is. A transaction that reads only does not keep an administrator from SHUTDOWN, or
-    from writing a file. Raises ConfigError.
-    """
-    if not _MYSQL_READS.match(statement) or _MYSQL_FILES.search(statement):
-        raise ConfigError("the statement does not only read: write one SELECT, tables and columns are in docs/database.md")
-    return statement
-
-
-@contextmanager
-def _reading(connection: Connection) -> Iterator[None]:
-    """Let this connection read only, for every statement."""
-    if connection.dialect.name == "mysql":
-        connection.exec_driver_sql("SET SESSION TRANSACTION READ ONLY")
-        connection.exec_driver_sql("START TRANSACTION READ ONLY")
-        try:
-            yield
-        finally:
-            connection.invalidate()  # with all that was set in it
-        return
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SET TRANSACTION READ ONLY")
-        yield
-        return
-    connection.exec_driver_sql("SELECT 1")  # begins the transaction
-    driver: Any = connection.connection.dbapi_connection
-    driver.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY)
-    try:
-        yield
-    finally:
-        driver.set_authorizer(None)

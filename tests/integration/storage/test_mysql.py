@@ -16,12 +16,10 @@ from sqlalchemy import event, inspect, text
 from forums.storage import Database, StorageError, comments, parse, posts
 from forums.storage.event_log import BEGINNING
 from forums.storage.event_reader import EventLog
-from forums.storage.search import read_sql
 from forums.storage.tables import metadata
 from forums.writer.drain import Outcome, drain
 from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.crawl_admin.refused_items import newest, replay
-from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from tests.integration.storage.test_migrations import differences
 from tests.integration.storage.test_writer_faults import KEYS, assert_complete, expire_lock, fill, writer
@@ -122,15 +120,6 @@ def test_a_stream_that_is_left_early_reads_no_more(mysql: Database) -> None:
     assert next(rows).id == "p0000"
     rows.close()
     assert len(list(mysql.stream(posts.select()))) == 2500
-
-
-@pytest.mark.parametrize(
-    "statement",
-    ["SELECT 1 INTO OUTFILE '/nowhere'", "SHUTDOWN", "SET GLOBAL max_connections = 1", "WITH x AS (SELECT 1) DELETE FROM posts"],
-)
-def test_sql_that_an_administrator_might_mistake_for_reading_is_refused(mysql: Database, statement: str) -> None:
-    with pytest.raises(ConfigError):
-        read_sql(mysql, statement, limit=1)
 
 
 def test_wrong_password_database_and_server_are_one_line(mariadb_server: MariadbServer) -> None:

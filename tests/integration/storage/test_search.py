@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from sqlalchemy import func, select
 
 from cli.main import main
-from forums.storage import Database, parse, posts
-from forums.storage.search import excerpt, read_sql, search
-from redis_components.errors import ConfigError, TrawlError
+from forums.storage import Database, parse
+from forums.storage.search import excerpt, search
+from redis_components.errors import ConfigError
 from tests.support.items import at, comment, post, wire
 
 
@@ -66,49 +63,8 @@ def test_an_excerpt_is_one_line_around_the_word() -> None:
     assert excerpt("Redis\nis  here", ["redis"]) == "Redis is here"
 
 
-def test_sql_reads(filled: Database) -> None:
-    assert read_sql(filled, "SELECT id, title FROM posts WHERE title LIKE '%ook%'", limit=5) == (
-        ["id", "title"],
-        [("p2", "Cooking")],
-    )
-    assert len(read_sql(filled, "SELECT id FROM posts", limit=1)[1]) == 1
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DELETE FROM posts",
-        "DROP TABLE posts",
-        "UPDATE posts SET title = 'x' RETURNING id",
-        "SELECT 1; DELETE FROM posts",
-        "COMMIT; DELETE FROM posts",
-        "ATTACH DATABASE 'other.sqlite' AS other",
-        "PRAGMA writable_schema = 1",
-        "COMMIT",
-        "SELECT FROM WHERE",
-        "",
-    ],
-)
-def test_sql_that_would_do_more_is_an_error_and_does_nothing(
-    filled: Database, statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    before = {path.name for path in tmp_path.iterdir()}
-    with pytest.raises(TrawlError):
-        read_sql(filled, statement, limit=10)
-    assert {path.name for path in tmp_path.iterdir()} == before
-    with filled.engine.connect() as connection:
-        assert connection.execute(select(func.count()).select_from(posts)).scalar() == 2
-
-
 def test_the_commands(filled: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("TRAWL_DATABASE_URL", filled.engine.url.render_as_string(hide_password=False))
     assert main(["query", "队列"]) == 0
     assert "Redis 超时" in capsys.readouterr().out
     assert main(["query", "nothing"]) == 1
-    assert main(["sql", "SELECT id, author FROM posts ORDER BY id", "--limit", "1"]) == 0
-    told = capsys.readouterr()
-    assert told.out.splitlines()[0] == "id\tauthor"
-    assert "more than 1 rows" in told.err
-    assert main(["sql", "SELECT nope FROM posts"]) == 2
-    assert "docs/database.md" in capsys.readouterr().err

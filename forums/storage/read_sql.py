@@ -1,0 +1,158 @@
+"""SQL that a person wrote: one SELECT or VALUES, which changes nothing in the database and nothing on its server.
+
+A transaction that only reads is not enough: it runs `COPY … TO PROGRAM` and `SELECT … INTO OUTFILE`. So
+PostgreSQL gets the statement behind `DECLARE … CURSOR FOR`, whose grammar takes nothing else, from a user without power over
+the server; SQLite opens the file for reading and asks for each action; MySQL and MariaDB have neither, so words are refused.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from itertools import islice
+from threading import Timer
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from redis_components.errors import ConfigError
+
+from .database import Database
+from .engine import build, leave_unread, reading_only
+
+Rows = tuple[list[str], Iterator[tuple[Any, ...]]]
+
+_LEADING = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*(?!!).*?\*/|\()*+(SELECT|VALUES|WITH)\b", re.IGNORECASE | re.DOTALL)
+_COMMENT = re.compile(r"/\*.*?\*/|(?:--\s|#)[^\n]*", re.DOTALL)
+_MYSQL_REFUSED = re.compile(
+    r"\b(OUTFILE|DUMPFILE|LOAD_FILE|FOR\s+(UPDATE|SHARE)|IN\s+SHARE\s+MODE|NEXTVAL|SETVAL)\b|/\*M?!", re.IGNORECASE
+)
+_ROWS_AT_ONCE = 1000
+_SQLITE_READS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+_SQLITE_VALUE = 64 << 20  # bytes of one value: no expression makes one of a gigabyte
+_SQLITE_STEPS = 10_000  # of SQLite's machine between two looks at the clock
+_POSTGRES_POWERS = """
+SELECT CASE WHEN rolsuper THEN 'is a superuser' ELSE 'has the role ' || (
+  SELECT min(r.rolname) FROM pg_roles r WHERE pg_has_role(session_user, r.oid, 'MEMBER')
+  AND r.rolname IN ('pg_execute_server_program', 'pg_write_server_files', 'pg_signal_backend', 'pg_checkpoint')) END
+FROM pg_roles WHERE rolname = session_user"""
+_ONE_SELECT = "write one SELECT or VALUES, tables and columns are in docs/database.md"
+
+
+@contextmanager
+def read_sql(database: Database, statement: str, *, limit: int, seconds: float) -> Iterator[Rows]:
+    """Yield the column names and at most `limit` rows of one statement that reads, as the server sends them.
+
+    Raises ConfigError for a statement that would do more, is wrong, or takes longer than `seconds`, also while rows are taken.
+    """
+    if not _LEADING.match(statement):
+        raise ConfigError(f"the statement does not begin with SELECT, VALUES or WITH: {_ONE_SELECT}")
+    engine = build(reading_only(database.engine.url))  # of this statement: what it sets or locks in its session goes with it
+    try:
+        with (
+            database.translated(),
+            engine.connect() as connection,
+            _refusals(connection, statement, seconds),
+            _OPENED[connection.dialect.name](connection, statement, seconds) as cursor,
+        ):
+            if cursor.description is None:
+                raise ConfigError(f"the statement returns no rows: {_ONE_SELECT}")
+            yield [column[0] for column in cursor.description], islice(_timely(cursor, seconds), limit)
+    finally:
+        engine.dispose()
+
+
+def _timely(cursor: Any, seconds: float) -> Iterator[tuple[Any, ...]]:
+    deadline = time.monotonic() + seconds
+    for row in cursor:
+        if time.monotonic() > deadline:
+            raise _too_long(seconds)
+        yield tuple(row)
+
+
+def _too_long(seconds: float) -> ConfigError:
+    return ConfigError(f"the statement takes longer than {seconds:g} s: let it read less, or give it more by --seconds")
+
+
+@contextmanager
+def _refusals(connection: Connection, statement: str, seconds: float) -> Iterator[None]:
+    """Raise ConfigError for what the database refuses; errors of a lost connection stay the driver's."""
+    driver: Any = connection.connection.dbapi_connection
+    started = time.monotonic()
+    try:
+        yield
+    except connection.dialect.loaded_dbapi.Error as error:
+        if time.monotonic() - started >= seconds:
+            raise _too_long(seconds) from error
+        if connection.dialect.is_disconnect(error, driver, None):
+            raise DBAPIError(statement, None, error) from error
+        said = " ".join(str(error.args[-1] if error.args else error).split()).rstrip(".")
+        raise ConfigError(f"the database refused: {said}; {_ONE_SELECT}") from error
+
+
+@contextmanager
+def _postgresql(connection: Connection, statement: str, seconds: float) -> Iterator[Any]:
+    connection.exec_driver_sql("SET TRANSACTION READ ONLY")
+    if power := connection.exec_driver_sql(_POSTGRES_POWERS).scalar():
+        raise ConfigError(
+            f"user {connection.engine.url.username} of PostgreSQL {power}: trawl sql needs one that can only read, in"
+            " TRAWL_READING_URL (docs/database.md#reading-by-sql has the statements that make it)"
+        )
+    driver: Any = connection.connection.dbapi_connection
+    timer = Timer(seconds, driver.cancel)  # not statement_timeout, which a SELECT can set
+    timer.start()
+    try:
+        with driver.cursor("trawl_sql") as cursor:  # DECLARE, by the protocol that takes one statement
+            cursor.itersize = _ROWS_AT_ONCE
+            yield cursor.execute(statement)
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def _sqlite(connection: Connection, statement: str, seconds: float) -> Iterator[Any]:
+    connection.exec_driver_sql("PRAGMA query_only = ON")
+    driver: Any = connection.connection.dbapi_connection
+    deadline = time.monotonic() + seconds
+    driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _SQLITE_VALUE)
+    driver.set_progress_handler(lambda: time.monotonic() > deadline, _SQLITE_STEPS)
+    driver.set_authorizer(_allowed_in_sqlite)
+    try:
+        with closing(driver.cursor()) as cursor:
+            yield cursor.execute(statement)
+    finally:
+        driver.set_authorizer(None)
+        driver.set_progress_handler(None, 0)
+
+
+def _allowed_in_sqlite(action: int, _first: str | None, second: str | None, *_: str | None) -> int:
+    loads = action == sqlite3.SQLITE_FUNCTION and (second or "").lower() == "load_extension"
+    return sqlite3.SQLITE_OK if action in _SQLITE_READS and not loads else sqlite3.SQLITE_DENY
+
+
+@contextmanager
+def _mysql(connection: Connection, statement: str, seconds: float) -> Iterator[Any]:
+    """A transaction that reads only does not keep an administrator from writing a file, nor a reader from locking rows."""
+    from pymysql.cursors import SSCursor
+
+    # With comments and without: a comment may part two words, and what looks like one may stand in a text.
+    if found := _MYSQL_REFUSED.search(statement) or _MYSQL_REFUSED.search(_COMMENT.sub(" ", statement)):
+        raise ConfigError(f"the statement does more than read ({found.group()}): {_ONE_SELECT}")
+    bound = f"max_statement_time = {seconds}" if getattr(connection.dialect, "is_mariadb", False) else ""
+    connection.exec_driver_sql(f"SET SESSION {bound or f'max_execution_time = {seconds * 1000:.0f}'}")
+    connection.exec_driver_sql("SET SESSION TRANSACTION READ ONLY")
+    connection.exec_driver_sql("START TRANSACTION READ ONLY")
+    driver: Any = connection.connection.dbapi_connection
+    cursor = driver.cursor(SSCursor)
+    try:
+        cursor.execute(statement)  # one statement: this driver sends no others
+        yield cursor
+    finally:
+        leave_unread(connection, cursor)
+
+
+_OPENED: dict[str, Callable[[Connection, str, float], Any]] = {"postgresql": _postgresql, "sqlite": _sqlite, "mysql": _mysql}
