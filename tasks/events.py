@@ -17,12 +17,12 @@ def notify_alarms() -> dict[str, str]:
     if rules is None or not any(isinstance(one, NotifyOptions) and one.alarms for one in rules.outputs.values()):
         return {}
     from forums.events.alarms import Trouble
-    from forums.events.notify import tell_alarms
+    from forums.events.notify import send_alarms
     from forums.overview.problems import problems
     from forums.overview.reader import OverviewReader
 
     client = connect()
-    return tell_alarms(client, rules, [Trouble(one.what, one.fix) for one in problems(OverviewReader(client).read())])
+    return send_alarms(client, rules, [Trouble(one.what, one.fix) for one in problems(OverviewReader(client).read())])
 
 
 @app.task(name="trawl.publish_events")

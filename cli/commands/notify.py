@@ -48,7 +48,7 @@ def alarms() -> int:
     from cli.access.redis import redis_client, running_url
     from cli.commands.events import rules_file
     from forums.events.alarms import Trouble
-    from forums.events.notify import tell_alarms
+    from forums.events.notify import send_alarms
     from forums.overview.problems import problems
     from forums.overview.reader import OverviewReader
 
@@ -60,6 +60,6 @@ def alarms() -> int:
         return 1
     with redis_client(url) as client:
         troubles = [Trouble(one.what, one.fix) for one in problems(OverviewReader(client).read())]
-        for name, outcome in tell_alarms(client, rules, troubles).items():
+        for name, outcome in send_alarms(client, rules, troubles).items():
             say(f"{name}: {outcome}")
     return int(bool(troubles))

@@ -1,6 +1,6 @@
-"""The breaker of a site: noticing that it answers with something else than its pages, holding it, and trying it again.
+"""Circuit breaker of a site: detects answers that are not the site's pages, holds the site, and probes it again.
 
-Crawlers have `watch` and `site_files` by the settings, beat sends `probing`.
+Crawlers load `middleware`, `hosts` and `missing_site_file` through the settings; Celery beat sends `probe_sites`.
 """
 
 from .drift_store import drifts, forgive

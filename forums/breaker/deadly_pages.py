@@ -1,4 +1,4 @@
-"""A page that hung or ended the crawler that read it opens its site's breaker at once: the next one would be held up, too."""
+"""Opens a site's breaker at once after a page that hung or killed its crawler: the next crawler would fail on it, too."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from .state import open_breaker
 
 
 def open_for_page(page: PageAtWork, what: str, by: str = "supervisor") -> None:
-    """`what` became of the process. Does nothing for a site whose file says that it has no breaker. Raises redis.RedisError."""
+    """Open the breaker of the page's site; `what` happened to the process. Does nothing if the site file disables the breaker.
+    Raises redis.RedisError.
+    """
     try:
         options = load_site(page.site).breaker
-    except SiteError:  # its file is wrong or gone: what waits of it is held for that
+    except SiteError:  # its file is wrong or missing: its queue is held for that reason
         options = BreakerOptions()
     if options.enabled:
         found = BlockVerdict(cause=Cause.HUNG, reason=f"a crawler {what}")

@@ -1,9 +1,9 @@
-"""Whether pages of a site still have what they used to have: rows, and fields that are not empty. Pure.
+"""Drift of a site's pages: fewer rows, or more empty fields, than before. Pure.
 
-Pages are taken together in lots of `LOT`. What is normal is the median of the last `KNOWN` lots that were normal, so that a few
-odd ones change nothing; before `LEARNED` of them nothing is judged. A field has drifted when two lots in a row have it empty much
-more often than is normal, and is well again when one lot is near to it: two thresholds, so that a share between them changes
-nothing. What stays as it is for `ACCEPTED` lots is the new normal.
+Pages are compared in lots of `LOT`. The baseline is the median of the last `KNOWN` normal lots, so that single outliers change
+nothing; nothing is judged before `LEARNED` lots. A field has drifted when it is empty much more often than the baseline in two
+consecutive lots, and has recovered when one lot is near the baseline: two thresholds, so that a share between them changes
+nothing. A drift that lasts for `ACCEPTED` lots becomes the new baseline.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from forums.state.site_breakers import drift_sentence
 LOT = 20  # pages
 KNOWN = 20  # lots remembered
 LEARNED = 3  # lots before anything is judged
-ACCEPTED = 50  # lots of a drift after which it is what is normal
-WORSE, WELL = 0.5, 0.2  # more of the rows have the field empty than normally: drifted, and well again
-POOR, ENOUGH = 0.25, 0.6  # part of the normal rows per page: drifted, and well again
-LEAST_ROWS = 10  # rows in a lot before the share of empty fields means something
+ACCEPTED = 50  # lots of a drift until it becomes the baseline
+WORSE, WELL = 0.5, 0.2  # share of empty rows above the baseline: drifted, and recovered
+POOR, ENOUGH = 0.25, 0.6  # rows per page as a part of the baseline: drifted, and recovered
+LEAST_ROWS = 10  # rows in a lot before the share of empty fields counts
 ROWS = "rows"
-"""Among the figures of a lot: rows per page. The others are shares of empty rows, by field."""
+"""Name of the figure "rows per page". Other figures are shares of empty rows, by field."""
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """What was counted of one kind of page of one site, ever."""
+    """Counters of one kind of page of one site, since the beginning."""
 
     pages: int = 0
     rows: int = 0
-    empty: dict[str, int] = {}  # field -> rows in which it was empty
+    empty: dict[str, int] = {}  # field -> rows with the field empty
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is remembered of one kind of page of one site."""
+    """State of one kind of page of one site."""
 
     counted: Totals = Totals()  # at the end of the last lot
     lots: tuple[dict[str, float], ...] = ()  # normal ones, the oldest first
-    suspicious: dict[str, int] = {}  # figure -> lots in a row that were worse than normal
-    drifted: dict[str, tuple[float, float]] = {}  # figure -> what it is, and what is normal
+    suspicious: dict[str, int] = {}  # figure -> consecutive lots that were worse than the baseline
+    drifted: dict[str, tuple[float, float]] = {}  # figure -> its value, and the baseline
 
 
 def observe(drift: Drift, totals: Totals) -> Drift:
-    """What is known when so much has been counted. Counters that went back (a new Redis) begin a new lot."""
+    """Return the state after these totals. Counters that went back (a new Redis) begin a new lot."""
     pages = totals.pages - drift.counted.pages
     if pages < 0:
         return msgspec.structs.replace(drift, counted=totals)
@@ -54,7 +54,7 @@ def observe(drift: Drift, totals: Totals) -> Drift:
     normal = baseline(drift)
     suspicious, drifted = _judge(drift, lot, normal)
     accepted = [name for name, lots in suspicious.items() if lots >= ACCEPTED]
-    # What is odd in a lot is left out of what is normal; what has been odd for long is the new normal, and is learnt afresh.
+    # Suspicious figures stay out of the baseline; a figure that was suspicious for long is learnt from the beginning.
     sane = {name: value for name, value in lot.items() if name not in suspicious or name in accepted}
     lots = tuple({name: value for name, value in one.items() if name not in accepted} for one in drift.lots)
     return Drift(
@@ -66,7 +66,7 @@ def observe(drift: Drift, totals: Totals) -> Drift:
 
 
 def baseline(drift: Drift) -> dict[str, float]:
-    """What is normal, by figure; nothing for one that has not been seen often enough."""
+    """Return the baseline by figure, without figures of fewer than `LEARNED` lots."""
     known: dict[str, list[float]] = {}
     for lot in drift.lots:
         for name, value in lot.items():
@@ -75,23 +75,23 @@ def baseline(drift: Drift) -> dict[str, float]:
 
 
 def broken(drift: Drift, required: tuple[str, ...]) -> str | None:
-    """Why nothing of use is read any more: a required figure is at its worst, no rows or a field that is always empty."""
+    """Return the reason if the pages have become useless: no rows, or a required field that is always empty; else None."""
     for name in required:
         value, usual = drift.drifted.get(name, (0.0, 1.0))
         if name == ROWS and name in drift.drifted and value == 0.0:
-            return words(drift, name)
+            return describe(drift, name)
         if name != ROWS and value == 1.0 and usual <= WORSE:
-            return words(drift, name)
+            return describe(drift, name)
     return None
 
 
-def words(drift: Drift, name: str) -> str:
-    """What has drifted, for people: `body is empty in 100 % of the rows, usually 0 %`."""
+def describe(drift: Drift, name: str) -> str:
+    """Describe a drift for people: `body is empty in 100 % of the rows, usually 0 %`."""
     return drift_sentence(name, *drift.drifted[name])
 
 
 def forgiven(drift: Drift) -> Drift:
-    """The same without what has drifted: it was seen to be well again."""
+    """Return the state without drifts, after the site was found well."""
     return msgspec.structs.replace(drift, suspicious={}, drifted={})
 
 
@@ -107,10 +107,10 @@ def _figures(before: Totals, now: Totals) -> dict[str, float]:
 def _judge(
     drift: Drift, lot: Mapping[str, float], normal: Mapping[str, float]
 ) -> tuple[dict[str, int], dict[str, tuple[float, float]]]:
-    """How many lots in a row each figure was worse, and what has drifted, after this lot."""
+    """Return the number of consecutive worse lots by figure, and the drifts, after this lot."""
     suspicious, drifted = dict(drift.suspicious), dict(drift.drifted)
     for name, value in lot.items():
-        usual = drifted[name][1] if name in drifted else normal.get(name)  # what was normal, however long ago
+        usual = drifted[name][1] if name in drifted else normal.get(name)  # the baseline before the drift
         if usual is None:
             continue
         if _is_worse(name, value, usual):

@@ -1,4 +1,4 @@
-"""What is known of each site's pages, in Redis: from the stats of all crawlers, which came with their exchanges."""
+"""State of drift in Redis, updated from the stats that all crawlers send with their exchanges."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from workers.fleet.sizes import declared_fleet
 from .drift import Drift, Totals, broken, forgiven, observe
 
 STATS = "sites/"
-"""The beginning of the crawlers' stats of sites: `sites/<site>/<kind>/pages`, `…/rows`, `…/empty/<field>`."""
+"""Prefix of the crawlers' stats of sites: `sites/<site>/<kind>/pages`, `…/rows`, `…/empty/<field>`."""
 
 Kind = tuple[str, str]
 """A site and a kind of page."""
 
 
 def look_for_drift(client: redis.Redis, sites: Collection[str], required: Mapping[str, tuple[str, ...]]) -> dict[Kind, str]:
-    """Take note of what was counted since the last look; returns the kinds of page that are of no use any more, and why."""
+    """Update the state from the counters since the last call; return the kinds of page that became useless, with the reasons."""
     key = ForumFleetKeys().drift()
     raw = {as_text(name): as_bytes(text) for name, text in client.hgetall(key).items()}
     found = {}
@@ -44,14 +44,14 @@ def look_for_drift(client: redis.Redis, sites: Collection[str], required: Mappin
 
 
 def drifts(client: redis.Redis) -> dict[Kind, Drift]:
-    """What is known of each kind of page."""
+    """Return the state of each kind of page."""
     found = client.hgetall(ForumFleetKeys().drift())
     named = ((as_text(name).rpartition("/"), read_drift(as_bytes(raw))) for name, raw in sorted(found.items()))
     return {(name[0], name[2]): drift for name, drift in named}
 
 
 def forgive(client: redis.Redis, site: str, *, forget: bool = False) -> None:
-    """The site is well: what had drifted has not any more. With `forget`: what is there now is what is normal."""
+    """Clear the drifts of a site that is well. `forget`: clear the baseline, too, and learn it from the present pages."""
     key = ForumFleetKeys().drift()
     for (name, kind), drift in drifts(client).items():
         if name != site:
@@ -61,7 +61,7 @@ def forgive(client: redis.Redis, site: str, *, forget: bool = False) -> None:
 
 
 def counted(stats: Iterable[Mapping[str, str]]) -> dict[Kind, Totals]:
-    """What all crawlers counted, by site and kind of page; what is not a number that we wrote is left out."""
+    """Sum the stats of all crawlers by site and kind of page; values that are not numbers are left out."""
     pages: dict[Kind, dict[str, int]] = {}
     for one in stats:
         for name, text in one.items():
@@ -81,7 +81,7 @@ def counted(stats: Iterable[Mapping[str, str]]) -> dict[Kind, Totals]:
 
 
 def read_drift(raw: bytes) -> Drift:
-    """What was noted; nothing where it cannot be read."""
+    """Decode a stored state; an empty state if it is unreadable."""
     try:
         return msgspec.json.decode(raw, type=Drift) if raw else Drift()
     except ValueError:

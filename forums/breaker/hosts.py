@@ -1,9 +1,9 @@
-"""The breaker of a host, for any spider: a host that puts up a wall is left alone by every crawler, and tried again later.
+"""Breaker of a host, for any spider: all crawlers pause a host that puts up a wall, and try it again later.
 
     DOWNLOADER_MIDDLEWARES = {"forums.breaker.hosts.HostWatch": 561}
 
-There is no file that says which page a probe could read, and with which headers or proxy: the crawl is the probe. When the time
-of the breaker has come its hold ends, and the first pages either are well or open it again, for twice as long.
+Without a site file there is no page, header or proxy for a probe: the crawl itself is the probe. When the breaker's time has
+come, its hold ends, and the first pages either are well or open it again, for twice as long.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from redis_components.frontier.frontier import Frontier
 
 MOST_HOSTS = 1000
-"""Of which a process knows how they answered last."""
-OPTIONS = BreakerOptions(probe_s=2 * SETTLING_S)  # a host is not tried while answers to what was under way are not counted
+"""Hosts whose last answers a process remembers."""
+OPTIONS = BreakerOptions(probe_s=2 * SETTLING_S)  # no retry of a host before answers to requests in flight are over
 _WALLS = frozenset({Cause.CHALLENGE, Cause.REFUSED})
-"""What Scrapy has no answer to. It tries again what is busy or silent; a login page may be what the spider asked for."""
+"""Causes that Scrapy does not handle. It retries busy and silent hosts; a login page may be what the spider requested."""
 
 logger = logging.getLogger(__name__)
 
 
 class HostWatch:
-    """Downloader middleware, inside of Scrapy's retries. A page that met a wall is sent again; where that happened too often the
-    spider gets it as without this class.
+    """Downloader middleware, inside of Scrapy's retries. A page that met a wall is sent again; after too many blocks the spider
+    receives it as without this class.
 
-    It leaves alone the pages of the forum spiders, and statuses that the spider wants to see (`handle_httpstatus_list`).
+    Pages of the forum spiders and statuses that the spider handles (`handle_httpstatus_list`) are passed through.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -61,11 +61,11 @@ class HostWatch:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """One for each crawl."""
+        """Return a new instance for the crawl."""
         return cls(crawler)
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
-        """The response, or the request that takes its place."""
+        """Return the response, or the request that replaces it."""
         frontier = known_frontier(self._crawler)
         meta = request.meta
         if frontier is None or is_site_page(meta):
@@ -92,7 +92,7 @@ class HostWatch:
         return sent_again(request, blocks, waits=health.is_settling(time.monotonic()))
 
     def _is_wanted(self, request: Request, status: int) -> bool:
-        """Whether the spider gets such an answer in its callback, as `HttpErrorMiddleware` decides it."""
+        """Return True if the spider's callback receives this status, as `HttpErrorMiddleware` decides it."""
         meta = request.meta
         if meta.get("handle_httpstatus_all"):
             return True
@@ -110,7 +110,7 @@ class HostWatch:
         return health
 
     def _open(self, host: str, url: str, found: BlockVerdict) -> None:
-        """Where it fails, later answers try again."""
+        """Open the breaker in the background; after a failure later answers try again."""
 
         def work(client: redis.Redis, by: str) -> None:
             open_breaker(client, host, found, OPTIONS, url=url, kind=HOST, by=by)
@@ -119,8 +119,8 @@ class HostWatch:
 
 
 def try_again(client: redis.Redis, breakers: Breakers, host: str, breaker: Breaker) -> str:
-    """Let the crawl try a host whose time has come; what was done. If it opens again within a day, it is for twice as long."""
+    """End the hold of a host whose time has come; return the outcome. If it opens again within a day, it is for twice as long."""
     if not breakers.put(host, replace(breaker, step=breaker.step + 1)):
-        return "somebody else has changed it"
+        return "another process has changed it"
     close_breaker(client, host, "the crawl tries it again")
     return "tried again"

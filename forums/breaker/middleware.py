@@ -1,7 +1,7 @@
-"""What each crawler does for the breakers: judges every response, sends blocked pages back to the queue, counts what pages have.
+"""Middleware of each crawler for the breakers: judges every response, sends blocked pages back to the queue, and counts fields.
 
-A page that was blocked is never acked as done: a new request takes its place, which waits while the site is held. It never
-reaches a callback either, so no wall is taken for an empty thread.
+A blocked page is never acknowledged as done: a new request replaces it and waits while the site is held. It never reaches a
+callback, so a wall is not mistaken for an empty thread.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _watches: WeakKeyDictionary[Crawler, SiteWatch] = WeakKeyDictionary()
 
 
 class SiteBlocked(IgnoreRequest):
-    """A page was blocked too often and is given up. `is_private`: the site refuses this page, and answers others."""
+    """A page was blocked too often and is given up. `is_private`: the site refuses this page only."""
 
     def __init__(self, reason: str, *, is_private: bool = False) -> None:
         super().__init__(reason)
@@ -67,7 +67,7 @@ class SiteBlocked(IgnoreRequest):
 
 
 class PageBlocked(Exception):
-    """Raised in a callback: what came is not a page of the site, and `again` takes its place."""
+    """Raised in a callback for a response that is not a page of the site; `again` replaces its request."""
 
     def __init__(self, again: Request) -> None:
         super().__init__(f"{again.url} is fetched again")
@@ -75,29 +75,29 @@ class PageBlocked(Exception):
 
 
 class BackToTheQueue:
-    """Spider middleware: where a callback finds a page blocked, the request that takes its place is what came out of it."""
+    """Spider middleware that yields the replacing request when a callback finds a page blocked."""
 
     def process_spider_exception(self, response: Response, exception: Exception) -> list[Request] | None:
-        """The request of a PageBlocked; None for what is none."""
+        """Return the request of a PageBlocked; None for other exceptions."""
         if not isinstance(exception, PageBlocked):
             return None
-        response.meta["conditional_forget"] = True  # a wall that does not change is not the page
+        response.meta["conditional_forget"] = True  # validators of a wall must not be stored as the page's
         return [exception.again]
 
 
 class ReadPage(Protocol):
-    """What `forums.sites.reading.read_page` makes of any kind of page."""
+    """Common interface of the pages that `forums.sites.reading.read_page` returns."""
 
     @property
     def fields(self) -> Mapping[str, FieldCount]:
-        """How often each field was empty."""
+        """Counts of empty values by field."""
         ...
 
 
 class SiteWatch:
-    """Downloader middleware, between decompression and retries: it sees what a site answers, before a retry hides it.
+    """Downloader middleware between decompression and retries: it sees each answer before a retry hides it.
 
-    It acts on requests with `meta["site"]` and `meta["page"]` only, those of the forum spiders.
+    It handles only requests with `meta["site"]` and `meta["page"]`, from the forum spiders.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -107,7 +107,7 @@ class SiteWatch:
         self._health: dict[tuple[str, str], SiteHealth] = {}
         self._missing: dict[tuple[str, str], MissingPages] = {}
         self._with_rows: set[tuple[str, str]] = set()  # forums whose first list page had rows
-        self._counted: set[tuple[str, str]] = set()  # (site, kind of page) of which the fields are known
+        self._counted: set[tuple[str, str]] = set()  # (site, kind of page) whose fields are all in the stats
         settings = crawler.settings
         self._retries: int = settings.getint("RETRY_TIMES")
         self._no_answer: tuple[type[BaseException], ...] = tuple(
@@ -119,18 +119,18 @@ class SiteWatch:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """One for each crawl."""
+        """Return a new instance for the crawl."""
         watch = cls(crawler)
         crawler.signals.connect(watch._raw.close, signals.spider_closed)
         return watch
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
-        """The response if it may be a page of the site; else the request that takes its place. Raises SiteBlocked."""
+        """Return the response if it may be a page of the site; else the request that replaces it. Raises SiteBlocked."""
         asked = _asked(request)
         if asked is None:
             return response
         site, page = asked
-        response.request = request  # the engine does so later
+        response.request = request  # the engine sets it later
         if response.url != request.url and (wrong := elsewhere(site, response.url, request.url)) is not None:
             return self._blocked(request, site, page, soft_block.led_elsewhere(wrong))
         with page_at_work.reading(_at_work(response, site, page)):
@@ -149,7 +149,7 @@ class SiteWatch:
         return self._blocked(request, site, page, found)
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
-        """None, so that it is tried again, or fails; or the request that takes its place. Raises SiteBlocked."""
+        """Return None, to have the request retried or failed, or the request that replaces it. Raises SiteBlocked."""
         if (asked := _asked(request)) is None:
             return None
         site, page = asked
@@ -165,7 +165,7 @@ class SiteWatch:
         return self._blocked(request, site, page, found)
 
     def read(self, response: Response, page: ReadPage) -> None:
-        """A page was read: count what it has. Raises PageBlocked, or UnreadablePage, where it is none of the site after all."""
+        """Count the fields of a parsed page. Raises PageBlocked, or UnreadablePage, if it is not the site's page after all."""
         request, asked = response.request, _asked(response.request)
         if request is None or asked is None:
             return
@@ -184,13 +184,13 @@ class SiteWatch:
             self._inc_value(f"{name}/rows", rows)
         first = (site.name, kind) not in self._counted
         for field, count in page.fields.items():
-            if count.empty or first:  # the first time also what is never empty, so that it is known as a field
+            if count.empty or first:  # the first time with zeros, so that the stats list every field
                 self._inc_value(f"{name}/empty/{field}", count.empty)
         if first and rows:
             self._counted.add((site.name, kind))
 
     def unreadable(self, response: Response, error: UnreadablePage) -> None:
-        """A page could not be read as the site file says. Raises PageBlocked, or UnreadablePage where that happened too often;
+        """Handle a page that does not match the site file. Raises PageBlocked, or UnreadablePage if that happened too often;
         returns for a page that is not watched.
         """
         request, asked = response.request, _asked(response.request)
@@ -198,15 +198,15 @@ class SiteWatch:
             self._block_again(request, *asked, soft_block.unreadable(response, error.reason))
 
     def gone(self, response: Response, error: PageGone) -> None:
-        """A page says that what was asked for does not exist. Raises PageBlocked where that is doubted."""
+        """Handle a page that reports its content as missing. Raises PageBlocked if that is doubtful."""
         request, asked = response.request, _asked(response.request)
         if request is not None and asked is not None and (again := self._doubted(request, *asked, error.reason)):
             raise PageBlocked(again)
 
     def _doubted(self, request: Request, site: Site, page: Mapping[str, Any], what: str) -> Request | None:
-        """The request that takes the place of a page that should exist and does not; None where that is believed.
+        """Return the request that replaces a page that should exist and is missing; None if that is accepted.
 
-        A request that an older site file made is believed too: the spider makes it again by the present one.
+        It is also accepted for a request made by an older site file: the spider makes the request again by the present one.
         """
         reading, file = _reading(request), file_digest(site)
         if not should_exist(site, page, reading) or reading.get("asked") != file:
@@ -251,7 +251,7 @@ class SiteWatch:
         return bool(request.meta.get("dont_retry")) or request.meta.get("retry_times", 0) >= self._retries
 
     def _stumbled(self, request: Request, site: Site, page: Mapping[str, Any], found: BlockVerdict) -> Request | None:
-        """It will be tried again; where the site is held, or is from now on, it waits for that and not counted."""
+        """Handle a failed try. While the site is held, or if this try opens the breaker, the request waits and is not counted."""
         self._inc_value(f"sites/{site.name}/{page['kind']}/stumbled/{found.cause}")
         if page["kind"] in DISPENSABLE:
             return None
@@ -268,7 +268,7 @@ class SiteWatch:
         if page["kind"] in DISPENSABLE:
             raise SiteBlocked(f"blocked by {found.reason}")
         health, is_held = self._of(site, page), self._is_held(site)
-        url = first_url(request) if found.cause is Cause.ELSEWHERE else request.url  # many pages may lead to one
+        url = first_url(request) if found.cause is Cause.ELSEWHERE else request.url  # many pages may be redirected to one
         step = health.bad(found, url, blocks, site.breaker, held=is_held, now=time.monotonic())
         if step in (Step.GIVE_UP, Step.PRIVATE):
             reason = f"blocked {blocks} times, at last by {found.reason}"
@@ -285,7 +285,7 @@ class SiteWatch:
         return frontier_of(self._crawler).holds.sites.get(site.name) is HoldKind.PAUSE
 
     def _open(self, request: Request, site: Site, page: Mapping[str, Any], found: BlockVerdict) -> None:
-        """Where it fails, later answers try again."""
+        """Open the breaker in the background; after a failure later answers try again."""
 
         def work(client: redis.Redis, by: str) -> None:
             open_breaker(client, site.name, found, site.breaker, url=request.url, kind=page["kind"], by=by)
@@ -294,7 +294,7 @@ class SiteWatch:
 
 
 def watch_of(crawler: Crawler | None) -> SiteWatch | None:
-    """The watch of a crawl; None where the settings have none."""
+    """Return the watch of a crawl; None if it is not in the settings."""
     return None if crawler is None else _watches.get(crawler)
 
 
@@ -304,7 +304,7 @@ def _at_work(response: Response, site: Site, page: Mapping[str, Any]) -> PageAtW
 
 
 def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:
-    """The site and the page that a request is for; None where it is none of the forum spiders."""
+    """Return site and page of a request; None if it is not from the forum spiders."""
     if request is None or not is_site_page(request.meta):
         return None
     page = request.meta["page"]
@@ -317,13 +317,13 @@ def _asked(request: Request | None) -> tuple[Site, dict[str, Any]] | None:
 
 
 def _reading(request: Request) -> dict[str, Any]:
-    """The reading of a thread that a request belongs to; nothing for others."""
+    """Return the thread reading that a request belongs to; empty for other requests."""
     reading = request.cb_kwargs.get("reading")
     return reading if isinstance(reading, dict) else {}
 
 
 def _context(request: Request, page: Mapping[str, Any]) -> dict[str, Any]:
-    """What reading the page takes, later too: with the thread's own URL, where the list gave one."""
+    """Return the page's context for parsing it now or later, with the thread's own URL if the list gave one."""
     url = _reading(request).get("url")
     return {**page, "url": url} if url else dict(page)
 

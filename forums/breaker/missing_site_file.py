@@ -1,7 +1,7 @@
-"""A site whose file is missing, or was never right, when a crawler needs it: nothing can be asked, so what is queued waits.
+"""Hold for a site whose file is missing or invalid: requests cannot be built, so its queue waits.
 
-The site's breaker holds it, with what is wrong as the reason, until `probe_sites` finds that the file is right. Whoever closes
-that breaker by hand while it is not gives up what waits: it goes to the dead ones with the reason.
+The site's breaker holds it, with the error as the reason, until `probe_sites` finds the file valid. An operator who closes that
+breaker before that gives up the queue: its requests go to the dead letters with the reason.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 AGAIN_S = 1.0
-"""Time between two tries to open the breaker of a site; until it is open, what needs the file goes back to the queue."""
+"""Interval of tries to open the breaker of a site; until it is open, requests that need the file go back to the queue."""
 
 _known: WeakKeyDictionary[Crawler, SiteFiles] = WeakKeyDictionary()
 
 
 class SiteFiles:
-    """Downloader middleware, the outermost: behind it every request with `meta["site"]` has a site."""
+    """Outermost downloader middleware: behind it every request with `meta["site"]` has a valid site."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -44,12 +44,12 @@ class SiteFiles:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """One for each crawl."""
+        """Return a new instance for the crawl."""
         return cls(crawler)
 
     def process_request(self, request: Request) -> Request | None:
-        """The same request, back to the queue, where its site's file is missing or wrong. Raises IgnoreRequest for what is given
-        up.
+        """Return the request, back to the queue, if its site's file is missing or invalid. Raises IgnoreRequest if the site was
+        given up.
         """
         name = request.meta.get("site")
         if not isinstance(name, str):
@@ -64,8 +64,8 @@ class SiteFiles:
         return None
 
     def site(self, name: str) -> Site:
-        """The site, to ask for a page of it. Raises TaskMustWait while it is to be held, SiteError for no site, or one that is
-        given up.
+        """Return the site, for requests. Raises TaskMustWait while the site is to be held, SiteError for an unknown site or
+        one that was given up.
         """
         try:
             site = site_to_ask(name)
@@ -94,6 +94,6 @@ class SiteFiles:
 
 
 def site_of_task(crawler: Crawler | None, name: str) -> Site:
-    """The site of a start task. Raises TaskMustWait, SiteError."""
+    """Return the site of a start task. Raises TaskMustWait, SiteError."""
     files = None if crawler is None else _known.get(crawler)
     return files.site(name) if files is not None else site_to_ask(name)

@@ -1,4 +1,4 @@
-"""Opening a breaker out of a crawl, in a thread: Redis may be slow, and the reactor must not wait."""
+"""Opens a breaker from a crawl in a thread, because Redis may be slow and the reactor must not wait."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ logger = logging.getLogger(__name__)
 
 
 def in_background(crawler: Crawler, site: str, work: Callable[[redis.Redis, str], object]) -> None:
-    """Call `work` with Redis and the name of this process. Where it fails that is logged, and whoever finds the site broken next
-    tries again.
+    """Call `work` with a Redis client and the name of this process. A failure is logged; the next bad answer of the site, in any
+    process, tries again.
     """
     by = frontier_of(crawler).owner if scheduler_of(crawler) is not None else crawler.spidercls.name
 

@@ -1,8 +1,8 @@
-"""Trying sites again whose breaker is open, and noticing what drifts: the body of the task `probe_sites`.
+"""Probes of sites with an open breaker, and detection of drift: the body of the task `probe_sites`.
 
-A probe reads what tripped the breaker, and as little else as possible: the first list page of a forum; where threads or comments
-were the trouble, one thread of that list, too. It is fetched where this task runs, so where a site blocks one node's address
-only, the breaker may close too early; it opens again soon, and its back-off goes on where it was.
+A probe reads the kind of page that opened the breaker, with as few requests as possible: the first list page of a forum, and for
+threads or comments one thread of that list. It is fetched by the node that runs the task, so if a site blocks a single node's
+address, the breaker may close too early; it soon opens again, and its back-off continues.
 """
 
 from __future__ import annotations
@@ -56,31 +56,32 @@ from .state import (
 )
 
 MOST_PROBES = 50
-"""In one round; each takes seconds, and they run side by side."""
+"""Probes in one round; each takes seconds, and they run concurrently."""
 PROBE_S = 15.0
-"""A probe that takes longer says that its site does not answer."""
+"""Time-out of a probe, after which the site counts as not answering."""
 LOCK_S = 70
-"""Longer than the task may take: one process of the node's few is enough for sites that hang."""
+"""Expiry of the lock, longer than the task may take: at most one process of the node hangs on slow sites."""
 MUST_HAVE = {kind: (ROWS, *fields) if kind == "list" else fields for kind, fields in NEEDED.items() if kind not in DISPENSABLE}
-"""What pages of each kind may not lose: fields, and the rows of lists; new threads have no comments."""
+"""Figures that must not drift, by kind of page: fields, and the rows of lists; new threads have no comments."""
 
 Found = str | NotNow | NameNotResolved | None
-"""What a probe found wrong; None for a page of the site."""
+"""The fault that a probe found; None for a page of the site."""
 
 _careful: ContextVar[bool] = ContextVar("trawl_careful_probe", default=False)
-"""Whether a page of the site hung a crawler: a probe then reads in a process apart."""
+"""True if a page of the site hung a crawler: the probe then parses in a child process."""
 
 logger = logging.getLogger(__name__)
 
 
 def probe_sites(client: redis.Redis) -> dict[str, str]:
-    """Open breakers for what has drifted, probe the sites whose time has come, close what is well; what was done, by site.
+    """Open breakers for drifts, probe the sites that are due, and close the breakers of sites that are well; return the
+    outcome by site.
 
-    While somebody else is at it, nothing is done. Raises `redis.RedisError`.
+    Does nothing while another process runs it. Raises `redis.RedisError`.
     """
     lock, began = ForumFleetKeys().probing(), time.monotonic()
     if not client.set(lock, os.getpid(), nx=True, ex=LOCK_S):
-        if client.ttl(lock) == -1:  # without an end it is nobody's, and no site would ever be probed again
+        if client.ttl(lock) == -1:  # a lock without expiry has no owner and would block probes for ever
             client.expire(lock, LOCK_S)
         return {}
     try:
@@ -108,7 +109,7 @@ def _round(client: redis.Redis) -> dict[str, str]:
         elif site not in files:
             done[site] = "its site file is gone"
             close_breaker(client, site, done[site])
-        elif site in sites and breakers.put(site, _claimed(breaker, now)):  # nobody else probes it now
+        elif site in sites and breakers.put(site, _claimed(breaker, now)):  # no other process probes it now
             taken[site] = _claimed(breaker, now)
     found = (
         asyncio.run(_probe_all(client, [(sites[name], breaker.kind, breaker.cause) for name, breaker in taken.items()]))
@@ -136,7 +137,7 @@ def _look_at_file(client: redis.Redis, breakers: Breakers, site: str, breaker: B
 
 
 def _settle(client: redis.Redis, breakers: Breakers, site: Site, breaker: Breaker, found: Found, now: float) -> str:
-    if isinstance(found, NotNow):  # nothing was asked, so nothing was learned
+    if isinstance(found, NotNow):  # no request was sent
         breakers.put(site.name, replace(breaker, next_probe_at=now + found.wait_s))
         return "its limits allow no probe now"
     if isinstance(found, NameNotResolved):
@@ -144,7 +145,7 @@ def _settle(client: redis.Redis, breakers: Breakers, site: Site, breaker: Breake
         return f"open: {found}"
     after = after_probe(breaker, found, site.breaker, now, random.random())  # noqa: S311 - jitter
     if not breakers.put(site.name, after):
-        return "somebody else has changed it"
+        return "another process has changed it"
     if found is not None:
         logger.info("the breaker of site %s stays open: %s; next probe in %.0f s", site.name, found, after.next_probe_at - now)
         return f"open: {found}"
@@ -168,25 +169,25 @@ def _open_for_drift(client: redis.Redis, sites: Mapping[str, Site], files: Colle
 
 
 def _due(known: Mapping[str, Breaker], now: float, paused: Collection[str]) -> list[tuple[str, Breaker]]:
-    """Which are to be probed, the most overdue first; not what an operator has paused: nobody shall ask that site."""
+    """Return the breakers to be probed, the most overdue first, without sites that an operator has paused."""
     due = [(site, one) for site, one in known.items() if one.is_open and one.next_probe_at <= now and site not in paused]
     return [] if FLEET in paused else sorted(due, key=lambda pair: pair[1].next_probe_at)
 
 
 def _paused(client: redis.Redis) -> set[str]:
-    """The sites that an operator has paused; FLEET where that is all of it."""
+    """Return the sites that an operator has paused, and FLEET if the whole fleet is."""
     fields = FleetHolds(client).fields()
     paused = {name for name, hold in fields.items() if hold.word is not HoldKind.DRAIN}
     return {name.removeprefix(SITE) for name in paused if name.startswith(SITE)} | ({FLEET} & paused)
 
 
 def _claimed(breaker: Breaker, now: float) -> Breaker:
-    """As long as a probe may take, nobody else makes one."""
+    """Postpone the next probe by the time that a probe may take, so that no other process starts one."""
     return replace(breaker, next_probe_at=now + PROBE_S + 20)
 
 
 def _forget(breakers: Breakers, known: Mapping[str, Breaker], now: float, right: Collection[str]) -> None:
-    """What is past; a site file that is right again was not given up for good."""
+    """Delete closed breakers that are old, or that were given up for a site file that is valid again."""
     for site, breaker in known.items():
         is_old = now - (breaker.closed_at or 0.0) >= REMEMBERED_S
         if not breaker.is_open and (is_old or (breaker.cause == Cause.SITE_FILE and site in right)):
@@ -199,13 +200,13 @@ async def _probe_all(client: redis.Redis, sites: Sequence[tuple[Site, str, str]]
         limits = VisitLimits(LanePermits(client, limits_key()), site.name, site.politeness.lane)
         try:
             return await asyncio.wait_for(probe(site, kind, limits), PROBE_S)
-        except (NotNow, NameNotResolved) as nobody_was_asked:
-            return nobody_was_asked
+        except (NotNow, NameNotResolved) as not_asked:
+            return not_asked
         except TimeoutError:
             return f"no answer within {PROBE_S:.0f} s"
         except FetchFailed as error:
             return str(error)
-        except Exception as error:  # one site's page must not end the probes of the others
+        except Exception as error:  # a page of one site must not end the probes of the others
             logger.exception("the probe of site %s failed", site.name)
             return f"the probe failed: {type(error).__name__}: {error}"
 
@@ -214,9 +215,9 @@ async def _probe_all(client: redis.Redis, sites: Sequence[tuple[Site, str, str]]
 
 
 async def probe(site: Site, kind: str, limits: VisitLimits | None = None) -> str | None:
-    """What is wrong with the site where pages of this kind were the trouble; None where it answers with its pages.
+    """Probe a site with pages of this kind; return the fault, or None if it answers with its pages.
 
-    Raises FetchFailed, NotNow where its limits allow no request.
+    Raises FetchFailed, and NotNow if its limits allow no request.
     """
     async with Visitor(site, limits=limits) as visitor:
         try:
@@ -229,7 +230,7 @@ async def probe(site: Site, kind: str, limits: VisitLimits | None = None) -> str
 
 
 class _Wrong(Exception):
-    """What a probe found instead of a page of the site."""
+    """The fault of a response that is not a page of the site."""
 
 
 async def _read_list(visitor: Visitor, site: Site, kind: str) -> str | None:
@@ -247,7 +248,7 @@ async def _read_list(visitor: Visitor, site: Site, kind: str) -> str | None:
 
 
 async def _a_forum(visitor: Visitor, site: Site) -> str:
-    """The largest forum of the index, for sites whose file names none."""
+    """Return the largest forum of the index, for sites whose file names none."""
     response = await _get_good(visitor, site, "index", site.url("index"))
     page: IndexPage = await _read(site, response, Asked(kind="index"))
     if not page.forums:
@@ -256,7 +257,7 @@ async def _a_forum(visitor: Visitor, site: Site) -> str:
 
 
 async def _read_one(visitor: Visitor, site: Site, kind: str, forum: str, threads: tuple[ListedThread, ...]) -> str | None:
-    """One thread of the list, that with the most answers: it has what there is to read."""
+    """Read the thread of the list with the most replies; return the fault, or None."""
     thread = max(threads, key=lambda one: one.reply_count or 0)
     if kind == "thread" and site.pages.thread is not None:
         post = await _get_good(visitor, site, "thread", site.url("thread", forum=forum, thread=thread.id, url=thread.url))
@@ -275,7 +276,7 @@ async def _read(site: Site, response: TextResponse, asked: Asked) -> Any:
 
 
 async def _get_good(visitor: Visitor, site: Site, kind: PageKind, url: str) -> TextResponse:
-    """A page that may be one of the site. Raises _Wrong for any other."""
+    """Return a page that may be the site's. Raises _Wrong for any other."""
     response = await _get(visitor, site.asking(kind, url))
     if wrong := _wrong(response, site.page(kind).answer) or (f"HTTP {response.status}" if response.status >= 400 else None):
         raise _Wrong(wrong)
@@ -288,13 +289,13 @@ def _wrong(response: TextResponse, expects: str | None) -> str | None:
 
 
 async def _get(visitor: Visitor, page: PageRequest) -> TextResponse:
-    """The page, with what was asked for, as a crawler's response has it."""
+    """Return the response with its request and redirects set as in a crawler."""
     response = await visitor.get(page)
     before = {"redirect_urls": [page.url]} if response.url != page.url else {}
     return response.replace(request=Request(page.url, meta=before))
 
 
 def _lacks(kind: str, fields: Mapping[str, FieldCount]) -> str | None:
-    """A field that is needed and empty in every row."""
+    """Return the fault if a required field is empty in every row, else None."""
     gone = [name for name in NEEDED[kind] if name in fields and 0 < fields[name].rows == fields[name].empty]
     return f"{gone[0]} is empty in each row of the {kind} page" if gone else None

@@ -1,8 +1,8 @@
-"""Opening and closing breakers in Redis: the record, and the hold by which crawlers leave the site alone.
+"""Opening and closing of breakers in Redis: the record, and the hold that keeps crawlers from the site.
 
-The record is written first, and the hold then follows it: whoever changes a record looks at it again when the hold is written, so
-that of two who change it at once the slower one does not leave the hold of what was. A process that dies between the two leaves
-what `mend` sets right at the next round of `probe_sites`.
+The record is written first, then the hold. After writing the hold, the record is read again, so that of two concurrent changes
+the slower one does not leave an outdated hold. If a process dies between the two writes, `mend` corrects the hold in the next
+round of `probe_sites`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from redis_components.server.replies import server_time
 from workers.fleet.sizes import declared_fleet
 
 REMEMBERED_S = 86_400.0
-"""A breaker that closed is remembered so long; one that opens again goes on with its back-off."""
+"""A closed breaker is remembered for this time; if it opens again, its back-off continues."""
 
 FILE_PROBE_S = 3.0
-"""Between two looks at a site file that is missing or wrong: nobody is asked, and who mends it waits for that."""
+"""Interval of checks of a missing or invalid site file: no request is sent, and the operator waits for the check."""
 
 NAME_PROBE_S, NAME_PROBE_PART = 5.0, 0.1
-"""Between two tries to resolve a site's name: a part of the time since its breaker opened, and at least so long. The site is not
-asked, so it needs no rest, and a name server that was away is missed for little longer than that.
+"""Interval of tries to resolve a site's name: this part of the time since its breaker opened, and at least `NAME_PROBE_S`. The
+site receives no request, so the interval may be short, and a recovered name server is noticed soon.
 """
 
 logger = logging.getLogger(__name__)
@@ -41,14 +41,14 @@ logger = logging.getLogger(__name__)
 def open_breaker(
     client: redis.Redis, site: str, verdict: BlockVerdict, options: BreakerOptions, *, url: str, kind: str, by: str
 ) -> bool:
-    """Hold `site` because of `verdict`; False where it is open already, or given up. Repeatable."""
+    """Hold `site` because of `verdict`; return False if it is open already, or given up. Idempotent."""
     breakers = Breakers(client)
     known = breakers.get(site)
     if known is not None and known.is_open:
         _follow(client, {site})
         return False
     if verdict.cause is Cause.SITE_FILE and _is_given_up(known):
-        return False  # closed by hand since the caller looked
+        return False  # closed by an operator since the caller checked
     now = server_time(client)
     step = known.step if known is not None and now - (known.closed_at or 0.0) < REMEMBERED_S else 0
     if verdict.cause is Cause.SITE_FILE:
@@ -70,18 +70,18 @@ def open_breaker(
         next_probe_at=now + pause,
     )
     if not breakers.put(site, opened):
-        return False  # somebody else has just opened it
+        return False  # another process has just opened it
     _follow(client, {site})
     seen = f"; {opened.url}: {opened.excerpt[:120]!r}" if opened.url else ""
-    said = f"the breaker of site {site} is open: {opened.reason}{seen}"
-    logger.error("%s", said)
-    Registry(client).report_error(by or "breaker", said)
+    message = f"the breaker of site {site} is open: {opened.reason}{seen}"
+    logger.error("%s", message)
+    Registry(client).report_error(by or "breaker", message)
     note(client, Note(about="breaker", type="opened", said=f"{opened.reason}{seen}", at=now, site=site))
     return True
 
 
 def close_breaker(client: redis.Redis, site: str, why: str) -> bool:
-    """Let `site` go on; False where its breaker is not open. Repeatable."""
+    """Release `site`; return False if its breaker is not open. Idempotent."""
     breakers, now = Breakers(client), server_time(client)
     while (known := breakers.get(site)) is not None and known.is_open:
         if breakers.put(site, msgspec.structs.replace(known, state=BreakerState.CLOSED, closed_at=now, last_probe=why)):
@@ -96,7 +96,7 @@ def close_breaker(client: redis.Redis, site: str, why: str) -> bool:
 
 
 def close_for_file(client: redis.Redis, site: str) -> None:
-    """Let `site` go on, whose file is right; nothing of it is remembered."""
+    """Release `site` after its file became valid, and delete its record."""
     close_breaker(client, site, "its site file is right")
     breakers = Breakers(client)
     if (known := breakers.get(site)) is not None and not known.is_open:
@@ -104,31 +104,31 @@ def close_for_file(client: redis.Redis, site: str) -> None:
 
 
 def is_given_up(client: redis.Redis, site: str) -> bool:
-    """Whether somebody has closed the breaker by hand although the site's file was missing or wrong."""
+    """Return True if an operator closed the breaker although the site's file was missing or invalid."""
     return _is_given_up(Breakers(client).get(site))
 
 
 def mend(client: redis.Redis, breakers: Mapping[str, Breaker]) -> None:
-    """Make the holds what the records say: after a process died between the two."""
+    """Align the holds with the records, after a process died between the two writes."""
     held = {name.removeprefix(BREAKER) for name in FleetHolds(client).fields() if name.startswith(BREAKER)}
     if differ := held ^ {site for site, breaker in breakers.items() if breaker.is_open}:
         _follow(client, differ)
 
 
 def pause_s(step: int, options: BreakerOptions, luck: float) -> float:
-    """Seconds until the probe after this step: doubled each time up to `probe_max_s`, and between 75 % and 125 % of that, so that
-    sites behind one wall are not probed at the same instant. `luck` is from 0 to 1.
+    """Return the seconds until the probe after this step: doubled each time up to `probe_max_s`, times a jitter of 75 % to 125
+    %, so that sites behind one wall are not probed at the same instant. `luck` is from 0 to 1.
     """
     return min(options.probe_max_s, options.probe_s * 2.0 ** min(step, 30)) * (0.75 + 0.5 * luck)
 
 
 def name_pause_s(open_s: float, options: BreakerOptions) -> float:
-    """Seconds until the next try to resolve a site's name, which was not resolved while its breaker was open for `open_s`."""
+    """Return the seconds until the next try to resolve a site's name, unresolved while its breaker was open for `open_s`."""
     return min(options.probe_max_s, max(NAME_PROBE_S, NAME_PROBE_PART * open_s))
 
 
 def after_no_name(breaker: Breaker, found: str, options: BreakerOptions, now: float) -> Breaker:
-    """The breaker after a probe that did not reach the site's name server: the site's back-off stays as it is."""
+    """Return the breaker after a probe whose name was not resolved: the site's back-off is unchanged."""
     return msgspec.structs.replace(
         breaker,
         good=0,
@@ -139,14 +139,14 @@ def after_no_name(breaker: Breaker, found: str, options: BreakerOptions, now: fl
 
 
 def after_probe(breaker: Breaker, found: str | None, options: BreakerOptions, now: float, luck: float) -> Breaker:
-    """The breaker after a probe that `found` something wrong, or None: a page of the site."""
+    """Return the breaker after a probe that `found` a fault, or None: a page of the site."""
     if found is None:
         return msgspec.structs.replace(
             breaker,
             good=breaker.good + 1,
             probes=breaker.probes + 1,
             last_probe="a page of the site",
-            next_probe_at=now + min(options.probe_s, 5.0) * (0.75 + 0.5 * luck),  # well or not: soon known
+            next_probe_at=now + min(options.probe_s, 5.0) * (0.75 + 0.5 * luck),  # soon, to decide if the site is well
         )
     step = breaker.step + 1
     pause = pause_s(step, options, luck)
@@ -160,7 +160,7 @@ def _is_given_up(known: Breaker | None) -> bool:
 
 
 def _follow(client: redis.Redis, sites: Set[str]) -> None:
-    """Hold those of `sites` whose record is open and let the others go, until no record has changed meanwhile."""
+    """Hold the sites of `sites` whose record is open and release the others, until no record has changed meanwhile."""
     breakers, fleet = Breakers(client), FleetHolds(client)
     known = {site: breakers.get(site) for site in sites}
     while known:

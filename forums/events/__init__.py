@@ -1,1 +1,1 @@
-"""Tells others what happened to posts and comments: rules, outputs, and the one process at a time that publishes."""
+"""Publication of changes of posts and comments: rules, outputs, and the publisher, one process at a time for each output."""

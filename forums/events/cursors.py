@@ -1,4 +1,4 @@
-"""How far each output has been told, and what it refused: in the database that holds the events."""
+"""Progress of each output, and the events that it refused, in the database that holds the events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from forums.storage.tables import event_dead_letters as dead
 from forums.storage.tables import event_outputs as outputs
 from redis_components.server.printable import in_one_line
 
-MOST_DEAD = 10_000  # of an output; then it waits until somebody looks
+MOST_DEAD = 10_000  # of an output; then it waits for an operator
 _STUCK_AFTER = timedelta(minutes=5)  # many rounds
 
 
@@ -27,7 +27,7 @@ class Cursor:
     """The state of one output."""
 
     name: str
-    after: Position  # it was told of everything up to this
+    after: Position  # everything up to this position was sent
     failures: int = 0
     retry_at: datetime | None = None
     error: str | None = None
@@ -35,7 +35,7 @@ class Cursor:
     told_at: datetime | None = None
 
     def trouble(self, oldest: Event | None, now: datetime) -> str | None:
-        """Return why it takes nothing, by the `oldest` event that waits for it; None where it does."""
+        """Return why it makes no progress, given the `oldest` event that waits for it; None if it does."""
         if self.error is not None or oldest is None:
             return self.error
         moved_at = max(one for one in (self.told_at, self.retry_at, oldest.stored_at) if one is not None)
@@ -47,19 +47,19 @@ class Cursor:
 class Cursors:
     """The tables `event_outputs` and `event_dead_letters` of an open database. Raises StorageError.
 
-    What a receiver has said is kept without its control characters: PostgreSQL takes no NUL, and the output would end there.
+    A receiver's answer is stored without its control characters: PostgreSQL refuses NUL, which would stop the output.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def all(self) -> dict[str, Cursor]:
-        """By the output's name."""
+        """Return the cursors by the output's name."""
         with self._database.translated(), self._database.engine.connect() as connection:
             return {row.name: _cursor(row) for row in connection.execute(select(outputs).order_by(outputs.c.name))}
 
     def create(self, name: str, after: Position) -> Cursor:
-        """The cursor of a new output."""
+        """Insert the cursor of a new output."""
         now = datetime.now(UTC)
         row = {"name": name, "seq": after.seq, "place": after.place, "told_at": now, "failures": 0, "lost": 0}
         with self._writing() as connection:
@@ -67,7 +67,9 @@ class Cursors:
         return Cursor(name=name, after=after, told_at=now)
 
     def advance(self, cursor: Cursor, to: Position, refused: Sequence[tuple[Event, str]] = (), lost: int = 0) -> Cursor | None:
-        """It was told of everything up to `to`, and refused some. None, and nothing is written, where somebody else moved it."""
+        """Store that everything up to `to` was sent, with the refused events. Returns None, and writes nothing, if another
+        process moved the cursor.
+        """
         now = datetime.now(UTC)
         values = {"seq": to.seq, "place": to.place, "told_at": now, "failures": 0, "retry_at": None, "error": None}
         with self._writing() as connection:
@@ -82,45 +84,45 @@ class Cursors:
         return Cursor(name=cursor.name, after=to, lost=all_lost, told_at=now)
 
     def failed(self, cursor: Cursor, reason: str, wait_s: float) -> None:
-        """It took nothing; it is tried again in `wait_s` seconds."""
+        """Store a failure; the next attempt is in `wait_s` seconds."""
         retry_at = datetime.now(UTC) + timedelta(seconds=wait_s)
         values = {"failures": cursor.failures + 1, "retry_at": retry_at, "error": in_one_line(reason)}
         with self._writing() as connection:
             connection.execute(update(outputs).where(_is(cursor)).values(**values))
 
     def hold(self, cursor: Cursor, until: datetime) -> None:
-        """It is told nothing before `until`."""
+        """Pause the output until `until`."""
         with self._writing() as connection:
             connection.execute(update(outputs).where(_is(cursor)).values(retry_at=until))
 
     def move(self, name: str, to: Position) -> bool:
-        """Tell it of everything after `to`, at once, also of what it was told before; returns whether it has a cursor."""
+        """Send everything after `to` again, at once; return True if the output has a cursor."""
         values = {"seq": to.seq, "place": to.place, "failures": 0, "retry_at": None, "error": None}
         with self._writing() as connection:
             return connection.execute(update(outputs).where(outputs.c.name == name).values(**values)).rowcount > 0
 
     def refused(self, name: str, limit: int = MOST_DEAD) -> list[tuple[Position, datetime, str]]:
-        """What it refused, oldest first: position, when, why."""
+        """Return the refused events, oldest first: position, time, reason."""
         query = select(dead.c.seq, dead.c.place, dead.c.failed_at, dead.c.reason).where(dead.c.output == name)
         with self._database.translated(), self._database.engine.connect() as connection:
             found = connection.execute(query.order_by(dead.c.seq, dead.c.place).limit(limit))
             return [(Position(seq, place), at, reason) for seq, place, at, reason in found]
 
     def counts(self) -> dict[str, int]:
-        """How many each output refused."""
+        """Return the number of refused events by output."""
         with self._database.translated(), self._database.engine.connect() as connection:
             found = connection.execute(select(dead.c.output, func.count()).group_by(dead.c.output))
             return {row[0]: row[1] for row in found}
 
     def forget(self, name: str, positions: Collection[Position]) -> None:
-        """These are not refused any more."""
+        """Delete refused events."""
         with self._writing() as connection:
             for seq, place in positions:
                 connection.execute(delete(dead).where(dead.c.output == name, dead.c.seq == seq, dead.c.place == place))
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """A connection in a transaction, which is committed at the end."""
+        """Open a connection in a transaction, which is committed at the end."""
         database = self._database
         with database.translated(), database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
             yield connection

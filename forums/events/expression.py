@@ -1,4 +1,4 @@
-"""The language of filters: which events somebody wants.
+"""Filter expressions for events.
 
     "price drop" or /rtx ?50\\d0/ and not author:spambot
     显卡 and (site:demo or forum:12) and type:new
@@ -13,7 +13,7 @@
 | `and` `or` `not`, parentheses | as usual: `not` before `and` before `or`; between two terms `and` may be left out    |
 
 A regular expression that takes longer than 50 ms for one text raises Undecided, and so does each for the texts of a site whose
-time (`JudgingTime`) is spent: a page's author must not be able to hide a post, or to stop the others, by what he writes.
+time (`JudgingTime`) is spent: the text of a page must not be able to hide a post, or to stop other texts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .words import folded, keyword
 
 LONGEST = 4000  # characters of an expression
 DEEPEST = 50  # parentheses and `not`s within one another
-LONGEST_TEXT = 200_000  # characters that are looked at
+LONGEST_TEXT = 200_000  # characters that are searched
 REGEX_S = 0.05
 _SEARCHED = ("title", "text", "author", "url")
 _EXACT = ("site", "forum", "thread", "type", "row")
@@ -50,7 +50,7 @@ class Undecided(Exception):
 
 
 class JudgingTime:
-    """Processor time of one output's rules in one round: in all, and of each site's texts in regular expressions."""
+    """CPU time of one output's rules in one round: in all, and for each site's texts in regular expressions."""
 
     def __init__(self, whole_s: float = float("inf"), clock: Callable[[], float] = time.thread_time) -> None:
         self._clock = clock
@@ -64,7 +64,7 @@ class JudgingTime:
         return self._clock() >= self._ends_at
 
     def search(self, pattern: Any, text: str, site: str) -> bool:
-        """Return True where a regular expression finds something in a text of the site. Raises Undecided."""
+        """Return True if a regular expression matches in a text of the site. Raises Undecided."""
         if (left_s := self._left_s[site]) <= 0:
             raise Undecided
         begun = self._clock()
@@ -77,14 +77,14 @@ class JudgingTime:
 
 
 class Subject:
-    """An event as filters look at it: each text is folded once, when the first keyword asks for it."""
+    """An event as input of filters: each text is folded once, for the first keyword."""
 
     def __init__(self, event: Event, judging: JudgingTime | None = None) -> None:
         self.event = event
         self.judging = judging or JudgingTime()
 
     def raw(self, field: str) -> str:
-        """A field's text; of `any`, title and text."""
+        """Return a field's text; for `any` title and text."""
         if field == "any":
             return f"{self.event.title or ''}\n{self.event.text or ''}"[:LONGEST_TEXT]
         return (getattr(self.event, field) or "")[:LONGEST_TEXT]
@@ -94,7 +94,7 @@ class Subject:
         return {}
 
     def folded(self, field: str) -> str:
-        """The same without case and width."""
+        """Return a field's text without case and width."""
         if field not in self._folded:
             self._folded[field] = folded(self.raw(field))
         return self._folded[field]
@@ -111,12 +111,12 @@ class Filter:
     _matches: Matches
 
     def matches(self, subject: Subject) -> bool:
-        """Whether the event is wanted. Raises Undecided."""
+        """Return True if the event matches. Raises Undecided."""
         return self._matches(subject)
 
 
 def parse(text: str) -> Filter:
-    """Raises ConfigError, with the place, for what is not an expression."""
+    """Parse an expression. Raises ConfigError with the position of an error."""
     if len(text) > LONGEST:
         raise ConfigError(f"a filter has {LONGEST:,} characters at most, this one {len(text):,}: write several rules")
     return Filter(text=text, _matches=_Parser(text).whole())

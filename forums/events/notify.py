@@ -1,4 +1,4 @@
-"""Tells outputs with `alarms = true` what is wrong with the fleet."""
+"""Alarms about the fleet for outputs with `alarms = true`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .rules import NotifyOptions, Rules
 logger = logging.getLogger(__name__)
 
 
-def tell_alarms(client: redis.Redis, rules: Rules, troubles: Sequence[Trouble]) -> dict[str, str]:
-    """Send what is new and what is over, one message to each output; returns what became of each: `told`, `quiet`, `quiet hours`,
-    or why not.
+def send_alarms(client: redis.Redis, rules: Rules, troubles: Sequence[Trouble]) -> dict[str, str]:
+    """Send started and resolved alarms, one message to each output; return the outcome of each: `sent`, `quiet`, `quiet
+    hours`, or an error.
 
-    What an output did not take is tried again with the next call, and what it must not have in its quiet hours is told after
-    them, if it is still so. Raises `redis.RedisError`.
+    A failed message is tried again with the next call. Alarms in the quiet hours of an output are sent after them, if they
+    still exist. Raises `redis.RedisError`.
     """
     from .outputs.messages import send
 
@@ -33,12 +33,12 @@ def tell_alarms(client: redis.Redis, rules: Rules, troubles: Sequence[Trouble]) 
             continue
         found: Step = step(known, troubles, now)
         outcomes[name] = "quiet"
-        if found.tell or found.over:
+        if found.started or found.over:
             try:
                 send(name, options, *message(found))
-                outcomes[name] = "told"
+                outcomes[name] = "sent"
             except NotTaken as error:
-                logger.warning("output %s was not told of %d alarms: %s", name, len(found.tell) + len(found.over), error)
+                logger.warning("output %s did not get %d alarms: %s", name, len(found.started) + len(found.over), error)
                 outcomes[name] = str(error)
                 continue
         if found.known != known:

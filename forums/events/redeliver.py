@@ -1,4 +1,4 @@
-"""Handing over again what an output refused."""
+"""Redelivery of events that an output refused."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .rules import Rules
 
 
 def redeliver(name: str, rules: Rules, client: redis.Redis, cursors: Cursors, log: EventLog) -> tuple[int, int]:
-    """Hand over what output `name` refused, one event at a time; returns how many it took, and how many are left.
+    """Deliver the events that output `name` refused, one at a time; return how many it accepted, and how many are left.
 
-    What is not kept any more is forgotten. Raises NotTaken where the output takes nothing now.
+    Events that are not kept any more are dropped from the list. Raises NotTaken if the output accepts nothing now.
     """
     refused = [position for position, _, _ in cursors.refused(name)]
     events = {event.at: event for event in log.at(refused)}

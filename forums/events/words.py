@@ -14,13 +14,13 @@ _IS_LETTER = regex.compile(rf"(?V1){_LETTER}")
 
 
 def folded(text: str) -> str:
-    """The text as keywords are compared: full-width and half-width forms as one, without case."""
+    """Fold a text for comparison: full-width and half-width forms as one, without case."""
     return text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
 @lru_cache(maxsize=4096)
 def keyword(words: str) -> regex.Pattern[str]:
-    """A pattern for a folded text. Spaces match any white space; `*` at the end stands for the rest of the word.
+    """Compile a keyword for a folded text. Spaces match any white space; `*` at the end stands for the rest of the word.
 
     `cat` is found in "a cat, two" and in "我的cat很好", not in "concatenate"; `显卡` in "新显卡到货". The cost is linear in
     the text: the pattern has no repetition of a repetition.

@@ -154,11 +154,11 @@ def test_people_are_told_of_events_and_alarms_through_apprise(
         assert notify_alarms() == {"team": "quiet"}  # nothing has lasted yet
         now = Alarms(redis_client).now()
         monkeypatch.setattr(Alarms, "now", lambda self: now + LASTS_S + 1)
-        assert notify_alarms() == {"team": "told"}
+        assert notify_alarms() == {"team": "sent"}
         assert notify_alarms() == {"team": "quiet"}
         monkeypatch.setattr(sys.modules["forums.overview.problems"], "problems", lambda view: [])
         monkeypatch.setattr(Alarms, "now", lambda self: now + 2 * (LASTS_S + OVER_S))
-        assert notify_alarms() == {"team": "told"}
+        assert notify_alarms() == {"team": "sent"}
         titles = [message["title"] for message in receiver.messages]
         assert titles[:2] == ["Trawl: test", "Trawl: 2 posts for gpu"]
         assert titles[2].endswith(("problem", "problems"))

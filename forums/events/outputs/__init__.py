@@ -1,1 +1,1 @@
-"""Where events go: one file for each kind of output, each with `deliver`."""
+"""Outputs of events: one file for each kind, each with `deliver`."""

@@ -1,4 +1,4 @@
-"""What all outputs have in common."""
+"""Common parts of all outputs."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ Result = TypeVar("Result")
 
 
 class NotTaken(TrawlError):
-    """The output took nothing now: it is away, full or wrongly configured. It is tried again, and nothing is lost."""
+    """The output accepts nothing now: it is away, full or wrongly configured. It is tried again, and nothing is lost."""
 
     def __init__(self, reason: str, *, retry_after_s: float | None = None, poison: bool = False) -> None:
         super().__init__(reason)
-        self.retry_after_s = retry_after_s  # what the receiver asked for
-        self.poison = poison  # it is there, and fails at this batch: its first event may be the reason
+        self.retry_after_s = retry_after_s  # requested by the receiver
+        self.poison = poison  # the receiver answers, and fails at this batch: its first event may be the cause
 
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """What became of a batch: its first `number` events are done with, of which some may have been refused."""
+    """Result for a batch: its first `number` events are done, some of them possibly refused."""
 
     number: int
-    refused: Sequence[tuple[Event, str]] = ()  # for good, each with the receiver's words
+    refused: Sequence[tuple[Event, str]] = ()  # for good, each with the receiver's answer
 
 
 class Output(Protocol):
-    """Takes events, oldest first. The same ones may come again after a crash; their ids are the same then."""
+    """Takes events, oldest first. After a crash the same events may come again, with the same ids."""
 
     def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
         """Hand over a batch (`single`: its first event alone). Raises NotTaken."""
@@ -42,7 +42,7 @@ class Output(Protocol):
 
 
 def acknowledged(sending: Coroutine[Any, Any, Result], within_s: float) -> Result:
-    """What the coroutine returns, once all is acknowledged. Raises NotTaken where that takes longer."""
+    """Return the coroutine's result, once all is acknowledged. Raises NotTaken after `within_s` seconds."""
     try:
         return asyncio.run(asyncio.wait_for(sending, within_s))
     except TimeoutError:
@@ -50,7 +50,7 @@ def acknowledged(sending: Coroutine[Any, Any, Result], within_s: float) -> Resul
 
 
 def require(module: str, output: str, package: str, extra: str) -> None:
-    """Raises ConfigError where the client of an output is not installed."""
+    """Raise ConfigError if the client of an output is not installed."""
     try:
         import_module(module)
     except ImportError:
@@ -58,5 +58,5 @@ def require(module: str, output: str, package: str, extra: str) -> None:
 
 
 def encode(event: Event) -> bytes:
-    """An event as one line of JSON in UTF-8."""
+    """Encode an event as one line of JSON in UTF-8."""
     return msgspec.json.encode(event)

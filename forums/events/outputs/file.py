@@ -1,6 +1,6 @@
-"""Events as lines of JSON at the end of a file. The file says itself how far it is: each event is in it once.
+"""Output to the end of a file, as lines of JSON. The last line gives the position, so each event is written once.
 
-To rotate it, rename it: the next events begin a new one.
+To rotate the file, rename it: the next events begin a new one.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from redis_components.errors import ConfigError
 
 from .delivery import NotTaken, Taken, encode
 
-_LAST = 4 << 20  # bytes from the end in which the last whole line is looked for
+_LAST = 4 << 20  # bytes from the end that are searched for the last whole line
 
 
 class FileOutput:
-    """One file; `end` is the position after all events that there are."""
+    """One file; `end` is the position after all existing events."""
 
     def __init__(self, path: Path, end: Position) -> None:
         self._path = path
         self._end = end
 
     def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
-        """Append what is not in it yet, and sync it to the disk."""
+        """Append the new events, and sync them to the disk."""
         given = events[:1] if single else events
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,9 @@ class FileOutput:
         return Taken(number=len(given))
 
     def _last(self, file: BinaryIO) -> Position | None:
-        """Position of the last whole line, after which the file ends now: a part of a line is of a process that died."""
+        """Return the position of the last whole line, and truncate the file after it: a part of a line is of a process that
+        died.
+        """
         size = file.seek(0, os.SEEK_END)
         start = max(0, size - _LAST)
         file.seek(start)

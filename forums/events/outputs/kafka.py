@@ -1,7 +1,7 @@
-"""Events sent to a topic of Kafka (the extra `kafka`).
+"""Output to a topic of Kafka (the extra `kafka`).
 
-Keyed by the thread, so that its events are in order within their partition; each has its id as a header. Every copy that
-the topic demands has to have them before they count as taken.
+Messages are keyed by the thread, so that its events are in order within their partition; each has the event's id as a header. An
+event counts as taken when all in-sync replicas have it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class KafkaOutput:
         self._options = options
 
     def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
-        """Send the first of them; they are taken when every one was acknowledged."""
+        """Send the first events; they are taken when every one was acknowledged."""
         given = events[: 1 if single else _BATCH]
         require("aiokafka", self._name, "aiokafka", "kafka")
         from aiokafka.errors import KafkaError
 
-        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what goes wrong is raised, too
+        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # errors are raised, too
         try:
             return acknowledged(self._send(given), _BATCH_S)
         except KafkaError as error:

@@ -14,18 +14,18 @@ from redis_components.server.printable import in_one_line, printable
 from .delivery import NotTaken, Taken, require
 
 _IN_ONE_MESSAGE = 20  # events, with the beginnings of their texts
-_IN_ONE_DIGEST = 200  # without
+_IN_ONE_DIGEST = 200  # events, without texts
 _EXCERPT = 200  # characters of a text
 _BETWEEN = "\n\n"
 
 
 def send(name: str, options: NotifyOptions, title: str, body: str) -> None:
-    """Send one message. Raises NotTaken where the service does not take it, ConfigError where it never can."""
+    """Send one message. Raises NotTaken if the service does not accept it, ConfigError if it never can."""
     _send(service_of(name, options), title, body)
 
 
 def _send(service: Any, title: str, body: str) -> None:
-    """The same with an address that was made before."""
+    """Send one message by a prepared service."""
     try:
         taken = service.notify(title=in_one_line(title), body=printable(body), body_format="text")
     except Exception as error:
@@ -35,7 +35,7 @@ def _send(service: Any, title: str, body: str) -> None:
 
 
 def service_of(name: str, options: NotifyOptions) -> Any:
-    """Apprise with the output's address. Raises ConfigError."""
+    """Return Apprise with the output's address. Raises ConfigError."""
     require("apprise", name, "Apprise", "notify")
     import apprise
 
@@ -47,18 +47,18 @@ def service_of(name: str, options: NotifyOptions) -> Any:
 
 
 class NotifyOutput:
-    """One recipient: a message for up to 20 events, a digest for up to 200, and for no more than its service takes in one."""
+    """One recipient: a message for up to 20 events, a digest for up to 200, within the service's limit of a message."""
 
     def __init__(self, name: str, options: NotifyOptions) -> None:
         self._name = name
         self._options = options
 
     def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
-        """Send a message about the first of them."""
+        """Send a message about the first events."""
         digest = self._options.digest_minutes > 0
         chosen = events[: 1 if single else _IN_ONE_DIGEST if digest else _IN_ONE_MESSAGE]
         service = service_of(self._name, self._options)
-        room = service[0].body_maxlen - len(_title(chosen))  # some services put it into the body
+        room = service[0].body_maxlen - len(_title(chosen))  # some services put the title into the body
         parts: list[str] = []
         for event in chosen:
             part = _lines(event, excerpt=not digest)

@@ -1,7 +1,7 @@
-"""Events published to a subject of NATS JetStream (the extra `nats`), which acknowledges each.
+"""Output to a subject of NATS JetStream (the extra `nats`), which acknowledges each event.
 
-The stream that keeps the subject is the operator's. A message's `Nats-Msg-Id` is the event's id, so an event that comes again
-within the stream's duplicate window (two minutes if nobody has set another) is dropped by NATS itself.
+The operator creates the stream of the subject. A message's `Nats-Msg-Id` is the event's id, so that NATS drops an event sent
+again within the stream's duplicate window (two minutes by default).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class NatsOutput:
         self._options = options
 
     def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
-        """Publish the first of them in their order; they are taken when the last one was acknowledged."""
+        """Publish the first events in order; they are taken when the last one was acknowledged."""
         given = events[: 1 if single else _BATCH]
         require("nats", self._name, "nats-py", "nats")
         acknowledged(self._publish(given), _BATCH_S)
@@ -59,4 +59,4 @@ class NatsOutput:
 
 
 async def _quiet(_: Exception) -> None:
-    """What goes wrong is raised, too; nats-py would write it into the log a second time."""
+    """Ignore errors, which are raised, too; nats-py would log them a second time."""

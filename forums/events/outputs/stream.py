@@ -1,8 +1,8 @@
-"""Events in a Redis stream, for consumer groups (XREADGROUP).
+"""Output to a Redis stream, for consumer groups (XREADGROUP).
 
-An entry's id is the event's position, so that Redis itself refuses it a second time. The stream has a largest length. Where it is
-full, what every group has read and acknowledged is trimmed; while a group has not, nothing more is added: the rest waits in the
-database. Without groups the oldest entries make room.
+An entry's id is the event's position, so Redis refuses a duplicate. The stream has a maximum length. If it is full, entries that
+every group has acknowledged are trimmed; while a group has not acknowledged them, nothing is added, and the rest waits in the
+database. Without groups the oldest entries are trimmed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .delivery import NotTaken, Taken, encode
 
 
 class StreamOutput:
-    """One stream; `end` is the position after all events that there are."""
+    """One stream; `end` is the position after all existing events."""
 
     def __init__(self, client: redis.Redis, key: str, max_length: int, end: Position) -> None:
         self._client = client
@@ -28,7 +28,7 @@ class StreamOutput:
         self._end = end
 
     def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
-        """Add what is not in it yet, as far as there is room."""
+        """Add the new events, as far as there is room."""
         given = events[:1] if single else events
         try:
             last = self._last()
@@ -55,7 +55,9 @@ class StreamOutput:
         return last
 
     def _room(self, wanted: int) -> int:
-        """How many may be added, `wanted` at most; at least one. Raises NotTaken where a group keeps the stream full."""
+        """Return how many events may be added, `wanted` at most and at least one. Raises NotTaken if a group keeps the stream
+        full.
+        """
         room = self._max_length - int(self._client.xlen(self._key))
         if room >= wanted:
             return wanted
@@ -70,12 +72,12 @@ class StreamOutput:
         if room <= 0:
             raise NotTaken(
                 f"{self._key} is full: the group {slowest} has not acknowledged its {self._max_length:,} entries; the rest waits"
-                f" in the database. If nobody reads it any more: XGROUP DESTROY {self._key} {slowest}"
+                f" in the database. If the group is not used any more: XGROUP DESTROY {self._key} {slowest}"
             )
         return min(room, wanted)
 
     def _needed(self, group: Any) -> Position:
-        """The oldest entry that a group has not acknowledged."""
+        """Return the oldest entry that a group has not acknowledged."""
         if group["pending"]:
             summary: Any = self._client.xpending(self._key, group["name"])
             if summary["min"]:

@@ -1,11 +1,11 @@
-"""Events posted to an address, signed as https://www.standardwebhooks.com says: its libraries verify them.
+"""Output to a URL by POST, signed by the specification of https://www.standardwebhooks.com, whose libraries verify the signature.
 
     webhook-id: <output>:<position of the first event>
     webhook-timestamp: <epoch seconds>
     webhook-signature: v1,<base64 of HMAC-SHA256 of "id.timestamp.body">
     {"output": "shop", "events": [{"id": "demo/post/12@1", ...}]}
 
-An answer 2xx takes the batch. What follows from others is in `_judge`. Redirects are not followed.
+An answer 2xx accepts the batch. Other answers are handled in `_judge`. Redirects are not followed.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from .delivery import NotTaken, Taken
 
 _REFUSALS = frozenset(
     {400, 406, 409, 410, 411, 413, 414, 415, 422, 431, 451}
-)  # of this batch; other 4xx are of the configuration
+)  # refusals of the batch; other 4xx are errors of the configuration
 _LONGEST_WAIT_S = 3600.0
-_PATIENCE_S = 10.0  # for looking for the event that is refused
+_PATIENCE_S = 10.0  # of the search for the refused event
 _SHOWN = 200  # characters of an answer
 
 
@@ -47,8 +47,8 @@ class WebhookOutput:
         self._options = options
 
     def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
-        """Post a batch; where it is refused, half of it, until what is refused stands alone. A slow receiver gets it at once: the
-        round has to end before its task's time limit, or nothing of it would count.
+        """Post a batch; if it is refused, half of it, until the refused event stands alone. With a slow receiver the first
+        event is posted alone at once: the round has to end before its task's time limit, or its result would be lost.
         """
         begun = time.monotonic()
         size = 1 if single else min(len(events), self._options.batch)
@@ -61,7 +61,7 @@ class WebhookOutput:
             size = (size + 1) // 2 if time.monotonic() - begun < _PATIENCE_S else 1
 
     async def _post(self, events: Sequence[Event]) -> str | None:
-        """None where they are taken, else why they are refused for good. Raises NotTaken."""
+        """Return None if the events are accepted, else why they are refused for good. Raises NotTaken."""
         body = msgspec.json.encode({"output": self._name, "events": events})
         headers = signed(body, f"{self._name}:{events[0].position}", int(time.time()), self._options.secret)
         timeout = aiohttp.ClientTimeout(total=self._options.timeout_s)
@@ -79,14 +79,14 @@ class WebhookOutput:
             raise NotTaken(f"{type(error).__name__}: {error}") from None
 
     def _allowance(self) -> Allowance:
-        """Private addresses: where the file allows them, or names one itself."""
+        """Return the allowance of private addresses: if the file allows them, or names one as the URL."""
         host = urlsplit(self._options.url).hostname or ""
         everything = self._options.allow_private or private_addresses_allowed()
         return Allowance(everything=everything, hosts=frozenset({host.lower()}))
 
 
 def signed(body: bytes, id_: str, at: int, secret: str) -> dict[str, str]:
-    """The headers of a request. `secret` is `whsec_` and base64, or any text. Raises ConfigError."""
+    """Return the headers of a request. `secret` is `whsec_` and base64, or any text. Raises ConfigError."""
     try:
         key = base64.b64decode(secret.removeprefix("whsec_"), validate=True) if secret.startswith("whsec_") else secret.encode()
     except binascii.Error:
@@ -102,10 +102,10 @@ def signed(body: bytes, id_: str, at: int, secret: str) -> dict[str, str]:
 
 
 def _judge(status: int, retry_after: str | None, text: str) -> str | None:
-    said = f"HTTP {status}{f': {text}' if text else ''}"
+    answer = f"HTTP {status}{f': {text}' if text else ''}"
     if 200 <= status < 300:
         return None
     if status in _REFUSALS:
-        return said
+        return answer
     wait_s = min(float(retry_after), _LONGEST_WAIT_S) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
-    raise NotTaken(said, retry_after_s=wait_s, poison=status in (500, 501))
+    raise NotTaken(answer, retry_after_s=wait_s, poison=status in (500, 501))

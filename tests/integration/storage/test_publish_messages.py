@@ -10,7 +10,7 @@ import redis
 from sqlalchemy import update
 
 from forums.events.alarms import LASTS_S, Alarms, Trouble
-from forums.events.notify import tell_alarms
+from forums.events.notify import send_alarms
 from forums.events.publish import Told, publish
 from forums.events.rules import Rules, rules_of
 from forums.storage import Database, parse
@@ -93,13 +93,13 @@ def test_nothing_is_sent_in_quiet_hours_and_all_of_it_afterwards(
     now = Alarms(redis_client).now()
     for moment in (now, now + LASTS_S + 1):
         monkeypatch.setattr(Alarms, "now", lambda _, moment=moment: moment)
-        assert tell_alarms(redis_client, quiet, [TROUBLE]) == {"team": "quiet hours"}
+        assert send_alarms(redis_client, quiet, [TROUBLE]) == {"team": "quiet hours"}
     assert receiver.messages == []
     later(database, 0)
     assert publish(database, redis_client, loud, budget_s=60) == {"team": Told.UP_TO_DATE}
-    assert tell_alarms(redis_client, loud, [TROUBLE]) == {"team": "quiet"}, "it has to last from now on"
+    assert send_alarms(redis_client, loud, [TROUBLE]) == {"team": "quiet"}, "it has to last from now on"
     monkeypatch.setattr(Alarms, "now", lambda _: now + 2 * LASTS_S + 2)
-    assert tell_alarms(redis_client, loud, [TROUBLE]) == {"team": "told"}
+    assert send_alarms(redis_client, loud, [TROUBLE]) == {"team": "sent"}
     assert [message["title"] for message in receiver.messages] == ["Trawl: 3 posts for all", "Trawl: 1 problem"]
 
 

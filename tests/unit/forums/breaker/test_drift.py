@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from forums.breaker.drift import ACCEPTED, KNOWN, LOT, ROWS, Drift, Totals, baseline, broken, forgiven, observe, words
+from forums.breaker.drift import ACCEPTED, KNOWN, LOT, ROWS, Drift, Totals, baseline, broken, describe, forgiven, observe
 
 
 class Site:
@@ -35,7 +35,7 @@ def test_a_field_that_is_suddenly_empty_is_noticed_after_two_lots() -> None:
     site = Site()
     assert not any(site.lots(10))
     assert site.lots(3, body=1.0) == [False, True, True]
-    assert broken(site.drift, ("body",)) == words(site.drift, "body") == "body is empty in 100 % of the rows, usually in 0 %"
+    assert broken(site.drift, ("body",)) == describe(site.drift, "body") == "body is empty in 100 % of the rows, usually in 0 %"
     assert site.lots(2) == [False, False]
     assert broken(site.drift, ("body",)) is None
 
@@ -86,7 +86,7 @@ def test_fewer_rows_are_said_but_break_nothing() -> None:
     site = Site()
     site.lots(10)
     site.lots(2, rows=2)
-    assert words(site.drift, ROWS) == "2.0 rows a page, usually 20.0"
+    assert describe(site.drift, ROWS) == "2.0 rows a page, usually 20.0"
     assert broken(site.drift, (ROWS,)) is None
 
 

@@ -14,8 +14,8 @@ def run(*looks: tuple[float, list[Trouble]]) -> list[tuple[float, list[str], lis
     for now, troubles in looks:
         found = step(known, troubles, now)
         known = found.known
-        if found.tell or found.over:
-            said.append((now, [one.what for one in found.tell], [one.what for one in found.over]))
+        if found.started or found.over:
+            said.append((now, [one.what for one in found.started], [one.what for one in found.over]))
     return said
 
 
