@@ -1,4 +1,5 @@
 """Names of the months as forums write them, in 37 languages: the month's number by the lower-case name.
+
 A name that means different months in two languages (`listopad`) has the meaning of the language with more speakers.
 """
 

@@ -1,1 +1,1 @@
-"""The site file: its model, its layers, and how it is loaded."""
+"""The site file: its model, its layers, and loading it."""

@@ -1,4 +1,4 @@
-"""The table `breaker` of a site file: when a site counts as broken, and how it is tried again."""
+"""The table `breaker` of a site file: when the breaker opens, and how the site is probed."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Simple CSS as lookups, for a page that is searched with many selectors.
+"""Plans of simple CSS selectors as index lookups, for a page that is searched with many selectors.
 
-An XPath visits each element of a page or row for each selector. Here the elements that have a class, an id, an attribute or a tag
-are looked up in an index of the page (`forums/sites/reading/element_index.py`): a compound that the page has nowhere costs one
-lookup for all rows. What is simple: tags, classes, ids, attributes, `:not()` and `:has()` of one compound, `:first-child`,
-`:last-child`, the combinators but `~`, `::attr()`; of XPath `.`, `./@name` and whether a row has a class. Other selectors have no
+An XPath visits each element of a page or row for each selector. A plan looks up the elements with a class, an id, an attribute
+or a tag in an index of the page (`forums/sites/reading/element_index.py`): a compound without a match on the page costs one
+lookup for all rows. Simple are: tags, classes, ids, attributes, `:not()` and `:has()` of one compound, `:first-child`,
+`:last-child`, the combinators but `~`, `::attr()`; of XPath `.`, `./@name` and a test of a row's class. Other selectors have no
 plan: their XPath is used. Both find the same elements.
 """
 
@@ -20,7 +20,7 @@ from cssselect import parser
 
 Operator = Literal["", "=", "~=", "^=", "$=", "*="]
 Test = Callable[[Any], bool]
-"""Whether an element is like this."""
+"""Returns True if an element passes."""
 
 _SIMPLE_NAME = re.compile(r"[a-z_][a-z0-9_-]*")
 _ATTRIBUTE = re.compile(r"\./@([a-z_][a-z0-9_-]*)(?:\[starts-with\(\., '([\w-]+)'\)\])?", re.ASCII)
@@ -35,14 +35,14 @@ _WITH_MANY = frozenset({"href", "src", "style", "title", "alt", "type"})  # attr
 
 
 class Key(NamedTuple):
-    """What elements are looked up by: a tag (`operator` None), or an attribute, with `operator` "" where any value will do."""
+    """Key of a lookup: a tag (`operator` None), or an attribute, with `operator` "" for any value."""
 
     name: str
     operator: Operator | None = None
     value: str = ""
 
     def fits(self, given: str) -> bool:
-        """Whether an attribute has a value like this."""
+        """Return True if an attribute's value matches."""
         value, operator = self.value, self.operator
         if operator == "~=":
             return value in given and (value == given or value in _TOKENS.findall(given))
@@ -55,7 +55,7 @@ class Key(NamedTuple):
         return operator == "" or value in given
 
     def is_of(self, element: Any) -> bool:
-        """Whether an element has it."""
+        """Return True if an element has the key."""
         if self.operator is None:
             return bool(element.tag == self.name)
         given = element.get(self.name)
@@ -63,7 +63,7 @@ class Key(NamedTuple):
 
 
 class Compound(NamedTuple):
-    """`div.post[id]`: one element. `combinator` is what stands before it. It is looked up by `key`, and passes `tests`."""
+    """`div.post[id]`: one element. `combinator` stands before it. It is looked up by `key`, and passes `tests`."""
 
     combinator: str
     key: Key
@@ -78,25 +78,25 @@ class Index(Protocol):
     """The elements of a page, each at a place in the page's order."""
 
     def places(self, key: Key) -> list[int]:
-        """Of all elements that have the key."""
+        """Return the places of all elements that have the key."""
 
     def within(self, places: list[int], outer: list[int]) -> list[int]:
-        """Those of `places` that are within one of the elements `outer`, which are not looked at themselves."""
+        """Return the `places` within one of the elements `outer`, without these elements."""
 
     def parent(self, place: int) -> int:
-        """Of an element; -1 for the root."""
+        """Return the parent's place; -1 for the root."""
 
     def following(self, place: int) -> int:
-        """The next sibling of an element; -1 where it is the last one."""
+        """Return the next sibling's place; -1 where it is the last one."""
 
     def element(self, place: int) -> Any:
-        """At a place."""
+        """Return the element at a place."""
 
 
 class Plan(NamedTuple):
-    """A selector: `chains` are what commas part. `itself`: it selects the node that it is given, if that passes `tests`.
-    `attribute`: the value of this one is taken, not the element. `has_siblings`: it is for a whole page, for a row's own sibling
-    is not in the row.
+    """Plan of a selector: `chains` are separated by commas. `itself`: the plan selects the given node, if that passes `tests`.
+    `attribute`: the value of this attribute is taken, not the element. `has_siblings`: the plan is for a whole page, as a row's
+    own sibling is not in the row.
     """
 
     chains: tuple[tuple[Compound, ...], ...]
@@ -106,11 +106,11 @@ class Plan(NamedTuple):
     tests: tuple[Test, ...] = ()
 
     def of_itself(self, node: Any) -> list[Any]:
-        """What is found of the node that it is given, where the plan is for that alone."""
+        """Return the match for the given node, where the plan is for the node alone."""
         return self.taken([node]) if _passes(node, self.tests) else []
 
     def listed(self, index: Index) -> list[Listed]:
-        """The chains that may be on a page: each compound with the places of its key, of which none is empty."""
+        """Return the chains that may match on a page: each compound with the places of its key, of which none is empty."""
         found = []
         for chain in self.chains:
             listed: Listed = []
@@ -123,7 +123,7 @@ class Plan(NamedTuple):
         return found
 
     def find(self, index: Index, listed: list[Listed], scopes: list[int]) -> list[int]:
-        """Where the selector finds something in the elements at `scopes`, themselves included, in the page's order. No scope is
+        """Return the places of matches in the elements at `scopes`, including themselves, in the page's order. No scope is
         within another one; `listed` is of this index.
         """
         if not listed:
@@ -134,7 +134,7 @@ class Plan(NamedTuple):
         return places
 
     def taken(self, elements: list[Any]) -> list[Any]:
-        """The elements, or the values of the attribute."""
+        """Return the elements, or the values of the attribute."""
         if self.attribute is None:
             return elements
         return [value for element in elements if (value := element.get(self.attribute)) is not None]
@@ -142,7 +142,7 @@ class Plan(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def plan_of(selector: str, *, is_xpath: bool) -> Plan | None:
-    """The plan of a selector; None where it is not simple."""
+    """Return the plan of a selector; None where it is not simple."""
     if is_xpath:
         return _plan_of_xpath(selector)
     try:
@@ -170,7 +170,7 @@ def _plan_of_xpath(selector: str) -> Plan | None:
 
 
 def _matches(chain: Listed, index: Index, scopes: list[int]) -> list[int]:
-    """Where elements are that end a chain, found from left to right."""
+    """Return the places of elements that end a chain, found from left to right."""
     found = scopes
     for compound, places in chain:
         combinator, _, tests = compound
@@ -207,11 +207,11 @@ def _passes(element: Any, tests: tuple[Test, ...]) -> bool:
 
 
 class _NotSimple(ValueError):
-    """There is no plan for the selector."""
+    """The selector has no plan."""
 
 
 def _taken(pseudo: Any) -> str | None:
-    """The attribute of `::attr(name)`."""
+    """Return the attribute of `::attr(name)`."""
     if pseudo is None:
         return None
     if getattr(pseudo, "name", "") == "attr" and pseudo.argument_types() in (["IDENT"], ["STRING"]):
@@ -247,7 +247,7 @@ def _compound(tree: Any, combinator: str = "") -> Compound:
 
 
 def _cost(key: Key) -> int:
-    """The order in which keys cost little: a page's classes are known in any case, and there are few elements of most tags."""
+    """Return the order of a key's cost: a page's classes are known in any case, and there are few elements of most tags."""
     if key.operator is None:
         return 5 if key.name == "*" else 3 if key.name in _OF_MANY else 1
     if key.name in _WITH_MANY:
@@ -275,7 +275,7 @@ def _simple(tree: Any) -> Key | Test:
 
 
 def _alone(tree: Any) -> Test:
-    """The test of a compound without combinators."""
+    """Return the test of a compound without combinators."""
     if isinstance(tree, parser.Selector | parser.CombinedSelector):
         raise _NotSimple
     _, key, tests = _compound(tree)

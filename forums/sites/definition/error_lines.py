@@ -1,4 +1,4 @@
-"""What is wrong with a site file, one line for each key: file, key, value, and what to do."""
+"""Error messages for a site file, one line for each key: file, key, value, and the fix."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _FROM_ENVIRONMENT = re.compile(r"\$\{\w+\}")
 
 
 def lines(read: layers.Layers, error: ValidationError) -> list[str]:
-    """One line for each thing that pydantic found, of the first ones."""
+    """Return one line for each of pydantic's errors, up to a limit."""
     found = error.errors()
-    told = list(dict.fromkeys(_line(read, one) for one in found[:_MOST_LINES]))
+    messages = list(dict.fromkeys(_line(read, one) for one in found[:_MOST_LINES]))
     more = len(found) - _MOST_LINES
-    return [*told, f"{read.files[0]}: {more:,} more faults"] if more > 0 else told
+    return [*messages, f"{read.files[0]}: {more:,} more faults"] if more > 0 else messages
 
 
 def secrets(read: layers.Layers) -> list[str]:
-    """One line for each secret that stands in a file: files are copied, committed and shown."""
+    """Return one line for each secret in a file: files are copied, committed and shown."""
     found = []
     for table in ("headers", "cookies"):
         values = read.written.get(table)
@@ -46,7 +46,7 @@ def secrets(read: layers.Layers) -> list[str]:
 
 def _line(read: layers.Layers, found: ErrorDetails) -> str:
     loc = tuple(part for part in found["loc"] if part != "function-before")
-    if loc[-2:-1] == ("default",):  # which of several kinds it is tried as
+    if loc[-2:-1] == ("default",):  # a union: the last part is the member that was tried
         loc = loc[:-1]
     key = ".".join(str(part) for part in loc) or "file"
     file = layers.origin(read, loc)
@@ -71,7 +71,7 @@ def _fix(loc: tuple[str | int, ...]) -> str:
 
 
 def _hint(loc: tuple[str | int, ...]) -> str:
-    """What the author may have meant: a key of that name elsewhere, or one that is spelt nearly so."""
+    """Return a hint: the most similar key, else the known keys."""
     model = _model_at(loc[:-1])
     if model is None:
         return ""

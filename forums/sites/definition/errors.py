@@ -1,9 +1,9 @@
-"""What can be wrong with sites.
+"""Errors of site files and of the pages that they describe.
 
 ConfigError
 └── SiteError            a site file is missing or wrong
-    └── UnreadablePage   a page is not what the site file says
-        └── PageGone     a page says that what was asked for does not exist
+    └── UnreadablePage   a page does not match the site file
+        └── PageGone     a page of something that does not exist
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ class SiteError(ConfigError):
 
     @property
     def in_a_line(self) -> str:
-        """All of it in one line."""
+        """Return the whole message in one line."""
         return "; ".join(str(self).splitlines())
 
 
 class UnreadablePage(SiteError):
-    """Nothing of a page is what the site file says: a login wall, an error page with status 200, another software."""
+    """A page that does not match the site file: a login wall, an error page with status 200, another software."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -29,4 +29,4 @@ class UnreadablePage(SiteError):
 
 
 class PageGone(UnreadablePage):
-    """A page says, with a status that all is well, that what was asked for does not exist, or not for guests: as 404 would."""
+    """A page, sent with status 200, of something that does not exist, or not for guests: treated like a 404."""

@@ -1,4 +1,4 @@
-"""The functions `re:test`, `re:match` and `re:replace` of EXSLT in XPath, as lxml has them, but that their time is bounded.
+"""The functions `re:test`, `re:match` and `re:replace` of EXSLT in XPath, like lxml's, with a limit of time.
 
 lxml's own search with Python's `re`, which nothing interrupts: `^(a+)+$` on 28 characters took 12.6 s.
 """
@@ -28,7 +28,7 @@ def _test(_: Any, text: Any, pattern: Any, flags: str = "") -> bool:
 
 
 def _match(_: Any, text: Any, pattern: Any, flags: str = "") -> list[Any]:
-    """Elements with the text of the match and of its groups; with the flag `g`, of all matches."""
+    """Return elements with the text of the match and of its groups; with the flag `g`, of all matches."""
     if "g" in flags:
         found = [match if isinstance(match, str) else match[0] for match in _find("findall", text, f"({_text(pattern)})", flags)]
     else:
@@ -38,7 +38,7 @@ def _match(_: Any, text: Any, pattern: Any, flags: str = "") -> list[Any]:
 
 
 def _replace(_: Any, text: Any, pattern: Any, flags: str, by: Any) -> Any:
-    """The text with `by` in place of the first match, with the flag `g` of all."""
+    """Return the text with `by` in place of the first match, with the flag `g` of all."""
     compiled = _compiled(_text(pattern), "i" in flags)
     subject = _text(text)
     budget = reading_budget.current()
@@ -55,8 +55,8 @@ def _find(method: str, text: Any, pattern: Any, flags: str) -> Any:
 
 
 def check_patterns(path: str) -> None:
-    """Raises PatternError for a pattern that stands in an XPath and is none: a function is only called where a page has what is
-    before it, and such a file would be wrong on some pages.
+    """Raise PatternError for a bad pattern in an XPath. A function is called only where the page matches the steps before it, so
+    such a file would fail on some pages only.
     """
     for quoted in _QUOTED_PATTERN.findall(path):
         compile_pattern(quoted[1:-1])
@@ -70,7 +70,7 @@ def _compiled(pattern: str, ignores_case: bool) -> Any:
 
 
 def _text(value: Any) -> str:
-    """What XPath gives to a function as a string: of a set of nodes the first one's."""
+    """Return an XPath argument as a string: of a set of nodes the first one's."""
     if isinstance(value, list):
         return _text(value[0]) if value else ""
     return str(_STRING(value)) if isinstance(value, etree._Element) else str(value)

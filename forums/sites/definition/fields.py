@@ -1,4 +1,4 @@
-"""How one value is taken from a page: the tables of `[pages.….fields]`."""
+"""Model of one field: how its value is taken from a page; the tables of `[pages.….fields]`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Kind = Literal["text", "int", "date", "url", "html", "bool", "id"]
 
 
 class Select(BaseModel):
-    """One selector, or several of which the first that finds something counts."""
+    """One selector, or several of which the first with a match counts."""
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, populate_by_name=True)
 
@@ -27,7 +27,7 @@ class Select(BaseModel):
 
     @cached_property
     def finders(self) -> tuple[Finder, ...]:
-        """The selectors, compiled."""
+        """Return the selectors, compiled."""
         return tuple(compiled(self.syntax, selector) for selector in self.select)
 
     @model_validator(mode="after")
@@ -41,9 +41,9 @@ class Select(BaseModel):
 
 
 class FieldSpec(Select):
-    """A field: where it is, and what it is to be."""
+    """A field: its place on the page, and the kind of its value."""
 
-    as_: Kind | None = Field(default=None, alias="as", description="what it is to be; without it what the field's name says")
+    as_: Kind | None = Field(default=None, alias="as", description="kind of the value; without it that of the field's name")
     regex: str | None = Field(default=None, description="the part that counts: the first group of the match, or the whole match")
     join: str | None = Field(
         default=None, min_length=1, max_length=8,
@@ -62,7 +62,7 @@ class FieldSpec(Select):
 
     @cached_property
     def cutters(self) -> tuple[Finder, ...]:
-        """`without`, compiled: CSS selectors as one."""
+        """Return `without`, compiled: CSS selectors as one."""
         css = ", ".join(selector for selector in self.without if not is_xpath(selector))
         return tuple(compiled("html", selector) for selector in (css, *filter(is_xpath, self.without)) if selector)
 
@@ -114,12 +114,12 @@ class FieldSpec(Select):
 
 
 def with_syntax(value: Any, syntax: str) -> Any:
-    """A field as it stands in a file (a selector, a list of them, a table) as a table that knows its syntax."""
+    """Return a field of a file (a selector, a list of selectors, a table) as a table with its syntax."""
     if isinstance(value, str):
         value = {"select": [value]}
     elif isinstance(value, list | tuple):
         value = {"select": value}
     elif isinstance(value, Mapping):
-        lists = ("select", "without", "formats")  # where there is but one, it need not be a list
+        lists = ("select", "without", "formats")  # a single value need not be a list
         value = {key: [one] if key in lists and isinstance(one, str) else one for key, one in value.items()}
     return {**value, "syntax": syntax} if isinstance(value, Mapping) else value

@@ -1,4 +1,4 @@
-"""Where the site files are. Apart, so that a look at the folder need not load what reads the files."""
+"""Folder of the site files. A separate module, so that listing the folder need not import the readers of the files."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from forums.environment import Sites
 
 
 def sites_dir() -> Path:
-    """TRAWL_SITES_DIR, else the folder `sites` of the project. Raises ConfigError."""
+    """Return TRAWL_SITES_DIR, else the folder `sites` of the project. Raises ConfigError."""
     return Sites.read().sites_dir

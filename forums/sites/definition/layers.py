@@ -1,4 +1,4 @@
-"""A site file over its profiles: the merged values, and from which file each comes."""
+"""Layers of a site file over its profiles: the merged values, and the file of each."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .errors import SiteError
 PROFILES = Path(__file__).parents[1] / "profiles"
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 OWN, DEMO = ("TRAWL_", "FLOWER_", "CELERY_"), "TRAWL_DEMO_URL"
-"""Variables that a site file does not name: its author need not know the passwords of the fleet. The demo has one of them."""
-_TOP_ONLY = frozenset({"recognise"})  # says what a profile is; a profile built on it is another software
+"""Variables that a site file may not use: its author need not have the fleet's passwords. The demo has one exception."""
+_TOP_ONLY = frozenset({"recognise"})  # describes the profile itself; a profile built on it is another software
 
 Loc = tuple[str, ...]
 Origins = dict[tuple[str | int, ...], Path]
 
 
 class Layers(msgspec.Struct, frozen=True):
-    """`values` of a site and `origins`, the file of each. `written` are the values before variables were put in."""
+    """`values` of a site and `origins`, the file of each. `written`: the values before variables were filled in."""
 
     files: tuple[Path, ...]  # the site file first, then its profile, the profile's profile …
     values: dict[str, Any]
@@ -35,18 +35,18 @@ class Layers(msgspec.Struct, frozen=True):
 
 
 def profile_names() -> list[str]:
-    """The profiles that exist."""
+    """Return the names of the profiles."""
     return sorted(path.stem for path in PROFILES.glob("*.toml"))
 
 
 def profile_table(name: str) -> dict[str, Any]:
-    """What a profile's own file says."""
+    """Return the table of a profile's own file."""
     return _table(PROFILES / f"{name}.toml")
 
 
 def read(path: Path, table: dict[str, Any] | None = None) -> Layers:
-    """A site file over its profiles; with `table` a file that says so, and need not exist yet. Raises SiteError: a file cannot be
-    read, a profile does not exist, a variable is not set.
+    """Read a site file over its profiles; with `table` a file of this content, which need not exist yet. Raises SiteError: a
+    file cannot be read, a profile does not exist, a variable is not set.
     """
     chain = [path]
     tables = [_table(path) if table is None else table]
@@ -68,7 +68,7 @@ def read(path: Path, table: dict[str, Any] | None = None) -> Layers:
 
 
 def leaves(values: Any, loc: Loc = ()) -> Iterator[tuple[Loc, Any]]:
-    """Every value other than a table, with its place."""
+    """Yield every value other than a table, with its place."""
     if isinstance(values, Mapping) and values:
         for key, value in values.items():
             yield from leaves(value, (*loc, key))
@@ -77,7 +77,7 @@ def leaves(values: Any, loc: Loc = ()) -> Iterator[tuple[Loc, Any]]:
 
 
 def origin(layers: Layers, loc: tuple[str | int, ...]) -> Path:
-    """The file that says what stands at `loc`, or nearest to it."""
+    """Return the file that sets the value at `loc`, or the nearest value above it."""
     for length in range(len(loc), 0, -1):
         if loc[:length] in layers.origins:
             return layers.origins[loc[:length]]
@@ -92,7 +92,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any], loc: Loc, file: Path, origins: Origins) -> dict[str, Any]:
-    """Tables key by key; anything else replaces. `false` takes away what a profile has; a table over a selector refines it."""
+    """Merge tables key by key; other values replace. `false` removes a profile's value; a table over a selector refines it."""
     merged = dict(base)
     for key, value in over.items():
         place = (*loc, key)
@@ -111,7 +111,7 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any], loc: Loc, file: Pat
 
 
 def _expand(value: Any, loc: Loc, origins: Origins, variables: dict[str, str | None]) -> Any:
-    """`${NAME}` and `${NAME:-default}` from the environment, so that addresses and secrets need not be in the file."""
+    """Fill in `${NAME}` and `${NAME:-default}` from the environment, so that addresses and secrets need not be in the file."""
     if isinstance(value, Mapping):
         return {key: _expand(inner, (*loc, key), origins, variables) for key, inner in value.items()}
     if isinstance(value, list):

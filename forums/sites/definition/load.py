@@ -1,4 +1,4 @@
-"""Reading site files. Each error is one line that names file, key, value and fix."""
+"""Loads site files. Each error is one line that names file, key, value and fix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .folder import sites_dir
 from .site import Site
 
 LOOK_S = 0.1
-"""A crawler looks at a site's files at most so often: each page asks several times."""
+"""Least seconds between two checks of a site's files: each page asks several times."""
 
 logger = logging.getLogger(__name__)
 
@@ -42,16 +42,16 @@ class _Look(msgspec.Struct, frozen=True):
 
 _known: dict[Path, _Known] = {}
 _looks: dict[tuple[str | None, str], _Look] = {}
-_complaints: dict[Path, str] = {}  # what was said last of a file in use
+_complaints: dict[Path, str] = {}  # last logged error of a file in use
 
 
 def load_site(name: str) -> Site:
-    """The site `name`. Raises SiteError, which lists the sites that exist."""
+    """Return the site `name`. Raises SiteError, which lists the sites that exist."""
     return load_file(site_path(name))
 
 
 def site_path(name: str) -> Path:
-    """The file of a site. Raises SiteError where there is none."""
+    """Return the file of a site. Raises SiteError where there is none."""
     path = sites_dir() / f"{name}.toml"
     if not is_site_name(name) or not path.is_file():  # in this order: a name may be too long for a file
         where = f"there is no site file in {sites_dir()}; trawl sites new URL writes one"
@@ -63,14 +63,14 @@ def site_path(name: str) -> Path:
 
 
 def is_site_name(name: object) -> bool:
-    """Whether there could be a site of this name."""
+    """Return True if a site may have this name."""
     return is_name(name)
 
 
 def site_to_ask(name: str) -> Site:
-    """As `load_site`, but while a file that was right has become wrong, the site as this process read it last.
+    """Return the site like `load_site`; while its file, which was right before, is wrong, as this process read it last.
 
-    For crawlers, before they ask for a page: a slip while somebody edits the file must not cost the requests that wait.
+    For crawlers, before they request a page: a mistake while the file is edited must not cost the requests that wait.
     """
     look = _looked(name)
     if not look.is_there:
@@ -79,7 +79,7 @@ def site_to_ask(name: str) -> Site:
 
 
 def site_in_use(name: str) -> Site:
-    """As `site_to_ask`, but also where the file is gone: for pages that were asked for."""
+    """Return the site like `site_to_ask`, also where the file is gone: for pages that were requested."""
     return _looked(name).site
 
 
@@ -106,13 +106,13 @@ def _look(name: str, now: float) -> _Look:
 
 
 def site_names() -> list[str]:
-    """The names of all sites in their order, also of those whose files are wrong."""
+    """Return the names of all sites in their order, also of those whose files are wrong."""
     return [path.stem for path in _files()]
 
 
 def load_all() -> tuple[list[Site], dict[str, SiteError]]:
-    """All sites whose files are right, and by their names what is wrong with the others, both in the order of names: one bad
-    file stops no other site.
+    """Return all sites whose files are right, and the errors of the others by name, both in the order of names: one bad file
+    stops no other site.
     """
     sites, wrong = [], {}
     for path in _files():
@@ -124,7 +124,9 @@ def load_all() -> tuple[list[Site], dict[str, SiteError]]:
 
 
 def load_file(path: Path) -> Site:
-    """The site of a file. Spiders ask with each page: it is read again when a file of it, or a variable, has changed."""
+    """Return the site of a file. Called for each page: the file is read again when one of its layers, or a variable, has
+    changed.
+    """
     known = _known.get(path)
     if known and known.variables == {name: os.environ.get(name) for name in known.variables} and _is_current(known.stamp):
         return known.site
@@ -136,7 +138,7 @@ def load_file(path: Path) -> Site:
 
 
 def site_of(read: layers.Layers) -> Site:
-    """The site that a file and its profiles describe. Raises SiteError with all that is wrong, one line each."""
+    """Return the site that a file and its profiles describe. Raises SiteError with all faults, one line each."""
     path = read.files[0]
     fields: dict[str, Any] = {"name": path.stem, **read.values}
     wrong = error_lines.secrets(read)

@@ -1,4 +1,6 @@
-"""Places: scheme, host and port. Only those that a site file names are fetched, and only those that it trusts see its secrets."""
+"""Places: scheme, host and port. Only places that a site file names are fetched, and only places that it trusts get
+its secrets.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,17 @@ if TYPE_CHECKING:
 Place = tuple[str, str | None, int | None]
 
 NOWHERE: Place = ("", None, None)
-"""Is the place of no site."""
+"""The place of no site."""
 
 
-@lru_cache(maxsize=1024)  # each request asks several times
+@lru_cache(maxsize=1024)  # called several times for each request
 def place_of(url: str) -> Place:
-    """Where a URL leads to, read by the parser that the crawlers and `trawl sites` connect with, so that no two opinions of an
-    odd address exist. NOWHERE for one that cannot be read.
+    """Return the place of a URL, read by the parser that the crawlers and `trawl sites` connect with, so that an odd address has
+    one meaning. NOWHERE for an unreadable URL.
 
     As in browsers, `http` and `https`, two ports, and a name with a dot at its end and without are different places; upper and
     lower case, the long and the short form of an IPv6 address, and a port that is the scheme's own are not. An international
-    name counts in the form that is sent (`xn--…`) only: there is more than one way to make it of the other.
+    name counts in the form that is sent (`xn--…`) only, as there is more than one way to encode the other form.
     """
     try:
         parsed = URL(url)
@@ -36,16 +38,17 @@ def place_of(url: str) -> Place:
 
 
 def shown(place: Place) -> str:
-    """The place as people write it: `https://forum.example.org`, with a port that is not the scheme's own."""
+    """Return the place as users write it: `https://forum.example.org`, with a port that is not the scheme's own."""
     scheme, host, port = place
     named = f"[{host}]" if host and ":" in host else host or "?"
     return f"{scheme}://{named}" if port in (None, {"http": 80, "https": 443}.get(scheme)) else f"{scheme}://{named}:{port}"
 
 
 def elsewhere(site: Site, url: str, came_from: str | None = None) -> str | None:
-    """Why nothing of this URL is the site's, in a line that names both places; None for a URL at one of the site's places.
+    """Return why this URL does not belong to the site, in a line that names both places; None for a URL at one of the site's
+    places.
 
-    `came_from`: the URL that was asked for and led there.
+    `came_from`: the requested URL that redirected there.
     """
     place = place_of(url)
     if place in site.places:
@@ -56,9 +59,9 @@ def elsewhere(site: Site, url: str, came_from: str | None = None) -> str | None:
 
 
 def may_have_secrets(site: Site, url: str, proxy: str | None = None) -> bool:
-    """Whether the site's headers and cookies may be sent with a request of this URL, through this proxy, if any.
+    """Return True if the site's headers and cookies may be sent with a request of this URL, through this proxy, if any.
 
-    A proxy reads what is sent by http; of https it sees only the name of the host.
+    A proxy reads HTTP requests; of HTTPS it sees only the name of the host.
     """
     place = place_of(url)
     if place not in site.trusted_places:

@@ -1,4 +1,4 @@
-"""Pages that are asked for with a body (`[pages.list.body]`): search forms, and interfaces as GraphQL."""
+"""Pages that are requested with a body (`[pages.list.body]`): search forms, and interfaces such as GraphQL."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from . import url_templates
 
-_IN_ADDRESSES = '=&:,{}[]"+'  # stay as they are behind the # of an address, so that it can be read
+_IN_ADDRESSES = '=&:,{}[]"+'  # not quoted behind the # of an address, so that it is readable
 
 
 class PageBody(BaseModel):
-    """What is sent with the request for a page. Values may hold the same names in braces as `url`."""
+    """Body of the request for a page. Values may hold the same names in braces as `url`."""
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
@@ -34,27 +34,27 @@ class PageBody(BaseModel):
         return self
 
     def check(self, known: Collection[str]) -> None:
-        """Raises ValueError where a text holds a name that is not of `known`."""
+        """Raise ValueError where a text holds a name that is not of `known`."""
         for text in self._texts():
             url_templates.check_text(text, known)
 
     def names(self) -> set[str]:
-        """The names that are to be filled in."""
+        """Return the names that are to be filled in."""
         return {name for text in self._texts() for name in url_templates.names(text)}
 
     def parts(self) -> set[str]:
-        """Those of which only a part is filled in."""
+        """Return the names of which only a part is filled in."""
         return {name for text in self._texts() for name in url_templates.parts_of(text)}
 
     def fill(self, values: Mapping[str, object], joins: Mapping[str, str]) -> str:
-        """The body as text."""
+        """Return the body as text."""
         if self.form is not None:
             return urlencode({key: url_templates.fill_text(text, values, joins) for key, text in self.form.items()})
         return json.dumps(url_templates.fill_json(self.json_, values, joins), ensure_ascii=False, separators=(",", ":"))
 
     @property
     def content_type(self) -> str:
-        """As the request says it."""
+        """Return the content type of the request."""
         return "application/json" if self.form is None else "application/x-www-form-urlencoded"
 
     def _texts(self) -> Iterator[str]:
@@ -62,7 +62,7 @@ class PageBody(BaseModel):
 
 
 class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """How a page is asked for."""
+    """Request of a page."""
 
     url: str
     method: str = "GET"
@@ -72,19 +72,19 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Those of its kind of page, and what it needs for its body."""
+        """Return the headers of its kind of page and of its body."""
         return self.more_headers | ({} if self.content_type is None else {"Content-Type": self.content_type})
 
 
 def with_body(url: str, body: str) -> str:
-    """The address of a page that is asked for with a body: behind the `#`, which no site sees. So one text says which page it is,
-    wherever addresses are kept, compared and shown.
+    """Return the address of a page that is requested with a body: the body stands behind the `#`, which is not sent. So one text
+    identifies a page wherever addresses are stored, compared and shown.
     """
     return f"{url}#{quote(body, safe=_IN_ADDRESSES)}"
 
 
 def apart(address: str) -> tuple[str, str]:
-    """The URL and the body of such an address."""
+    """Split such an address into the URL and the body."""
     url, _, body = address.partition("#")
     return url, unquote(body)
 

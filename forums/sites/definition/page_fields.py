@@ -1,4 +1,4 @@
-"""Which fields the rows of each kind of page have: the tables `[pages.….fields]` and `[pages.comments.post]`."""
+"""Fields of the rows of each kind of page: the tables `[pages.….fields]` and `[pages.comments.post]`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .fields import FieldSpec
 
 
 class Fields(BaseModel):
-    """What is read of a row."""
+    """Fields of a row."""
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     @model_validator(mode="after")
     def _can_be_stored(self) -> Self:
-        """A field is what its name says: a date that is kept as text could not be stored, and would kill each page."""
+        """Check each field's kind against its name: a date that is kept as text could not be stored, and would fail each page."""
         for name, field in self.declared:
             check_kind(name, field)
         return self
 
     @cached_property
     def declared(self) -> tuple[tuple[str, FieldSpec], ...]:
-        """The fields that the site file declares, by name."""
+        """Return the fields that the site file declares, by name."""
         fields = ((name, getattr(self, name)) for name in type(self).model_fields)
         return tuple((name, field) for name, field in fields if field is not None)
 
@@ -52,7 +52,7 @@ class ListFields(Fields):
     reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
     created_at: FieldSpec | None = Field(default=None, description="when it was opened")
     last_activity: FieldSpec | None = Field(default=None, description="when something was written in it last")
-    sticky: FieldSpec | None = Field(default=None, description="whether it stays on top of the list, and so ends no scan")
+    sticky: FieldSpec | None = Field(default=None, description="true if it stays on top of the list, and so ends no scan")
     token: FieldSpec | None = Field(
         default=None, description="changes whenever the thread does; without it reply count and last activity"
     )
@@ -71,8 +71,8 @@ class PostFields(Fields):
     views: FieldSpec | None = Field(default=None, description="how often it was read")
     reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
     last_activity: FieldSpec | None = Field(default=None, description="when something was written in the thread last")
-    sticky: FieldSpec | None = Field(default=None, description="whether it stays on top of the list")
-    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
+    sticky: FieldSpec | None = Field(default=None, description="true if it stays on top of the list")
+    deleted: FieldSpec | None = Field(default=None, description="true if only a placeholder is left")
 
 
 class CommentFields(Fields):
@@ -90,7 +90,7 @@ class CommentFields(Fields):
     author: FieldSpec | None = Field(default=None, description="who wrote it")
     created_at: FieldSpec | None = Field(default=None, description="when")
     edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
-    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
+    deleted: FieldSpec | None = Field(default=None, description="true if only a placeholder is left")
     position: FieldSpec | None = Field(default=None, description="its place in the thread from 1; else counted")
     load_more: FieldSpec | None = Field(
         default=None,
@@ -110,7 +110,7 @@ class RecentFields(Fields):
     url: FieldSpec | None = Field(default=None, description="the thread's address, where the list has it, too")
     token: FieldSpec | None = Field(default=None, description="of a thread: what the list has for `token`")
     reply_count: FieldSpec | None = Field(default=None, description="of the thread: replies without the opening post")
-    opening: FieldSpec | None = Field(default=None, description="whether it opens its thread, which is read whole then")
+    opening: FieldSpec | None = Field(default=None, description="true if it opens its thread, which is then read whole")
     title: FieldSpec | None = Field(
         default=None,
         description="its thread's title: then a new thread is stored from here, where all of it is on the page, and not read",
@@ -127,4 +127,4 @@ class RecentFields(Fields):
     author: FieldSpec | None = Field(default=None, description="who wrote it")
     created_at: FieldSpec | None = Field(default=None, description="when; of a thread: when something was written in it last")
     edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
-    deleted: FieldSpec | None = Field(default=None, description="whether only a placeholder is left")
+    deleted: FieldSpec | None = Field(default=None, description="true if only a placeholder is left")

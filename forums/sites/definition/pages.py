@@ -1,4 +1,4 @@
-"""What a site file says of each kind of page: its URL, its rows, its fields, and how one gets to the next page."""
+"""Models of each kind of page in a site file: its URL, its rows, its fields, and the way to the next page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PageKind = Literal["index", "list", "thread", "comments", "more", "recent"]
 
 
 class Page(BaseModel):
-    """What all kinds of pages have."""
+    """Keys of all kinds of pages."""
 
     model_config = _STRICT
     _places: ClassVar[frozenset[str]] = frozenset()
@@ -55,7 +55,7 @@ class Page(BaseModel):
         default=None, description="what such a page always has: where it is missing, the page is refused"
     )
     gone: Select | None = Field(
-        default=None, description="what only the page has that says that this does not exist (any more): it counts as 404"
+        default=None, description="what only a page of something that does not exist (any more) has: the page counts as 404"
     )
     wall: Select | None = Field(
         default=None, description="what only a login page, a captcha or an error page has: such a page is refused"
@@ -64,20 +64,20 @@ class Page(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _give_syntax(cls, page: Any) -> Any:
-        """Selectors are checked in the language of their page, each where it stands."""
+        """Give each selector the syntax of its page, in which it is checked."""
         if not isinstance(page, Mapping):
             return page
         syntax = page["format"] if page.get("format") in ("json", "xml") else "html"
         outer = "json" if page.get("html_at") else syntax
-        told = dict(page)
+        tables = dict(page)
         for key, value in page.items():
             if value is False and key in cls._selecting:
-                del told[key]  # it takes away what a profile has, and may take away what it has not
+                del tables[key]  # `false` removes a profile's value, if there is one
             elif key in cls._selecting:
-                told[key] = with_syntax(value, "html" if key == "json_at" else outer if key in _AROUND else syntax)
+                tables[key] = with_syntax(value, "html" if key == "json_at" else outer if key in _AROUND else syntax)
             elif key in cls._tables and isinstance(value, Mapping):
-                told[key] = {name: with_syntax(field, syntax) for name, field in value.items() if field is not False}
-        return told
+                tables[key] = {name: with_syntax(field, syntax) for name, field in value.items() if field is not False}
+        return tables
 
     @field_validator("url", "first_url", check_fields=False)
     @classmethod
@@ -96,36 +96,36 @@ class Page(BaseModel):
         if self.method == "GET" and self.body is not None:
             raise ValueError('method = "GET" sends no body: leave one of both out')
         if self.html_at is not None and self.format != "html":
-            raise ValueError('html_at is for HTML within JSON: say format = "html", or read the JSON and leave html_at out')
+            raise ValueError('html_at is for HTML within JSON: write format = "html", or read the JSON and leave html_at out')
         if self.json_at is not None and self.format != "json":
-            raise ValueError('json_at is for JSON within HTML: say format = "json", or read the HTML and leave json_at out')
+            raise ValueError('json_at is for JSON within HTML: write format = "json", or read the HTML and leave json_at out')
         return self
 
     @property
     def is_posted(self) -> bool:
-        """Whether it is asked for with POST."""
+        """Return True if it is requested with POST."""
         return self.method == "POST" or (self.method is None and self.body is not None)
 
     @property
     def answer(self) -> Syntax:
-        """What comes: JSON also where HTML is in it, HTML where JSON is in it."""
+        """Return the format of the response: JSON also where HTML is in it, HTML where JSON is in it."""
         if self.json_at is not None:
             return "html"
         return self.format if self.html_at is None else "json"
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names that its URL and its body are made of."""
+        """Return the names in its URL and its body."""
         return frozenset(url_templates.names(self.url) | (self.body.names() if self.body is not None else set()))
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """The ids of which they have only a part."""
+        """Return the ids of which the URL or the body has only a part."""
         return frozenset(url_templates.parts_of(self.url) | (self.body.parts() if self.body is not None else set()))
 
     @cached_property
     def is_numbered(self) -> bool:
-        """Whether the page n can be asked for by n alone."""
+        """Return True if the page n can be requested by n alone."""
         return url_templates.is_numbered(self.names)
 
 
@@ -152,9 +152,9 @@ class RowsPage(Page):
     pages: FieldSpec | None = Field(default=None, description="how many pages there are")
     total: FieldSpec | None = Field(default=None, description="how many rows there are on all pages")
     cursor: FieldSpec | None = Field(default=None, description="what `{cursor}` is for the next page")
-    more: FieldSpec | None = Field(default=None, description="whether there is a next page, whose URL is made from its number")
+    more: FieldSpec | None = Field(default=None, description="true if there is a next page, whose URL is made from its number")
     current: FieldSpec | None = Field(
-        default=None, description="the number of this page: another one than was asked for is behind the end, and has no rows"
+        default=None, description="the number of this page: a number other than requested is behind the end, and has no rows"
     )
     per_page: int | None = Field(default=None, ge=1, description="rows of a full page")
     ends: Literal["empty", "short"] = Field(
@@ -213,7 +213,7 @@ class ThreadPageSpec(Page):
 
 
 class CommentRows(RowsPage):
-    """A page of comments: where answers to a comment are."""
+    """A page of comments: the place of answers to a comment."""
 
     fields: CommentFields
     nested: bool = Field(default=False, description="HTML: a row within a row is an answer to it")
@@ -227,14 +227,14 @@ class CommentRows(RowsPage):
     @model_validator(mode="after")
     def _nests_in_its_format(self) -> Self:
         if self.nested and self.format != "html":
-            raise ValueError("nested is for HTML pages; where the answers of a JSON row are, say with `children`")
+            raise ValueError("nested is for HTML pages; name the answers of a JSON row with `children`")
         if self.children is not None and self.format != "json":
-            raise ValueError("children is for JSON pages; of HTML say nested = true, where a row within a row is an answer to it")
+            raise ValueError("children is for JSON pages; for HTML write nested = true, where a row within a row answers it")
         return self
 
     @property
     def loads_more(self) -> bool:
-        """Whether something may lead from it to pages of `[pages.more]`."""
+        """Return True if it may lead to pages of `[pages.more]`."""
         return self.load_more is not None or self.fields.load_more is not None
 
 
@@ -246,7 +246,7 @@ class CommentsPageSpec(CommentRows):
 
     post: PostFields | None = Field(default=None, description="fields of the opening post, looked for in the whole page")
     first_is_post: bool = Field(
-        default=False, description="the oldest row is the opening post: the first one of the first page, unless `order` says more"
+        default=False, description="the oldest row is the opening post: the first of the first page, or as `order` defines"
     )
     order: Literal["oldest", "newest", "newest_page"] = Field(
         default="oldest",
@@ -260,8 +260,8 @@ class CommentsPageSpec(CommentRows):
 
 
 class MorePageSpec(CommentRows):
-    """A page of comments that the thread's pages leave out until somebody asks for them ("load more comments"). Where its
-    `format` is that of `[pages.comments]`, what is not said here is as there, but for the way to the next page.
+    """A page of comments that the thread's pages leave out until they are requested ("load more comments"). Where its `format`
+    is that of `[pages.comments]`, missing keys are taken from there, except those of the way to the next page.
     """
 
     _places: ClassVar[frozenset[str]] = CommentsPageSpec._places | {"comment", "more"}
@@ -273,8 +273,8 @@ class MorePageSpec(CommentRows):
 
 
 class RecentPageSpec(RowsPage):
-    """The newest messages of the whole site, the newest first: a feed, an interface, or a list of the threads that were active
-    last. It says which threads have changed, for one request; the lists are then looked at more seldom.
+    """The newest messages of the whole site, the newest first: a feed, an interface, or a list of the most recently active
+    threads. It shows which threads have changed, for one request; the lists are then scanned more seldom.
     """
 
     _places: ClassVar[frozenset[str]] = IndexPageSpec._places
@@ -282,11 +282,11 @@ class RecentPageSpec(RowsPage):
     fields: RecentFields
 
     @model_validator(mode="after")
-    def _tells_messages_apart(self) -> Self:
-        told = self.fields
-        if told.id is None and told.token is None and told.reply_count is None and told.created_at is None:
-            raise ValueError("fields has neither id nor token nor reply_count nor created_at: what is new cannot be told")
-        if told.body is not None and told.id is None:
+    def _distinguishes_messages(self) -> Self:
+        fields = self.fields
+        if fields.id is None and fields.token is None and fields.reply_count is None and fields.created_at is None:
+            raise ValueError("fields has neither id nor token nor reply_count nor created_at: new messages cannot be recognised")
+        if fields.body is not None and fields.id is None:
             raise ValueError("fields has a body and no id: give the message's own id, as the thread's page has it")
         return self
 
@@ -299,21 +299,21 @@ class Pages(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _take_away(cls, pages: Any) -> Any:
-        """`recent = false` takes away a page that the profile has and that a site can do without."""
+        """Drop pages with `recent = false`, which a profile has and a site can do without."""
         if not isinstance(pages, Mapping):
             return pages
-        told = {name: page for name, page in pages.items() if page is not False or cls.model_fields[name].is_required()}
-        more, comments = told.get("more"), told.get("comments")
+        kept = {name: page for name, page in pages.items() if page is not False or cls.model_fields[name].is_required()}
+        more, comments = kept.get("more"), kept.get("comments")
         if isinstance(more, Mapping) and isinstance(comments, Mapping):
-            told["more"] = _as_of(comments, more)
-        return told
+            kept["more"] = _as_of(comments, more)
+        return kept
 
     @model_validator(mode="after")
     def _loads_more(self) -> Self:
         if self.comments.loads_more and self.more is None:
             raise ValueError("load_more leads to pages of [pages.more], and there is none: add it; it may be empty")
         if self.more is not None and not self.comments.loads_more:
-            raise ValueError("[pages.more] is never asked for: say with load_more of [pages.comments] what leads there")
+            raise ValueError("[pages.more] is never asked for: name the way to it with load_more of [pages.comments]")
         return self
 
     index: IndexPageSpec | None = Field(default=None, description="the forums of the site; needed for `discover`")
@@ -323,13 +323,13 @@ class Pages(BaseModel):
     )
     comments: CommentsPageSpec = Field(description="the comments of a thread")
     more: MorePageSpec | None = Field(
-        default=None, description="comments that the pages of a thread leave out until somebody asks for them"
+        default=None, description="comments that the pages of a thread leave out until they are requested"
     )
     recent: RecentPageSpec | None = Field(default=None, description="the newest messages of the whole site")
 
     @property
     def can_look_back(self) -> bool:
-        """Whether any page of the newest messages can be asked for by its number, and has whole texts with their dates."""
+        """Return True if any page of the newest messages can be requested by its number, and has whole texts with their dates."""
         page = self.recent
         return page is not None and page.is_numbered and None not in (page.fields.id, page.fields.body, page.fields.created_at)
 
@@ -338,10 +338,10 @@ _OF_ROWS = ("rows", "skip", "fields", "nested", "children", "load_more", "html_a
 
 
 def _as_of(comments: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`[pages.more]` with what it leaves out, where its rows may be those of `[pages.comments]`."""
+    """Complete `[pages.more]`, where its rows may be those of `[pages.comments]`."""
     if more.get("format", "html") != comments.get("format", "html") and "format" in more:
         return more
-    of_html = "html_at" in more  # then its next page is told by JSON
+    of_html = "html_at" in more  # then its next page is in the JSON
     kept = {key: comments[key] for key in _OF_ROWS if key in comments and not (of_html and key == "html_at")}
     fields = more.get("fields")
     if isinstance(fields, Mapping) and isinstance(of_comments := comments.get("fields"), Mapping):

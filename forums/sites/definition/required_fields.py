@@ -1,4 +1,4 @@
-"""Which fields each kind of page must have to be of any use."""
+"""Fields that each kind of page must have to be of any use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Selectors: JMESPath for JSON, CSS or XPath for HTML and XML, each compiled once.
 
-Fields are many: 20 rows of 8 fields make 160 selections for a page. So CSS is translated by parsel and compiled by lxml once, and
-a plain path of JSON keys is walked without JMESPath (0.2 µs in place of 4 µs for a key).
+Fields are many: 20 rows of 8 fields make 160 selections for a page. So CSS is translated by parsel and compiled by lxml once,
+and a plain path of JSON keys is walked without JMESPath (0.2 µs in place of 4 µs for a key).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .css_plan import Plan, plan_of
 
 Syntax = Literal["json", "html", "xml"]
 Found = list[Any]
-"""What a selector found: values of JSON (never None), or lxml elements and strings."""
+"""A selector's matches: values of JSON (never None), or lxml elements and strings."""
 Finder = Callable[[Any], Found]
 
 _KEY = r"[A-Za-z_]\w*(?:\[\d+\])?"
@@ -32,12 +32,14 @@ _XPATH_START = re.compile(r"/|\.\.?(?:/|$)|\(")
 
 
 def compiled(syntax: Syntax, selector: str) -> Finder:
-    """A function from a node to what `selector` finds in it. Raises ValueError for a selector that does not compile."""
+    """Return a function from a node to the matches of `selector` in it. Raises ValueError for a selector that does
+    not compile.
+    """
     return _json(selector) if syntax == "json" else _of_elements(selector, is_xml=syntax == "xml")
 
 
 def is_xpath(selector: str) -> bool:
-    """Whether a selector of HTML is XPath, and not CSS."""
+    """Return True if a selector of HTML is XPath, and not CSS."""
     return _XPATH_START.match(selector) is not None
 
 
@@ -61,7 +63,7 @@ def _json(selector: str) -> Finder:
 
 
 def _walk(paths: list[list[str]]) -> Finder:
-    """The first of the paths that leads to what JMESPath takes for true, else what the last one leads to."""
+    """Return a finder of the first path whose value JMESPath takes for true, else of the last one's value."""
     steps: list[list[Any]] = [[int(key) if key.isdigit() else key for key in path] for path in paths]
 
     def walk(node: Any) -> Found:
@@ -99,7 +101,7 @@ def _of_elements(selector: str, *, is_xml: bool) -> Finder:
 
 
 class HtmlFinder:
-    """A selector of HTML. `plan` finds the same by an index of the page, where it is simple."""
+    """A selector of HTML. `plan` finds the same by an index of the page, where the selector is simple."""
 
     __slots__ = ("_search", "plan")
 
@@ -109,7 +111,7 @@ class HtmlFinder:
 
     def __call__(self, node: Any) -> Found:
         found = self._search(node)
-        return found if isinstance(found, list) else [found]  # functions give a string, a number or a truth value
+        return found if isinstance(found, list) else [found]  # functions give a string, a number or a boolean
 
 
 def _first_line(exc: Exception) -> str:

@@ -1,4 +1,4 @@
-"""What a site file says, checked."""
+"""Model of a site file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ForumId = Annotated[
 
 
 class Site(BaseModel):
-    """One site: where it is, which forums are watched, what its pages look like, how often and how deep."""
+    """One site: its address, its forums, its pages, and the frequency and depth of scans."""
 
     model_config = _STRICT
 
@@ -52,12 +52,12 @@ class Site(BaseModel):
         default=(), description="those of `also_allowed` that get `headers` and `cookies`, too; without it `base_url` alone"
     )
     allow_private: bool = Field(
-        default=False, description="whether its names may resolve to addresses that are not public, as in a network of your own"
+        default=False, description="true: its names may resolve to addresses that are not public, as in a private network"
     )
     discover: Discover | None = Field(default=None, description="watch what the index page lists, too")
     forums: tuple[ForumId, ...] = Field(default=(), validate_default=True, description="ids of the forums to watch")
     names: dict[ForumId, str] = Field(
-        default={}, description="what the forums are called, by id; where `discover` reads the index, that says it"
+        default={}, description="names of the forums, by id; where `discover` reads the index, they are taken from there"
     )
     pages: Pages = Field(description="what its pages look like")
     limits: ScanLimits = ScanLimits()
@@ -148,64 +148,64 @@ class Site(BaseModel):
     @field_validator("pages")
     @classmethod
     def _can_read_on_from_recent(cls, pages: Pages) -> Pages:
-        if (told := pages.recent and pages.recent.fields) is None:
+        if (fields := pages.recent and pages.recent.fields) is None:
             return pages
         needs = (("url", "the thread's address in the list", "url"), ("forum", "the thread's forum", "forum_id"))
         for kind, page in (("thread", pages.thread), ("comments", pages.comments)):
             names = page.names if page is not None else ()
             for place, what, field in needs:
-                if place in names and getattr(told, field) is None:
+                if place in names and getattr(fields, field) is None:
                     raise ValueError(f"{kind}.url has {{{place}}}, {what}, but recent.fields has no {field}")
         return pages
 
     @cached_property
     def places(self) -> frozenset[Place]:
-        """Where the site is, and what else may be fetched for it."""
+        """Return the place of the site, and the others that may be fetched for it."""
         return frozenset(place_of(str(url)) for url in (self.base_url, *self.also_allowed))
 
     @cached_property
     def trusted_places(self) -> frozenset[Place]:
-        """Those of `places` that may see its headers and cookies."""
+        """Return the `places` that get its headers and cookies."""
         return frozenset(place_of(str(url)) for url in (self.base_url, *self.send_headers_to))
 
     @cached_property
     def allowance(self) -> Allowance:
-        """Which addresses that are not public its requests may reach: those that stand in the file, or all."""
+        """Return the private addresses that its requests may reach: those in the file, or all."""
         return Allowance(everything=self.allow_private, hosts=frozenset(host for _, host, _ in self.places if host))
 
     def page(self, kind: PageKind) -> Page:
-        """What the file says of pages of this kind. Raises SiteError where it says nothing."""
+        """Return the file's table for pages of this kind. Raises SiteError where there is none."""
         page: Page | None = getattr(self.pages, kind)
         if page is None:
             raise SiteError(f"site {self.name!r} has no [pages.{kind}]")
         return page
 
     def page_of_rows(self, kind: PageKind) -> RowsPage:
-        """The same for a page of rows."""
+        """Return the table for a page of rows. Raises SiteError."""
         page = self.page(kind)
         assert isinstance(page, RowsPage)
         return page
 
     def index_page(self) -> IndexPageSpec:
-        """The same for the index."""
+        """Return the table for the index. Raises SiteError."""
         page = self.page("index")
         assert isinstance(page, IndexPageSpec)
         return page
 
     def recent_page(self) -> RecentPageSpec:
-        """The same for the newest messages."""
+        """Return the table for the newest messages. Raises SiteError."""
         page = self.page("recent")
         assert isinstance(page, RecentPageSpec)
         return page
 
     def more_page(self) -> MorePageSpec:
-        """The same for comments that are left out."""
+        """Return the table for comments that are left out. Raises SiteError."""
         page = self.page("more")
         assert isinstance(page, MorePageSpec)
         return page
 
     def thread_page(self) -> ThreadPageSpec:
-        """The same for the page of an opening post."""
+        """Return the table for the page of an opening post. Raises SiteError."""
         page = self.page("thread")
         assert isinstance(page, ThreadPageSpec)
         return page
@@ -222,9 +222,9 @@ class Site(BaseModel):
         comment: str = "",
         more: str = "",
     ) -> str:
-        """The address of a page: `number` from 1, `cursor` as the page before gave it, `url` the thread's own from the list. A
-        page that is asked for with a body has it behind a `#`; `asking` makes a request of it. Raises SiteError where an id has
-        not the parts that the page is made of.
+        """Return the address of a page: `number` from 1, `cursor` from the page before, `url`: the thread's own from the list. A
+        page that is requested with a body has it behind a `#`; `asking` makes a request of it. Raises SiteError where an id
+        lacks parts that the address needs.
         """
         page = self.page(kind)
         template, per_page = page.url, None
@@ -253,7 +253,7 @@ class Site(BaseModel):
         return whole if body is None else with_body(whole, body)
 
     def asking(self, kind: PageKind, address: str) -> PageRequest:
-        """How the page at an address is asked for."""
+        """Return the request of the page at an address."""
         page = self.page(kind)
         if not page.is_posted:
             return PageRequest(url=address, more_headers=page.headers)
@@ -263,10 +263,10 @@ class Site(BaseModel):
 
     @cached_property
     def _joins(self) -> dict[str, str]:
-        """What is between the parts of the ids that have several, by their names in templates."""
+        """Return the separators of ids with several parts, by their names in templates."""
         of_lists = {"thread": self.pages.list.fields.id, "forum": self.pages.index.fields.id if self.pages.index else None}
         return {name: field.join for name, field in of_lists.items() if field is not None and field.join is not None}
 
     def list_url(self, forum: str) -> str:
-        """URL of a forum's first list page."""
+        """Return the URL of a forum's first list page."""
         return self.url("list", forum=forum)

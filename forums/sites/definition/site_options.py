@@ -1,4 +1,4 @@
-"""How a site is watched: which of its forums, how deep, how often, how hard it may be asked, what is kept."""
+"""Options of watching a site: its forums, the depth and frequency of scans, politeness, and what is kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STRICT = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
 class Discover(BaseModel):
-    """Which forums of the index are watched, in addition to those of `forums`."""
+    """Forums of the index that are watched, in addition to those of `forums`."""
 
     model_config = _STRICT
 
@@ -24,7 +24,7 @@ class Discover(BaseModel):
     exclude: tuple[str, ...] = Field(default=(), description="patterns of those that are left out")
 
     def lets_in(self, forum: str, name: str | None) -> bool:
-        """Whether a forum with this id and name is watched."""
+        """Return True if a forum with this id and name is watched."""
         return _fits(self.include, forum, name) and not _fits(self.exclude, forum, name)
 
 
@@ -33,7 +33,7 @@ def _fits(patterns: Sequence[str], forum: str, name: str | None) -> bool:
 
 
 class ScanLimits(BaseModel):
-    """How deep one look at the site goes."""
+    """Depth of one scan of the site."""
 
     model_config = _STRICT
 
@@ -43,7 +43,7 @@ class ScanLimits(BaseModel):
 
 
 class Schedule(BaseModel):
-    """How often the site is looked at."""
+    """Frequency of scans."""
 
     model_config = _STRICT
 
@@ -72,13 +72,13 @@ class Schedule(BaseModel):
 
 
 class Politeness(BaseModel):
-    """How hard the site may be asked."""
+    """Limits of requests to the site."""
 
     model_config = _STRICT
 
     delay_s: float = Field(default=0.5, ge=0, description="time between two requests of one crawler, s")
     concurrency: int = Field(default=2, ge=1, description="requests of one crawler at a time")
-    obey_robots: bool = Field(default=True, description="whether robots.txt is obeyed")
+    obey_robots: bool = Field(default=True, description="obey robots.txt")
     max_rate: float | None = Field(
         default=None, ge=1e-5, le=1e4, description="requests per second of all crawlers together; left out: no limit"
     )
@@ -123,8 +123,8 @@ class Politeness(BaseModel):
 
 
 class Raw(BaseModel):
-    """Pages as they came."""
+    """Copies of the pages as received."""
 
     model_config = _STRICT
 
-    keep_days: int = Field(default=0, ge=0, description="for how long they are kept, days; 0: not at all")
+    keep_days: int = Field(default=0, ge=0, description="days for which they are kept; 0: not at all")

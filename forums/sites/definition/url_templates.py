@@ -18,7 +18,7 @@ _ADDRESSES = ("url", "more")
 
 
 def check(template: str, known: Collection[str]) -> str:
-    """`template`, if it begins like a path or a URL and holds only names of `known`. Raises ValueError."""
+    """Return `template`, if it begins like a path or a URL and holds only names of `known`. Raises ValueError."""
     if not template.startswith(("/", "http://", "https://", *(f"{{{name}}}" for name in _ADDRESSES if name in known))):
         raise ValueError("must start with / (a path behind base_url), or with http:// or https://")
     if unknown := sorted(names(template) - set(known)):
@@ -32,7 +32,7 @@ def check(template: str, known: Collection[str]) -> str:
 
 
 def check_text(text: str, known: Collection[str]) -> None:
-    """The same for a text of a body, in which other braces may be. Raises ValueError."""
+    """Check a text of a body, which may have other braces. Raises ValueError."""
     if unknown := sorted(names(text) - set(known)):
         places = ", ".join(f"{{{name}}}" for name in sorted(known))
         raise ValueError(
@@ -41,19 +41,19 @@ def check_text(text: str, known: Collection[str]) -> None:
 
 
 def names(template: str) -> set[str]:
-    """The names that are to be filled in."""
+    """Return the names that are to be filled in."""
     return {match[1] for match in _PLACE.finditer(template)}
 
 
 def is_numbered(names: Collection[str]) -> bool:
-    """Whether the page n can be made from n, by the names that it is made of."""
+    """Return True if the page n can be made from n, by the names in its address and body."""
     return not _NUMBERED.isdisjoint(names)
 
 
 def fill(template: str, values: Mapping[str, object], joins: Mapping[str, str] = {}) -> str:
-    """The template with its values, each quoted; slashes too, but for `{name:path}`. An address in `{url}` stays as it is, and
-    one in `{more}` with which the template begins. `joins`: what is between the parts of an id, by its name. Raises ValueError
-    where an id has not so many parts.
+    """Return the template filled with its values, each quoted; slashes too, except in `{name:path}`. An address in `{url}`, and
+    in `{more}` at the beginning of the template, stays unquoted. `joins`: separators of the parts of an id, by its name. Raises
+    ValueError where an id has fewer parts.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -65,13 +65,13 @@ def fill(template: str, values: Mapping[str, object], joins: Mapping[str, str] =
 
 
 def fill_text(text: str, values: Mapping[str, object], joins: Mapping[str, str] = {}) -> str:
-    """The same for a text, in which nothing is quoted."""
+    """Return a text filled with its values, unquoted."""
     return _PLACE.sub(lambda match: _value(match, values, joins), text)
 
 
 def fill_json(value: Any, values: Mapping[str, object], joins: Mapping[str, str] = {}) -> Any:
-    """The same for what becomes JSON: a text that is only a page's number, or ends in `:int`, becomes a number, and a `{cursor}`
-    that there is none of yet, null.
+    """Return a JSON value filled with its values: a text that is only a page's number, or ends in `:int`, becomes a number, and
+    a `{cursor}` without a value null.
     """
     if isinstance(value, Mapping):
         return {key: fill_json(inner, values, joins) for key, inner in value.items()}
@@ -98,12 +98,14 @@ def _value(match: re.Match[str], values: Mapping[str, object], joins: Mapping[st
 
 
 def parts_of(template: str) -> set[str]:
-    """The names of which only a part is filled in."""
+    """Return the names of which only a part is filled in."""
     return {match[1] for match in _PLACE.finditer(template) if match[2]}
 
 
 def number_in(url: str, template: str, per_page: int | None) -> int:
-    """The number of the page at an address, by the part of the template that holds it (`page-{page}`); 1 where it has none."""
+    """Return the number of the page at an address, by the part of the template that holds it (`page-{page}`); 1 where it has
+    none.
+    """
     for match in _PLACE.finditer(template):
         if match[1] not in _NUMBERED:
             continue

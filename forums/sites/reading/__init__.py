@@ -1,1 +1,1 @@
-"""Reading forum pages without a site file: what kind of page it is, and its posts."""
+"""Reads forum pages by a site file: values, rows, and the way to the next page."""

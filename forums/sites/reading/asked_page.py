@@ -1,4 +1,4 @@
-"""What a page was asked for, and reading it as that."""
+"""Reads a page as the kind of page that was requested."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ PAGES: dict[PageKind, type[AnyPage]] = {
     "more": CommentsPage,
     "recent": RecentPage,
 }
-"""What is read of each kind of page."""
+"""The result of reading each kind of page."""
 
 
 def read(site: Site, response: Response, asked: Asked) -> AnyPage:
-    """What the page holds. Raises UnreadablePage."""
+    """Read the page as its kind. Raises UnreadablePage."""
     response = in_web_encoding(response)
     if asked.kind == "index":
         return read_index(site, response, asked.number)

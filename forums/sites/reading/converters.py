@@ -1,4 +1,6 @@
-"""From what a selector found to a value: text, int, url, html, bool, id (dates: `document.py`). What cannot be read is None."""
+"""Converts a selector's matches to values: text, int, url, html, bool, id (dates: `forums/sites/dates/`). None: not
+convertible.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ _FACTORS = {
     "百": 10**2, "千": 10**3, "천": 10**3, "万": 10**4, "萬": 10**4, "만": 10**4,
     "百万": 10**6, "千万": 10**7, "億": 10**8, "亿": 10**8, "억": 10**8,
 }  # fmt: skip
-_LETTERED = re.compile(r"[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # of a word that goes on: the m of "3 members"
-_MARKS = str.maketrans("\u066b\u066c\uff0e", ".,.")  # of Arabic decimals and thousands, and the wide point
+_LETTERED = re.compile(r"[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # the next letter of a word: the m of "3 members"
+_MARKS = str.maketrans("\u066b\u066c\uff0e", ".,.")  # Arabic decimal and thousands separators, and the wide point
 _STRING = etree.XPath("string()", smart_strings=False)
 _LONGEST_URL = 2083  # characters, as for Scrapy
 _LONGEST_ID = 200
@@ -48,7 +50,9 @@ _FALSE = frozenset({"", "0", "false", "no", "off", "none", "null", "n"})
 
 
 def string(found: Any, attribute: str | None = None) -> str | None:
-    """A value of JSON, a string or an element as a string; of an element the named attribute, else its text. None: nothing."""
+    """Return a value of JSON, a string or an element as a string; of an element the named attribute, else its text. None:
+    nothing.
+    """
     if found is None or isinstance(found, dict):
         return None
     if isinstance(found, list):
@@ -64,21 +68,21 @@ def string(found: Any, attribute: str | None = None) -> str | None:
 
 
 def text(value: str | None) -> str | None:
-    """Without the space around it, and one space for each stretch of it."""
+    """Return the text without surrounding space, each stretch of space reduced to one."""
     if not value:
         return None
     return (" ".join(value.split()) if value.isascii() else _SPACE.sub(" ", value).strip()) or None
 
 
 def identity(value: str | None) -> str | None:
-    """Text that can be a key: None for what is longer than any id."""
+    """Return a text that can be a key; None for one longer than any id."""
     found = text(value)
     return found if found and len(found) <= _LONGEST_ID else None
 
 
 def part(pattern: str | None, value: str | None, join: str | None = None) -> str | None:
-    """What a regular expression takes of a text: its first group that matches, or the whole match; with `join` all its groups,
-    with that between them. Raises UnreadablePage where it takes too long.
+    """Return the part of a text that a regular expression matches: the first group that matches, or the whole match; with `join`
+    all groups, joined by it. Raises UnreadablePage where it takes too long.
     """
     if pattern is None or value is None:
         return value
@@ -92,8 +96,8 @@ def part(pattern: str | None, value: str | None, join: str | None = None) -> str
 
 
 def number(value: str | None) -> int | None:
-    """`1,234`, `1 234`, `1.234`, `1,23,456`, `1.2k`, `3.4M`, `1.2万`, `1.2w`, `1,2 tys.`: a whole number of 64 bits. Digits with
-    a space between them are one number where they come in threes.
+    """Return the first number of a text as an integer of 64 bits: `1,234`, `1 234`, `1.234`, `1,23,456`, `1.2k`, `3.4M`, `1.2万`,
+    `1.2w`, `1,2 tys.`. Digits separated by spaces are one number where they come in threes.
     """
     plain = value.strip(_AROUND_NUMBERS) if value else ""
     if plain.isdecimal() and len(plain) < _LONGEST_PLAIN:
@@ -113,8 +117,8 @@ def number(value: str | None) -> int | None:
 
 
 def _decimal(digits: str, *, whole: bool) -> Decimal:
-    """The number that stands in `digits`: a point or comma before three digits parts thousands, where `whole` also a single one;
-    the last one before other digits is the decimal one.
+    """Return the number in `digits`: a point or comma before three digits separates thousands, where `whole` also a single one;
+    the last one before other digits is the decimal separator.
     """
     parts = re.split(r"[.,]", digits)
     if len(parts) == 1 or (all(len(part) == 3 for part in parts[1:]) and (whole or len(parts) > 2)):
@@ -125,8 +129,8 @@ def _decimal(digits: str, *, whole: bool) -> Decimal:
 
 
 def url(value: str | None, base: str, dropped: tuple[str, ...] = ()) -> str | None:
-    """Absolute, against the page's own, without the query's parameters that are to be dropped; None where it leads nowhere (`#`,
-    `javascript:`, `mailto:`).
+    """Return an absolute URL, without the query parameters `dropped`; None where it leads nowhere (`#`, `javascript:`,
+    `mailto:`).
     """
     value = (value or "").strip()
     if not value or value.startswith("#") or len(value) > 4 * _LONGEST_URL:
@@ -134,7 +138,7 @@ def url(value: str | None, base: str, dropped: tuple[str, ...] = ()) -> str | No
     try:
         absolute = urljoin(base, value)
         parts = urlsplit(absolute)
-        _ = parts.port  # raises where it is none
+        _ = parts.port  # raises for a bad port
     except ValueError:
         return None
     if parts.scheme not in ("http", "https") or not parts.netloc or len(absolute) > _LONGEST_URL:
@@ -147,7 +151,7 @@ def url(value: str | None, base: str, dropped: tuple[str, ...] = ()) -> str | No
 
 
 def truth(found: Any) -> bool:
-    """JSON: what it says; HTML: whether there is such an element, or what its text says."""
+    """Return the truth value: of JSON the value's or its text's; of HTML True for an element, else its text's."""
     if isinstance(found, etree._Element):
         return True
     if isinstance(found, list | dict):
@@ -156,7 +160,7 @@ def truth(found: Any) -> bool:
 
 
 def source(found: list[Any]) -> str | None:
-    """The HTML of what was found: of an element what is in it, of JSON its text."""
+    """Return the matches as HTML: an element's content, a JSON value's text."""
     parts = [_inner(node) if isinstance(node, etree._Element) else string(node) for node in found]
     return "\n".join(part for part in parts if part) or None
 

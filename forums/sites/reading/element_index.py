@@ -1,4 +1,4 @@
-"""The elements of a page by class, id, attribute and tag: the page is walked once for all selectors of a site file."""
+"""Elements of a page by class, id, attribute and tag: the page is walked once for all selectors of a site file."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _get = etree._Element.get
 
 
 class ElementIndex:
-    """Of the tree below `root`. Each kind of key is gathered when it is first asked for. Elements may be taken out of the tree
-    and put back meanwhile (`left_out`), none may be added.
+    """Index of the tree below `root`. Each kind of key is collected on first use. Elements may be taken out of the tree and put
+    back meanwhile (`left_out`); none may be added.
     """
 
     def __init__(self, root: Any) -> None:
@@ -38,7 +38,7 @@ class ElementIndex:
         self._without: list[tuple[int, int]] = []
 
     def find(self, finder: HtmlFinder, node: Any) -> list[Any] | None:
-        """What a selector finds in `node`; None where only its XPath can tell."""
+        """Return the selector's matches in `node`; None where only its XPath can find them."""
         plan: Plan | None = finder.plan
         if plan is None or (plan.has_siblings and node is not self.root):
             return None
@@ -52,15 +52,15 @@ class ElementIndex:
         return self._taken(plan, plan.find(self, self._listed_of(finder, plan), [place]))
 
     def search_together(self, rows: Sequence[Any]) -> None:
-        """From now on a selector that is looked for in one of the rows is looked for in all of them at once. None may be within
+        """Search any selector that is searched in one of the rows in all of them at once from now on. No row may be within
         another.
         """
         self._rows = {row: place for row in rows if (place := self._places.get(row)) is not None}
         self._in_rows.clear()
 
     def find_in_rows(self, finder: HtmlFinder, rows: Sequence[Any]) -> dict[Any, list[Any]] | None:
-        """What a selector finds in each of the rows that are searched together and have something of it; None where `rows` are
-        others, or where only `find` can tell.
+        """Return the matches of a selector in each of the rows that are searched together, without rows that have none; None
+        where `rows` are others, or where only `find` can search.
         """
         plan: Plan | None = finder.plan
         if plan is None or plan.has_siblings or plan.itself or not rows or rows[0] not in self._rows:
@@ -94,7 +94,7 @@ class ElementIndex:
 
     @contextmanager
     def left_out(self, row: Any, inner: Mapping[Any, list[Any]]) -> Iterator[None]:
-        """As `element_trees.left_out`: meanwhile the rows within `row` are out of the tree, and are not found."""
+        """Leave the rows within `row` out of the tree meanwhile, like `element_trees.left_out`; they are not found."""
         self._without = [(self._places[one], self._end(self._places[one])) for one in inner.get(row, ()) if one in self._places]
         try:
             with left_out(row, inner):
@@ -103,25 +103,25 @@ class ElementIndex:
             self._without = []
 
     def values(self, name: str) -> dict[str, list[int]]:
-        """The values that an attribute has on the page, each with the places of its elements."""
+        """Return the values of an attribute on the page, each with the places of its elements."""
         values = self._values.get(name)
         if values is None:
             values = self._values[name] = self._by_value(name)
         return values
 
     def places(self, key: Key) -> list[int]:
-        """Of all elements that have the key."""
+        """Return the places of all elements that have the key."""
         places = self._known.get(key)
         if places is None:
             places = self._known[key] = self._of(key)
         return places
 
     def within(self, places: list[int], outer: list[int]) -> list[int]:
-        """Those of `places` that are within one of the elements `outer`, which are not looked at themselves."""
+        """Return the `places` within one of the elements `outer`, without these elements."""
         found: list[int] = []
         behind = 0
         for place in outer:
-            if place >= behind:  # else it is within the one before
+            if place >= behind:  # else it is within the previous element
                 behind = self._end(place)
                 start = bisect_left(places, place + 1)
                 found += places[start : bisect_left(places, behind, start)]
@@ -130,19 +130,19 @@ class ElementIndex:
         return found
 
     def parent(self, place: int) -> int:
-        """Of an element; -1 for the root."""
+        """Return the parent's place; -1 for the root."""
         return self._places.get(self._elements[place].getparent(), -1)
 
     def following(self, place: int) -> int:
-        """The next sibling of an element; -1 where it is the last one."""
+        """Return the next sibling's place; -1 where it is the last one."""
         return self._places.get(next(self._elements[place].itersiblings("*"), None), -1)
 
     def element(self, place: int) -> Any:
-        """At a place."""
+        """Return the element at a place."""
         return self._elements[place]
 
     def _end(self, place: int) -> int:
-        """The place behind the last element within the one at `place`."""
+        """Return the place behind the last element within the one at `place`."""
         end = self._ends.get(place)
         if end is None:
             after, around = None, self._elements[place]
@@ -166,7 +166,7 @@ class ElementIndex:
             return lists[0] if len(lists) == 1 else sorted(place for places in lists for place in places)
         if key.name == "*":
             return list(range(len(self._elements)))
-        if key.name == "html":  # the root or nothing: no other element is looked at
+        if key.name == "html":  # only the root can match
             return [0] if self.root.tag == "html" else []
         if self._without:
             return [place for place, one in enumerate(self._elements) if one.tag == key.name]
@@ -174,12 +174,12 @@ class ElementIndex:
 
     @cached_property
     def _classes(self) -> str:
-        """What stands in the attributes `class`, all of it: a name that is not in it is not looked for in each of them."""
+        """The text of all attributes `class`: a name that is not in it needs no search in each of them."""
         return "\n".join(self.values("class"))
 
     def _by_value(self, name: str) -> dict[str, list[int]]:
         found: defaultdict[str, list[int]] = defaultdict(list)
-        if name == "class" or self._without:  # what is out of the tree is not found there
+        if name == "class" or self._without:  # elements out of the tree are not found by the XPath below
             for place, value in enumerate(map(_get, self._elements, repeat(name.encode()))):  # lxml encodes a text each time
                 if value is not None:
                     found[value].append(place)

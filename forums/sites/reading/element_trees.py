@@ -1,5 +1,5 @@
-"""Elements within elements: which row is in which, reading a row without the rows in it, cutting parts out. In time that grows
-with the page, however its elements nest.
+"""Elements within elements: which row is in which, reading a row without the rows in it, cutting parts out. The time is linear
+in the page's size, however its elements nest.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from forums.sites.definition.xml_text import xml_text
 
 _PLACE = "trawl: a row"
 PLACEHOLDER = f"<!--{_PLACE}-->"
-"""In the HTML of a row that is read without the rows in it, where one was."""
+"""In the HTML of a row that is read without its inner rows, in place of each."""
 
 
 def parents_of(rows: Sequence[Any]) -> dict[Any, Any]:
-    """For each of these elements the innermost other one around it, or None. No element of the page is looked at twice."""
+    """Return for each of these elements the innermost other one around it, or None. Each element of the page is visited once."""
     members = frozenset(rows)
     known: dict[Any, Any] = {}
     parents = {}
@@ -34,7 +34,7 @@ def parents_of(rows: Sequence[Any]) -> dict[Any, Any]:
 
 
 def outermost(found: list[Any]) -> list[Any]:
-    """Without those that are within another one: their text is in its text."""
+    """Return the matches without those within another one, whose text includes theirs."""
     elements = [one for one in found if isinstance(one, etree._Element)]
     if len(elements) < 2:
         return found
@@ -43,7 +43,7 @@ def outermost(found: list[Any]) -> list[Any]:
 
 
 def inner_rows(rows: Sequence[Any]) -> dict[Any, list[Any]]:
-    """The rows within each row that has some, without those that are further within."""
+    """Return for each row with inner rows the outermost of these."""
     if len(rows) < 2:
         return {}
     inner: dict[Any, list[Any]] = {}
@@ -55,7 +55,7 @@ def inner_rows(rows: Sequence[Any]) -> dict[Any, list[Any]]:
 
 @contextmanager
 def left_out(row: Any, inner: Mapping[Any, list[Any]]) -> Iterator[Any]:
-    """`row` without the rows within it, which are in their places again afterwards. What is around the row stays."""
+    """Yield `row` without the rows within it; they are put back afterwards. The tree around the row stays."""
     places = []
     try:
         for one in inner.get(row, ()):
@@ -71,7 +71,7 @@ def left_out(row: Any, inner: Mapping[Any, list[Any]]) -> Iterator[Any]:
 
 
 def cut(elements: Iterable[Any], root: Any) -> None:
-    """Take these (in document order) out of `root`; the text behind each stays."""
+    """Take these elements (in document order) out of `root`; the text behind each stays."""
     texts: dict[tuple[Any, bool], list[str]] = {}  # joined at the end: each addition to a text copies all of it
     for element in elements:
         parent = element.getparent() if isinstance(element, etree._Element) and element is not root else None

@@ -1,4 +1,4 @@
-"""What a selector found as the value of a field: text, a number, a moment, an address."""
+"""Converts a selector's matches to the value of a field: text, a number, a date, an address."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ATTRIBUTES = {"url": ("href", "src"), "date": ("datetime",)}
 
 
 class FoundValues:
-    """Of one page with the tree `root`; `names` is what the prefix of an id may name."""
+    """Converter for one page with the tree `root`; `names`: values for the names in an id's prefix."""
 
     def __init__(self, site: Site, page: Page, response: Response, root: Any, names: dict[str, str]) -> None:
         self._site = site
@@ -44,14 +44,14 @@ class FoundValues:
         self._read_at = read_at(response)
         self._dates = DateReader(self._read_at, language=site.language, time_zone=site.time_zone)
         self.has_placeholders = False
-        """Whether rows were taken out of the rows that they are in."""
+        """True where rows were taken out of the rows around them."""
 
     def kind_of(self, name: str, field: FieldSpec) -> Kind:
-        """What a field is to be."""
+        """Return the kind of a field's value."""
         return field.as_ or KINDS.get(name) or ("html" if name == "body" and self._page.format != "json" else "text")
 
     def read(self, name: str, kind: Kind, field: FieldSpec, found: Found) -> tuple[Any, bool]:
-        """The value, and whether it is the same whenever it is read."""
+        """Return the value, and True if it is the same at any time of reading."""
         if kind == "html":
             return self.html(name, field, found)[0], True
         if kind == "bool" and field.regex is None:
@@ -68,7 +68,7 @@ class FoundValues:
         return (field.default if value is None else value), True
 
     def html(self, name: str, field: FieldSpec, found: Found) -> tuple[Any, str | None]:
-        """Clean text, and of a body the original."""
+        """Return clean text, and of a body the original HTML."""
         if not found:
             return field.default, None
         found = outermost(found)
@@ -84,7 +84,7 @@ class FoundValues:
         return text_of(markup) or field.default, markup if name == "body" else None
 
     def text(self, field: FieldSpec, one: Any, kind: Kind) -> str | None:
-        """One that was found as a string, with what the field's regular expression takes of it."""
+        """Return a match as a string: the part that the field's regular expression takes."""
         if not isinstance(one, etree._Element):
             return converters.part(field.regex, converters.string(one), field.join)
         if self._page.format == "xml" and kind == "text" and xml_page.holds_markup(one):
@@ -96,7 +96,7 @@ class FoundValues:
         return text
 
     def converted(self, kind: Kind, field: FieldSpec, text: str | None) -> Any:
-        """A string as what it is to be. Not for dates."""
+        """Convert a string to a value of the kind. Not for dates."""
         if kind == "int":
             number = converters.number(text)
             return None if number is None else number + field.add
@@ -118,7 +118,7 @@ class FoundValues:
 
     @cached_property
     def _other_dates(self) -> DateReader | None:
-        """For dates that are not of the site's language: a profile names one, and the page another."""
+        """Return a reader for dates in the page's language, where it differs from the site's."""
         given = str(self._root.get("lang") or "") if isinstance(self._root, etree._Element) else ""
         language = known_language(given)
         if language is None or language == self._site.language:
@@ -127,12 +127,12 @@ class FoundValues:
 
     @cached_property
     def _base(self) -> str:
-        """What relative addresses of the page are relative to."""
+        """Return the address that relative addresses of the page refer to."""
         response, root = self._response, self._root
         if self._page.format != "html" or not isinstance(response, TextResponse):
             return str(response.url)
-        names_one = self._page.html_at is not None or next(root.iter("base"), None) is not None  # else its text is not searched
-        return str(get_base_url(response.text if names_one else "", response.url, response.encoding))
+        has_base = self._page.html_at is not None or next(root.iter("base"), None) is not None  # else its text is not searched
+        return str(get_base_url(response.text if has_base else "", response.url, response.encoding))
 
     def _source(self, found: Found) -> str | None:
         markup = converters.source(found)

@@ -1,7 +1,7 @@
-"""The text of HTML, as a browser shows it: words as they stand, a line for each line, an empty line between paragraphs.
+"""Text of HTML, as a browser shows it: words unbroken, a line for each line, an empty line between paragraphs.
 
-Not by html-text, which puts a space at each inline tag: `un<b>believ</b>able` would be three words, and so would each emphasis
-in Chinese.
+html-text is not used: it puts a space at each inline tag, so `un<b>believ</b>able` would be three words, and so would each
+emphasis in Chinese.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LINES = frozenset(
         "fieldset", "form", "figcaption", "summary", "caption", "legend", "option",
     }
 )  # fmt: skip
-# and a cite within a blockquote: boards write "somebody wrote:" into it
+# and a cite within a blockquote: boards write "ida wrote:" into it
 _CELLS = frozenset({"td", "th"})
 _BREAKS = dict.fromkeys(_LINES, 1) | dict.fromkeys(_PARAGRAPHS, 2)
 _EDGES = _BREAKS.keys() | _CELLS | {"br", "cite"}
@@ -33,7 +33,7 @@ _SPACES = re.compile(r"[ \t\n\r\f\u200b]+")
 
 
 def text_of(markup: str | None) -> str | None:
-    """None where there is no text."""
+    """Return the text of HTML; None where there is none."""
     if not markup:
         return None
     if "<" not in markup and "&" not in markup:
@@ -42,7 +42,7 @@ def text_of(markup: str | None) -> str | None:
 
 
 def text_of_elements(elements: Iterable[Any]) -> str | None:
-    """The same of elements, each on separate lines."""
+    """Return the text of elements, each on separate lines; None where there is none."""
     writer = _Writer()
     for element in elements:
         writer.line()
@@ -51,7 +51,7 @@ def text_of_elements(elements: Iterable[Any]) -> str | None:
 
 
 def end_lines(parts: list[str]) -> None:
-    """Take the line ends off the end of a text in parts, where preformatted text ended: a break follows."""
+    """Remove line ends from the end of a text in parts, where preformatted text ended: a break follows."""
     while parts and parts[-1].endswith("\n"):
         parts[-1] = parts[-1].rstrip("\n")
         if not parts[-1]:
@@ -86,7 +86,7 @@ class _Writer:
         self._edge(tag, quoted=False, ends=True)
 
     def _children(self, root: Any, kept: bool) -> None:
-        """Iterative: pages can nest deeper than Python's stack."""
+        """Write the children. Iterative: pages can nest deeper than Python's stack."""
         waiting: list[tuple[Any, Any, bool, bool]] = []  # the elements around, with the rest of their children
         element, children, quoted = root, iter(root), root.tag == "blockquote"
         while True:
@@ -118,7 +118,7 @@ class _Writer:
                     self._write(tail, kept)
 
     def _edge(self, tag: str, quoted: bool, *, ends: bool = False) -> None:
-        """The beginning or the end of an element."""
+        """Write the break at the beginning or the end of an element."""
         breaks = _BREAKS.get(tag)
         if breaks is not None:
             if self._breaks < breaks:
@@ -131,7 +131,7 @@ class _Writer:
             self._breaks = max(self._breaks, 1)
 
     def _is_in_quote(self) -> bool:
-        """Whether all of the text is within a <blockquote>; looked up once."""
+        """Return True if all of the text is within a <blockquote>; looked up once."""
         if self._in_quote is None:
             self._in_quote = next(self._root.iterancestors("blockquote"), None) is not None
         return self._in_quote
@@ -142,7 +142,7 @@ class _Writer:
             if lines := lines if self._parts and not self._breaks else lines.lstrip("\n"):
                 self._add(lines)
             return
-        words = " ".join(text.split()) if text.isascii() else _SPACES.sub(" ", text).strip(" ")  # the same, and faster
+        words = " ".join(text.split()) if text.isascii() else _SPACES.sub(" ", text).strip(" ")  # the first is faster
         if not words:
             self._space = self._space or text[0] in _SPACE
             return

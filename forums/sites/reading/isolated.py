@@ -1,8 +1,8 @@
-"""Reading any page within limits: here where it is like those that forums send, else in a process apart.
+"""Reads any page within limits: in this process if it is like pages of forums, else in a child process.
 
-Nothing interrupts libxml2 in the midst of a page, or an XPath in the midst of a tree. So what may take long (`reading_budget`) is
-read by `python -m forums.sites.reading.isolated_child`, which the kernel ends after `cpu_s()` of processor time, and memory after
-`MEMORY_BYTES`. One such process stays with each that needs it (0.6 s to start it), and reads one page at a time.
+Nothing interrupts libxml2 in the middle of a page, or an XPath in the middle of a tree. So a page that may take long
+(`reading_budget`) is read by `python -m forums.sites.reading.isolated_child`, which the kernel ends after `cpu_s()` of processor
+time, or at `MEMORY_BYTES`. Each process that needs one keeps one child (0.6 s to start it), which reads one page at a time.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 MEMORY_BYTES = 1 << 30
 WAIT_S = 60.0
-"""Of a clock on the wall, where the machine is busy or the process sleeps."""
+"""Wall-clock time, where the machine is busy or the child sleeps."""
 _HEAD = 4  # bytes of a message's length
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A page to be read. The site is named: its file is read there."""
+    """A page to be read. The child reads the site's file by its name."""
 
     site: str
     asked: Asked
@@ -50,7 +50,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of it: the page, encoded, or why there is none."""
+    """Result of a task: the page, encoded, or the reason why there is none."""
 
     page: bytes = b""
     unreadable: str | None = None
@@ -58,7 +58,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(site: Site, response: Response, asked: Asked) -> AnyPage:
-    """What the page holds; waits for it. Raises UnreadablePage, also for a page that needs more than it may."""
+    """Read the page and wait for it. Raises UnreadablePage, also for a page that exceeds its limits."""
     try:
         return here(site, response, asked)
     except TooMuchHere:
@@ -66,13 +66,13 @@ def read(site: Site, response: Response, asked: Asked) -> AnyPage:
 
 
 def here(site: Site, response: Response, asked: Asked) -> AnyPage:
-    """The same without a process apart. Raises TooMuchHere where one is needed."""
+    """Read the page in this process. Raises TooMuchHere where a child process is needed."""
     with strictly():
         return reading.read(site, response, asked)
 
 
 async def read_soon(site: Site, response: Response, asked: Asked) -> AnyPage:
-    """The same for an asyncio loop, which goes on meanwhile. Raises UnreadablePage."""
+    """Read the page without blocking the asyncio loop. Raises UnreadablePage."""
     try:
         return here(site, response, asked)
     except TooMuchHere:
@@ -80,13 +80,13 @@ async def read_soon(site: Site, response: Response, asked: Asked) -> AnyPage:
 
 
 async def apart(site: Site, response: Response, asked: Asked) -> AnyPage:
-    """Read in a process apart, one after the other. Raises UnreadablePage."""
+    """Read the page in the child process, one after the other. Raises UnreadablePage."""
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(_in_turn(), _reader().read, site, response, asked)
 
 
 def cpu_s() -> int:
-    """Seconds of processor time for a page that is read apart. Raises ConfigError."""
+    """Return the seconds of processor time for a page in the child process. Raises ConfigError."""
     return Reading.read().read_apart_s
 
 
@@ -103,27 +103,29 @@ def _in_turn() -> ThreadPoolExecutor:
 
 
 class Reader:
-    """A process that reads pages; it is started with the first, and again after one that ended it. For any thread."""
+    """Client of a child process that reads pages; the child is started for the first, and again after one that ended it. For any
+    thread.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._pid = 0  # of the process that started it: a pool child must not share its parent's
+        self._pid = 0  # of the process that started the child: a pool child must not share its parent's
 
     def read(self, site: Site, response: Response, asked: Asked) -> AnyPage:
-        """What the page holds. Raises UnreadablePage."""
+        """Read the page in the child. Raises UnreadablePage."""
         headers = [(name, value) for name, values in response.headers.items() for value in values]
         task = Task(site=site.name, asked=asked, url=response.url, headers=headers, body=response.body)
         with self._lock:
-            told = self._ask(msgspec.msgpack.encode(task))
-        if told.gone:
-            raise PageGone(told.unreadable or "")
-        if told.unreadable is not None:
-            raise UnreadablePage(told.unreadable)
-        return msgspec.msgpack.decode(told.page, type=PAGES[asked.kind])
+            reply = self._ask(msgspec.msgpack.encode(task))
+        if reply.gone:
+            raise PageGone(reply.unreadable or "")
+        if reply.unreadable is not None:
+            raise UnreadablePage(reply.unreadable)
+        return msgspec.msgpack.decode(reply.page, type=PAGES[asked.kind])
 
     def close(self) -> None:
-        """End the process."""
+        """End the child process."""
         if self._process is not None and self._pid == os.getpid():
             self._process.kill()
             self._process.wait()
@@ -150,7 +152,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _exchange(process: subprocess.Popen[bytes], message: bytes, until: float) -> bytes:
-    """The answer to a message. Raises OSError, EOFError where the process ended, TimeoutError."""
+    """Return the answer to a message. Raises OSError, EOFError where the process ended, TimeoutError."""
     assert process.stdin
     assert process.stdout
     process.stdin.write(len(message).to_bytes(_HEAD, "big") + message)

@@ -1,5 +1,5 @@
 """`python -m forums.sites.reading.isolated_child`: reads pages for `forums/sites/reading/isolated.py`, from standard input to
-standard output, each within its own processor time. It ends with the input.
+standard output, each within its own processor time. Ends with its input.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from . import asked_page as reading
 from .isolated import MEMORY_BYTES, Task, Told, cpu_s
 
 NICE = 10
-"""A page that needs seconds has what processor time the crawlers leave."""
+"""Such a page gets the processor time that the crawlers leave."""
 
 
 def main(tasks: BinaryIO, answers: BinaryIO) -> None:
-    """Read until there is nothing more to read."""
+    """Read pages until the input ends."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # sent to all of a group: the process that asks may have pages to finish
+        signal.signal(number, signal.SIG_IGN)  # sent to a whole process group: the parent may have pages to finish
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     os.nice(NICE)
     while head := tasks.read(4):
         message = tasks.read(int.from_bytes(head, "big"))
         _allow(cpu_s())
-        answer = msgspec.msgpack.encode(told(msgspec.msgpack.decode(message, type=Task)))
+        answer = msgspec.msgpack.encode(reply_to(msgspec.msgpack.decode(message, type=Task)))
         answers.write(len(answer).to_bytes(4, "big") + answer)
         answers.flush()
 
 
-def told(task: Task) -> Told:
-    """What the page holds, or why it cannot be read."""
+def reply_to(task: Task) -> Told:
+    """Read the page, or return the reason why it cannot be read."""
     headers = Headers()
     for name, value in task.headers:
         headers.appendlist(name, value)
@@ -54,7 +54,7 @@ def told(task: Task) -> Told:
 
 
 def _allow(seconds: int) -> None:
-    """So much processor time from now on; then the kernel ends this process (SIGXCPU)."""
+    """Allow `seconds` of processor time from now on; then the kernel ends this process (SIGXCPU)."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + 1 + seconds, most))

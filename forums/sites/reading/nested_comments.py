@@ -1,4 +1,4 @@
-"""Comments within comments: rows in the order in which they are read, each with the id of what it answers."""
+"""Comments within comments: rows in reading order, each with the id of the comment that it answers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _DEEPEST = 500  # levels; a page that nests deeper is cut there
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A row, and the id of the row that it is in."""
+    """A row, and the id of the row around it."""
 
     node: Any
     parent_id: str | None
 
 
 class Numbers:
-    """Numbers of the posts of a page, by which they say what they answer. They are taken out of the rows' values."""
+    """Numbers of the posts of a page, by which answers refer to posts. They are removed from the rows' values."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self._ids: dict[str, str] = {}
@@ -38,13 +38,13 @@ class Numbers:
                 self._answers.setdefault(values["id"], answers)
 
     def answered(self, comment_id: str) -> str | None:
-        """The id of what a row answers, by its number; None where that is unknown, or the row itself."""
+        """Return the id of the post that a row answers, by its number; None where that is unknown, or the row itself."""
         found = self._ids.get(self._answers.get(comment_id, ""))
         return None if found == comment_id else found
 
 
 def rows(doc: Document, page: CommentRows) -> list[Row]:
-    """All comments of a page."""
+    """Return all comments of a page."""
     found = doc.rows(page)
     if page.children is not None:
         return _of_json(doc, page, found)
@@ -54,7 +54,7 @@ def rows(doc: Document, page: CommentRows) -> list[Row]:
 
 
 def nothing_of(what: str, fields: Any) -> UnreadablePage:
-    """The error for a page without `what`, with the selectors that found nothing."""
+    """Return the error for a page without `what`, with the selectors that found nothing."""
     selectors = ", ".join(f"{name} = {' or '.join(field.select)}" for name, field in fields.declared if name in ("id", "body"))
     return UnreadablePage(f"has nothing of {what}: looked for {selectors}")
 

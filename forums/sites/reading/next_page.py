@@ -1,4 +1,4 @@
-"""Which page comes next."""
+"""Address of the next page."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of page, and of what: `number` from 1, `url` the thread's own, where its list gave one; of comments that are left
-    out, `more` is what led to them, `comment` what they answer.
+    """A requested page: its kind, forum and thread; `number` from 1; `url`: the thread's own, where its list gave one. Of
+    comments that a page leaves out: `more` from that page, and `comment` that they answer.
     """
 
     kind: PageKind
@@ -31,7 +31,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ahead(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page says of the pages after it."""
+    """Pages after a page, as the page shows them."""
 
     next: str | None
     pages: int | None
@@ -39,19 +39,19 @@ class Ahead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_behind_the_end(doc: Document, page: RowsPage, place: Asked) -> bool:
-    """Whether the site answered with another page than was asked for, as some do behind the last one."""
+    """Return True if the site sent another page than was requested, as some do behind the last one."""
     shown = doc.value(page.current, "int")
     return shown is not None and shown != place.number
 
 
 def own_number(doc: Document, page: RowsPage) -> int:
-    """Which page it is, as it says, else as its address says; 1 where neither does."""
+    """Return the page's number from the page, else from its address; 1 where neither has it."""
     shown = doc.value(page.current, "int")
     return shown if shown is not None and shown > 0 else url_templates.number_in(doc.url, page.url, page.per_page)
 
 
 def ahead(doc: Document, page: RowsPage, place: Asked, rows: int) -> Ahead:
-    """The next page of a page with so many rows, as the site file says: by link, cursor, number of pages, total, or until one
+    """Find the next page of a page with `rows` rows, by the site file: by link, cursor, number of pages, total, or until a page
     is empty.
     """
     total = doc.value(page.total, "int")
@@ -65,7 +65,7 @@ def _next(doc: Document, page: RowsPage, place: Asked, rows: int, pages: int | N
     if page.next is not None:
         link = doc.value(page.next, "url")
         link = urldefrag(link).url if link else None
-        if link == urldefrag(doc.url).url:  # on the last page some link to where they are
+        if link == urldefrag(doc.url).url:  # the last page of some sites links to itself
             return None
         return link if link is None or page.body is None else with_body(link, apart(_address(doc, place))[1])
     if page.cursor is not None:
@@ -87,6 +87,6 @@ def _goes_on(doc: Document, page: RowsPage, place: Asked, rows: int, pages: int 
 
 
 def _address(doc: Document, place: Asked, cursor: str | None = None) -> str:
-    """Of the page after this one."""
+    """Return the address of the page after this one."""
     after = msgspec.structs.replace(place, number=place.number + 1)
     return doc.site.url(**msgspec.structs.asdict(after), cursor=cursor)

@@ -1,4 +1,4 @@
-"""A page, opened: rows, and values of fields, with a count of those that are empty."""
+"""An opened page: rows, and values of fields, with a count of empty values."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from forums.sites.definition.site import Site
 
 _ROOTS: dict[str, Callable[[Any], Any]] = {"json": json_of, "html": html_of, "xml": xml_page.xml_of}
-_MOST_ROWS = 10_000  # of a page; long threads that an API answers with as a whole have 5,000
+_MOST_ROWS = 10_000  # of a page; an API's page of a whole long thread has 5,000
 
 
 class FieldCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a field was empty on a page: of `rows` rows, `empty` had none."""
+    """Count of a field on a page: `empty` of `rows` rows had no value."""
 
     rows: int
     empty: int
 
 
 class Document:
-    """One page; `index` is that of its tree, where it was parsed already, `thread` the thread that it is of. Raises
-    UnreadablePage where it is not what `page` says, PageGone where it says that there is none.
+    """One page; `index`: that of its tree, where it was parsed already; `thread`: its thread. Raises UnreadablePage where the
+    page does not match `page`, PageGone where it is a page of something that does not exist.
     """
 
     def __init__(
@@ -61,19 +61,19 @@ class Document:
         self.root = index.root if index else _ROOTS[page.answer](response)
         if page.json_at is not None:
             self.root = _json_in(page.json_at, self.root)
-        self._around = self.root  # what says how to go on
+        self._around = self.root  # holds the way to the next page
         if page.html_at is not None:
             self.root = _html_in(page.html_at, self.root)
         self._values = FoundValues(site, page, response, self.root, {"thread": thread})
         if page.gone and self.find(page.gone):
-            raise PageGone(f"it says that this does not exist: it has {' or '.join(page.gone.select)}")
+            raise PageGone(f"a page of something that does not exist: it has {' or '.join(page.gone.select)}")
         if page.wall and self.find(page.wall):
             raise UnreadablePage(f"a wall: it has {' or '.join(page.wall.select)}")
         if page.container and not self.find(page.container):
             raise UnreadablePage(f"has no {' or '.join(page.container.select)}, as each such page has")
 
     def find(self, select: Select, node: Any = None) -> Found:
-        """What the first selector that finds something finds in `node`, or in the whole page."""
+        """Return the matches of the first selector with any in `node`, or in the whole page."""
         node = self.root if node is None else node
         return next((found for finder in select.finders if (found := self._search(finder, node))), [])
 
@@ -83,21 +83,21 @@ class Document:
             found = finder(node)
         elif not found or type(found[0]) is not str:  # elements
             return found
-        return _said(found)
+        return _without_blanks(found)
 
     @cached_property
     def _index(self) -> ElementIndex:
         return ElementIndex(self.root)
 
     def rows(self, page: RowsPage) -> list[Any]:
-        """The rows in their order. Raises UnreadablePage for JSON without them; HTML without rows is an empty page. From now on
-        each is read without the rows within it. Those that `skip` finds something in are left out.
+        """Return the rows in their order, without rows in which `skip` finds something. From now on each is read without the
+        rows within it. Raises UnreadablePage for JSON without rows; HTML without rows is an empty page.
         """
         rows = self._all_rows(page)
         return rows if page.skip is None else [row for row in rows if not self._has(page.skip, row)]
 
     def _has(self, select: Select, row: Any) -> bool:
-        """Whether a row has it; in JSON what is false, zero or empty is not there."""
+        """Return True if a row has a match; in JSON false, zero and empty values do not count."""
         found = self.find(select, row)
         return any(found) if select.syntax == "json" else bool(found)
 
@@ -118,12 +118,14 @@ class Document:
         raise UnreadablePage(f"has no list of rows at {' or '.join(page.rows.select)}")
 
     def values(self, node: Any, fields: Any) -> dict[str, Any]:
-        """Each field that the site file declares, by name; an `html` one twice: clean text, and the original as `<name>_html`."""
+        """Return each field that the site file declares, by name; an `html` field twice: clean text, and the original as
+        `<name>_html`.
+        """
         (values,) = self.values_of([node], fields)
         return values
 
     def values_of(self, nodes: Sequence[Any], fields: Any) -> Iterator[dict[str, Any]]:
-        """The values of each of the nodes, in turn. `moving` has the names of its dates that depend on when they are read."""
+        """Yield the values of each of the nodes. `moving` has the names of its dates that depend on the time of reading."""
         if not self._inner:
             yield from self._read_columns(nodes, fields)
             return
@@ -133,10 +135,10 @@ class Document:
             yield values
 
     def _read_columns(self, nodes: Sequence[Any], fields: Any) -> Iterator[dict[str, Any]]:
-        """Field by field: what is asked of a field is asked once, and of one that no node has nothing."""
+        """Read field by field: each field is looked up once, and a field without a match in any node is not searched in each."""
         table: list[dict[str, Any]] = [{} for _ in nodes]
         moving: list[set[str]] = [set() for _ in nodes]
-        known: dict[Finder, dict[int, Found]] = {}  # id, address and title are of one link
+        known: dict[Finder, dict[int, Found]] = {}  # id, address and title often have the same selector
         for name, field in fields.declared:
             kind = self._values.kind_of(name, field)
             empty = 0
@@ -160,11 +162,11 @@ class Document:
             yield values
 
     def value(self, field: FieldSpec | None, kind: Kind) -> Any:
-        """A value of the whole page; None where the site file names none."""
+        """Return a value of the whole page; None where the site file has no such field."""
         return self._value_of("", field, self._around, kind) if field else None
 
     def addresses(self, field: FieldSpec | None) -> list[str]:
-        """All that a field finds in the whole page, each once: addresses, or texts where the site file says so."""
+        """Return all matches of a field in the whole page, each once: addresses, or texts where the site file defines it so."""
         if field is None:
             return []
         kind = field.as_ or "url"
@@ -173,7 +175,7 @@ class Document:
         return list(dict.fromkeys(value for value in values if value))
 
     def peek(self, field: FieldSpec, node: Any) -> str | None:
-        """The id of a row, without counting it."""
+        """Return the id of a row, without counting it."""
         self._budget.row(0)
         if self._inner:
             with self._index.left_out(node, self._inner):
@@ -183,7 +185,7 @@ class Document:
         return None if value is None else str(value)
 
     def counts(self) -> dict[str, FieldCount]:
-        """How often each field was empty."""
+        """Return how often each field was empty."""
         return {name: FieldCount(rows=rows, empty=empty) for name, (rows, empty) in self._filled.items()}
 
     def _value_of(self, name: str, field: FieldSpec, node: Any, kind: Kind) -> Any:
@@ -203,7 +205,7 @@ class Document:
         return [] if row is None else compiled("json", field.value)(row)
 
     def _found_in(self, field: FieldSpec, nodes: Sequence[Any], known: dict[Finder, dict[int, Found]]) -> list[Found]:
-        """What a field finds in each of the nodes; `known`: what its selectors found in them for other fields."""
+        """Return a field's matches in each of the nodes; `known`: matches of its selectors for other fields."""
         founds: list[Found] = [[]] * len(nodes)
         left: Sequence[int] = range(len(nodes))
         for finder in field.finders:
@@ -222,11 +224,11 @@ class Document:
     def _search_in(
         self, finder: Finder, nodes: Sequence[Any], places: Sequence[int], known: dict[Finder, dict[int, Found]]
     ) -> dict[int, Found]:
-        """What a selector finds in the nodes at these places, at least."""
+        """Return the matches of a selector in the nodes, at least in those at `places`."""
         if type(finder) is HtmlFinder and (together := self._index.find_in_rows(finder, nodes)) is not None:
             found_in = {place: together[node] for place, node in enumerate(nodes) if node in together} if together else {}
             is_text = finder.plan is not None and finder.plan.attribute is not None
-            return {place: _said(found) for place, found in found_in.items()} if is_text else found_in
+            return {place: _without_blanks(found) for place, found in found_in.items()} if is_text else found_in
         in_nodes = known.setdefault(finder, {})
         for place in places:
             if place not in in_nodes:
@@ -234,12 +236,12 @@ class Document:
         return in_nodes
 
     def _may_be_in(self, cutter: Finder, row: Any) -> bool:
-        """Whether something to be cut may be in a row: a lookup for all rows tells, where it has a plan."""
+        """Return False if nothing to be cut can be in a row, by one lookup for all rows, where the cutter has a plan."""
         plan = cutter.plan if type(cutter) is HtmlFinder else None
         return plan is None or plan.itself or plan.has_siblings or bool(self._search(cutter, row))
 
     def _cut(self, found: Any, cutters: tuple[Finder, ...]) -> Any:
-        """A copy of an element without what the selectors find in it; the text after what is cut stays."""
+        """Return a copy of an element without the selectors' matches in it; the text after each stays."""
         if not isinstance(found, etree._Element):
             return found
         parts = [self._search(cutter, found) for cutter in cutters]
@@ -264,13 +266,13 @@ class Document:
         return table
 
 
-def _said(found: Found) -> Found:
-    """What was found, without strings of white space."""
+def _without_blanks(found: Found) -> Found:
+    """Return the matches without strings of white space."""
     return [one for one in found if one is not None and (not isinstance(one, str) or one.strip())]
 
 
 def _html_in(at: Select, answer: Any) -> Any:
-    """The tree of the HTML in an answer of JSON; several texts are one after the other. Raises UnreadablePage where none is."""
+    """Return the tree of the HTML in a JSON response; several texts are joined. Raises UnreadablePage where there is none."""
     for finder in at.finders:
         for found in finder(answer):
             parts = found if isinstance(found, list) else [found]
@@ -280,7 +282,9 @@ def _html_in(at: Select, answer: Any) -> Any:
 
 
 def _json_in(at: Select, root: Any) -> Any:
-    """What the JSON in a page of HTML says, as in a script; the first that is JSON. Raises UnreadablePage where none is."""
+    """Return the value of the JSON in an HTML page, as in a script: the first that is JSON. Raises UnreadablePage
+    where none is.
+    """
     for found in (one for finder in at.finders for one in finder(root)):
         try:
             return json_text(converters.string(found) or "")
@@ -290,8 +294,8 @@ def _json_in(at: Select, root: Any) -> Any:
 
 
 def not_too_many(rows: list[Any]) -> list[Any]:
-    """`rows`. Raises UnreadablePage where they are more than a page of a forum has, TooMuchHere where more than a reactor
-    reads.
+    """Return `rows`. Raises UnreadablePage where they are more than a page of a forum has, TooMuchHere where they are more than
+    a reactor reads.
     """
     if len(rows) > _MOST_ROWS:
         raise UnreadablePage(f"has {len(rows):,} rows: no page of a forum has more than {_MOST_ROWS:,}")

@@ -1,7 +1,7 @@
-"""The bytes of a page as JSON or a tree of elements, also of bytes that are neither. Raises UnreadablePage.
+"""Parses the bytes of a page to JSON or a tree of elements, also of bytes that are neither. Raises UnreadablePage.
 
-A page that is made to hurt costs no more than itself: what is larger, deeper or of more parts than a page of a forum is refused
-before time is spent on it, and what no database takes (NUL, half of a surrogate pair) is mended.
+A hostile page costs no more than its own parsing: a page that is larger, deeper or of more parts than a page of a forum is
+refused before time is spent on it, and characters that databases refuse (NUL, half of a surrogate pair) are replaced.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from scrapy.http import Response, TextResponse
 
 _MOST_ELEMENTS = 200_000  # a page of 100 long posts has 10,000
-_DEEPEST = 1_000  # levels; pages of forums have 30, browsers cut at 512, and libxml2 leaves out what is below 2,048
+_DEEPEST = 1_000  # levels; pages of forums have 30, browsers cut at 512, and libxml2 at 2,048
 _count = etree.XPath("count(//*)")
 _is_deep = etree.XPath(f"boolean({'/*' * 64})")  # in a fifth of the time of the next
 _is_too_deep = etree.XPath(f"boolean({'/*' * (_DEEPEST + 1)})")
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
-_YEARS = range(1991, 2100)  # of a page that was fetched, or stored; other clocks are wrong
-_REPLACED = "\ufffd"  # in place of bytes that are not of the page's encoding
+_YEARS = range(1991, 2100)  # of a page that was fetched, or stored; a server's clock may be wrong
+_REPLACED = "\ufffd"  # in place of bytes outside of the page's encoding
 _SHOWN = 60  # characters of a page that an error shows
 
 
 def json_of(response: TextResponse) -> Any:
-    """What a page of JSON says. Half of a surrogate pair, NaN and bytes that are not UTF-8 do not spoil it."""
+    """Return the value of a JSON page. Half of a surrogate pair, NaN and bytes that are not UTF-8 do not prevent it."""
     try:
         return json_text(_in_utf_8(response))
     except ValueError:
@@ -46,7 +46,7 @@ def json_of(response: TextResponse) -> Any:
 
 
 def _in_utf_8(response: TextResponse) -> bytes:
-    """The bytes of a page of JSON. JSON is UTF-8, but for a few old sites that name another encoding."""
+    """Return the bytes of a JSON page in UTF-8; a few old sites name another encoding."""
     charset = http_content_type_encoding((response.headers.get("Content-Type") or b"").decode("latin-1"))
     if charset in (None, "utf-8") or response.body.isascii():
         return response.body
@@ -58,7 +58,7 @@ def _in_utf_8(response: TextResponse) -> bytes:
 
 
 def json_text(text: str | bytes) -> Any:
-    """What a text of JSON says, mended as a page of it. Raises ValueError."""
+    """Return the value of a JSON text, repaired like a page. Raises ValueError."""
     body = text.encode("utf-8", "replace") if isinstance(text, str) else text
     if rb"\u0000" in body:
         body = _NUL.sub(rb"\1", body)
@@ -74,7 +74,7 @@ def json_text(text: str | bytes) -> Any:
 
 
 def html_of(response: TextResponse) -> Any:
-    """The root element of an HTML page."""
+    """Return the root element of an HTML page."""
     if "json" in content_type(response):
         raise UnreadablePage(f"no HTML: {content_type(response)}")
     root = tree_of(response.text, _as_sent(response, response.text))
@@ -84,18 +84,18 @@ def html_of(response: TextResponse) -> Any:
 
 
 def _as_sent(response: TextResponse, text: str) -> bytes | None:
-    """The bytes of the page, where they are its text in UTF-8: the parser takes nothing else."""
+    """Return the bytes of the page, where they are its text in UTF-8: the parser takes no other encoding."""
     is_exact = response.encoding == "utf-8" and _REPLACED not in text
     return response.body.removeprefix(codecs.BOM_UTF8) if is_exact else None
 
 
 def tree_of(markup: str, body: bytes | None = None) -> Any:
-    """The root element of a page, or of a text in HTML; `body` is the same in UTF-8, where it is at hand. Raises UnreadablePage,
-    TooMuchHere where it is to be read strictly.
+    """Return the root element of a page, or of a text in HTML; `body`: the same in UTF-8, if available. Raises UnreadablePage,
+    and TooMuchHere in strict reading.
     """
     check_markup(markup)
     root = root_of(markup if body is None else body)
-    # No tag makes more than three elements: a lone <td> makes its row and body, too. A tag has three characters.
+    # A tag makes at most three elements: a lone <td> makes its row and body, too. A tag has three characters.
     is_long = len(markup) > _MOST_ELEMENTS and markup.count("<") > _MOST_ELEMENTS // 4
     if is_long and (elements := int(_count(root))) > _MOST_ELEMENTS:
         raise UnreadablePage(f"has {elements:,} elements: no page of a forum has more than {_MOST_ELEMENTS:,}")
@@ -103,8 +103,8 @@ def tree_of(markup: str, body: bytes | None = None) -> Any:
 
 
 def root_of(markup: str | bytes) -> Any:
-    """The root element of HTML, however little it is; bytes are in UTF-8. As parsel's `create_root_node`, without a copy of the
-    page for each of its steps.
+    """Return the root element of any HTML, also of an empty text; bytes are in UTF-8. Like parsel's `create_root_node`, without
+    a copy of the page for each of its steps.
     """
     body = (markup if isinstance(markup, bytes) else markup.encode("utf-8", "replace")).strip()
     body = body.replace(b"\0", b"") if b"\0" in body else body
@@ -114,7 +114,7 @@ def root_of(markup: str | bytes) -> Any:
 
 
 def not_too_large(root: Any) -> None:
-    """Raises UnreadablePage for a tree of more or deeper elements than any page of a forum has."""
+    """Raise UnreadablePage for a tree of more or deeper elements than any page of a forum has."""
     if (elements := int(_count(root))) > _MOST_ELEMENTS:
         raise UnreadablePage(f"has {elements:,} elements: no page of a forum has more than {_MOST_ELEMENTS:,}")
     if _too_deep(root):
@@ -126,16 +126,16 @@ def _too_deep(root: Any) -> bool:
 
 
 def content_type(response: Response) -> str:
-    """What the response says it is."""
+    """Return the content type of the response."""
     return (response.headers.get("Content-Type") or b"no content type").decode("latin-1").split(";")[0].strip()
 
 
 def read_at(response: Response) -> datetime:
-    """When the page was made: relative dates refer to it, also when the page is read again later."""
+    """Return the time at which the page was made: relative dates refer to it, also when the page is read again later."""
     try:
         made = parsedate_to_datetime((response.headers.get("Date") or b"").decode("latin-1"))
         made = (made if made.tzinfo else made.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, TypeError, OverflowError, IndexError):  # `31 Dec 9999 -1200` is of no calendar
+    except (ValueError, TypeError, OverflowError, IndexError):  # `31 Dec 9999 -1200` is in no calendar
         return datetime.now(UTC)
     return made if made.year in _YEARS else datetime.now(UTC)
 
@@ -146,4 +146,4 @@ def _finite(number: str) -> float | None:
 
 
 def _nothing(_: str) -> None:
-    """For NaN and Infinity, which are not JSON."""
+    """Return None for NaN and Infinity, which are not JSON."""

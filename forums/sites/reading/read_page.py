@@ -1,7 +1,7 @@
-"""Reading pages as a site file says: what a forum's pages hold, made by any software.
+"""Reads pages by a site file, for any software.
 
-Pure: a site, a response (HTML or JSON, fetched or stored) and what was asked for give a record. Raises UnreadablePage where
-nothing of the page is what the site file says.
+Pure: a site, a response (HTML or JSON, fetched or stored) and a request give a record. Raises UnreadablePage where nothing of the
+page matches the site file.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ReadPost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadComment(msgspec.Struct, frozen=True, kw_only=True):
-    """A comment. `position` counts from 1 in the order of the thread's pages; a removed one may have kept its place."""
+    """A comment. `position` counts from 1 in the order of the thread's pages; a removed comment may have kept its place."""
 
     id: str
     parent_id: str | None = None
@@ -86,7 +86,7 @@ class ReadComment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IndexPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the index; `next` is the URL of the next one."""
+    """A page of the index; `next`: the URL of the next one."""
 
     forums: tuple[ListedForum, ...]
     next: str | None = None
@@ -94,7 +94,7 @@ class IndexPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A list page; `next` is the URL of the next one, `pages` how many there are, where the site says so."""
+    """A list page; `next`: the URL of the next one; `pages`: their number, where the site shows it."""
 
     threads: tuple[ListedThread, ...]
     next: str | None = None
@@ -110,16 +110,16 @@ class ThreadPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MoreComments(msgspec.Struct, frozen=True, kw_only=True):
-    """Comments that a page leaves out: `more` is what leads to them, `comment` the one that they answer, where there is one."""
+    """Comments that a page leaves out: `more` leads to them, `comment` is the one that they answer, if any."""
 
     more: str
     comment: str = ""
 
 
 class CommentsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of comments, with the opening post where it is on it; `total` is the number of comments that the site claims.
-    `post_id` is the opening post's id among the comments, where it is the first of them. `left_out` leads to comments that are
-    not on it.
+    """A page of comments, with the opening post where it is on it; `total`: the number of comments as the site shows it.
+    `post_id`: the opening post's id among the comments, where it is the first of them. `left_out` leads to comments outside of
+    the page.
     """
 
     comments: tuple[ReadComment, ...]
@@ -133,7 +133,7 @@ class CommentsPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_index(site: Site, response: Response, number: int | None = 1, *, index: ElementIndex | None = None) -> IndexPage:
-    """The forums that a page of the index lists. `number` and `index` as of `read_comments`."""
+    """Read the forums that a page of the index lists. `number` and `index` as in `read_comments`."""
     page = site.index_page()
     doc = Document(site, page, response, index)
     place = Asked(kind="index", number=own_number(doc, page) if number is None else number)
@@ -148,7 +148,7 @@ def read_index(site: Site, response: Response, number: int | None = 1, *, index:
 def read_list(
     site: Site, response: Response, forum: str, number: int | None = 1, *, index: ElementIndex | None = None
 ) -> ListPage:
-    """The threads of a list page, each once, in the page's order. `number` and `index` as of `read_comments`."""
+    """Read the threads of a list page, each once, in the page's order. `number` and `index` as in `read_comments`."""
     page = site.pages.list
     doc = Document(site, page, response, index)
     place = Asked(kind="list", forum=forum, number=own_number(doc, page) if number is None else number)
@@ -164,7 +164,7 @@ def read_list(
 
 
 def read_thread(site: Site, response: Response, thread: str) -> ThreadPage:
-    """The opening post of a thread. Raises UnreadablePage where the page has none."""
+    """Read the opening post of a thread. Raises UnreadablePage where the page has none."""
     page = site.thread_page()
     doc = Document(site, page, response)
     post = _post(doc.values(doc.root, page.fields), thread)
@@ -183,33 +183,33 @@ def read_comments(
     url: str | None = None,
     index: ElementIndex | None = None,
 ) -> CommentsPage:
-    """The comments of a page, the oldest first, answers after what they answer, and the opening post where it is on the page.
-    `number` None: the page's own. `index`: that of its tree, where it was parsed already.
+    """Read the comments of a page, the oldest first, answers after the post that they answer, and the opening post where it is
+    on the page. `number` None: the page's own. `index`: that of its tree, where it was parsed already.
     """
     page = site.pages.comments
     doc = Document(site, page, response, index, thread=thread)
     number = own_number(doc, page) if number is None else number
     place = Asked(kind="comments", forum=forum, thread=thread, number=number, url=url)
-    rows, told = _told_rows(doc, page, place)
+    rows, read = _rows_with_values(doc, page, place)
     after = _ahead(doc, place, rows)
     is_forward = page.order == "oldest"
     if page.order == "newest":
-        rows, told = rows[::-1], told[::-1]
+        rows, read = rows[::-1], read[::-1]
     has_oldest = number == 1 if is_forward else after.next is None
     has_opening = page.first_is_post and has_oldest
     post = doc.values(doc.root, page.post) if page.post and (has_opening or number == 1) else None
-    opening: str | None = None  # the row's id of the opening post: what answers it answers no comment
+    opening: str | None = None  # the row's id of the opening post: an answer to it answers no comment
     if page.first_is_post and number == 1 and not rows:
         raise nested_comments.nothing_of("an opening post", page.fields)
     is_again = page.first_is_post and page.repeats_post and is_forward and not has_opening
     if (has_opening or is_again) and rows:
-        opening = told[0]["id"]
+        opening = read[0]["id"]
     if has_opening and rows:
-        post = told[0] | {"id": thread} | {name: value for name, value in (post or {}).items() if value is not None}
-    size = page.per_page - page.repeats_post if page.per_page and is_forward else None  # of it comments
+        post = read[0] | {"id": thread} | {name: value for name, value in (post or {}).items() if value is not None}
+    size = page.per_page - page.repeats_post if page.per_page and is_forward else None  # number of comments
     before = 0 if has_oldest and number == 1 else None if size is None else (number - 1) * size
     first = None if before is None else before + (0 if page.first_is_post else 1)
-    comments = _comments(rows, told, opening=opening, first=first, skips=has_opening or is_again)
+    comments = _comments(rows, read, opening=opening, first=first, skips=has_opening or is_again)
     return CommentsPage(
         comments=tuple(comments.values()),
         post=_post(post, thread) if post and (opening is not None or post.get("body") or post.get("deleted")) else None,
@@ -217,42 +217,42 @@ def read_comments(
         next=after.next,
         pages=after.pages,
         total=after.total,
-        left_out=_left_out(doc, page, told),
+        left_out=_left_out(doc, page, read),
         fields=doc.counts(),
     )
 
 
 def read_more(site: Site, response: Response, place: Asked) -> CommentsPage:
-    """The comments of a page that a thread's pages leave out; those that answer nothing on it answer `place.comment`."""
+    """Read the comments of a page that a thread's pages leave out; those without a parent on it answer `place.comment`."""
     page = site.more_page()
     doc = Document(site, page, response, thread=place.thread)
-    rows, told = _told_rows(doc, page, place)
-    comments = _comments(rows, told, opening=None, first=None, skips=False)
-    answered = place.comment if place.comment != place.thread else None  # what answers the opening post answers no comment
+    rows, read = _rows_with_values(doc, page, place)
+    comments = _comments(rows, read, opening=None, first=None, skips=False)
+    answered = place.comment if place.comment != place.thread else None  # an answer to the opening post answers no comment
     return CommentsPage(
         comments=tuple(
             msgspec.structs.replace(one, parent_id=one.parent_id or answered or None)
             for one in comments.values()
-            if one.id != place.comment  # some begin with what is answered
+            if one.id != place.comment  # some pages begin with the answered comment
         ),
         next=_ahead(doc, place, rows).next,
-        left_out=_left_out(doc, page, told),
+        left_out=_left_out(doc, page, read),
         fields=doc.counts(),
     )
 
 
-def _told_rows(doc: Document, page: CommentRows, place: Asked) -> tuple[list[nested_comments.Row], list[dict[str, Any]]]:
+def _rows_with_values(doc: Document, page: CommentRows, place: Asked) -> tuple[list[nested_comments.Row], list[dict[str, Any]]]:
     rows = [] if is_behind_the_end(doc, page, place) else nested_comments.rows(doc, page)
     return rows, list(doc.values_of([row.node for row in rows], page.fields))
 
 
 def _comments(
-    rows: list[nested_comments.Row], told: list[dict[str, Any]], *, opening: str | None, first: int | None, skips: bool
+    rows: list[nested_comments.Row], read: list[dict[str, Any]], *, opening: str | None, first: int | None, skips: bool
 ) -> dict[str, ReadComment]:
-    """The comments of rows, each once. `first`: the place of the first row in the thread; `skips`: it is the opening post."""
-    numbers = nested_comments.Numbers(told)
+    """Return the rows' comments, each once. `first`: the first row's place in the thread; `skips`: it is the opening post."""
+    numbers = nested_comments.Numbers(read)
     comments: dict[str, ReadComment] = {}
-    for at, (row, values) in enumerate(zip(rows, told, strict=True)):
+    for at, (row, values) in enumerate(zip(rows, read, strict=True)):
         if (skips and at == 0) or values["id"] is None or values["id"] in comments:
             continue
         answered = row.parent_id or values.get("parent_id") or numbers.answered(values["id"])
@@ -266,9 +266,9 @@ def _comments(
     return comments
 
 
-def _left_out(doc: Document, page: CommentRows, told: list[dict[str, Any]]) -> tuple[MoreComments, ...]:
-    """What leads to comments that are not on a page, each once."""
-    of_rows = [MoreComments(more=values["load_more"], comment=values["id"] or "") for values in told if values.get("load_more")]
+def _left_out(doc: Document, page: CommentRows, read: list[dict[str, Any]]) -> tuple[MoreComments, ...]:
+    """Return the ways to comments that are not on a page, each once."""
+    of_rows = [MoreComments(more=values["load_more"], comment=values["id"] or "") for values in read if values.get("load_more")]
     of_page = [MoreComments(more=address) for address in doc.addresses(page.load_more)]
     return tuple({one.more + "\0" + one.comment: one for one in [*of_page, *of_rows]}.values())
 
@@ -279,8 +279,8 @@ def _post(values: dict[str, Any], thread: str) -> ReadPost:
 
 
 def _token(doc: Document, values: dict[str, Any]) -> str:
-    """Reply count and last activity; a relative date ("2 hours ago") is another one each time and would say that each thread
-    has changed.
+    """Return reply count and last activity; without a relative date ("2 hours ago"), which differs at each reading and would
+    mark each thread as changed.
     """
     count, last = values.get("reply_count"), values.get("last_activity")
     if last is not None and "last_activity" in doc.moving and count is not None:

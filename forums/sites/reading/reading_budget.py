@@ -1,9 +1,8 @@
-"""What reading one page may cost: processor time, characters of output, time in regular expressions. Pure but for the clock.
+"""Limits of reading one page: processor time, characters of output, time in regular expressions. Pure but for the clock.
 
-A page of a forum is read in some 10 ms on the reactor's thread, which answers nobody meanwhile. `strict` reading, that of a
-crawler's reactor, gives up with `TooMuchHere` what may take longer than that bears: its page is read in a process apart
-(`forums/sites/reading/isolated.py`), where a limit of the kernel ends what takes too long. No clock decides what an ordinary
-page yields.
+A page of a forum is read in some 10 ms on the reactor's thread, which is blocked meanwhile. `strict` reading, in a crawler's
+reactor, raises `TooMuchHere` for a page that may take longer: it is read in a child process (`forums/sites/reading/isolated.py`)
+under a limit of the kernel. The result of an ordinary page depends on no clock.
 """
 
 from __future__ import annotations
@@ -18,29 +17,29 @@ from typing import Any
 from forums.sites.definition.errors import UnreadablePage
 
 MOST_TIMES = 8
-"""Characters that are read of a page, for each byte of it: as text and as HTML, where `&` is `&amp;`."""
+"""Characters of output for each byte of a page: as text and as HTML, where `&` is `&amp;`."""
 LEAST_OUTPUT = 65_536
-"""Characters that are read of the smallest page: a header above all rows may be taken for each of them."""
+"""Characters of output of the smallest page: a header above all rows may be read for each of them."""
 STRICT_CPU_S = 2.0
-"""Of the reactor's thread for a page."""
+"""Seconds of the reactor's thread for a page."""
 REGEX_S = 1.0
-"""Of a page, in regular expressions of its site file."""
+"""Seconds for a page in regular expressions of its site file."""
 _NOTICED_S = 0.0001
 _SHOWN = 60
 
-# What may be read on the reactor: some times the largest of 52 pages of real forums (425,000 characters, 5,122 tags).
+# Limits of reading on the reactor: some times the largest of 52 pages of real forums (425,000 characters, 5,122 tags).
 _UNSEEN = 1 << 16  # characters that hold no more attributes than the parser needs 0.4 s for
 _MOST_CHARACTERS = 1 << 20
 _MOST_TAGS = 20_000
 _MOST_ROWS = 2_000  # a tenth of a second; pages of forums have 20 to 300
-_MOST_ATTRIBUTES = 4_000  # of a tag, counted too high: the parser needs their square, 20 ms
+_MOST_ATTRIBUTES = 4_000  # of a tag, an upper estimate: the parser needs their square, 20 ms
 _SHORT = 1_000  # characters without `>` that hold too few attributes to be counted
-_MOST_VALUES = 1_000  # values with a `>` that are looked at one by one; pages of forums have 30
+_MOST_VALUES = 1_000  # values with a `>` that are examined one by one; pages of forums have 30
 _LONG_TAG = re.compile(rf"<[A-Za-z][^>]{{{_SHORT},}}")
 _TAG_GOES_ON = re.compile(r"=\s*+(?:\"[^\">]*+>|'[^'>]*+>)")  # a `>` within a value does not end a tag
 _VALUE_GOES_ON = {quote: re.compile(f"=\\s*+{quote}[^{quote}>]*+>") for quote in "\"'"}
 _TAG_NAME = re.compile(r"<[^ \t\n\f\r/>]*")
-_ATTRIBUTE = re.compile(  # as HTML5 says; white space before a quote is that of all versions of libxml2
+_ATTRIBUTE = re.compile(  # as in HTML5; white space before a quote is that of all versions of libxml2
     r"[^ \t\n\f\r/>][^ \t\n\f\r/>=]*+"
     r"(?:[ \t\n\f\r]*+=(?:[ \t\n\r]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))|[ \t\n\f\r]*+[^ \t\n\f\r>]*+))?"
 )
@@ -50,25 +49,25 @@ _budget: ContextVar[Budget | None] = ContextVar("trawl_reading_budget", default=
 
 
 class TooMuchHere(UnreadablePage):
-    """The page may take longer than a reactor can wait: it has to be read in a process apart."""
+    """The page may take longer than a reactor can wait: it has to be read in a child process."""
 
 
 class Budget:
-    """Of one page with so many bytes."""
+    """Budget of one page of `size` bytes."""
 
     def __init__(self, size: int, *, strict: bool) -> None:
         self._most = MOST_TIMES * size + LEAST_OUTPUT
         self._size = size
         self._left = self._most
         self._regex_s = REGEX_S
-        # Two clocks: that of the wall costs a tenth, and is never behind; where it says too much, the other one decides.
+        # Two clocks: the wall clock costs a tenth, and is never behind; where it shows too much, the CPU clock decides.
         self._begun_at = time.perf_counter()
         self._begun_cpu_s = time.thread_time()
         self._most_s = STRICT_CPU_S if strict else float("inf")
 
     def row(self, characters: int) -> None:
-        """After each row, of which so much was read. Raises TooMuchHere; UnreadablePage where the page has yielded many times
-        itself.
+        """Count a row with so many characters. Raises TooMuchHere, and UnreadablePage where the output is many times the page's
+        size.
         """
         self._left -= characters
         if self._left < 0:
@@ -78,11 +77,13 @@ class Budget:
             raise TooMuchHere(f"takes more than {STRICT_CPU_S:g} s to be read")
 
     def _spent_s(self) -> float:
-        """Of processor time, for the page so far."""
+        """Return the processor time spent on the page so far."""
         return time.thread_time() - self._begun_cpu_s
 
     def search(self, compiled: Any, pattern: str, text: str) -> Any:
-        """What a regular expression (of the package `regex`) finds. Raises UnreadablePage where the page's time is over."""
+        """Return the match of a regular expression (of the package `regex`). Raises UnreadablePage where the page's time is
+        over.
+        """
         begun = time.perf_counter()
         try:
             return compiled.search(text, timeout=self._regex_s)
@@ -93,7 +94,7 @@ class Budget:
                 self._spend(spent)
 
     def timed(self, call: Callable[[float], Any], pattern: str, text: str) -> Any:
-        """What `call` returns, which is told how many seconds are left. Raises UnreadablePage where it needs more."""
+        """Return the result of `call`, which gets the number of seconds left. Raises UnreadablePage where it needs more."""
         begun = time.perf_counter()
         try:
             return call(self._regex_s)
@@ -112,20 +113,20 @@ def _endless(pattern: str, text: str) -> UnreadablePage:
 
 
 def begin(size: int) -> Budget:
-    """The budget of the page that is read from now on."""
+    """Begin the budget of the next page."""
     budget = Budget(size, strict=_strict.get())
     _budget.set(budget)
     return budget
 
 
 def current() -> Budget:
-    """The budget of the page that is being read; another one outside of that."""
+    """Return the budget of the page that is being read; outside of reading a separate one."""
     return _budget.get() or Budget(0, strict=False)
 
 
 @contextmanager
 def strictly() -> Iterator[None]:
-    """What is read within raises TooMuchHere where it may take too long for a reactor."""
+    """Raise TooMuchHere from reading within, where a page may take too long for a reactor."""
     token = _strict.set(True)
     try:
         yield
@@ -135,21 +136,23 @@ def strictly() -> Iterator[None]:
 
 
 def check_markup(markup: str) -> None:
-    """Before HTML is parsed. Raises TooMuchHere."""
+    """Check HTML before it is parsed. Raises TooMuchHere."""
     if _strict.get() and (why := extraordinary(markup)) is not None:
         raise TooMuchHere(why)
 
 
 def check_rows(count: int) -> None:
-    """Before rows are read. Raises TooMuchHere."""
+    """Check the number of rows before they are read. Raises TooMuchHere."""
     if _strict.get() and count > _MOST_ROWS:
         raise TooMuchHere(f"has {count:,} rows")
 
 
 def extraordinary(markup: str) -> str | None:
-    """Why HTML may take long to be parsed and searched, found in time that grows with its length; None for what forums send.
+    """Return why HTML may take long to be parsed and searched; None for pages like those of forums. Takes time linear in its
+    length.
 
-    Counted too high, never too low, by what stands there, not by what the parser makes of it: text of a script counts as tags.
+    Counts may be too high, never too low, as they are taken from the markup, not from the parser: text of a script counts as
+    tags.
     """
     if len(markup) <= _UNSEEN:
         return None
@@ -163,8 +166,8 @@ def extraordinary(markup: str) -> str | None:
 
 
 def most_attributes(markup: str) -> int:
-    """At least as many as any tag has. At first by the characters between two `>`; where those are many, or a value has a `>`, by
-    what stands there: JSON in a value has many words, and is one attribute.
+    """Return an upper bound of the number of attributes of any tag. First by the characters between two `>`; where these are
+    many, or a value has a `>`, by the markup: JSON in a value has many words, and is one attribute.
     """
     long = [found[0] for found in _LONG_TAG.finditer(markup)]
     longest = max(map(len, long), default=_SHORT) // 2
@@ -176,22 +179,22 @@ def most_attributes(markup: str) -> int:
 
 
 def _end_of_name(tag: str) -> int:
-    """Where the first attribute of a tag may begin, of which the name may begin with `=`."""
+    """Return the position where the first attribute of a tag may begin; the name may begin with `=`."""
     match = _TAG_NAME.match(tag)
     return match.end() if match else 0
 
 
 def _attributes(markup: str, start: int, end: int) -> int:
-    """That begin between two places, the first of which is outside of a value."""
+    """Count the attributes that begin between two positions, the first of which is outside of a value."""
     return sum(1 for _ in _ATTRIBUTE.finditer(markup, start, end))
 
 
 def _most_behind_values(markup: str) -> int:
-    """The most attributes of a tag behind the first of its values with a `>`. Where another such value is among them, those
-    behind it count, too.
+    """Return the most attributes of a tag behind the first of its values with a `>`, including those behind further
+    such values.
     """
     values = [(found.end() - 1, quote) for quote, value in _VALUE_GOES_ON.items() for found in value.finditer(markup)]
-    closes = dict.fromkeys(_VALUE_GOES_ON, len(markup))  # where the value at hand ends
+    closes = dict.fromkeys(_VALUE_GOES_ON, len(markup))  # end of the current value
     behind: dict[int, int] = {}  # the end of a value
     behind_place: dict[int, int] = {}  # a `>` within a value
     for place, quote in sorted(values, reverse=True):

@@ -1,4 +1,4 @@
-"""Reading the page of a site's newest messages, or of the threads that were active last."""
+"""Reads the page of a site's newest messages, or of its most recently active threads."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ _DIGEST = 8  # bytes
 
 
 class RecentMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message, or a thread, as the page of the newest shows it. `mark` tells it from all others, `digest` its states from each
-    other. `id` is None where the rows are threads. `parent_id` is None for what answers the opening post, and where
-    `has_unknown_parent`.
+    """A message, or a thread, on the page of the newest. `mark` identifies it, `digest` identifies its state. `id` is None where
+    the rows are threads. `parent_id` is None for answers to the opening post, and where `has_unknown_parent`.
     """
 
     mark: str
@@ -46,7 +45,7 @@ class RecentMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecentPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the newest messages, in its order; `next` is the URL of the next one."""
+    """A page of the newest messages, in its order; `next`: the URL of the next one."""
 
     messages: tuple[RecentMessage, ...]
     next: str | None = None
@@ -54,15 +53,15 @@ class RecentPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_recent(site: Site, response: Response, number: int = 1) -> RecentPage:
-    """The messages of a page, each once. Raises UnreadablePage."""
+    """Read the messages of a page, each once. Raises UnreadablePage."""
     page = site.recent_page()
     doc = Document(site, page, response)
     place = Asked(kind="recent", number=number)
     rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
-    told = list(doc.values_of(rows, page.fields))
-    numbers = {(one["thread"], one["number"]): one for one in told if one.get("number") is not None}
+    rows_values = list(doc.values_of(rows, page.fields))
+    numbers = {(one["thread"], one["number"]): one for one in rows_values if one.get("number") is not None}
     messages: dict[str, RecentMessage] = {}
-    for values in told:
+    for values in rows_values:
         if values["thread"] is not None:
             message = _message(values, numbers)
             messages.setdefault(message.mark, message)

@@ -1,8 +1,8 @@
 """Pages of XML as trees: RSS and Atom feeds, sitemaps and their indexes, also compressed. Names of elements and attributes lose
 their namespaces (`dc:creator` is `creator`), so that a selector is the same for all feeds.
 
-Nothing outside of a page is loaded, and entities that it declares are not expanded: a page that is made to hurt costs no more
-than itself.
+Nothing outside of a page is loaded, and entities that it declares are not expanded, so that a hostile page costs no more than
+its own parsing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MARKUP = ("html", "text/html", "xhtml", "application/xhtml+xml")
 
 
 def xml_of(response: Response) -> Any:
-    """The root element of a page of XML. Raises UnreadablePage where it is none."""
+    """Return the root element of an XML page. Raises UnreadablePage for anything else."""
     body = _decompressed(response)
     check_markup(body.decode("utf-8", "replace"))
     parser = etree.XMLParser(
@@ -49,7 +49,7 @@ def xml_of(response: Response) -> Any:
         raise UnreadablePage(f"no XML: {content_type(response)} that begins with {begins!r}")
     not_too_large(root)
     for element in root.iter(etree.Element):
-        with suppress(ValueError):  # of `x:1`, which libxml2 takes with a prefix that nobody declared; it keeps its name
+        with suppress(ValueError):  # for `x:1`, which libxml2 accepts with an undeclared prefix; it keeps its name
             element.tag = _local(element.tag)
         for name in [name for name in element.keys() if name[:1] == "{"]:  # noqa: SIM118 - lxml's attributes are not a dict
             value, plain = element.attrib.pop(name), _local(name)
@@ -59,12 +59,12 @@ def xml_of(response: Response) -> Any:
 
 
 def _local(name: str) -> str:
-    """`{http://...}title`, and `x:title` of a prefix that was not declared, without what stands before the name."""
+    """Return the name in `{http://...}title`, and in `x:title` with an undeclared prefix."""
     return name.rpartition("}")[2].rpartition(":")[2]
 
 
 def markup_of(element: Any) -> str:
-    """The HTML that an element holds: escaped, in a CDATA section, as its elements, or plain text."""
+    """Return the HTML that an element holds: escaped, in a CDATA section, as its elements, or plain text."""
     kind = element.get("type")
     if len(element):
         return "".join(etree.tostring(child, encoding="unicode", method="html") for child in element)
@@ -73,7 +73,7 @@ def markup_of(element: Any) -> str:
 
 
 def holds_markup(element: Any) -> bool:
-    """Whether Atom says that a text is HTML."""
+    """Return True if Atom marks a text as HTML."""
     return element.get("type") in _MARKUP
 
 
