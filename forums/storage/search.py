@@ -14,6 +14,7 @@ from .database import Database
 from .tables import comments, posts
 
 AROUND = 60  # characters of text before and after the first word that was found
+MOST_WORDS = 16  # different ones: each is looked for in the whole of every text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +37,13 @@ def search(database: Database, text: str, *, site: str | None = None, author: st
     `author`: only theirs, by the whole name, ASCII letters in either case; then `text` may be empty.
 
     A word is found anywhere, also within another: Chinese needs no spaces. ASCII letters match in either case. The whole
-    table is read: some seconds for a million rows. Raises ConfigError for a text without words.
+    table is read: some seconds for a million rows. Raises ConfigError for a text without words, or with more than MOST_WORDS.
     """
-    words = text.split()
+    words = list({word.encode("utf-8", "replace").lower(): word for word in text.split()}.values())  # lower: ASCII alone
     if not words and author is None:
         raise ConfigError("there is nothing to look for: give a word, such as trawl query 'redis 队列'")
+    if len(words) > MOST_WORDS:
+        raise ConfigError(f"{len(words):,} different words are looked for, at most {MOST_WORDS} can be: leave common ones out")
 
     def has_all(*columns: Any) -> ColumnElement[bool]:
         return and_(
@@ -83,7 +86,8 @@ def search(database: Database, text: str, *, site: str | None = None, author: st
 def excerpt(body: str, words: list[str]) -> str:
     """The text around the first of the words, in one line."""
     text = " ".join(body.split())
-    places = [place for word in words if (place := text.lower().find(word.lower())) >= 0]
+    lowered = text.lower()
+    places = [place for word in words if (place := lowered.find(word.lower())) >= 0]
     at = min(places, default=0)
     begin, end = max(0, at - AROUND), at + AROUND
     return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from forums.storage.engine import sqlite_file
 from forums.storage.event_log import Position
 from forums.storage.event_reader import Event, EventLog
 from forums.storage.runs import Wanted
+from forums.storage.statement_limit import limited
 from forums.storage.tables import forums, gaps, posts, scans
 from forums.writer.run_history import latest
 from redis_components.crawl_admin.dead_letters import DeadEntry, newest
@@ -25,6 +27,7 @@ from workers.logs.lines import LogLine
 from workers.logs.slot_log import slot_logs
 from workers.logs.tail import last_lines
 
+LONGEST_S = 10.0  # that a page may keep the database at work
 LOG_LINES = 200
 LINE_CHARACTERS = 2000
 RUNS_SHOWN = 20
@@ -39,14 +42,16 @@ class NoData(TrawlError):
 
 
 @contextmanager
-def stored_data() -> Iterator[Database]:
-    """The open database. Raises NoData where there is none, StorageError where it cannot be read or its tables are older."""
+def stored_data(gone: threading.Event | None = None) -> Iterator[Database]:
+    """Open the database. Raises NoData where there is none, StorageError where it cannot be read or its tables are older,
+    TakesTooLong where what is read takes more than LONGEST_S, or its client is `gone`.
+    """
     database = Database.from_url()
     file = sqlite_file(database.engine.url)
     if file and not file.exists():
         raise NoData(f"database {file} does not exist yet")
-    with closing(database.open(upgrade=False)):
-        yield database
+    with closing(database), limited(database.engine, LONGEST_S, gone):
+        yield database.open(upgrade=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from urllib.parse import quote
 
 import redis
 from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from forums.overview import Overview
@@ -27,6 +29,7 @@ from .search import search
 from .views import NotThere, Reading
 
 PAGE_AGE_S = 2.0
+CLIENT_LOOK_S = 0.25  # whether who searches is still there
 HISTORY_AGE_S = 20.0  # a sample comes each minute
 MOST_PAGES = 200
 """Pages that are kept, the oldest goes first."""
@@ -159,11 +162,20 @@ def page_routes(desk: Desk) -> APIRouter:
         routes.add_api_route(f"/{path}/{{name:path}}", _of_name(desk, path, of), methods=["GET"], name=path)
 
     @routes.get("/search")
-    def find(request: Request, q: str = "", author: str = "") -> Response:
-        if refused := desk.refused(request):
-            return refused
-        html, code = desk.made(request, lambda reading: search(reading, q, author))
-        return HTMLResponse(html, code, headers=HEADERS)
+    async def find(request: Request, q: str = "", author: str = "") -> Response:
+        gone = threading.Event()
+
+        def found() -> Response:
+            if refused := desk.refused(request):
+                return refused
+            html, code = desk.made(request, lambda reading: search(reading, q, author, gone))
+            return HTMLResponse(html, code, headers=HEADERS)
+
+        made = asyncio.ensure_future(run_in_threadpool(found))
+        while not (await asyncio.wait({made}, timeout=CLIENT_LOOK_S))[0]:
+            if await request.is_disconnected():
+                gone.set()
+        return await made
 
     @routes.get("/live.js")
     def script() -> Response:

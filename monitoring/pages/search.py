@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ HITS = 50
 MOST_AT_ONCE, MOST_WAITING = 2, 6
 """Searches: each reads the whole database, and one that waits holds one of the 40 threads that answer everything else, too."""
 WAIT_S = 20.0
+_LOOK_S = 0.25
 LONGEST = 2000  # characters of what is searched
 _AUTHOR = re.compile(r'(?:^|(?<=\s))author:(?:"([^"]+)"|(\S+))')
 _running = threading.BoundedSemaphore(MOST_AT_ONCE)
@@ -30,33 +32,37 @@ class TooMany(TrawlError):
 
 
 @contextmanager
-def _turn() -> Iterator[None]:
-    with _one_of(_there, 0.0), _one_of(_running, WAIT_S):
+def _turn(gone: threading.Event) -> Iterator[None]:
+    with _one_of(_there, 0.0, gone), _one_of(_running, WAIT_S, gone):
         yield
 
 
 @contextmanager
-def _one_of(places: threading.Semaphore, wait_s: float) -> Iterator[None]:
-    if not places.acquire(timeout=wait_s):
-        raise TooMany("others are searching, and each search reads the whole database: try again")
+def _one_of(places: threading.Semaphore, wait_s: float, gone: threading.Event) -> Iterator[None]:
+    deadline = time.monotonic() + wait_s
+    while not places.acquire(timeout=min(wait_s, _LOOK_S)):
+        if gone.is_set() or time.monotonic() >= deadline:
+            raise TooMany("others are searching, and each search reads the whole database: try again")
     try:
         yield
     finally:
         places.release()
 
 
-def search(reading: Reading, text: str, author: str) -> str:
-    """The page of results, the newest first; of a URL, why it is stored or is not. Raises `redis.RedisError`."""
+def search(reading: Reading, text: str, author: str, gone: threading.Event) -> str:
+    """Return the page of results, the newest first; of a URL, why it is stored or is not. Ends early once the client is `gone`.
+    Raises `redis.RedisError`.
+    """
     text, author = text.strip()[:LONGEST], author.strip()[:LONGEST]
     if not author and (named := _AUTHOR.search(text)) is not None:  # as filters of events have it
         author, text = (named[1] or named[2]).strip(), _AUTHOR.sub(" ", text, count=1).strip()
     found, hits, trouble = None, [], ""
     try:
         if is_url(text):
-            with _turn():
-                found = _why(reading, text)
+            with _turn(gone):
+                found = _why(reading, text, gone)
         elif text or author:
-            with _turn(), data.stored_data() as database:
+            with _turn(gone), data.stored_data(gone) as database:
                 hits = find(database, text, author=author or None, limit=HITS)
     except TrawlError as error:
         trouble = str(error)
@@ -72,11 +78,11 @@ def is_url(text: str) -> bool:
     return known.scheme in ("http", "https") and bool(known.netloc) and not any(map(str.isspace, text))
 
 
-def _why(reading: Reading, url: str) -> object:
+def _why(reading: Reading, url: str, gone: threading.Event) -> object:
     with whole_installation("trawl why"):
         from forums.overview.why import why
     try:
-        with data.stored_data() as database:
+        with data.stored_data(gone) as database:
             return why(reading.client, database, url)
     except data.NoData:
         return why(reading.client, None, url)

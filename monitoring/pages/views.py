@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -51,11 +50,12 @@ class Reading:
 
 def _stored(read: Callable[[Database], T], otherwise: T) -> tuple[T, str]:
     """What `read` finds in the database, and "" or why it could not be read."""
-    with ExitStack() as stack:
-        try:
-            return read(stack.enter_context(data.stored_data())), ""
-        except TrawlError as error:
-            return otherwise, str(error)
+    try:
+        with data.stored_data() as database:
+            found = read(database)
+    except TrawlError as error:
+        return otherwise, str(error)
+    return found, ""
 
 
 def sites(reading: Reading) -> str:

@@ -139,7 +139,7 @@ def test_searches_that_wait_leave_threads_for_everything_else(port: Port, monkey
 
     monkeypatch.setattr(client_limits, "MOST", 200)
     monkeypatch.setattr(search, "find", slow)
-    monkeypatch.setattr(data, "stored_data", lambda: ExitStack())
+    monkeypatch.setattr(data, "stored_data", lambda _: ExitStack())
     codes: list[int] = []
     threads = [threading.Thread(target=lambda: codes.append(status(port, "/search?q=word"))) for _ in range(60)]
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from urllib.parse import quote, urlencode
 import pytest
 import redis
 
+from forums.storage import Database
 from monitoring.api.access import Tokens
 from monitoring.app import create_app
+from monitoring.pages import data, search
 from monitoring.pages.login_routes import is_own
 from monitoring.source import Source
 
@@ -27,6 +30,7 @@ class Browser:
     app: Any
     client: str = "127.0.0.1"
     cookie: str = ""
+    goes: bool = False  # it does not wait for the answer
     headers: dict[str, str] = field(default_factory=dict)
     cookies_set: list[str] = field(default_factory=list)
 
@@ -51,8 +55,11 @@ class Browser:
             "root_path": "",
         }
         sent: list[dict[str, Any]] = []
+        goes = iter([False, *([self.goes] * 10_000)])
 
         async def receive() -> dict[str, Any]:
+            if next(goes):
+                return {"type": "http.disconnect"}
             return {"type": "http.request", "body": urlencode(form or {}).encode(), "more_body": False}
 
         async def send(message: dict[str, Any]) -> None:
@@ -151,3 +158,23 @@ def test_search_tells_why_a_url_is_not_stored_and_says_what_is_missing(source: S
     both = quote('redis author:"ada l"')
     assert 'name="author" value="ada l"' in browser.ask("GET", f"/search?q={both}")[1]
     assert "http://[" in browser.ask("GET", f"/search?q={quote('http://[')}")[1], "no address: words"
+
+
+def test_a_search_ends_when_its_client_goes_and_gives_its_place_to_the_next(
+    source: Source, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def endless(database: Database, *_: Any, **__: Any) -> list[Any]:
+        with database.translated(), database.engine.connect() as connection:
+            endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
+            return list(connection.exec_driver_sql(endless))
+
+    Database.from_url().open().close()
+    monkeypatch.setattr(search, "find", endless)
+    monkeypatch.setattr(data, "LONGEST_S", 3600.0)
+    app = create_app(source)
+    for _ in range(2 * search.MOST_AT_ONCE):
+        assert "its client is gone" in Browser(app=app, goes=True).ask("GET", "/search?q=word")[1]
+    monkeypatch.setattr(data, "LONGEST_S", 0.0)
+    assert "it took the database more than 0 s" in Browser(app=app).ask("GET", "/search?q=word")[1]
+    with search._one_of(search._running, 0, threading.Event()), search._one_of(search._running, 0, threading.Event()):
+        assert "others are searching" in Browser(app=app, goes=True).ask("GET", "/search?q=word")[1]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
+from sqlalchemy import select, text
 
 from cli.main import main
-from forums.storage import Database, parse
-from forums.storage.search import excerpt, search
+from forums.storage import Database, StorageError, parse
+from forums.storage.search import MOST_WORDS, excerpt, search
+from forums.storage.statement_limit import TakesTooLong, limited
 from redis_components.errors import ConfigError
 from tests.support.items import at, comment, post, wire
 
@@ -44,6 +48,42 @@ def test_of_one_site_and_not_more_than_asked_for(filled: Database) -> None:
     assert [hit.id for hit in search(filled, "redis", limit=1)] == ["c1"]
     with pytest.raises(ConfigError, match="nothing to look for"):
         search(filled, "  ")
+
+
+def test_so_many_different_words_and_no_more(filled: Database) -> None:
+    assert [hit.id for hit in search(filled, "redis Redis " * 500)] == ["c1", "p2", "p1"]
+    words = " ".join(f"w{n}" for n in range(MOST_WORDS))
+    assert search(filled, f"{words} {words.upper()}") == []
+    with pytest.raises(ConfigError, match="17 different words are looked for, at most 16 can be"):
+        search(filled, f"{words} É")
+    assert search(filled, "É é") == [], "letters that are not ASCII have a case"
+
+
+ENDLESS = text("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c")
+
+
+def test_a_statement_ends_with_its_time_or_its_client_and_the_next_one_runs(database: Database) -> None:
+    if database.engine.dialect.name == "mysql":
+        pytest.skip("its recursion is bounded")
+    gone = threading.Event()
+    gone.set()
+    for seconds, given, why in ((0.0, None, "more than 0 s"), (3600.0, gone, "client is gone")):
+        with (
+            pytest.raises(TakesTooLong, match=why),
+            limited(database.engine, seconds, given),
+            database.translated(),
+            database.engine.connect() as connection,
+        ):
+            connection.execute(ENDLESS).all()
+    with limited(database.engine, 3600), database.translated(), database.engine.connect() as connection:
+        assert connection.execute(select(1)).scalar() == 1
+    with (
+        pytest.raises(StorageError),
+        limited(database.engine, 3600),
+        database.translated(),
+        database.engine.connect() as connection,
+    ):
+        connection.execute(text("SELECT x FROM nothing"))
 
 
 def test_of_one_author_the_newest_first_with_and_without_words(filled: Database) -> None:
