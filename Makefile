@@ -75,7 +75,7 @@ try-page: $(TOOLS) ## Look around in make demo KEEP=1 with the page alone, in Ch
 	@$(BIN)/python -m pytest -q -s tests/acceptance/test_page_trial.py
 
 chaos: $(TOOLS) ## Ten minutes of random deaths while a living forum is crawled; everything must be stored and told; then each way to die, and 1000 interleavings of exchanges (CHAOS_SECONDS=600 CHAOS_SEED=n CHAOS_SECURE=1: under TLS, Redis users and signed messages)
-	@CHAOS_SECONDS=$${CHAOS_SECONDS:-600} DEATHS=all $(BIN)/python -m pytest -q -s tests/faults/test_chaos.py tests/faults/test_deaths.py
+	@CHAOS_SECONDS=$${CHAOS_SECONDS:-600} DEATHS=all $(BIN)/python -m pytest -q -s tests/faults/test_chaos.py tests/faults/test_deaths.py tests/faults/test_page_age.py
 	@EXCHANGES=$${EXCHANGES:-1000} $(BIN)/python -m pytest -q tests/faults/test_exchange_properties.py
 
 $(ATHERIS): $(TOOLS)

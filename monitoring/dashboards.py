@@ -156,8 +156,14 @@ DASHBOARDS = (
                 unit="s",
             ),
             Panel(
+                title="Oldest page at work",
+                says="Without a sign of life. Grows where a download, a callback or a pipeline never answers.",
+                queries={"{{service}}": f"max by (service) (trawl_crawler_oldest_page_seconds{{{_SERVICE}}})"},
+                unit="s",
+            ),
+            Panel(
                 title="In the hands of crawlers",
-                says="Leased requests, and requests being downloaded.",
+                says="Leased requests, and of these the pages begun and not yet acked.",
                 queries={
                     "{{service}} leased": f"trawl_leased_requests{{{_SERVICE}}}",
                     "{{service}} in flight": f"sum by (service) (trawl_crawler_requests_in_flight{{{_SERVICE}}})",

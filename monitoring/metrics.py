@@ -228,7 +228,10 @@ METRICS: tuple[MetricSpec, ...] = (
     ),
     _crawler("trawl_crawler_resident_memory_bytes", "gauge", "Resident memory of the crawler process.", lambda r: r.rss_bytes),
     _crawler("trawl_crawler_pages_per_second", "gauge", "Pages per second over the last heartbeats.", lambda r: r.pages_per_s),
-    _crawler("trawl_crawler_requests_in_flight", "gauge", "Requests being downloaded.", lambda r: r.in_flight),
+    _crawler("trawl_crawler_requests_in_flight", "gauge", "Pages begun and not yet acked.", lambda r: r.in_flight),
+    _crawler(
+        "trawl_crawler_oldest_page_seconds", "gauge", "Since the quietest of them gave a sign of life.", lambda r: r.oldest_s
+    ),
     _crawler("trawl_crawler_reactor_lag_seconds", "gauge", "How long the crawler's reactor took to answer.", lambda r: r.lag_s),
     # What is held.
     MetricSpec(

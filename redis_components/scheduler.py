@@ -32,6 +32,7 @@ from .scrapy_glue.engine import close_frontier, frontier_of, running_crawler, st
 from .scrapy_glue.internals import check_when_sent, downloader_of, watch_finished
 from .scrapy_glue.long_waits import LongWaits
 from .scrapy_glue.page import Page, current_page
+from .scrapy_glue.page_age import PageAges
 from .scrapy_glue.page_tracker import PageBook
 from .scrapy_glue.refusal import REASON, is_refused, refusing
 from .scrapy_glue.request_lanes import RequestLanes
@@ -64,6 +65,7 @@ class Scheduler(LoneScheduler):
     _idle_since: float | None = None
     _places: SitePlaces | None = None
     _long_waits: LongWaits | None = None
+    ages: PageAges | None = None
     _frontier: Frontier
     _lanes: RequestLanes
     _book: PageBook
@@ -118,6 +120,7 @@ class Scheduler(LoneScheduler):
         listeners = self._frontier.listeners
         self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
         check_when_sent(crawler, self._book.is_late)
+        self.ages = PageAges(crawler, self._frontier, self._pages, self._inc_value)
         listeners.work = self._first_work
         listeners.duplicate = self._known_to_redis
         listeners.forgotten = self._seen.clear
@@ -228,6 +231,7 @@ class Scheduler(LoneScheduler):
             request, found_on = kept
             if found_on is not None:
                 self._pages[request] = found_on
+                found_on.seen_at = self._frontier.now()
             return request
         while (lease := self._take()) is not None:
             try:
@@ -250,7 +254,7 @@ class Scheduler(LoneScheduler):
                     continue
                 if self._long_waits is not None:
                     self._long_waits.begin()
-            self._pages[request] = Page(lease.id, request, site, lease.attempts, lease.until)
+            self._pages[request] = Page(lease.id, request, site, lease.attempts, lease.until, self._frontier.now())
             self._inc_value("scheduler/dequeued/redis")
             self._inc_value("scheduler/dequeued")
             return request

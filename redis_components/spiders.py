@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -224,6 +225,18 @@ class RedisMixin(SynchronousTasks):
         """The crawl closes and `start()` may never be resumed: the rest of the task it is at goes into the frontier now."""
         if self._task_feed is not None:
             self._task_feed.hand_over()
+
+    def asked_at(self) -> float | None:
+        """Return when Scrapy last asked `start()` for a request (s of the frontier's clock); None where it need not ask."""
+        feed = self._task_feed
+        if feed is None:
+            return -math.inf if not self._overrides("start") else None  # an own one may have other things to do first
+        return None if feed.over else feed.asked_at
+
+    def return_open_task(self, why: str) -> None:
+        """Give the start task back whose requests `start()` was not asked for, with an attempt counted."""
+        if self._task_feed is not None:
+            self._task_feed.return_open(why)
 
     def feed(self, task_id: str, token: str, data: bytes, *, lane: Lane = "", wide: bool = False, site: str = "") -> None:
         """Make a start task for the service named by `feeds`, unless `token` is the one it last had for `task_id`. In the

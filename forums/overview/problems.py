@@ -21,6 +21,9 @@ NO_OTHER_REDIS = "remove REDIS_URL, REDIS_HOST and the like from its project's s
 MOST_NAMED = 5  # boards, records or parts in one sentence
 
 
+STANDS_S = 300.0  # without a sign of life: a page at work, or a crawler that starts
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """One thing that is wrong."""
@@ -126,6 +129,12 @@ def _crawlers(view: Overview) -> Iterator[Problem]:
             said = ": ".join(filter(None, (one.note or one.last_exit or "no reason is known", one.error)))
             fix = f"trawl logs {one.name}; then trawl resume {one.spider}, it is also tried again each minute"
             yield Problem(what=f"{one.name} is {one.state}: {said}", fix=fix)
+        elif one.alive(view.now) and one.oldest_s >= STANDS_S:
+            what = f"{one.name}: a page has given no sign of life for {_span(one.oldest_s)}, {one.oldest}"
+            yield Problem(what=what, fix="mend what is awaited; SCHEDULER_MAX_PAGE_AGE gives it back, with an attempt counted")
+        elif one.alive(view.now) and one.state is CrawlerState.STARTING and view.now - one.started_at >= STANDS_S:
+            what = f"{one.name} has been starting for {_span(view.now - one.started_at)}"
+            yield Problem(what=what, fix=f"a component that it opens does not answer: trawl logs {one.name}")
         elif one.alive(view.now) and one.redis:
             yield Problem(what=f"{one.name} {_elsewhere(one.redis)}", fix=NO_OTHER_REDIS)
         elif one.alive(view.now) and one.namespace is not None:

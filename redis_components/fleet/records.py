@@ -82,7 +82,9 @@ class CrawlerRecord(JsonRecord, SlotStory):
     pages: Count = 0  # responses received
     items: Count = 0  # items scraped
     pages_per_s: Amount = 0.0  # over the last few heartbeats
-    in_flight: Count = 0  # requests being downloaded
+    in_flight: Count = 0  # pages leased and begun, and not yet acked
+    oldest_s: Amount = 0.0  # since the one of them that waits longest gave a sign of life
+    oldest: str = ""  # what is awaited for it, and its URL
     rss_bytes: Count = 0  # resident memory
     lag_s: Amount = 0.0  # how long the reactor took to answer
     note: str | None = None  # why it is in this state, for people

@@ -50,7 +50,9 @@ class FrontierConfig:
     max_prefetch: int = 1000
     """Most requests leased and not yet started."""
     max_attempts: int = 5
-    """Deaths of its crawler with which a request or start task is given up."""
+    """Attempts, each ended by a death of its crawler or by `max_page_age_s`, with which a request or start task is given up."""
+    max_page_age_s: float = 1800.0
+    """A page that was at work for longer without a sign of life is given back with an attempt counted; 0: never."""
     ttl_s: float = 8.0
     """A process that was silent for this time counts as dead."""
     interval_s: float = 0.02
@@ -81,6 +83,7 @@ class FrontierConfig:
             ("SCHEDULER_MAX_PREFETCH", self.max_prefetch, 1, math.inf),
             ("SCHEDULER_MAX_FED_TASKS", self.most_fed, 1, 1_000_000_000),
             ("SCHEDULER_MAX_ATTEMPTS", self.max_attempts, 1, MOST_ATTEMPTS),
+            ("SCHEDULER_MAX_PAGE_AGE", self.max_page_age_s, 0, math.inf),
             ("SCHEDULER_OWNER_TTL", self.ttl_s, 0.1, 86_400),
             ("SCHEDULER_FSYNC_WINDOW", self.fsync_window_s, 0, 60),
             ("REDIS_ITEMS_MAX_WAITING", self.max_items, 0, MOST_ITEMS),

@@ -230,9 +230,11 @@ class Frontier:
         """The site of `lane` answers worse than it did: all crawlers send less for a while."""
         self._add("waits", Wait(as_unicode(lane), -1, max(rate, 0.001)))
 
-    def bury(self, lease_id: str, reason: str) -> None:
-        """Give a request or start task up and keep it with the reason (edge f)."""
-        self._add("burials", Burial(lease_id, as_unicode(reason)))
+    def bury(self, lease_id: str, reason: str, *, again: bool = False) -> None:
+        """Give a request or start task up and keep it with the reason (edge f); with `again` count an attempt, and give it back
+        while it has some left (edge e).
+        """
+        self._add("burials", Burial(lease_id, as_unicode(reason), again))
 
     def _add(self, kind: Kind, entry: Any, size: int = 0) -> None:
         """What comes up once or more for each page does the same without this call."""

@@ -118,10 +118,11 @@ class Wait(NamedTuple):
 
 
 class Burial(NamedTuple):
-    """A lease that is given up, and why."""
+    """A lease that is given up, and why; `again`: only once its attempts are spent, of which this is one."""
 
     id: str
     reason: str
+    again: bool = False
 
 
 class StatChange(NamedTuple):

@@ -82,6 +82,7 @@ def config_of(crawler: Crawler) -> FrontierConfig:
         concurrency=number_of(settings, "CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
         max_prefetch=number_of(settings, "SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
         max_attempts=number_of(settings, "SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),
+        max_page_age_s=number_of(settings, "SCHEDULER_MAX_PAGE_AGE", FrontierConfig.max_page_age_s),
         ttl_s=number_of(settings, "SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s),
         fsync_window_s=number_of(settings, "SCHEDULER_FSYNC_WINDOW", FrontierConfig.fsync_window_s),
         max_items=number_of(settings, "REDIS_ITEMS_MAX_WAITING", FrontierConfig.max_items),

@@ -7,7 +7,8 @@ changes. `make try-scrapy VERSION=...` runs it, and crawls, with another release
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -32,6 +33,10 @@ ASSUMES = {
     "ExecutionEngine.scheduler": "the scheduler of a crawl is reachable while a spider runs",
     "ExecutionEngine.start_time": "None until the engine has started: a crawl whose components failed to open never did",
     "DownloadHandlers.download_request_async": "the downloader calls it when it is the turn of a request at its site",
+    "DownloaderMiddlewareManager.download_async": "awaited for each download, its middlewares included",
+    "Scraper._scrape": "awaited for each response: the spider middlewares, the callback, and all that comes of it",
+    "Scraper.start_itemproc_async": "awaited for each item: its pipelines and the handlers of its signals",
+    "Scraper.handle_spider_output_async": "iterates over what a callback gives",
     "Slot.queue": "of a downloader: pairs of a request that waits for its turn and the Deferred that lets it go on",
     "Downloader._process_queue": "counts a request as in transfer only when its task runs, so a slot's limit does not hold",
     "Downloader.total_concurrency": "CONCURRENT_REQUESTS; the engine starts no request while so many are in `active`",
@@ -139,6 +144,50 @@ def check_when_sent(crawler: Crawler, is_late: Callable[[Request], bool]) -> Non
         return await download(request)  # type: ignore[no-any-return]
 
     handlers.download_request_async = download_in_time  # type: ignore[union-attr]
+
+
+CALLBACK = "the callback"
+
+
+def await_within(
+    crawler: Crawler,
+    within: Callable[[Request | None, str, Coroutine[Any, Any, Any]], Coroutine[Any, Any, Any]],
+    items_within: Callable[[Request, AsyncIterator[Any]], AsyncIterator[Any]],
+) -> None:
+    """Await each download, callback with its spider middlewares, and item with its pipelines and signal handlers by `within`,
+    which may raise NotNow; and what asynchronous callbacks yield by `items_within`.
+    """
+    scraper: Any = getattr(crawler.engine, "scraper", None)
+    middleware: Any = getattr(getattr(crawler.engine, "downloader", None), "middleware", None)
+    scrape, process_item, output = scraper._scrape, scraper.start_itemproc_async, scraper.handle_spider_output_async
+    if middleware is not None:  # a project's own downloader may have none
+        download = middleware.download_async
+
+        async def download_within(download_func: Any, request: Request) -> Any:
+            return await within(request, "the download", download(download_func, request))
+
+        middleware.download_async = download_within
+
+    async def scrape_within(result: Any, request: Request) -> None:
+        with suppress(NotNow):
+            await within(request, CALLBACK, scrape(result, request))
+
+    async def process_item_within(item: Any, *, response: Any) -> None:
+        with suppress(NotNow):
+            await within(getattr(response, "request", None), "an item pipeline", process_item(item, response=response))
+
+    async def output_within(result: Any, request: Request, response: Any) -> None:
+        found = items_within(request, result) if isinstance(result, AsyncIterator) else result
+        await output(found, request, response)
+
+    scraper._scrape, scraper.start_itemproc_async = scrape_within, process_item_within
+    scraper.handle_spider_output_async = output_within
+
+
+def waiting_for_turn(crawler: Crawler) -> set[Request]:
+    """Return the requests that wait in the downloader for their turn at their site."""
+    slots = getattr(getattr(crawler.engine, "downloader", None), "slots", {})
+    return {request for slot in slots.values() for request, _ in slot.queue}
 
 
 def downloader_of(crawler: Crawler) -> Downloading | None:

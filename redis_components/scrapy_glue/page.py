@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from redis_components.frontier.frontier import Frontier
 
+    from .page_age import Step
+
 current_page: ContextVar[Page | None] = ContextVar("trawl_page", default=None)
 """What the running code is working on: set for each page by the scheduler, for each start task by `RedisMixin`.
 
@@ -32,10 +34,29 @@ def current_lease() -> str:
 class Page:
     """A leased request (None: a start task), from its lease to its end."""
 
-    __slots__ = ("attempts", "cut_off", "lease_id", "parts", "reason", "request", "site", "unsent", "until")
+    __slots__ = (
+        "attempts",
+        "cut_off",
+        "ended",
+        "lease_id",
+        "parts",
+        "reason",
+        "request",
+        "seen_at",
+        "site",
+        "steps",
+        "unsent",
+        "until",
+    )
 
     def __init__(
-        self, lease_id: str, request: Request | None = None, site: str = "", attempts: int = 0, until: float = math.inf
+        self,
+        lease_id: str,
+        request: Request | None = None,
+        site: str = "",
+        attempts: int = 0,
+        until: float = math.inf,
+        seen_at: float = 0.0,
     ) -> None:
         self.lease_id = lease_id  # "" once it is settled, or not ours any more
         self.request = request
@@ -46,6 +67,9 @@ class Page:
         self.cut_off = False  # its output was not read to the end, because the crawl closes
         self.until = until  # s of the frontier's clock from which it is too late to send it
         self.unsent = False  # it did not come to be sent in time
+        self.seen_at = seen_at  # s of the frontier's clock: when it was begun, or something was last sent for it
+        self.ended = False  # it gave no sign of life for too long: what is left of it is not worked on
+        self.steps: dict[Step, None] = {}  # what Scrapy awaits for it now
 
     def give_up(self, request: Request, reason: str) -> None:
         """Let the lease end among the dead ones, because `request`, a part of this page, failed."""

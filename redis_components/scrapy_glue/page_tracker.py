@@ -125,7 +125,10 @@ class PageBook:
 
     def is_late(self, request: Request) -> bool:
         """Whether it is too late to send `request`, by the limits of its site: then its lease goes back (edge d)."""
-        page = self.pages.get(request)
+        page, working = self.pages.get(request), current_page.get()
+        for one in (page, working):  # a page at work may ask for robots.txt or files
+            if one is not None:
+                one.seen_at = self._frontier.now()
         if page is None or page.request is not request or self._frontier.now() < page.until:
             return False
         page.cut_off = page.unsent = True

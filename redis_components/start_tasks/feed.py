@@ -66,7 +66,8 @@ class TaskFeed:
         assert spider.crawler.stats is not None
         self._stats = spider.crawler.stats
         self._open: OpenTask | None = None
-        self._idle_from = self._frontier.now()  # idle time counts from here at the earliest
+        self.asked_at = self._frontier.now()
+        self._idle_from = self.asked_at  # idle time counts from here at the earliest
 
     @property
     def over(self) -> bool:
@@ -77,10 +78,12 @@ class TaskFeed:
     async def requests(self) -> AsyncIterator[Request]:
         """The requests of one start task after the other; ends when the crawl is over."""
         while not self.over:
+            self.asked_at = self._frontier.now()
             task = self._next_task()
             if task is not None:
                 for request in self._rest_of(task):
                     yield request
+                    self.asked_at = self._frontier.now()
                 continue
             self._want_more()
             await self.pause(1.0)
@@ -98,6 +101,7 @@ class TaskFeed:
         engine, frontier = self._spider.crawler.engine, self._frontier
         assert engine is not None
         while not self.over:
+            self.asked_at = self._frontier.now()
             has_room = not engine.needs_backout() and frontier.waiting_to_start < frontier.config.concurrency
             if not has_room or not frontier.holds.feeding:
                 await self.pause(ROOM_S)
@@ -163,6 +167,13 @@ class TaskFeed:
         if self._open is not None and engine is not None:
             for request in self._rest_of(self._open):
                 engine.crawl(request)
+
+    def return_open(self, why: str) -> None:
+        """Give the open task back with an attempt counted; what is left of its requests is dropped."""
+        task, self._open = self._open, None
+        if task is not None:
+            self._frontier.bury(task.page.lease_id, why, again=True)
+            task.page.lease_id, task.rest = "", iter(())
 
     def _next_task(self) -> OpenTask | None:
         """The open task, else the next one that is leased and can be understood."""

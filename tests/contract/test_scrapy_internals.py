@@ -219,11 +219,27 @@ def test_a_crawler_has_no_engine_and_no_stats_before_it_is_open() -> None:
         _ = crawler().engine
 
 
-@asserts("scrapy", "Crawler.stop_async", "Downloader.active")
+@asserts(
+    "scrapy",
+    "DownloaderMiddlewareManager.download_async",
+    "Scraper._scrape",
+    "Scraper.start_itemproc_async",
+    "Scraper.handle_spider_output_async",
+)
+def test_downloads_callbacks_and_items_are_awaited_where_they_can_be_ended() -> None:
+    """What is ended there is in `tests/integration/test_page_age.py`."""
+    assert "self.middleware.download_async(self._enqueue_request, request)" in source(Downloader.fetch)
+    assert "await self._scrape(result, request)" in source(Scraper._wait_for_processing)
+    text = source(Scraper._scrape)
+    assert text.count("await self.handle_spider_output_async(output, request, result)") == 2
+    assert "await self.start_itemproc_async(output, response=response)" in source(Scraper._process_spidermw_output_async)
+    assert "finally: self.slot.itemproc_size -= 1" in source(Scraper.start_itemproc_async)
+
+
+@asserts("scrapy", "Crawler.stop_async")
 def test_a_crawler_is_stopped_by_its_engine_when_that_runs() -> None:
     text = source(Crawler.stop_async)
     assert text.endswith("if self.crawling: self.crawling = False if self.engine.running: await self.engine.stop_async()")
-    assert "self.active.add(request)" in source(Downloader.fetch)
     assert of_workers.stop(crawler()) is None
 
 

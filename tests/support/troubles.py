@@ -39,6 +39,7 @@ class Fleet:
     leads: bool = True
     node_lives: bool = True
     restarts: int = 0
+    oldest_s: float = 0.0  # of the pages at work
     slots: dict[str, CrawlerState] = field(default_factory=dict)
     grows: dict[str, int] = field(default_factory=dict)  # stats of forum_detail, by how much at each tick
     late: bool = False  # what is stored was published two hours ago
@@ -62,7 +63,8 @@ class Fleet:
         """Who lives says so, and what grows has grown."""
         for name, state in self.slots.items():
             spider, _, number = name.partition("/")
-            record = CrawlerRecord(spider=spider, number=int(number), pid=7, node="n1", state=state, restarts=self.restarts)
+            figures = {"restarts": self.restarts, "oldest_s": self.oldest_s}
+            record = CrawlerRecord(spider=spider, number=int(number), pid=7, node="n1", state=state, **figures)
             self.registry.note(record)
         if self.node_lives:
             self.nodes.beat(NodeRecord(name="n1"))
@@ -145,6 +147,10 @@ TROUBLES: dict[str, tuple[Act, Act]] = {
     "TrawlFleetTooSmall": (
         lambda fleet: (fleet.slots.pop("forum_detail/1"), fleet.registry.forget(["forum_detail/1"])),
         lambda fleet: fleet.slots.update({"forum_detail/1": CrawlerState.RUNNING}),
+    ),
+    "TrawlPageStands": (
+        lambda fleet: setattr(fleet, "oldest_s", 400.0),
+        lambda fleet: setattr(fleet, "oldest_s", 0.0),
     ),
     "TrawlCrawlerGivenUp": (
         lambda fleet: fleet.slots.update({"forum_list/0": CrawlerState.REFUSED}),

@@ -59,7 +59,9 @@ class Figures:
 
     pages: int = 0  # responses received
     items: int = 0  # items scraped
-    in_flight: int = 0  # requests being downloaded
+    in_flight: int = 0  # requests that Scrapy has begun with and is not done with
+    oldest_s: float = 0.0  # since the one of them that waits longest gave a sign of life
+    oldest: str = ""  # what is awaited for it
     running: bool = False  # the engine runs: the crawl is open and was not told to stop
     lag_s: float = 0.0  # how long the answer took
 
@@ -185,10 +187,14 @@ class Crawl:
 
     def _look(self) -> Figures:
         engine = scrapy_internals.engine_of(self._crawler)
+        scheduler = scheduler_of(self._crawler) if self._crawler and engine else None
+        oldest_s, oldest = scheduler.ages.oldest() if scheduler is not None and scheduler.ages else (0.0, "")
         return Figures(
             pages=self._pages,
             items=self._items,
             in_flight=scrapy_internals.pages_in_flight(engine) if engine else 0,
+            oldest_s=oldest_s,
+            oldest=oldest,
             running=bool(engine and engine.running),
             lag_s=time.monotonic() - self._asked_at,
         )

@@ -279,6 +279,8 @@ class CrawlerProcess:
             items=figures.items,
             pages_per_s=round((pages_now - pages_then) / (now - then), 1) if now > then else 0.0,
             in_flight=figures.in_flight,
+            oldest_s=round(figures.oldest_s, 1),
+            oldest=figures.oldest,
             rss_bytes=self._rss_bytes,
             lag_s=round(figures.lag_s if silent_s < 1 else silent_s, 3),
             note=self._stopping.why if self._stopping else note,

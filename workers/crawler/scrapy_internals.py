@@ -33,7 +33,7 @@ ASSUMES = {
     "Crawler._engine": "None until the crawl is open; `Crawler.engine` raises then",
     "Crawler._stats": "the crawl's stats collector; None until there is one",
     "Crawler.stop_async": "sets `crawling` to False and stops the engine, and is lost before the engine runs",
-    "Downloader.active": "the requests that are being downloaded",
+    "_Slot.inprogress": "the requests that Scrapy has begun with and is not done with",
     "CrawlerProcess": "unlike CrawlerRunner it installs the DNS resolver and sizes the reactor's threads",
     "AiohttpDownloadHandler": "its `_session` is made of `_bind_address` and `_pool_size_per_host`, with a limit in all",
     "AiohttpDownloadHandler._extract_headers": "makes Scrapy's headers of a response of aiohttp's",
@@ -67,8 +67,8 @@ def stats_of(crawler: Crawler | None) -> dict[str, Any]:
 
 
 def pages_in_flight(engine: ExecutionEngine) -> int:
-    """Requests that are being downloaded."""
-    return len(engine.downloader.active)
+    """Return the number of requests that Scrapy has begun with and is not done with."""
+    return len(engine._slot.inprogress) if engine._slot else 0
 
 
 def stop(crawler: Crawler) -> Coroutine[Any, Any, None] | None:

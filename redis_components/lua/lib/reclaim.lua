@@ -32,6 +32,29 @@ local function leases_as_started(leases, overtaken)
   return held
 end
 
+-- e, f: what was at work without success goes back to its place, or to DEAD with its last attempt.
+local function back_or_dead(ready, start_tasks, start_deaths, dead, fed, is_last, reason, kind, score, member, key)
+  if not is_last then return give_back(fed, ready, start_tasks, kind, score, member, key) end
+  bury(dead, fed.now, reason, kind, score, member, key)
+  if kind ~= REQUEST then
+    forget_deaths(start_deaths, member)
+    forget_id(fed, kind, member, key)
+  end
+end
+
+-- e, of one lease: its crawler lives and counts an attempt itself, because of `why`.
+local function try_again(ready, start_tasks, start_deaths, dead, fed, max_attempts, why, kind, score, member, key)
+  local attempts
+  if kind == REQUEST then
+    attempts = attempts_of(member) + 1
+    member = with_attempts(member, attempts)
+  else
+    attempts = task_deaths(start_deaths, member)
+  end
+  local reason = 'attempts spent: ' .. attempts .. ', the last one: ' .. why
+  back_or_dead(ready, start_tasks, start_deaths, dead, fed, attempts >= max_attempts, reason, kind, score, member, key)
+end
+
 -- d, e: give back every lease of one owner. Where it died, that counts as an attempt for what it was working on: its `started` first requests
 -- and start tasks. What has spent its attempts goes to DEAD (f). Bounded by what one process may hold. Returns how many there were, and the lanes and times of those
 -- that were to be sent later.
@@ -59,15 +82,8 @@ local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths
     elseif lease.started then
       deaths = task_deaths(start_deaths, lease.member)
     end
-    if deaths >= max_attempts then
-      bury(dead, fed.now, 'attempts spent: its crawler died ' .. deaths .. ' times' .. last, lease.kind, lease.score, lease.member, lease.key)
-      if lease.kind ~= REQUEST then
-        forget_deaths(start_deaths, lease.member)
-        forget_id(fed, lease.kind, lease.member, lease.key)
-      end
-    else
-      give_back(fed, ready, start_tasks, lease.kind, lease.score, lease.member, lease.key)
-    end
+    local reason = 'attempts spent: its crawler died ' .. deaths .. ' times' .. last
+    back_or_dead(ready, start_tasks, start_deaths, dead, fed, deaths >= max_attempts, reason, lease.kind, lease.score, lease.member, lease.key)
   end
   redis.call('DEL', leases)
   for counter, n in pairs(moved) do

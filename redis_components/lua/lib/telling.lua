@@ -1,5 +1,5 @@
--- What a message says of leases, as far as they are its owner's. `x` is the exchange (lib/storing); `reply.lost` counts the others. Needs lib/many, lib/leases, lib/settling
--- and lib/parking.
+-- What a message says of leases, as far as they are its owner's. `x` is the exchange (lib/storing); `reply.lost` counts the others. Needs lib/many, lib/leases, lib/settling,
+-- lib/reclaim and lib/parking.
 
 local function count_lost(x, was_ours)
   if not was_ours then x.reply.lost = (x.reply.lost or 0) + 1 end
@@ -52,10 +52,17 @@ local function keep_off_told(x, limits, owners)
   end
 end
 
--- f
+-- f; or e, of one lease that its crawler gives back with an attempt counted.
 local function bury_told(x)
   for _, burial in ipairs(x.message.burials) do
-    count_lost(x, give_up(x.leases, x.counters, x.start_deaths, x.dead, x.fed, burial[1], burial[2]))
+    local id, reason, again = unpack(burial)
+    if again then
+      local kind, score, member, key = end_lease(x.leases, x.counters, id)
+      if kind then try_again(x.ready, x.start_tasks, x.start_deaths, x.dead, x.fed, x.message.max_attempts, reason, kind, score, member, key) end
+      count_lost(x, kind ~= nil)
+    else
+      count_lost(x, give_up(x.leases, x.counters, x.start_deaths, x.dead, x.fed, id, reason))
+    end
   end
 end
 

@@ -262,6 +262,8 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
                 "items": 0,
                 "pages_per_s": 0.0,
                 "in_flight": 0,
+                "oldest_s": 0.0,
+                "oldest": "",
                 "rss_bytes": 0,
                 "lag_s": 0.0,
                 "restarts": 0,

@@ -86,6 +86,18 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
         True,
     ),
     "given up": (fleet(GIVEN_UP), "books/0 is crash-looping: 6 failures in a row: no key", "trawl resume books", True),
+    "a page that stands": (
+        fleet(replace(CRAWLER, oldest_s=840.0, oldest="an item pipeline of http://a/1")),
+        "books/0: a page has given no sign of life for 14 min, an item pipeline of http://a/1",
+        "SCHEDULER_MAX_PAGE_AGE",
+        True,
+    ),
+    "a start that stands": (
+        fleet(replace(CRAWLER, state=CrawlerState.STARTING, started_at=NOW - 600)),
+        "books/0 has been starting for 10 min",
+        "trawl logs books/0",
+        True,
+    ),
     "another Redis": (fleet(replace(CRAWLER, redis="redis://other")), "books/0 crawls in redis://other", "REDIS_URL", True),
     "another Redis, dead": (fleet(desired=0, redis="redis://other"), "books crawls in redis://other", "REDIS_URL", True),
     "backed up": (fleet(CRAWLER, items=9, max_items=9), "books starts no page: 9 items wait", "REDIS_ITEMS_MAX", True),

@@ -29,6 +29,7 @@ CASES: dict[str, Case] = {
     ),
     "TrawlForeignValues": ({"trawl_foreign_values": "3x9 0x5"}, 7, 12),
     "TrawlFleetTooSmall": ({f"trawl_crawlers_up{{{A}}}": "1x5 3x5", f"trawl_crawlers_desired{{{A}}}": "3x11"}, 4, 8),
+    "TrawlPageStands": ({f'trawl_crawler_oldest_page_seconds{{{A},crawler="a/0"}}': "400x5 0x5"}, 3, 8),
     "TrawlCrawlerGivenUp": ({f'trawl_crawlers{{{A},state="refused"}}': "1x5 0x10"}, 3, 12),
     "TrawlCrawlerRestartsOften": ({f'trawl_crawler_restarts_total{{{A},crawler="a/0"}}': "0+1x10 10x40"}, 10, 40),
     "TrawlNodeGone": ({'trawl_node_up{node="n1"}': "0x3 1x3"}, 1, 6),

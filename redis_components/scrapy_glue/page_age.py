@@ -1,0 +1,165 @@
+"""Ends what Scrapy awaits for a page that gives no sign of life: a download, a callback or an item pipeline that never answers.
+
+Such a page would stay leased, and keep its place in the crawler, for as long as the process lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from scrapy.utils.asyncio import is_asyncio_available
+from twisted.internet.defer import CancelledError, Deferred
+
+from .engine import stop_crawl
+from .internals import CALLBACK, NotNow, await_within, waiting_for_turn
+from .page import current_page
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+    from redis_components.frontier.frontier import Frontier
+
+    from .page import Page
+
+logger = logging.getLogger(__name__)
+
+LOOKS = 20  # in the longest age
+LONGEST_URL = 300
+TOO_OLD = "its page was at work for too long"
+
+
+class Step:
+    """Something that Scrapy awaits for a page; `end` lets it raise, once."""
+
+    def __init__(self, name: str, end: Callable[[], object]) -> None:
+        self.name, self._end = name, end
+        self.ended = False
+
+    def end(self) -> None:
+        """Cancel it."""
+        if not self.ended:
+            self.ended = True
+            self._end()
+
+
+class PageAges:
+    """Looks at the pages at work now and then: one that was there for SCHEDULER_MAX_PAGE_AGE without a sign of life is given back
+    with an attempt counted, and what Scrapy awaits for it is cancelled, which frees its place.
+    """
+
+    def __init__(self, crawler: Crawler, frontier: Frontier, pages: dict[Request, Page], count: Callable[[str], None]) -> None:
+        self._crawler, self._frontier, self._pages, self._count = crawler, frontier, pages, count
+        self._max_s = frontier.config.max_page_age_s
+        self._look_at, self._asked_at = 0.0, frontier.now()
+        self._on_loop = is_asyncio_available()
+        if self._max_s:
+            await_within(crawler, self._within, self._items_within)
+            frontier.listeners.applied.append(self._look)
+
+    def oldest(self) -> tuple[float, str]:
+        """Seconds without a sign of life of the page that has given none for longest, and what is awaited for it and its URL;
+        (0.0, "") where no page is at work. A page that waits for its turn at its site is not at work.
+        """
+        now, waiting = self._frontier.now(), waiting_for_turn(self._crawler)
+        at_work = [(page.seen_at, request) for request, page in self._pages.items() if request not in waiting]
+        if not at_work:
+            return 0.0, ""
+        since, request = min(at_work, key=lambda one: one[0])
+        return now - since, f"{_awaited(self._pages[request])} of {request.url[:LONGEST_URL]}"
+
+    def _look(self, *_: object) -> None:
+        now = self._frontier.now()
+        if now < self._look_at:
+            return
+        self._look_at = now + self._max_s / LOOKS
+        self._look_at_start(now)
+        late = [(request, page) for request, page in self._pages.items() if now - page.seen_at >= self._max_s]
+        waiting = waiting_for_turn(self._crawler) if late else set()
+        for request, page in late:
+            page.seen_at = now
+            if request not in waiting:
+                self._end(request, page)
+
+    def _end(self, request: Request, page: Page) -> None:
+        awaited = _awaited(page)
+        why = f"{awaited} gave no sign of life for {self._max_s:g} s (SCHEDULER_MAX_PAGE_AGE)"
+        if page.lease_id:
+            self._frontier.bury(page.lease_id, why, again=True)
+            page.lease_id = ""
+        logger.error("%s goes back to the queue, an attempt is counted: %s", request, why)
+        self._count("scheduler/page_too_old")
+        page.ended = True
+        request.errback = None  # it did not fail; who leases it next reads it again
+        steps = list(page.steps)
+        if len(steps) > 1 and steps[0].name is CALLBACK:  # it awaits the others
+            del steps[0]
+        for step in steps:
+            step.end()
+
+    def _look_at_start(self, now: float) -> None:
+        """End a crawl whose `start()` is not asked any more: it takes no start task, and no other one in this process can."""
+        spider: Any = self._crawler.spider
+        since = spider.asked_at() if hasattr(spider, "asked_at") else None
+        engine = self._crawler.engine
+        if since is None or engine is None or not engine.running or engine.needs_backout():
+            self._asked_at = now
+        elif now - max(since, self._asked_at) >= self._max_s:
+            why = (
+                f"start() was not asked for {self._max_s:g} s (SCHEDULER_MAX_PAGE_AGE): it waits, or a middleware's process_start"
+            )
+            logger.error("%s; this crawler ends", why)
+            self._asked_at = now
+            spider.return_open_task(why)
+            stop_crawl(self._crawler, "start_error")
+
+    async def _within(self, request: Request | None, name: str, work: Coroutine[Any, Any, Any]) -> Any:
+        """Await `work`, which is done for `request`; raise NotNow where its page was ended meanwhile."""
+        page = self._pages.get(request) if request is not None else None
+        page = page or current_page.get()  # of a file, say, that a pipeline asks for
+        if page is None:
+            return await work
+        if page.ended:
+            work.close()
+            raise NotNow(TOO_OLD)
+        if not self._on_loop:
+            deferred = Deferred.fromCoroutine(work)
+            return await _registered(page, Step(name, deferred.cancel), deferred)
+        async with asyncio.timeout(None) as limit:
+            step = Step(name, partial(limit.reschedule, 0))
+            return await _registered(page, step, work)
+
+    async def _items_within(self, request: Request, found: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Yield what an asynchronous callback yields, until its page is ended."""
+
+        async def following() -> Any:
+            return await anext(found)
+
+        while True:
+            try:
+                one = await self._within(request, CALLBACK, following())
+            except (StopAsyncIteration, NotNow):
+                return
+            yield one
+
+
+async def _registered(page: Page, step: Step, work: Awaitable[Any]) -> Any:
+    page.steps[step] = None
+    try:
+        return await work
+    except (asyncio.CancelledError, CancelledError):
+        if step.ended:
+            raise NotNow(TOO_OLD) from None
+        raise
+    finally:
+        del page.steps[step]
+
+
+def _awaited(page: Page) -> str:
+    """Return the innermost step, for people."""
+    return next((step.name for step in reversed(page.steps)), "a request kept in memory")
