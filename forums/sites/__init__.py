@@ -1,4 +1,4 @@
-"""Site files: what is crawled, declared in `sites/<site>.toml`."""
+"""Site files: declarations of crawled sites in `sites/<site>.toml`."""
 
 from .definition.errors import PageGone, SiteError, UnreadablePage
 from .definition.folder import sites_dir
@@ -6,7 +6,7 @@ from .definition.load import load_all, load_site, site_in_use, site_names, site_
 from .definition.site import Site
 
 __all__ = [  # noqa: RUF022 - in groups
-    # what is declared
+    # models and loading
     "Site",
     "load_all",
     "load_site",
@@ -14,7 +14,7 @@ __all__ = [  # noqa: RUF022 - in groups
     "site_names",
     "site_to_ask",
     "sites_dir",
-    # what can be wrong
+    # errors
     "PageGone",
     "SiteError",
     "UnreadablePage",

@@ -1,4 +1,4 @@
-"""What is wrong with a value of a site file, in words that name the fix: pydantic's own are for programmers."""
+"""Messages for wrong values of a site file, which name the fix: pydantic's own are for programmers."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _MOST_SHOWN = 300  # characters of a value
 
 
 def shortened(text: str) -> str:
-    """A value as an error shows it: what is long ends with `…`."""
+    """Shorten a value for an error: a long value ends with `…`."""
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def message_of(found: ErrorDetails, loc: tuple[str | int, ...], value: Any) -> str:
-    """The message for one thing that pydantic found at `loc`, where `value` is written."""
+    """Return the message for one of pydantic's errors at `loc`, where the file has `value`."""
     key = next((str(part) for part in reversed(loc) if isinstance(part, str)), "")
     quoted = shortened(json.dumps(value, ensure_ascii=False, default=str))
     given = {"key": key, "path": ".".join(map(str, loc)), "quoted": quoted}

@@ -1,4 +1,4 @@
-"""What the fields of a page are: dates, numbers, ids. What could not be stored is refused when the file is loaded."""
+"""Kinds of fields: dates, numbers, ids. A field that could not be stored is refused when the file is loaded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KINDS: dict[str, Kind] = {
     "created_at": "date", "edited_at": "date", "last_activity": "date",
     "sticky": "bool", "deleted": "bool", "more": "bool", "opening": "bool",
 }  # fmt: skip
-"""What a field is to be, by its name; others are text."""
+"""Kind of a field, by its name; other fields are text."""
 
 _STRINGS: frozenset[Kind] = frozenset({"text", "html", "id", "url"})
 _AS: dict[Kind, frozenset[Kind]] = {
@@ -24,11 +24,11 @@ _NAMED = {"id": "an id", "text": "text", "url": "an address", "int": "a number",
 
 
 def check_kind(name: str, field: FieldSpec) -> None:
-    """Raises ValueError for a field that is made to be what its name does not say: a date that is kept as text could not be
-    stored, and would end the reading of each page.
+    """Raise ValueError for a field whose kind does not match its name: a date that is kept as text could not be stored, and
+    would fail each page.
     """
     is_a = KINDS.get(name, "text")
-    fix = "take the part that counts with `regex`, or say its form with `formats`" if is_a == "date" else "leave it out"
+    fix = "take the part that counts with `regex`, or give its form with `formats`" if is_a == "date" else "leave it out"
     if field.as_ is not None and field.as_ not in _AS[is_a]:
         raise ValueError(f'{name}: as = "{field.as_}" cannot be stored: {name} is {_NAMED[is_a]}; {fix}')
     if (field.join or field.prefix) and is_a != "id":

@@ -26,7 +26,7 @@ _FIELD_MODELS = (IndexFields, ListFields, PostFields, CommentFields, RecentField
 _KINDS = """
 ## Converters
 
-`as` need not be given where the field's name says it: `id`, `forum_id`, `parent_id`, `thread` are `id`; `url` and
+`as` is not needed where it follows from the field's name: `id`, `forum_id`, `parent_id`, `thread` are `id`; `url` and
 `load_more` are `url`;
 `reply_count`, `views`, `threads`, `position` are `int`; `created_at`, `edited_at`, `last_activity` are `date`;
 `sticky`, `deleted`, `opening` are `bool`; `body` is `html` on HTML pages and `text` on JSON pages; all others are `text`.
@@ -39,7 +39,7 @@ _KINDS = """
 | `date` | UTC: ISO 8601, epoch s or ms, dates in words, "2 hours ago", "yesterday, 14:02" | of its `datetime`, else its text |
 | `url` | an absolute URL; none for `#`, `javascript:`, `mailto:` | of its `href`, else `src`, else its text |
 | `html` | clean text, and for `body` the original as `body_html` | what is in it |
-| `bool` | whether it is there; of JSON, and of text: not for `0`, `false`, `no`, `off`, `none`, `null` | true |
+| `bool` | true if there is a match; for JSON and for text: false for `0`, `false`, `no`, `off`, `none`, `null` | true |
 """
 
 _NAMES: dict[Any, str] = {
@@ -48,7 +48,7 @@ _NAMES: dict[Any, str] = {
 
 
 def reference() -> str:
-    """The page."""
+    """Return the page."""
     parts = [_HEAD, _section("The file", "", Site)]
     shown: dict[type[BaseModel], str] = {}
     for path, title, model in _tables(Site, ""):
@@ -63,7 +63,7 @@ def reference() -> str:
 
 
 def _tables(model: type[BaseModel], path: str) -> Iterator[tuple[str, str, type[BaseModel]]]:
-    """Every table of the file, each behind the one that it is in."""
+    """Yield every table of the file, each behind the table that it is in."""
     for name, field in model.model_fields.items():
         inner = _model(field.annotation)
         if inner is None or issubclass(inner, Select):

@@ -1,6 +1,6 @@
-"""Years of other calendars, as years of the common one: Japanese eras (`令和8年`, `R8.11.21`), the Republic of
+"""Years of other calendars, converted to the common one: Japanese eras (`令和8年`, `R8.11.21`), the Republic of
 China's (`民國115年`), the Buddhist era of Thailand (`21 พ.ย. 2569`) and the Solar Hijri calendar of Iran (`30 آبان 1405`).
-Arabic months have other names in the Levant and in the Maghreb; dateparser knows those of Egypt alone.
+Arabic months have other names in the Levant and in the Maghreb; dateparser has only those of Egypt.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _WEEKDAY_BEFORE = re.compile(r"^(?:วัน)?[\u0e01-\u0e5b]+(?:ที่)?\s+(
 
 
 def in_common_era(text: str, language: str | None) -> str:
-    """A date of another calendar as one of the common calendar; any other text as it is. Digits are ASCII's."""
+    """Convert a date of another calendar to the common calendar; any other text is unchanged. Digits are ASCII's."""
     base = (language or "").partition("-")[0]
     if not text.isascii():
         text = _ERA.sub(lambda found: f"{_ERAS[found[1]] + (1 if found[2] == '元' else int(found[2]))}年", text)
@@ -91,7 +91,7 @@ def _persian(text: str, found: re.Match[str], day: tuple[int, int, int]) -> str:
 
 
 def _of_iran(year: int, month: int, day: int) -> date | None:
-    """A day of the Solar Hijri calendar; None where it is none. Leap years are those of the cycle of 33 years."""
+    """Return a day of the Solar Hijri calendar; None where it does not exist. Leap years are those of the cycle of 33 years."""
     if not (1300 <= year <= 1500 and 1 <= month <= 12 and 1 <= day <= (31 if month < 7 else 30)):
         return None
     years = year + 1595

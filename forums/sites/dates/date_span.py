@@ -1,6 +1,6 @@
 """The part of a text that is a date: `Nov 21, 2026 9:01 am` of `Posted by ann on Nov 21, 2026 9:01 am`.
 
-Words that dateparser knows in the language, numbers and what stands between them belong together; any other word ends a stretch.
+Words of the language that dateparser has, numbers and the text between them belong together; any other word ends a stretch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HALF_OF_DAY = re.compile(
     r"(?<=\d)([ \u00a0\u202f]?)([ap])\.[ \u00a0\u202f]?m\b\.?", re.IGNORECASE
 )  # as words, p and m are unknown
 _WIDE = re.compile(r"[^\x00-\x7f]")
-_MANY = 40  # languages whose words are known where none is given: the most used ones, as dateparser orders them
+_MANY = 40  # languages whose words are used where none is given: the most frequent, in dateparser's order
 _TABLES = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
     "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "am", "pm", "year", "month", "week", "day",
@@ -37,8 +37,8 @@ _ELAPSED = ("year", "month", "week", "day", "hour", "minute", "second", "ago", "
 
 
 def plain(text: str) -> str:
-    """The text without ornaments around it, and `2:31 p.m.` as `2:31 pm`; wide forms and digits of other scripts as ASCII has
-    them (`２０２６`, `：`).
+    """Return the text without ornaments around it, and `2:31 p.m.` as `2:31 pm`; wide forms and digits of other scripts as ASCII
+    (`２０２６`, `：`).
     """
     text = _HALF_OF_DAY.sub(r"\1\2m", text.strip(_EDGES))
     if not _WIDE.search(text):
@@ -48,7 +48,7 @@ def plain(text: str) -> str:
 
 
 def span(text: str, language: str | None) -> str:
-    """The stretch of `text` that has most of a date in it; all of it where each word is known or none is."""
+    """Return the stretch of `text` that holds most of a date; all of it where each word is known or none is."""
     known, skipped = _words(language)
     runs: list[tuple[int, int, int]] = []  # weight, begin, end
     run: list[tuple[int, int, int]] = []
@@ -70,9 +70,9 @@ def span(text: str, language: str | None) -> str:
     return text[begins:ends].strip(_EDGES)
 
 
-def says_how_long_ago(text: str) -> bool:
-    """Whether a text is a number and words of elapsed time in some language, one of them of three letters at least: `vor 3
-    Stunden`, not `3 m` or `3 posts`. Names of months do not count: `listopad` is October in Croatian, and November in Polish.
+def is_elapsed_time(text: str) -> bool:
+    """Return True if a text is a number and words of elapsed time in some language, one of them of three letters at least: `vor
+    3 Stunden`, not `3 m` or `3 posts`. Names of months do not count: `listopad` is October in Croatian, and November in Polish.
     """
     words = [_folded(word) for word in _TOKEN.findall(text)]
     known, skipped = _words(None, _ELAPSED)
@@ -85,7 +85,7 @@ def says_how_long_ago(text: str) -> bool:
 
 
 def _weighed(text: str, run: list[tuple[int, int, int]], is_before_word: bool) -> tuple[int, int, int]:
-    """A run of known words: how much of a date is in it, its begin and end. A number alone, or a little word, is not a date."""
+    """Return a run of known words: its weight as a date, its begin and end. A number alone, or a short word, is not a date."""
     while len(run) > 1 and _LITTLE.match(text, run[0][1]):
         run = run[1:]
     weight = sum(weight for weight, begins, ends in run if weight == 2 or ends - begins > 2 or not text[begins].isascii())
@@ -99,14 +99,14 @@ def _weighed(text: str, run: list[tuple[int, int, int]], is_before_word: bool) -
 
 
 def _is_number(word: str, known: frozenset[str]) -> bool:
-    """Whether a token is a number, or one with a unit: `21st`, `3d`, `08h03`, `2026年`."""
+    """Return True if a token is a number, or one with a unit: `21st`, `3d`, `08h03`, `2026年`."""
     if not word[:1].isdigit():
         return False
     return all(not part or part in known or len(part) <= 2 for part in _NUMBER.split(word))
 
 
 def _folded(word: str) -> str:
-    """In small letters, without accents."""
+    """Return the word in lower case, without accents."""
     if word.isascii():
         return word.lower()
     return "".join(sign for sign in unicodedata.normalize("NFKD", word.lower()) if not unicodedata.combining(sign))
@@ -114,7 +114,7 @@ def _folded(word: str) -> str:
 
 @lru_cache(maxsize=512)
 def _words(language: str | None, parts: tuple[str, ...] = _TABLES) -> tuple[frozenset[str], frozenset[str]]:
-    """Words that dates of the language are made of, and such as may stand between them."""
+    """Return the words of dates of a language, and the words that may stand between them."""
     from dateparser.data.languages_info import language_locale_dict, language_order
 
     if language is None:
@@ -130,7 +130,7 @@ def _words(language: str | None, parts: tuple[str, ...] = _TABLES) -> tuple[froz
 
 
 def _parts(value: Any) -> Iterator[str]:
-    """The words in a table of dateparser's, some of which are regular expressions."""
+    """Yield the words in a table of dateparser's, some of which are regular expressions."""
     if isinstance(value, str):
         yield from (_folded(word) for word in _TOKEN.findall(_ESCAPED.sub(" ", value)))
     elif isinstance(value, dict):

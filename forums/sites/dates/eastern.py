@@ -1,6 +1,6 @@
 """Dates in Chinese, Japanese and Korean: `11月21日 08:03`, `昨晚 20:11`, `3分鐘前`, `发表于 昨天 12:11`, `어제 08:00`.
 
-The words before and after a date stand without a space, so it is looked for within the text. Chinese is read in its simplified
+The words before and after a date stand without a space, so a date is searched within the text. Chinese is read in its simplified
 and its traditional signs.
 """
 
@@ -56,7 +56,7 @@ _EVENING = frozenset({"今晚", "昨晚", "昨夜"})
 
 
 def read(text: str, now: datetime) -> datetime | None:
-    """The moment that the text says, seen from `now`; None where it says none, or where other numbers stand next to it."""
+    """Return the time in a text, relative to `now`; None without a date, or where other numbers stand next to it."""
     text = text.translate(_SIMPLE).replace("하루", "1일").replace("이틀", "2일")
     ago = _AGO.search(text)
     if ago is not None and not _has_digits_around(text, ago):

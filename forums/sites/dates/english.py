@@ -1,5 +1,5 @@
-"""English in the dates of boards of any language: skins and plugins are often not translated. dateparser, asked for another
-language, leaves out what it does not know: of `Mar 13, 2023 9:14 PM` Swedish and Arabic kept the 13th of this month, 9:14.
+"""English in the dates of boards of any language: skins and plugins are often not translated. dateparser, given another
+language, leaves out unknown words: of `Mar 13, 2023 9:14 PM` Swedish and Arabic kept the 13th of this month, 9:14.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _HALF = re.compile(r"(?<![\d:.])(\d{1,2})([:.]\d\d)?((?::\d\d)?)\s*([ap])\.?\s?m
 
 
 def is_english(text: str) -> bool:
-    """Whether a text is a date in English, on a board of any language: its month, or a time that has passed."""
+    """Return True if a text is a date in English, on a board of any language: its month, or a time that has passed."""
     return _IN_ENGLISH.fullmatch(text) is not None
 
 
 def on_24_hours(text: str) -> str:
-    """`9:14 PM` as `21:14`: in half of the languages dateparser does not know what PM is."""
+    """Convert `9:14 PM` to `21:14`: dateparser does not support PM in half of the languages."""
     return _HALF.sub(_hour, text) if "m" in text or "M" in text else text
 
 

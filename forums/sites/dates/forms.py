@@ -1,9 +1,9 @@
-"""Forms of dates: what `Sat Nov 21, 2026 9:01 am` has in common with all dates that are written so.
+"""Forms of dates: the common structure of all dates written like `Sat Nov 21, 2026 9:01 am`.
 
-Each post of a board has another date, so remembered dates do not help, and dateparser takes milliseconds for one. But it
-can be asked once how it reads a form: with numbers in place of the date's own that tell day, month, hour and minute apart, and
-at two moments, which tells "today, 9:01" and "2 hours ago" from a date that is the same whenever it is read. A form is what
-explains each of its answers; dates of no form are read by dateparser, one by one.
+Each post of a board has another date, so a cache of dates does not help, and dateparser takes milliseconds for a date. But it
+can be asked once how it reads a form: with numbers in place of the date's own that distinguish day, month, hour and minute, and
+at two times, which distinguishes "today, 9:01" and "2 hours ago" from an absolute date. The form must explain each of its
+answers; dates without a form are read by dateparser, one by one.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .language import ask
 from .short_forms import latest
 
 Kind = Literal["fixed", "past", "day", "after", "months"]
-"""`fixed`: a whole date. `past`: one without a year, the last that is not ahead. `day`: a day counted from the reading, with a
-time. `after`, `months`: so long from the reading.
+"""`fixed`: a whole date. `past`: a date without a year, the last that is not ahead. `day`: a day counted from the reading, with
+a time. `after`, `months`: a distance from the reading.
 """
 
 _NUMBER = re.compile(r"[0-9]+")
@@ -29,26 +29,26 @@ _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _OFFSETS = {"hour": (0, 12), "year": (0, 2000)}  # of a part to the number in the text: p.m., and a year of two digits
 _LENGTHS = frozenset({1, 2, 4})
 _YEARS = range(1900, 2101)
-# At both ends of a day, so that a time without a day is of no form; before and after a leap day, so that so many months are not
-# so many days before both; on other days of their years, so that no day without a year is "today" at both; and late, for of two
-# digits dateparser makes a year that is over.
+# At both ends of a day, so that a time without a day has no form; before and after a leap day, so that a number of months is
+# not the same number of days before both; on other days of their years, so that no day without a year is "today" at both; and
+# late, because dateparser reads two digits as a past year.
 _AT = (datetime(2067, 3, 1), datetime(2068, 3, 2, 23, 59, 59))
 _ANOTHER_MONTH = datetime(2067, 10, 15, 12)
 _EXTREME = {"year": 1998, "month": 12, "day": 28, "hour": 12, "minute": 59, "second": 58}
 
 
 class Other(Enum):
-    """What a text without a form is."""
+    """Result for a text without a form."""
 
-    TEXT = "texts of this shape have no common form: each has to be looked at"
-    MOVING = "what it says depends on when it is read, in no way that is known here"
+    TEXT = "texts of this shape have no common form: each has to be read alone"
+    MOVING = "depends on the time of reading, in no way that a form has"
     NOTHING = "no date"
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a date is read from its numbers: `parts` says what each is, `base` has what the words say. `half` is None for a clock
-    of 24 hours, 0 for a.m., 12 for p.m.
+    """Reads a date from its numbers: `parts` is the meaning of each, `base` has the parts given in words. `half` is None for
+    a clock of 24 hours, 0 for a.m., 12 for p.m.
     """
 
     kind: Kind
@@ -59,7 +59,7 @@ class Form:
     half: int | None = None
 
     def read(self, numbers: Sequence[int], now: datetime) -> datetime | None:
-        """The date; None for numbers that a date of this form does not have."""
+        """Return the date; None for numbers that a date of this form does not have."""
         given: dict[str, Any] = dict(zip(self.parts, numbers, strict=True))
         year = given.get("year")
         if year is not None:
@@ -89,17 +89,17 @@ class Form:
 
 
 def numbers_of(text: str) -> list[int]:
-    """The numbers in a text."""
+    """Return the numbers in a text."""
     return [int(number) for number in _NUMBER.findall(text)]
 
 
 def shape_of(text: str) -> str:
-    """The text with each digit as 0: the same for all dates of a form."""
+    """Return the text with each digit replaced by 0: the same for all dates of a form."""
     return _NUMBER.sub(lambda number: "0" * len(number[0]), text)
 
 
 def learn_text(text: str, language: str | None, *, until: float | None = None) -> Form | Other:
-    """The form of one text. Raises OutOfTime."""
+    """Learn the form of one text. Raises OutOfTime."""
     answers = _answers(text, language, until)
     if answers is None:
         return Other.NOTHING
@@ -110,7 +110,7 @@ def learn_text(text: str, language: str | None, *, until: float | None = None) -
 
 
 def learn_shape(shape: str, language: str | None, *, until: float | None = None) -> Form | Other:
-    """The form of all texts of a shape that has numbers. Raises OutOfTime."""
+    """Learn the form of all texts of a shape that has numbers. Raises OutOfTime."""
     lengths = [len(zeros) for zeros in _NUMBER.findall(shape)]
     if len(lengths) > len(_PARTS) or not _LENGTHS.issuperset(lengths):
         return Other.TEXT
@@ -130,26 +130,26 @@ def learn_shape(shape: str, language: str | None, *, until: float | None = None)
     extreme = [_EXTREME[part] % 10**length if length > 1 else 9 for part, length in zip(parts, lengths, strict=True)]
     last = ask(_filled(shape, extreme), language, _AT[0], until=until)
     form = replace(form, parts=parts, half=_half(parts, one, answers[0], last))
-    told = [(one, _AT[0], answers[0]), (one, _AT[1], answers[1]), (other, _AT[0], again), (extreme, _AT[0], last)]
-    return form if all(form.read(numbers, now) == found for numbers, now, found in told) else Other.TEXT
+    samples = [(one, _AT[0], answers[0]), (one, _AT[1], answers[1]), (other, _AT[0], again), (extreme, _AT[0], last)]
+    return form if all(form.read(numbers, now) == found for numbers, now, found in samples) else Other.TEXT
 
 
 def _answers(text: str, language: str | None, until: float | None) -> tuple[datetime, datetime] | None:
-    """How the text is read at both moments; None where it is not."""
+    """Return dateparser's answers at both times; None where it does not read the text."""
     one = ask(text, language, _AT[0], until=until)
     other = ask(text, language, _AT[1], until=until) if one else None
     return (one, other) if one and other else None
 
 
 def _has_month(form: Form, text: str, language: str | None, until: float | None) -> bool:
-    """Whether a whole date names its month: of "20, 2026", where the month's name is of another language, dateparser makes the
-    month in which it is read.
+    """Return True if a whole date names its month: for "20, 2026", where the month's name is of another language, dateparser
+    takes the month of the reading.
     """
     return form.kind != "fixed" or ask(text, language, _ANOTHER_MONTH, until=until) == form.base
 
 
 def _common(one: datetime, other: datetime) -> Form | None:
-    """What explains both answers."""
+    """Return the form that explains both answers."""
     if one == other:
         return Form("fixed", one)
     if one.tzinfo or other.tzinfo:
@@ -164,7 +164,7 @@ def _common(one: datetime, other: datetime) -> Form | None:
 
 
 def _parts(samples: list[tuple[list[int], datetime]]) -> tuple[str, ...] | None:
-    """What each number is, if in all samples it is that and nothing else."""
+    """Return the meaning of each number, if all samples agree on a single one."""
     parts = []
     for place in range(len(samples[0][0])):
         fits = [

@@ -1,5 +1,5 @@
 """Dates in the words of a language, read by dateparser: thorough and slow, 2 to 4 ms for a date, 20 to 40 where no language is
-given and the text is none.
+given and the text is not a date.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .short_forms import just_now, month_day, parts_ago
 
 _EASTERN = ("zh", "ja", "ko", "yu")  # Chinese, Japanese, Korean, Cantonese
 _NUMBER = re.compile(r"\d+")
-_WITH_POINTS = re.compile(r"(?<![\d.])\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}(?![\d.])")  # the order of all who write points
+_WITH_POINTS = re.compile(r"(?<![\d.])\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}(?![\d.])")  # day first wherever points are used
 _TIME = re.compile(r"\d{1,2}[:.h]\d{2}(?::\d{2})?")
 
 
 def check_language(language: str) -> str:
-    """`language`, if dates can be read in it. Raises ValueError with names that look like it."""
+    """Return `language`, if dates can be read in it. Raises ValueError with similar names."""
     known = (*_languages(), *_locales())
     if language in known:
         return language
@@ -35,7 +35,7 @@ class OutOfTime(Exception):
 
 
 def known_language(name: str) -> str | None:
-    """The language that `<html lang>` names, as dates are read in it: `pt-br` is `pt-BR`, `zh-CN` is `zh`. None: unknown."""
+    """Return the language in `<html lang>`, as dates are read in it: `pt-br` is `pt-BR`, `zh-CN` is `zh`. None: unknown."""
     given = name.strip().replace("_", "-").lower()
     if not given or len(given) > 12:
         return None
@@ -43,16 +43,18 @@ def known_language(name: str) -> str | None:
 
 
 def writes_day_first(language: str | None) -> bool:
-    """Whether a language writes the day before the month in `04-03-2023`; not English without a country, nor None."""
+    """Return True if a language writes the day before the month in `04-03-2023`; False for English without a
+    country, and None.
+    """
     return bool(language) and _order(language) == "DMY"
 
 
 def ask(text: str, language: str | None, now: datetime, *, until: float | None = None) -> datetime | None:
-    """The date, if there is one; `now` is naive, as is a result that names no time zone. What dateparser would read wrongly is
-    read here.
+    """Read a date, or return None; `now` is naive, as is a result without a time zone. Texts that dateparser would read wrongly
+    are read here.
 
-    `until`: the processor time of this thread (`time.thread_time`) at which OutOfTime is raised. It is looked at for each of
-    some 300 languages that the text could be of, so it is kept to within milliseconds.
+    `until`: the processor time of this thread (`time.thread_time`) at which OutOfTime is raised. It is checked for each of some
+    300 languages that the text could be of, so it is kept to within milliseconds.
     """
     order = _order(language)
     found = month_day(text, now, day_first=order == "DMY", year_first=order == "YMD") or just_now(text, now)
@@ -64,7 +66,7 @@ def ask(text: str, language: str | None, now: datetime, *, until: float | None =
 
 
 def _ask_for_one(text: str, language: str | None, now: datetime, until: float | None) -> datetime | None:
-    """With the number that is left out ("godzinę temu", an hour ago)."""
+    """Read a text whose number is left out ("godzinę temu", an hour ago)."""
     if language is None or _NUMBER.search(text) or " " not in text:
         return None
     return _ask_dateparser(f"1 {text}", language, now, until)
@@ -74,12 +76,12 @@ def _ask_dateparser(text: str, language: str | None, now: datetime, until: float
     options = {"RELATIVE_BASE": now, "PREFER_DATES_FROM": "past"}
     kind: dict[str, Any] = {"languages": [language]} if language in _languages() else {"locales": [language]}
     if _order(language) == "YMD" and len(_NUMBER.findall(_TIME.sub("", text))) == 1:
-        options["DATE_ORDER"] = "DMY"  # of "21 nov" it would make the year 21
+        options["DATE_ORDER"] = "DMY"  # it would read "21 nov" as the year 21
     elif language is None and _WITH_POINTS.search(text):
         options["DATE_ORDER"] = "DMY"
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Python, over dateparser's own reading of days without a year
+            warnings.simplefilter("ignore")  # Python's, over dateparser's own reading of days without a year
             parser = _parser_type()(settings=options, **(kind if language else {}))
             parser.until = until
             found: datetime | None = parser.get_date_data(text).date_obj
@@ -90,7 +92,7 @@ def _ask_dateparser(text: str, language: str | None, now: datetime, until: float
 
 @lru_cache(maxsize=1024)
 def _order(language: str | None) -> str:
-    """In which order a language writes the numbers of a date: `DMY`, `MDY` or `YMD`."""
+    """Return the order in which a language writes the numbers of a date: `DMY`, `MDY` or `YMD`."""
     from dateparser.languages.loader import default_loader
 
     return (default_loader.get_locale(language).info.get("date_order") if language else None) or "MDY"
@@ -101,7 +103,7 @@ def _parser_type() -> Any:
     from dateparser.date import DateDataParser  # 0.2 s, and many sites never need it
 
     class Punctual(DateDataParser):  # type: ignore[misc]
-        """What `dateparser.parse` uses, but that it can be told when to stop: one text without a known language took 2.8 s."""
+        """The parser of `dateparser.parse`, with a limit of time: one text without a known language took 2.8 s."""
 
         until: float | None = None
 

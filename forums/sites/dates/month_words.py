@@ -1,6 +1,6 @@
-"""The same date in another month: what is known of `Jan 00, 0000` need not be asked again for `Nov 00, 0000`.
+"""The same date in another month: what was learned of `Jan 00, 0000` also holds for `Nov 00, 0000`.
 
-dateparser knows the names of a language's months and days of the week as equals; they are taken from its tables.
+dateparser treats the names of a language's months, and of its days of the week, alike; they are taken from its tables.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _SHORT = 4  # letters of a name that is written short
 
 
 class Names(msgspec.Struct, frozen=True):
-    """The words of a language that name one month, or one day of the week, and nothing else; and how January and Monday are
-    written, short and in full.
+    """Words of a language that name one month, or one day of the week, and nothing else; and the names of January and Monday,
+    short and in full.
     """
 
     months: dict[str, int]
@@ -32,8 +32,8 @@ class Names(msgspec.Struct, frozen=True):
 
 
 def in_january(text: str, language: str | None) -> tuple[str, int] | None:
-    """The text with January in place of its month, Monday in place of its day of the week, and which month it was. None where
-    it names no month, or more than one, or stands so already.
+    """Return the text with January in place of its month and Monday in place of its day of the week, and the month. None where
+    it names no month, or more than one, or has these names already.
     """
     names = _names(language) if language else None
     if names is None:

@@ -1,5 +1,5 @@
-"""Words of dates that dateparser does not know or takes for others, as those that it knows: `een uur geleden` as `1 uur geleden`,
-`eilen klo 14.05` as `eilen 14:05`, `לפני שעתיים` as `לפני 2 שעות`.
+"""Words of dates that dateparser lacks or misreads, and their replacements: `een uur geleden` as `1 uur geleden`, `eilen klo
+14.05` as `eilen 14:05`, `לפני שעתיים` as `לפני 2 שעות`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WITHIN = frozenset({"id", "it", "th"})  # languages in which a word above is a 
 
 
 def in_known_words(text: str, language: str | None) -> str:
-    """The text in words and signs that dateparser knows; most texts are given back as they are. Digits are ASCII's."""
+    """Return the text in words and signs that dateparser reads; most texts are unchanged. Digits are ASCII's."""
     text = _CLOCK.sub(r"\1:\2", _AT.sub("", text))
     for pattern, known in _words((language or "").partition("-")[0]):
         text = pattern.sub(known, text)
@@ -53,7 +53,7 @@ def in_known_words(text: str, language: str | None) -> str:
 
 @lru_cache(maxsize=64)
 def _words(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Of a language; where none is given, of those with another alphabet than Latin and Cyrillic."""
+    """Return the replacements of a language; where none is given, of those with another alphabet than Latin and Cyrillic."""
     names = [language] if language else ["ar", "el", "fa", "he", "th"]
     words = [(name, *pair) for name in names for pair in _WORDS.get(name, {}).items()]
     return tuple(

@@ -1,6 +1,6 @@
 """Dates as forums write them: ISO 8601, epoch seconds or milliseconds, "2 hours ago", "yesterday, 14:02", "21. November 2026".
 
-What is exact is read first, and fast; then by forms that dateparser was asked about once; the rest by dateparser.
+Exact dates are read first, and fast; then dates of forms that dateparser was asked about once; the rest by dateparser.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from .calendars import in_common_era
-from .date_span import plain, says_how_long_ago, span
+from .date_span import is_elapsed_time, plain, span
 from .eastern import EAST
 from .english import is_english, on_24_hours
 from .forms import Form, Other, learn_shape, learn_text, numbers_of, shape_of
@@ -28,11 +28,11 @@ from .short_forms import just_now, latest, year_is_missing
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _OF_MAIL = re.compile(r"(?:[A-Z][a-z]{2}, ?)?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?::\d\d)? (?:[+-]\d{4}|GMT|UTC?|Z)")
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds the year 5138, as milliseconds March 1973
-_YEARS = range(1971, 2100)  # others are how software says "never", as 0001-01-01 and 9999-12-31
+_YEARS = range(1971, 2100)  # software writes others for "never", as 0001-01-01 and 9999-12-31
 _LONGEST = 100  # characters; no date is longer, and dateparser's time grows with the length
 _MOST_KNOWN = 8192  # texts and shapes that are remembered
-_PATIENCE = 10  # texts of a page that turn out to be no dates; a selector that finds other things finds them in each row
-_MOST_S = 2.0  # of processor time, for a page's dates with dateparser; the reactor stands still meanwhile
+_PATIENCE = 10  # texts of a page other than dates; a wrong selector finds them in each row
+_MOST_S = 2.0  # of processor time, for a page's dates with dateparser; the reactor is blocked meanwhile
 
 Answer = TypeVar("Answer")
 
@@ -40,8 +40,8 @@ _known: dict[tuple[str, str | None], Form | Other] = {}
 
 
 class DateReader:
-    """Reads the dates of one page. `now` (aware) is when it was made, which relative dates refer to; dates that name no time
-    zone are of `time_zone`.
+    """Reads the dates of one page. `now` (aware): the time at which it was made, to which relative dates refer; dates without a
+    time zone are of `time_zone`.
     """
 
     def __init__(self, now: datetime, *, language: str | None, time_zone: str) -> None:
@@ -53,9 +53,7 @@ class DateReader:
         self._left_s = _MOST_S
 
     def read(self, value: Any, formats: tuple[str, ...] = ()) -> tuple[datetime | None, bool]:
-        """The moment that a text or number says, in UTC, or None; and whether it says the same whenever it is read, as
-        "2 hours ago" does not.
-        """
+        """Return the time in a text or number, in UTC, or None; and True if it is absolute, False for one like "2 hours ago"."""
         if isinstance(value, bool) or value is None:
             return None, False
         text = " ".join(str(value).split())
@@ -67,7 +65,7 @@ class DateReader:
             found, fixed = self._exact(text, formats)
             if found is None:
                 found, fixed = self._in_words(text)
-            if found is None and self._language is not None and says_how_long_ago(plain(text)):
+            if found is None and self._language is not None and is_elapsed_time(plain(text)):
                 found, fixed = self._in_any_language._in_words(text)  # a plugin, or a visitor's language
             if found is None:
                 return None, False
@@ -91,7 +89,9 @@ class DateReader:
         return found
 
     def _exact(self, text: str, formats: tuple[str, ...]) -> tuple[datetime | None, bool]:
-        """By the forms that a site file names, ISO 8601, and that of feeds and mails, which is in English on each board."""
+        """Read a date by the forms that a site file names, ISO 8601, and that of feeds and mails, which is in English on each
+        board.
+        """
         for form in formats:
             try:
                 if year_is_missing(form):
@@ -109,7 +109,7 @@ class DateReader:
         return None, False
 
     def _without_year(self, text: str, form: str) -> datetime | None:
-        """The latest such moment that is not in the future: of a form without a day the last of such times."""
+        """Return the latest such time that is not in the future: of a form without a day the last of such times."""
         given = datetime.strptime(f"2000 {text}", f"%Y {form}")  # a leap year
         if "%m" in form or "%b" in form or "%B" in form:
             return latest(self._now, given.month, given.day, given.hour, given.minute, given.second)
@@ -148,7 +148,7 @@ class DateReader:
         return (self._timed(ask, text, self._now) if learned is Other.MOVING else None), False
 
     def _learned(self, text: str, *, of: Callable[[str, str | None], Form | Other]) -> Form | Other | None:
-        """What is known of a text or shape, or is learned now; None where the page has had its share of time."""
+        """Return the form of a text or shape, known or learned now; None where the page's time is spent."""
         key = (text, self._language)
         if (known := _known.get(key)) is not None:
             return known
@@ -162,7 +162,7 @@ class DateReader:
         return learned
 
     def _of_january(self, shape: str) -> Form | None:
-        """The form of a shape that names a month, by the same one of January: it is learned once for all months and days."""
+        """Return the form of a shape that names a month, from that of January: it is learned once for all months and days."""
         changed = in_january(shape, self._language)
         form = self._learned(changed[0], of=learn_shape) if changed else None
         if changed is None or not isinstance(form, Form) or form.kind not in ("fixed", "past") or form.base.month != 1:
@@ -173,7 +173,7 @@ class DateReader:
             return None
 
     def _timed(self, question: Callable[..., Answer], text: str, *more: Any) -> Answer | None:
-        """The answer of what asks dateparser; None where the page has had its share, of time or of texts other than dates."""
+        """Ask dateparser; None where the page has spent its time or its texts other than dates."""
         if self._patience <= 0 or self._left_s <= 0:
             return None
         begun = time.thread_time()
@@ -188,6 +188,6 @@ class DateReader:
 
 
 def _epoch(seconds: float) -> datetime | None:
-    if seconds <= 0:  # how some software says "never"
+    if seconds <= 0:  # some software writes this for "never"
         return None
     return datetime.fromtimestamp(seconds / 1000 if seconds >= _MILLISECONDS_FROM else seconds, UTC)

@@ -1,4 +1,4 @@
-"""Dates that dateparser reads wrongly or not at all, in every language: month and day as numbers (`11-21 08:03`), "just now" in a
+"""Dates that dateparser misreads or does not read, in every language: month and day as numbers (`11-21 08:03`), "just now" in a
 word, and "2.87 years ago".
 """
 
@@ -36,7 +36,7 @@ _JUST_NOW = frozenset(
 
 
 def month_day(text: str, now: datetime, *, day_first: bool, year_first: bool) -> datetime | None:
-    """`11-21 08:03`, `21.11. um 8:03`: the latest such moment that is not in the future. Where both orders give a day, the
+    """Read `11-21 08:03`, `21.11. um 8:03`: the latest such time that is not in the future. Where both orders give a day, the
     language decides; a point stands in dates of its order only.
     """
     match = _MONTH_DAY.fullmatch(text)
@@ -50,7 +50,7 @@ def month_day(text: str, now: datetime, *, day_first: bool, year_first: bool) ->
 
 
 def latest(now: datetime, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0) -> datetime | None:
-    """The latest moment of this month, day and time that is not after `now`; None where no calendar has it."""
+    """Return the latest time of this month, day and time that is not after `now`; None where no calendar has it."""
     for year in range(now.year, now.year - 9, -1):  # 8 years lie between leap days at most
         try:
             found = datetime(year, month, day, hour, minute, second)
@@ -65,12 +65,12 @@ _DIRECTIVE = re.compile(r"%(.)", re.DOTALL)
 
 
 def year_is_missing(form: str) -> bool:
-    """Whether a form in `strptime`'s letters names no year, neither itself nor within a whole date or time zone's moment."""
+    """Return True if a form in `strptime`'s letters has no year, neither alone nor within a whole date or timestamp."""
     return not {"Y", "y", "G", "c", "x", "s"}.intersection(_DIRECTIVE.findall(form))
 
 
 def check_form(form: str) -> str:
-    """`form`, if dates can be read by it. Raises ValueError."""
+    """Return `form`, if dates can be read by it. Raises ValueError."""
     sample = datetime(2000, 2, 29, 23, 58, 57)
     letters = set(_DIRECTIVE.findall(form)) - {"%"}
     if not letters:
@@ -86,21 +86,21 @@ def check_form(form: str) -> str:
 
 
 def hour_of(hour: int, half: str) -> int:
-    """The hour of a day of 24; `half` is `a`, `p`, or neither."""
+    """Return the hour of a day of 24; `half` is `a`, `p`, or neither."""
     if half in ("a", "p") and 1 <= hour <= 12:
         return hour % 12 + (12 if half == "p" else 0)
     return hour
 
 
 def just_now(text: str, now: datetime) -> datetime | None:
-    """`now`, where the text says just that, or its last words do (`Отправлено только что`)."""
+    """Return `now`, where the text means that, or its last words do (`Отправлено только что`)."""
     words = text.lower().rstrip(".!").split()
     tails = (" ".join(words[-count:]) for count in range(2, 5) if count < len(words))
     return now if " ".join(words) in _JUST_NOW or any(tail in _JUST_NOW for tail in tails) else None
 
 
 def parts_ago(text: str, now: datetime, read: Callable[[str], datetime | None]) -> datetime | None:
-    """`2.87 years ago`, `half an hour ago`, with `read` for what the same says of a whole number."""
+    """Read `2.87 years ago`, `half an hour ago`, with `read` for the same with a whole number."""
     text = _HALF.sub("0.5 ", text)
     found = _DECIMAL.findall(text)
     if len(found) != 1 or re.search(r"\d", _DECIMAL.sub("", text)):

@@ -125,9 +125,7 @@ class Trial:
             self._note("recent", page.messages, "newest messages", page, [nothing])
         else:
             last = self.tried[-1]
-            hint = (
-                f"it is not there ({last.problem}): lists are looked at without it; `recent = false` under [pages] leaves it out"
-            )
+            hint = f"it is not there ({last.problem}): lists are scanned without it; `recent = false` in [pages] leaves it out"
             self.tried[-1] = msgspec.structs.replace(last, problem=None, hint=hint, what="newest messages")
 
     async def _thread(self, forum: str, thread: ListedThread) -> None:

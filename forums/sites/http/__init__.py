@@ -1,1 +1,1 @@
-"""How a site is asked: headers, pace, robots.txt, allowed origins, walls."""
+"""Requests to a site: headers, pace, robots.txt, allowed origins, walls."""

@@ -1,4 +1,6 @@
-"""Only what a site file names is fetched, and for a site only what its own file names, whoever wrote the request into Redis."""
+"""Allowed origins: only places in a site file are fetched, and for a site only its own file's, also for a
+forged request.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RELOAD_S = 1.0
-"""Site files are read again for an unknown place at most this often."""
+"""Least time between two readings of the site files for an unknown place."""
 
 _NO_SITE = "is at no site: no file in the sites folder has its scheme, host and port; add it to `also_allowed`"
 _NOT_THE_SAME = "is at no place of the same site: if both are of one, name both in its file, by `also_allowed`"
 
 
 class NotAllowed(IgnoreRequest):
-    """A request leads to a place that its site's file does not name. `came_from`: the URL of the site that was redirected
-    there; None where the request itself asks for it.
+    """A request leads to a place that its site's file does not name. `came_from`: the URL of the site that was redirected there;
+    None where the request itself has the URL.
     """
 
     def __init__(self, reason: str, *, came_from: str | None = None) -> None:
@@ -42,12 +44,12 @@ class NotAllowed(IgnoreRequest):
 
 
 class AllowedSites:
-    """Downloader middleware: a request to a place that is not allowed is kept among the dead ones, not fetched.
+    """Downloader middleware: a request to a place that is not allowed becomes a dead letter, and is not fetched.
 
     A place is scheme, host and port, those of a site's `base_url` and `also_allowed`. A request of a site (`site` in `meta`) may
     reach the places of that site alone; any other, such as that for robots.txt, those of all sites, but a redirect leads it to
-    no other site. Scrapy's own offsite middleware would let pass all that carries `dont_filter` or `allow_offsite`, which a
-    writer of Redis can set. Redirects come by here, too. A proxy (`proxy` in `meta`) has to be at an allowed place as well:
+    no other site. Scrapy's own offsite middleware would allow all requests with `dont_filter` or `allow_offsite`, which a writer
+    of Redis can set. Redirects pass through here, too. A proxy (`proxy` in `meta`) has to be at an allowed place as well:
     download handlers obey it, also without HTTPPROXY_ENABLED.
     """
 
@@ -58,7 +60,7 @@ class AllowedSites:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Site files are read at the first request."""
+        """Create the middleware. Site files are read at the first request."""
         return cls(crawler)
 
     def process_request(self, request: Request) -> None:
@@ -67,12 +69,12 @@ class AllowedSites:
         if (wrong := self._wrong(request, request.url, came_from)) is not None:
             raise NotAllowed(wrong, came_from=came_from)
         if (proxy := request.meta.get("proxy")) and self._wrong(request, url := add_http_if_no_scheme(str(proxy))) is not None:
-            place = shown(place_of(url))  # and not its URL, which may have a password
+            place = shown(place_of(url))  # not its URL, which may have a password
             raise NotAllowed(self._wrong_proxy(request, place))
         allow(request, self._allowance(request))
 
     def _allowance(self, request: Request) -> Allowance:
-        """Addresses that are not public: those of the request's site, or of the sites that have its place."""
+        """Return the allowed private addresses: those of the request's site, or of the sites that have its place."""
         if isinstance(name := request.meta.get("site"), str):
             return site_in_use(name).allowance
         sites = [site for site in self._sites.values() if place_of(request.url) in site.places]
@@ -85,7 +87,7 @@ class AllowedSites:
             self._set_aside(request, str(exception))
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """The response. Raises NotAllowed where a download handler has gone elsewhere without asking, as a browser does."""
+        """Return the response. Raises NotAllowed where a download handler has followed a redirect itself, as a browser does."""
         if response.url != request.url and (wrong := self._wrong(request, response.url, request.url)) is not None:
             self._set_aside(request, wrong)
             raise NotAllowed(wrong, came_from=request.url)
@@ -102,11 +104,11 @@ class AllowedSites:
             return f"{url} {_NO_SITE}" if came_from is None else f"{came_from} redirects to {url}, which {_NOT_THE_SAME}"
         try:
             return elsewhere(site_in_use(name), url, came_from)
-        except SiteError as error:  # no such site, so no place of it
+        except SiteError as error:  # no such site, so it has no places
             return f"{url}: {error}"
 
     def _is_somewhere(self, url: str, came_from: str | None) -> bool:
-        """Whether a site has this place; where another URL has led here, a site that has that place, too."""
+        """Return True if a site has this place, and also that of the URL that redirected there, if any."""
         wanted = {place_of(one) for one in (url, came_from) if one is not None}
         if not any(wanted <= site.places for site in self._sites.values()):
             self._read()
@@ -124,11 +126,11 @@ class AllowedSites:
             return
         self._read_at = now
         sites, wrong = load_all()
-        edited = {name: site for name, site in self._sites.items() if name in wrong}  # it stays reachable meanwhile
+        edited = {name: site for name, site in self._sites.items() if name in wrong}  # these stay reachable meanwhile
         self._sites = edited | {site.name: site for site in sites}
 
 
 def _came_from(request: Request) -> str | None:
-    """The URL that was asked for, where a redirect has led to this request's."""
+    """Return the requested URL, where it has redirected to this request's."""
     urls = request.meta.get("redirect_urls")
     return str(urls[0]) if isinstance(urls, list) and urls else None

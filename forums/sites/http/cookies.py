@@ -1,4 +1,4 @@
-"""Cookies that sites set, for crawls with COOKIES_ENABLED: each goes back to the place that set it, and to no other."""
+"""Cookies that sites set, for crawls with COOKIES_ENABLED: each is sent back to the place that set it, and to no other."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from scrapy.http.cookies import CookieJar
 
 MOST, LONGEST = 150, 4096
-"""Cookies of one place, and characters of one, as browsers keep them: all are looked at for each request, on the reactor."""
+"""Cookies of one place, and characters of each, as browsers keep them: all are examined for each request, on the reactor."""
 _JAR = "cookiejar"  # in meta: Scrapy's name for the jar of a request
 
 
 class SiteCookies(CookiesMiddleware):
-    """Scrapy's, with one jar for each site and place: by the rules of cookies a host's go to all its ports and subdomains, and
-    every site of a crawl shares one jar. Requests of no site have Scrapy's jars.
+    """Scrapy's middleware, with one jar for each site and place: by the rules of cookies a host's are sent to all its ports and
+    subdomains, and every site of a crawl shares one jar. Requests of no site have Scrapy's jars.
     """
 
     def process_request(self, request: Request, spider: Spider | None = None) -> Request | Response | None:  # noqa: ARG002 - Scrapy's signature
-        """Put the cookies of the place on."""
+        """Add the cookies of the place."""
         with _own_jar(request):
             return super().process_request(request)
 
     def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Request | Response:  # noqa: ARG002
-        """Keep those that the place sets; of too many the newest."""
+        """Keep the cookies that the place sets; of too many the newest."""
         with _own_jar(request):
             answer = super().process_response(request, response)
             _bound(self.jars[request.meta.get(_JAR)])
@@ -48,7 +48,9 @@ def _bound(jar: CookieJar) -> None:
 
 @contextmanager
 def _own_jar(request: Request) -> Iterator[None]:
-    """The jar's name is not stored with the request: a redirect to another place takes none along."""
+    """Name the jar during a call. The name is not stored with the request, so that a redirect to another place has
+    another jar.
+    """
     if not isinstance(site := request.meta.get("site"), str):
         yield
         return

@@ -1,4 +1,4 @@
-"""Fetching single pages outside a crawl: for `trawl sites`, and to see whether a site is well again.
+"""Fetches single pages outside a crawl: for `trawl sites`, and to probe a site.
 
 As polite as a crawl: robots.txt, the site's delay, and its headers and cookies where its file trusts a place with them.
 """
@@ -38,9 +38,9 @@ from .web_encoding import in_web_encoding
 
 TIMEOUT_S = 30.0
 MAX_BYTES = 8 * 1024 * 1024
-"""No forum page is larger."""
+"""Forum pages are smaller."""
 STRANGER_DELAY_S, LONGEST_DELAY_S = 0.5, 30.0
-"""Between two requests where no site file says it; the most that robots.txt can ask for as `Crawl-delay`."""
+"""Seconds between two requests without a site file; the limit of `Crawl-delay` in robots.txt."""
 _MAX_REDIRECTS = 10
 _GZIP = b"\x1f\x8b"
 _BINARY = re.compile(r"(?:image|audio|video|font)/|application/(?:octet-stream|zip|pdf)")
@@ -52,7 +52,7 @@ _Answer = tuple[int, CIMultiDictProxy[str], bytes]
 
 
 def is_this_machine(url: str) -> bool:
-    """Whether a URL leads to this machine by name."""
+    """Return True if a URL leads to this machine by name."""
     return (place_of(url)[1] or "") in _THIS_MACHINE
 
 
@@ -61,11 +61,11 @@ class FetchFailed(TrawlError):
 
 
 class NameNotResolved(FetchFailed):
-    """Its host's name was not resolved, so nobody was asked."""
+    """The host's name was not resolved, so no request was sent."""
 
 
 def fetch(url: str, *, site: Site | None = None) -> TextResponse:
-    """One page, of any status. Raises FetchFailed: robots.txt forbids it, no answer, too large, no text, or a redirect to
+    """Fetch one page, of any status. Raises FetchFailed: robots.txt forbids it, no answer, too large, no text, or a redirect to
     a place that the site's file does not name.
     """
 
@@ -77,10 +77,10 @@ def fetch(url: str, *, site: Site | None = None) -> TextResponse:
 
 
 class Visitor:
-    """Fetches several pages, one after the other. Without a site: as a stranger, with the default delay.
+    """Fetches several pages, one after the other. Without a site: with the default delay and User-Agent.
 
-    It connects to public addresses. Others have to stand in the site's file as they are or, for a stranger, in the first URL;
-    names that resolve to them need `allow_private`.
+    It connects to public addresses. Others must be in the site's file or, without a site, in the first URL; names that resolve
+    to them need `allow_private`.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Visitor:
 
     async def __aenter__(self) -> Self:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
-        jar = aiohttp.DummyCookieJar()  # what a site sets is of no use for reading
+        jar = aiohttp.DummyCookieJar()  # cookies are of no use for reading
         connector = GuardedConnector()
         self._session = aiohttp.ClientSession(
             connector=connector, timeout=timeout, cookie_jar=jar, headers={"User-Agent": self._default_agent}
@@ -118,16 +118,16 @@ class Visitor:
             await self._session.close()
 
     async def get(self, url: str | PageRequest) -> TextResponse:
-        """One page, of any status, after redirects."""
+        """Fetch one page, of any status, after redirects."""
         page = PageRequest(url=url) if isinstance(url, str) else url
         asked = url = page.url
-        if self._hosts is None:  # somebody has typed it
+        if self._hosts is None:  # the first URL is the user's
             host = place_of(url)[1] or ""
             self._hosts = _THIS_MACHINE if host in _THIS_MACHINE else frozenset({host})
         for _ in range(_MAX_REDIRECTS):
             self._refuse_foreign(asked, url)
             if self._obey_robots and not await self._robots_allow(url):
-                how = "set obey_robots = false under [politeness]" if self._site else "say --ignore-robots"
+                how = "set obey_robots = false under [politeness]" if self._site else "use --ignore-robots"
                 raise FetchFailed(f"{url}: robots.txt forbids it: ask the site's owners, and if they agree, {how}")
             status, headers, body = await self._request(url, page)
             target = headers.get("Location")
@@ -205,7 +205,7 @@ class Visitor:
                         raise FetchFailed(f"{url}: larger than {MAX_BYTES // 1024**2} MiB")
                 return answer.status, answer.headers, bytes(body)
         except PrivateAddress as exc:
-            raise FetchFailed(f"{url}: {exc}{'' if self._site else ', or say --allow-private'}") from exc
+            raise FetchFailed(f"{url}: {exc}{'' if self._site else ', or use --allow-private'}") from exc
         except aiohttp.ClientConnectorDNSError as exc:
             raise NameNotResolved(f"{url}: the name {exc.host} is not resolved: {exc.strerror or exc.os_error}") from exc
         except aiohttp.ClientConnectorError as exc:
@@ -218,13 +218,13 @@ class Visitor:
 
 
 def _target(url: str) -> URL:
-    """The URL as it stands; of an international name the form that places are compared in."""
+    """Return the URL unchanged; of an international name the form in which places are compared."""
     exact = URL(url, encoded=True)
     return exact if (exact.raw_host or "").isascii() else URL(url)
 
 
 def is_web_address(url: str) -> bool:
-    """Whether this is http or https, with a host and a possible port."""
+    """Return True if a URL is http or https, with a host and a possible port."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -236,10 +236,10 @@ def _response(url: str, status: int, headers: CIMultiDictProxy[str], body: bytes
     given = Headers()
     for name, value in headers.items():
         given.appendlist(name, value)
-    given.pop("Content-Encoding", None)  # undone
+    given.pop("Content-Encoding", None)  # the body is decoded
     kind = responsetypes.from_args(headers=given, url=url, body=body)
     response = kind(url, status=status, headers=given, body=body)
-    if body.startswith(_GZIP) and urlsplit(url).path.endswith(".gz"):  # a compressed sitemap: whoever reads it decompresses it
+    if body.startswith(_GZIP) and urlsplit(url).path.endswith(".gz"):  # a compressed sitemap, decompressed by its reader
         return XmlResponse(url, status=status, headers=given, body=body)
     if not isinstance(response, TextResponse) or _BINARY.match(headers.get("Content-Type", "")):
         raise FetchFailed(f"{url}: no text: {headers.get('Content-Type', 'no content type')}, {len(body)} bytes")

@@ -1,4 +1,4 @@
-"""Why an answer holds no posts and no list, in words for people, with what to do next. Pure."""
+"""Reasons why a response holds no posts and no list, as messages with the next step. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _BY_BROWSER = "save the page with a browser that shows it, then trawl read FILE --url {url}"
 ASKS_FOR_LOGIN = f"this page asks for a login: {_BY_BROWSER.format(url='URL')}"
-# A comment ends at its first `-->`: if one could hold others, many of them could be told apart in 2^n ways.
+# A comment ends at its first `-->`: if one could hold others, many of them could be matched in 2^n ways.
 _FEED = re.compile(r"\s*(?:<\?xml[^<>]*>\s*)?(?:<!--(?:[^-]|-(?!->))*+-->\s*)*<(?:rss|feed|urlset|sitemapindex|rdf:RDF)\b")
 _BEGINNING = 3000  # characters
 _FEW = 300  # characters of text outside of scripts, where a script makes the page
@@ -20,7 +20,9 @@ _SCRIPT = re.compile(r"<script\b", re.IGNORECASE)
 
 
 def refusal(response: Response) -> str | None:
-    """Why an answer with another status than 200 is none, or a challenge with any; None where it may be a page of a forum."""
+    """Return why a response with another status than 200, or a challenge, is not a page; None where it may be a page
+    of a forum.
+    """
     url, status = response.url, response.status
     found = verdict(response)
     if found is not None and found.cause is Cause.CHALLENGE:
@@ -40,10 +42,10 @@ def refusal(response: Response) -> str | None:
 
 
 def why_nothing(html: str, url: str) -> str | None:
-    """Why a page on which no posts and no list were found has none; None where nothing says it."""
+    """Return why no posts and no list were found on a page; None where the page does not show why."""
     if _FEED.match(html[:_BEGINNING]):
         return 'this is a feed or a sitemap, not a page: a site file reads it as a list with format = "xml"'
-    from scrapy.http import HtmlResponse  # 0.2 s, which most pages need not
+    from scrapy.http import HtmlResponse  # 0.2 s, unneeded for most pages
 
     response = HtmlResponse(url, body=html.encode("utf-8", "replace"), encoding="utf-8")
     found = verdict(response) or unreadable(response, "no posts and no list")

@@ -1,4 +1,4 @@
-"""What each request to a site has in common: its pace, its headers and cookies, and whether robots.txt is asked.
+"""Politeness of each request to a site: its pace, its headers and cookies, and obedience to robots.txt.
 
 Both are downloader middlewares, and find the site by `meta["site"]`.
 """
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from forums.sites.definition.site import Site
 
-_KEPT = "site_headers"  # in meta, while a request is at the downloader: the headers that it had before
+_KEPT = "site_headers"  # in meta, while a request is at the downloader: its headers before
 
 
 class Manners:
-    """Gives each site a separate download slot with the pace of its file, and says whether robots.txt counts.
+    """Gives each site a separate download slot with the pace of its file, and applies `obey_robots`.
 
-    The pace is that of one crawler process: a site that three crawlers work on is asked three times as often.
+    The pace is that of one crawler process: three crawlers send three times as many requests to a site.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -37,11 +37,11 @@ class Manners:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """The downloader is asked at the first request."""
+        """Create the middleware. It needs the downloader at the first request."""
         return cls(crawler)
 
     def process_request(self, request: Request) -> None:
-        """Its slot, its User-Agent, and what counts for robots.txt."""
+        """Set the slot, the User-Agent, and obedience to robots.txt."""
         if not isinstance(name := request.meta.get("site"), str):
             return
         site = site_in_use(name)
@@ -60,15 +60,15 @@ class Manners:
 
 
 class SiteHeaders:
-    """Adds headers and cookies of the site's file right before a request is sent, and takes them off right after.
+    """Adds headers and cookies of the site's file right before a request is sent, and removes them right after.
 
-    They may be secrets: they go to the places that the file trusts with them and no other, whoever chose the URL (a redirect, a
-    row of a list, a link, a writer of Redis), and nothing that has them may be written to Redis, as a retry or a redirect is.
-    That is why this is the innermost middleware.
+    They may be secrets: they are sent only to the places that the file trusts, for any source of the URL (a redirect, a row of a
+    list, a link, a writer of Redis), and a request with them must not be written to Redis, as a retry or a redirect is. So this
+    is the innermost middleware.
     """
 
     def process_request(self, request: Request) -> None:
-        """Put them on."""
+        """Add the headers."""
         if not isinstance(name := request.meta.get("site"), str):
             return
         proxy = request.meta.get("proxy")
@@ -79,12 +79,12 @@ class SiteHeaders:
                 request.headers[header] = value
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Take them off."""
+        """Remove the headers."""
         self._restore(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:  # noqa: ARG002 - so it is called
-        """Take them off."""
+        """Remove the headers."""
         self._restore(request)
 
     @staticmethod
@@ -97,12 +97,12 @@ class SiteHeaders:
 
 
 def headers_for(site: Site, url: str, proxy: str | None = None) -> dict[str, str]:
-    """The headers of a request of this site for this URL, with the cookies among them: none where they may not be seen."""
+    """Return the headers of a request of this site for this URL, with the cookies among them: none for a place without trust."""
     return headers_of(site) if may_have_secrets(site, url, proxy) else {}
 
 
 def headers_of(site: Site) -> dict[str, str]:
-    """The headers of each request to a trusted place, with the cookies among them. They may be secret."""
+    """Return the headers of each request to a trusted place, with the cookies among them. They may be secret."""
     headers = {name: value.get_secret_value() for name, value in site.headers.items()}
     if site.cookies:
         headers["Cookie"] = "; ".join(f"{name}={value.get_secret_value()}" for name, value in site.cookies.items())

@@ -1,4 +1,4 @@
-"""What the forum crawl uses of Scrapy's internals: see `redis_components/scrapy_glue/internals.py`."""
+"""Use of Scrapy's internals by the forum crawl: see `redis_components/scrapy_glue/internals.py`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ ASSUMES = {
     "Downloader.slots": "by key; each has `concurrency` and `delay`, which are read at each request",
     "CookiesMiddleware": 'keeps the cookies of a request in the jar that its `meta["cookiejar"]` names',
 }
-"""What is used -> what is assumed of it."""
+"""Internal -> assumption."""
 
 
 def set_pace(crawler: Crawler, key: str, *, concurrency: int, delay_s: float) -> None:
-    """How many requests at a time, and how far apart, a download slot sends; also of one that is at work."""
+    """Set the concurrency and the delay of a download slot; also of one in use."""
     downloader = crawler.engine.downloader if crawler.engine else None
     wanted = {"concurrency": concurrency, "delay": delay_s}
     if downloader is not None and downloader.per_slot_settings.get(key) != wanted:

@@ -1,4 +1,4 @@
-"""Tells the requests of the forum spiders from those of all others."""
+"""Distinguishes the requests of the forum spiders from others."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from typing import Any
 
 
 def is_site_page(meta: Mapping[str, Any]) -> bool:
-    """Whether a request with this `meta` is for a page of a site: then it has the site's name and what was asked for."""
+    """Return True if a request with this `meta` is for a page of a site: it has the site's name and the page's kind."""
     return isinstance(meta.get("site"), str) and isinstance(meta.get("page"), dict)

@@ -1,8 +1,8 @@
-"""Whether a response is a page of the site at all, or a login wall, a challenge, an empty page, a refusal. Pure.
+"""Detects responses that are not a page of the site: a login wall, a challenge, an empty page, a refusal. Pure.
 
 The markers are those of challenge pages themselves, not of scripts that the same services put into ordinary pages: Cloudflare's
-documented header `cf-mitigated: challenge`, and of each service what a page has that asks for a proof instead of showing content.
-A forum may talk about any of them, so a marker counts in a small page only, and inside of a script or an attribute.
+documented header `cf-mitigated: challenge`, and of each service the markup of a page that demands a proof instead of content. A
+forum may talk about any of them, so a marker counts in a small page only, and inside of a script or an attribute.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ if TYPE_CHECKING:
 
 
 class Cause(StrEnum):
-    """What a site answers with instead of its page; a label of metrics."""
+    """Kind of a response that is not the page; a label of metrics."""
 
-    CHALLENGE = "challenge"  # a captcha, or a proof that a browser reads
-    LOGIN = "login"  # the way in, instead of the page
-    EMPTY = "empty"  # nothing, with a status that says all is well
-    FORMAT = "format"  # not what the site file describes: HTML for JSON, a page without its rows
+    CHALLENGE = "challenge"  # a captcha, or a test of the browser
+    LOGIN = "login"  # a login page, instead of the page
+    EMPTY = "empty"  # an empty body with a status of success
+    FORMAT = "format"  # not the format of the site file: HTML for JSON, a page without its rows
     REFUSED = "refused"  # 401, 403, 451
-    BUSY = "busy"  # 429, 502 to 504 and their like
+    BUSY = "busy"  # 429, 502 to 504 and similar
     UNREACHABLE = "unreachable"  # no answer
-    NO_NAME = "no name"  # its name was not resolved: nobody was asked
+    NO_NAME = "no name"  # its name was not resolved: no request was sent
     ELSEWHERE = "elsewhere"  # a redirect to a place that the site's file does not name
     HUNG = "hung"  # a page that a crawler hung or died over
-    DRIFT = "drift"  # pages of the site, without what they used to have
-    SITE_FILE = "site file"  # nothing was asked: the site's file is missing or wrong
+    DRIFT = "drift"  # pages of the site that lack fields or rows which they had before
+    SITE_FILE = "site file"  # no request was sent: the site's file is missing or wrong
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockVerdict:
-    """What is wrong with a response."""
+    """Fault of a response."""
 
     cause: Cause
-    reason: str  # one line, for people
-    excerpt: str = ""  # what stood there, as text; at most 300 characters
-    this_page_only: bool = False  # it may well be about this one page, such as a private thread
-    retry_after_s: float = 0.0  # what the site asks for
+    reason: str  # one line, for the operator
+    excerpt: str = ""  # beginning of the body as text; at most 300 characters
+    this_page_only: bool = False  # it may be about this one page, such as a private thread
+    retry_after_s: float = 0.0  # from the response
 
 
 CHALLENGE_MAX_BYTES = 200_000
-"""Pages that ask for a proof are small; what is larger is not searched for their markers."""
+"""Challenge pages are small; larger ones are not searched for markers."""
 
-# (name, what the page must have, an expression that it must match then). The first is looked for as it is: 2 µs in 30 kB. Within
-# a tag no expression goes further than the next "<" or so many characters: else 200 kB of "<" would take minutes.
+# (name, a literal of the page, an expression that then must match). The literal is searched first: 2 µs in 30 kB. Within
+# a tag no expression goes further than the next "<" or a number of characters: else 200 kB of "<" would take minutes.
 _MARKERS: tuple[tuple[str, bytes, re.Pattern[bytes]], ...] = tuple(
     (name, literal, re.compile(pattern, re.IGNORECASE | re.DOTALL))
     for name, literal, pattern in (
@@ -102,10 +102,10 @@ BUSY = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524, 525, 526, 527})
 
 
 def verdict(response: Response, expects: str | None = None) -> BlockVerdict | None:
-    """What is wrong with the last response of a request, after redirects and decompression; None where nothing is, or where it is
-    an ordinary error of one page, such as 404.
+    """Find the fault of the last response of a request, after redirects and decompression; None where there is none, or where it
+    is an ordinary error of one page, such as 404.
 
-    `expects` is `json` or `html` where the site file says so.
+    `expects`: `json` or `html`, the format in the site file.
     """
     status, body = response.status, response.body
     if (found := _challenge(response)) is not None:
@@ -135,7 +135,7 @@ def verdict(response: Response, expects: str | None = None) -> BlockVerdict | No
 
 
 def unreadable(response: Response, reason: str) -> BlockVerdict:
-    """What is behind a page that could not be read as the site file describes it."""
+    """Return the cause of a page that could not be read as the site file describes it."""
     body, text = response.body, excerpt(response.body, 5000)
     if _CAPTCHA.search(body[:CHALLENGE_MAX_BYTES]) and len(body) <= CHALLENGE_MAX_BYTES:
         return BlockVerdict(cause=Cause.CHALLENGE, reason=f"a captcha, and not the page: {reason}", excerpt=text[:300])
@@ -146,20 +146,20 @@ def unreadable(response: Response, reason: str) -> BlockVerdict:
 
 
 def without_rows(response: Response) -> BlockVerdict | None:
-    """What is wrong with a page that has no rows; None where it may simply be empty."""
+    """Return the cause of a page without rows; None where it may simply be empty."""
     found = unreadable(response, "a page without rows")
     return None if found.cause is Cause.FORMAT else found
 
 
 def led_elsewhere(reason: str) -> BlockVerdict:
-    """A page that leads to a place which is not the site's: one thread may be a link to another site, and a site that asks for a
-    login at another host, or has moved, does so with all pages.
+    """Return the verdict on a page that leads to a place which is not the site's: one thread may be a link to another site, and
+    a site that asks for a login at another host, or has moved, does so with all pages.
     """
     return BlockVerdict(cause=Cause.ELSEWHERE, reason=reason, this_page_only=True)
 
 
 def excerpt(body: bytes, most: int = 300) -> str:
-    """The beginning of the text of a page, for people."""
+    """Return the beginning of a page's text, for the operator."""
     text = _TAGS.sub(b" ", body[: CHALLENGE_MAX_BYTES // 4]).decode("utf-8", "replace")
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:most]
 
@@ -186,7 +186,7 @@ def _challenged(reason: str, body: bytes) -> BlockVerdict:
 
 
 def _is_login_page(body: bytes) -> bool:
-    """By its title and a field for a password: many forums have a small login form on every page."""
+    """Return True if the title and a password field are a login page's: many forums have a small login form on every page."""
     title = _title(body)
     return bool(title and len(body) <= CHALLENGE_MAX_BYTES and _LOGIN_TITLE.search(title) and _PASSWORD.search(body)) and (
         len(excerpt(body, 3000)) < 2000
@@ -199,7 +199,7 @@ def _title(body: bytes) -> str:
 
 
 def _was_sent_to_login(response: Response) -> bool:
-    """Whether the page is the way in, and another one was asked for."""
+    """Return True if the page is a login page, and another page was requested."""
     if not _LOGIN_PATH.search(_tail(response.url)) or response.request is None:
         return False
     asked: list[str] = response.request.meta.get("redirect_urls") or [response.request.url]

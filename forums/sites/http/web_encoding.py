@@ -1,7 +1,7 @@
-"""The encoding that a page names is one of the web's: Python knows others, some of which cost the square of what they read.
+"""Encodings of pages, limited to those of the web: Python has others, some of which take time quadratic in the text.
 
-`punycode` takes seconds for a page of 200 KB, `idna` and `zlib` are errors. As in browsers, a name that is not the web's
-says nothing.
+`punycode` takes seconds for a page of 200 KB, `idna` and `zlib` are errors. As in browsers, a name that is not the web's is
+ignored.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _NAMES = (
     " utf-16-be utf-16-le utf-32 utf-8 utf-8-sig"
 )
 WEB = frozenset(_NAMES.split())
-"""Names of Python's codecs, as `codecs.lookup(…).name`, for encodings that pages have; each takes time that grows with the
-length. Written down, since to look each of them up loads 74 modules.
+"""Names of Python's codecs, as `codecs.lookup(…).name`, for encodings of pages; each takes time linear in the length. A literal,
+as looking each of them up loads 74 modules.
 """
 
 _BEGINNING = 4096  # bytes in which Scrapy looks for it
@@ -35,7 +35,7 @@ _NAMED = re.compile(rb"charset|encoding", re.IGNORECASE)
 
 
 def in_web_encoding(response: AnyResponse) -> AnyResponse:
-    """The response, or one with the same body whose text is read as if it had not named its encoding."""
+    """Return the response, or a copy whose text is read as if the page had not named its encoding."""
     if not isinstance(response, TextResponse) or not _may_name_one(response) or _is_of_the_web(response.encoding):
         return response
     try:
@@ -46,7 +46,7 @@ def in_web_encoding(response: AnyResponse) -> AnyResponse:
 
 
 def _may_name_one(response: Response) -> bool:
-    """Only then: to ask for an encoding that is not named decodes the page, which not every reader needs."""
+    """Return True if the page may name its encoding: to look up an encoding that is not named decodes the page."""
     begins = (response.headers.get("Content-Type") or b"") + response.body[:_BEGINNING]
     return _NAMED.search(begins) is not None
 
