@@ -1,1 +1,1 @@
-"""The forum application: what watches forums with the fleet of `workers`."""
+"""The forum application, which watches forums with the fleet of `workers`."""

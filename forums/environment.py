@@ -1,4 +1,4 @@
-"""The environment variables of the forum crawl; `workers/environment/` has the others, and says how they are read."""
+"""Environment variables of the forum crawl; other variables, and how all are read: `workers/environment/`."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ class Scheduling(Variables):
 
 
 class Records(Variables):
-    """What is remembered of threads"""
+    """Thread records"""
 
     thread_records: Whole = declare(
         2_000_000,
-        "threads of which Redis knows what is stored, about 100 bytes each; for one that it forgets the whole thread is read"
-        " when it shows up on a list again",
+        "threads whose stored state Redis remembers, about 100 bytes each; a thread without a record is read whole when a list"
+        " shows it again",
         rule="must be a whole number from 1",
         ge=1,
     )
 
 
 class Reading(Variables):
-    """Reading pages"""
+    """Reading of pages"""
 
     read_apart_s: Whole = declare(
         10,
-        "seconds of processor time for a page that is like no forum's (over 1 MiB, 20,000 tags, or with a tag of thousands of"
-        " attributes): it is read in a process apart, and refused after that",
-        rule="the seconds that reading a page apart may take are a number from 1 to 600",
+        "CPU seconds for an unusually large page (over 1 MiB, 20,000 tags, or with a tag of thousands of attributes): it is"
+        " parsed in a child process, and rejected after that time",
+        rule="the seconds for parsing a page in a child process are a number from 1 to 600",
         ge=1,
         le=600,
     )
@@ -83,7 +83,7 @@ class Events(Variables):
     """Events"""
 
     events_file: Annotated[Path, parsed_by(lambda text: text or _default_events_file())] = declare(
-        meaning="who is told of which new, edited and deleted posts ([events.md](events.md))",
+        meaning="rules file: which new, edited and deleted posts are sent to which outputs ([events.md](events.md))",
         shown="`events.toml` next to `scrapy.cfg`",
         factory=_default_events_file,
     )

@@ -1,4 +1,4 @@
-"""Regular expressions that operators and site files give."""
+"""Regular expressions from operators and site files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ PatternError = regex.error
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str, flags: int = 0) -> Any:
-    """What the package `regex` makes of it. Raises PatternError, also for brackets that it cannot follow: it calls itself for
-    each, and 500 of them end in RecursionError.
+    """Compile a pattern with the package `regex`. Raises PatternError, also for brackets nested too deep: the compiler
+    recurses for each, and 500 of them end in RecursionError.
     """
     try:
         return regex.compile(pattern, flags)

@@ -90,7 +90,7 @@ def fill(client: redis.Redis, services: list[str], lanes: int, boards: int) -> N
             client.zadd(first.lane(lane), {struct.pack(">QB", int(now * 1e6), 0) + b"a request": 0})
     names = [board(number) for number in range(boards)]
     ForumStates(client).write({name: _state(now) for name in names})
-    ForumStates(client).say_when_due(dict.fromkeys(names, now + 3000), now, whole=True)
+    ForumStates(client).store_dues(dict.fromkeys(names, now + 3000), now, whole=True)
 
 
 def beat(registry: Registry, services: list[str]) -> None:
@@ -116,7 +116,7 @@ def scrape(source: Source, client: redis.Redis, number: int, boards: int) -> lis
     now = Registry(client).now()
     scanned = [board((SCANNED * number + n) % boards) for n in range(min(SCANNED, boards))]
     ForumStates(client).write({name: _state(now) for name in scanned})
-    ForumStates(client).say_when_due(dict.fromkeys(scanned, now + 3000), now, whole=False)
+    ForumStates(client).store_dues(dict.fromkeys(scanned, now + 3000), now, whole=False)
     if not number:
         gc.collect()
         gc.freeze()  # as the exporter does

@@ -1,6 +1,6 @@
-"""When to look at a forum again, and when to check a thread again: pure functions, told the time, without Redis or a database.
+"""Due times of scans of forums and of checks of threads: pure functions of state and time, without Redis or a database.
 
-**What is optimised.** A list page costs a request, also an empty one; what is found is fetched in any case. With scans `T`
+**What is optimised.** A list page costs a request, also an empty one; threads found on it are fetched in any case. With scans `T`
 apart and `r` changes a second, a change waits `T/2` on average, and `r T/2` changes wait at any moment (Little's law). The policy
 minimises the number of changes that wait, which is the mean delay "published → stored" times the rate of all changes, subject to
 the requests that a site may be sent: `sum(cost / T) <= budget`. Lagrange's condition gives the square-root rule

@@ -1,4 +1,4 @@
-"""What one scan says to the policy."""
+"""Summary of one scan, input of the policy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Observation:
     """One scan of a forum. Times are epoch seconds."""
 
     at: float  # its start
-    events: int  # threads that were new or had changed
+    events: int  # new and changed threads
     threads: int = 0  # rows that it read
     pages: int = 1
     mode: str = "scan"  # scan, deep, index, backfill

@@ -1,14 +1,14 @@
-"""How often a forum changes, estimated from its scans.
+"""Rate of changes of a forum, estimated from its scans.
 
-A scan sees how many threads changed since the one before it: a Poisson count over a known time. With a Gamma prior the rate's
-mean is `(a + events) / (b + exposure)`, and old sums decay exponentially, so that the estimate follows (discount factors as in
-West and Harrison, Bayesian Forecasting and Dynamic Models, 2nd ed. 1997). Two memories of it:
+A scan counts the threads that changed since the scan before: a Poisson count over a known time. With a Gamma prior the mean of
+the rate is `(a + events) / (b + exposure)`; old sums decay exponentially, so that the estimate follows changes (discount
+factors as in West and Harrison, Bayesian Forecasting and Dynamic Models, 2nd ed. 1997). There are two memories:
 
-- *slow*: three days, or ten changes where those take longer: what the forum is like. Its prior: the site's other forums.
-- *burst*: five changes, at most six hours: what happens now. Its prior is the slow one, worth two changes.
+- *slow*: three days, or the time of ten changes if longer: the forum's usual rate. Its prior: the site's other forums.
+- *burst*: five changes, at most six hours: the present rate. Its prior is the slow rate, worth two changes.
 
-The short memory follows the day and the night, too. Weights of the hours, learned from all forums of a site, were tried and
-gained nothing (`docs/freshness.md`): what multiplies all rates of a site alike does not change how its budget is to be divided.
+The short memory follows day and night, too. Weights of the hours, learned from all forums of a site, were tried and gained
+nothing (`docs/freshness.md`): a factor of all rates of a site does not change the division of its budget.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .observation import Observation
 DAY_S = 86_400.0
 HOUR_S = 3_600.0
 
-UNKNOWN_RATE = 1 / HOUR_S  # of a forum of which nobody knows anything
-PRIOR_EVENTS = 0.5  # how many changes the site's other forums are worth as an opinion about this one
+UNKNOWN_RATE = 1 / HOUR_S  # of a forum without any data
+PRIOR_EVENTS = 0.5  # weight of the site's other forums as a prior, in changes
 SLOW_S, SLOW_EVENTS, SLOWEST_S = 3 * DAY_S, 10, 60 * DAY_S
 BURST_EVENTS, BURST_PRIOR_EVENTS, BURST_MIN_S, BURST_MAX_S = 5, 2.0, 20.0, 6 * HOUR_S
-SURPRISE, SURPRISED = 5, 0.5  # so many times the changes that were to be expected, and more, halve what was learned
-FIRST_EVENTS = 4.0  # what the dates on the first list page are worth, in changes
+SURPRISE, SURPRISED = 5, 0.5  # more changes than this multiple of the expected ones halve the memory
+FIRST_EVENTS = 4.0  # weight of the dates on the first list page, in changes
 PAGES_WEIGHT = 0.2  # of the newest scan in the smoothed cost
 
 
@@ -44,20 +44,20 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def estimate(state: ForumState, now: float, prior: float = UNKNOWN_RATE) -> Estimate:
-    """The forum's rate at `now`; `prior` is the rate of its site's other forums."""
+    """Return the forum's rate at `now`; `prior` is the rate of its site's other forums."""
     shape, mean = PRIOR_EVENTS + state.events, _slow(state, prior)
     memory_s = _burst_s(state, mean)
     fade = math.exp(-max(0.0, now - (state.scanned_at or now)) / memory_s)
-    known_s = min(BURST_PRIOR_EVENTS / mean, memory_s)  # a forum that was silent for a year may wake up
+    known_s = min(BURST_PRIOR_EVENTS / mean, memory_s)  # bounded: a forum that was silent for a year may become active
     burst = (mean * known_s + state.burst_events * fade) / (known_s + state.burst_exposure * fade)
     spread = mean / math.sqrt(shape)
     return Estimate(now=burst, mean=mean, low=max(0.0, mean - spread), high=mean + spread)
 
 
 def observe(state: ForumState, scan: Observation) -> ForumState:
-    """The state after a scan. One that was learned already, or that began before the last one, changes nothing.
+    """Return the state after a scan. A scan that was counted already, or began before the last one, changes nothing.
 
-    A backfill reads what is old: it may close a gap, and says nothing about rates.
+    A backfill reads old threads: it may close a gap, but does not affect rates.
     """
     if scan.mode == "backfill":
         return msgspec.structs.replace(state, **_NO_GAP) if _closes(state, scan) else state
@@ -96,7 +96,7 @@ def _gap(state: ForumState, scan: Observation) -> dict[str, Any]:
 
 
 def _closes(state: ForumState, scan: Observation) -> bool:
-    """Whether a scan has read what lay in the gap. Where the list shows no times, any scan that came to what was known has."""
+    """Return True if a scan has read the gap. In lists without times, any scan that reached known threads has."""
     if state.gap_at is None or scan.outcome != "complete":
         return False
     if scan.whole or state.gap_from is None or scan.oldest_at is None:
@@ -109,13 +109,15 @@ def _slow(state: ForumState, prior: float) -> float:
 
 
 def _burst_s(state: ForumState, mean: float) -> float:
-    """Length of the short memory: by the long one, or by what certainly happens now (two standard deviations below it)."""
+    """Return the length of the short memory, from the slow rate or the certain present rate (two standard deviations below
+    it).
+    """
     certain = max(0.0, state.burst_events - 2 * math.sqrt(state.burst_events)) / max(state.burst_exposure, 1e-3)
     return min(max(BURST_EVENTS / max(mean, certain), BURST_MIN_S), BURST_MAX_S)
 
 
 def _first(scan: Observation) -> dict[str, Any]:
-    """What the dates on a first list page say: each of its threads has changed since the oldest of them, at least once."""
+    """Return the sums from the dates of a first list page: each of its threads changed at least once since the oldest date."""
     if scan.oldest_at is None or scan.threads < 2 or scan.at <= scan.oldest_at:
         return {}
     rate = scan.threads / (scan.at - scan.oldest_at)
@@ -129,7 +131,7 @@ def _counted(state: ForumState, scan: Observation) -> dict[str, Any]:
     events = scan.events + state.carried
     rate = _slow(state, UNKNOWN_RATE)
     slow = math.exp(-elapsed / min(max(SLOW_S, SLOW_EVENTS / rate), SLOWEST_S))
-    if events > SURPRISE + SURPRISE * rate * elapsed:  # what was learned does not hold any more
+    if events > SURPRISE + SURPRISE * rate * elapsed:  # the learned rate does not hold any more
         slow *= SURPRISED
     burst = math.exp(-elapsed / _burst_s(state, rate))
     return {

@@ -1,7 +1,7 @@
-"""Pages as they came, for sites whose file says so (`raw.keep_days`): kept on the disk of the node that fetched them.
+"""Raw pages: responses as received, stored on the disk of the node that fetched them, for sites with `raw.keep_days`.
 
-One folder for each site and day, `<data dir>/raw/<site>/<YYYY-MM-DD>/`, in it one file for each crawler process, in the WARC
-format (ISO 28500), each record compressed separately: other tools read them, too.
+Each site and day has a folder, `<data dir>/raw/<site>/<YYYY-MM-DD>/`, with one file for each crawler process in the WARC format
+(ISO 28500). Each record is compressed separately, so that other tools can read the files.
 """
 
 from .folders import raw_dir

@@ -1,9 +1,9 @@
-"""Raw pages of any spider: the pages of a crawl as they came, in `<data dir>/raw/<spider>/<YYYY-MM-DD>/`, as WARC files.
+"""Raw pages of any spider: the responses of a crawl in `<data dir>/raw/<spider>/<YYYY-MM-DD>/`, as WARC files.
 
     DOWNLOADER_MIDDLEWARES = {"forums.raw_pages.any_spider.KeepRawPages": 562}
     RAW_PAGES_KEEP_DAYS = 30
 
-Without the number no page is kept.
+Without RAW_PAGES_KEEP_DAYS no page is stored.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 class KeepRawPages:
-    """Downloader middleware, inside of Scrapy's retries and outside of decompression. Each crawler keeps pages on its disk and
-    deletes there what is older than RAW_PAGES_KEEP_DAYS. The pages of the forum spiders are kept as their site files say.
+    """Downloader middleware, inside of Scrapy's retries and outside of decompression. Each crawler stores pages on its disk and
+    deletes pages older than RAW_PAGES_KEEP_DAYS there. For the forum spiders the site files decide instead.
     """
 
     def __init__(self, crawler: Crawler, keep_days: float) -> None:
@@ -40,7 +40,7 @@ class KeepRawPages:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """One for each crawl. Raises NotConfigured where no page shall be kept, ConfigError for what cannot be a number."""
+        """Return a new instance. Raises NotConfigured if no page is to be stored, ConfigError for an invalid number."""
         keep_days = number_of(crawler.settings, "RAW_PAGES_KEEP_DAYS", 0.0)
         if not keep_days > 0:
             raise NotConfigured("RAW_PAGES_KEEP_DAYS is 0")
@@ -49,8 +49,8 @@ class KeepRawPages:
         return middleware
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """The same response; what came with a success and has a body is kept."""
+        """Store a successful response with a body; return the response."""
         if 200 <= response.status < 300 and not is_site_page(request.meta) and not request.meta.get("unchanged"):
-            response.request = request  # the engine does so later
+            response.request = request  # the engine sets it later
             self._store.keep(RawPage.of(response, self._name, {"kind": "page"}, utc_now()))
         return response

@@ -1,4 +1,4 @@
-"""Where raw pages are, how much room they take, and which are too old."""
+"""Folders of raw pages: location, size, and deletion of old days."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ logger = logging.getLogger(__name__)
 
 
 def raw_dir() -> Path:
-    """`raw` in the folder for everything that Trawl stores (TRAWL_DATA_DIR) on this node."""
+    """Return `raw` in the folder of Trawl's data (TRAWL_DATA_DIR) on this node."""
     return data_dir() / "raw"
 
 
 def days_of(folder: Path, site: str) -> list[date]:
-    """The days of which there are pages of `site`, the oldest first."""
+    """Return the days with pages of `site`, the oldest first."""
     if not is_name(site):
         return []
     try:
@@ -35,19 +35,19 @@ def days_of(folder: Path, site: str) -> list[date]:
 
 
 def files_of(folder: Path, site: str, day: date) -> Iterator[Path]:
-    """The files of one day, in the order of their names."""
+    """Yield the files of one day, in the order of their names."""
     yield from sorted(below(folder, site_name(site), day.isoformat()).glob(f"*{SUFFIX}"))
 
 
 def size_of(folder: Path, site: str) -> int:
-    """Bytes that the pages of `site` take on this node."""
+    """Return the size of the pages of `site` on this node, in bytes."""
     return sum(file.stat().st_size for day in days_of(folder, site) for file in files_of(folder, site, day))
 
 
 def prune(folder: Path, keep_days: Mapping[str, float], now: datetime | None = None) -> list[Path]:
-    """Delete the days that are older than their site keeps them; returns their folders. Safe to run at the same time elsewhere.
+    """Delete days older than `keep_days` of their site; return their folders. Safe to run concurrently.
 
-    A day goes when its last page is older than that. What belongs to no known site stays: its file may only be away for a moment.
+    A day is deleted when its last page is too old. Folders of unknown sites stay: the site file may be missing for a moment only.
     """
     gone = []
     now = now or datetime.now(UTC)
@@ -60,7 +60,7 @@ def prune(folder: Path, keep_days: Mapping[str, float], now: datetime | None = N
             try:
                 shutil.rmtree(place)
             except FileNotFoundError:
-                continue  # somebody else was quicker
+                continue  # deleted by another process
             except OSError as error:
                 logger.warning("%s is too old and cannot be deleted: %s", place, error)
                 continue

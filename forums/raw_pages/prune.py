@@ -1,4 +1,4 @@
-"""Deleting raw pages that are older than their sites keep them, on this node. Each node does so for its own disk."""
+"""Deletion of old raw pages on this node. Each node prunes its own disk."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ logger = logging.getLogger(__name__)
 
 
 def prune_here() -> list[Path]:
-    """Delete what is too old; returns the folders of the days that are gone.
+    """Delete pages that are too old; return the deleted folders.
 
-    A site whose `keep_days` is 0 keeps nothing beyond the day. One whose file is wrong or gone keeps all, until it is right
-    again.
+    With `keep_days` 0 only the present day is kept. A site whose file is missing or invalid keeps all until it is valid again.
     """
     gone = prune(raw_dir(), {site.name: float(site.raw.keep_days) for site in load_all()[0]})
     if gone:

@@ -1,4 +1,4 @@
-"""Reading kept pages again, one after the other; files may be gone or damaged."""
+"""Reader of stored raw pages; files may be missing or damaged."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ logger = logging.getLogger(__name__)
 
 
 class Broken(msgspec.Struct, frozen=True):
-    """A place in a file that could not be read."""
+    """A part of a file that could not be read."""
 
     path: Path
     reason: str
 
 
 def stored_days(folder: Path, site: str, since: datetime | None = None) -> list[date]:
-    """The days that may have pages of `site` from `since` on."""
+    """Return the days that may have pages of `site` from `since` on."""
     first = since.astimezone(UTC).date() if since else date.min
     return [day for day in days_of(folder, site) if day >= first]
 
 
 def read_pages(folder: Path, site: str, since: datetime | None = None) -> Iterator[RawPage | Broken]:
-    """The pages of `site`, day by day and file by file; in a file in the order in which they were written.
+    """Yield the pages of `site`, day by day and file by file; within a file in the order of writing.
 
-    The last record of a file is cut off where its process was killed, or is still at it: that, too, is said.
+    The last record of a file is truncated if its process was killed or is still writing; it is yielded as Broken.
     """
     for day in stored_days(folder, site, since):
         for path in files_of(folder, site, day):
@@ -44,7 +44,7 @@ def read_pages(folder: Path, site: str, since: datetime | None = None) -> Iterat
 
 
 def read_file(path: Path) -> Iterator[RawPage | Broken]:
-    """The pages of one file."""
+    """Yield the pages of one file."""
     try:
         with path.open("rb") as file:
             records = ArchiveIterator(file)

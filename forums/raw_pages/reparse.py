@@ -1,9 +1,8 @@
-"""Reading kept pages once more, after the selectors of a site file were mended, and storing what they say now.
+"""Second parsing of stored raw pages, after the selectors of a site file were fixed, and storage of the result.
 
-The same functions read them as in a crawl, and what is stored has the time at which its page was fetched: so it takes the
-place of what was read wrongly, is not an edit by its author, and never overwrites what was fetched since. Scans and checks are
-not made:
-what is missing on a page of then says nothing about what was removed.
+The parser of the crawl is used, and each item has the time at which its page was fetched. So it replaces the wrong result, is not
+stored as an edit by the author, and never overwrites a later fetch. Scans and checks are not made, because a message that is
+missing on an old page was not necessarily removed.
 """
 
 from __future__ import annotations
@@ -37,34 +36,34 @@ from .read import Broken, read_pages
 
 KINDS = ("index", "list", "thread", "comments", "more")
 BATCH = 1000
-"""Items that are in memory, and in one transaction."""
+"""Items in memory, and in one transaction."""
 MOST_REASONS = 20
-"""Different reasons of pages that could not be read that are told apart."""
+"""Different reasons of unreadable pages that are counted separately."""
 
 
 @dataclass(kw_only=True)
 class ReparseReport:
-    """What became of the pages of one site."""
+    """Result of reparsing the pages of one site."""
 
     site: str
     pages: Counter[str] = field(default_factory=Counter)  # read, by kind
     rows: Counter[str] = field(default_factory=Counter)  # found on them, by kind of page
-    fields: dict[str, Counter[str]] = field(default_factory=dict)  # kind of page -> field -> rows in which it was not empty
-    changes: Counter[tuple[str, str]] = field(default_factory=Counter)  # (table, what) -> how many
-    bad: Counter[str] = field(default_factory=Counter)  # reason -> pages that could not be read
+    fields: dict[str, Counter[str]] = field(default_factory=dict)  # kind of page -> field -> rows with a value
+    changes: Counter[tuple[str, str]] = field(default_factory=Counter)  # (table, effect) -> number
+    bad: Counter[str] = field(default_factory=Counter)  # reason -> unreadable pages
     refused: Counter[str] = field(default_factory=Counter)  # reason -> items that could not be stored
-    cut_off: list[str] = field(default_factory=list)  # places in files that could not be read
+    cut_off: list[str] = field(default_factory=list)  # unreadable parts of files
     items: int = 0
     seconds: float = 0.0
 
     def lost(self) -> Iterator[str]:
-        """Texts that no page of a kind has any more: hardly ever true of a site, and mostly a wrong selector."""
+        """Yield an error for each kind of page without any text, which is nearly always caused by a wrong selector."""
         for kind, fields in self.fields.items():
             if self.rows[kind] and "body" in fields and not fields["body"]:
                 yield f"body is empty in all {self.rows[kind]:,} rows of {kind}: mend pages.{kind}.fields.body"
 
     def count_bad(self, reason: str) -> None:
-        """One page that is none."""
+        """Count an unreadable page."""
         self.bad[reason if reason in self.bad or len(self.bad) < MOST_REASONS else "other reasons"] += 1
 
 
@@ -79,11 +78,11 @@ def reparse(
     force: bool = False,
     progress: Callable[[ReparseReport], None] = lambda report: None,
 ) -> ReparseReport:
-    """Read the pages of `site` that are kept in `folder`, fetched from `since` on, and store what they say.
+    """Parse the stored pages of `site` in `folder`, fetched from `since` on, and store the items.
 
-    With `dry_run` only what would change is counted. Needs the memory of `BATCH` items, however many pages there are. Raises
-    StorageError; what was stored by then is stored, and doing it again does no harm. Raises ConfigError, and has stored nothing,
-    where the first batch has not one body of a kind of page, unless `force`.
+    `dry_run`: only count the changes. Needs memory for `BATCH` items. Raises StorageError; items stored before stay, and the
+    call may be repeated. Raises ConfigError, before anything is stored, if the first batch has a kind of page without any body,
+    unless `force`.
     """
     report, started = ReparseReport(site=site.name), time.monotonic()
     waiting: list[Item] = []
@@ -92,7 +91,7 @@ def reparse(
         report.changes.update(differences(database, waiting))
         if not dry_run:
             if not force and not report.items and (lost := next(report.lost(), None)):
-                raise ConfigError(f"nothing is stored: {lost}, or say --force")
+                raise ConfigError(f"nothing is stored: {lost}, or add --force")
             for refused in database.write(waiting):
                 report.refused[refused.reason] += 1
         report.items += len(waiting)
@@ -127,9 +126,9 @@ def _items(site: Site, page: RawPage, report: ReparseReport) -> Iterator[Item]:
 
 
 def _read(site: Site, page: RawPage, report: ReparseReport) -> Iterator[dict[str, Any]]:
-    """The items of one page, as the spiders make them. Raises UnreadablePage."""
+    """Yield the items of one page, built as in the spiders. Raises UnreadablePage."""
     if place_of(page.url) != place_of(page.request_url) and (wrong := elsewhere(site, page.url, page.request_url)) is not None:
-        raise UnreadablePage(wrong)  # a site may have moved since, but what a redirect brought from elsewhere never was its own
+        raise UnreadablePage(wrong)  # the site may have moved since, but a redirect to another site was never its page
     response, kind = response_of(page), page.page["kind"]
     if getattr(site.pages, kind) is None:
         raise UnreadablePage(f"the site file has no [pages.{kind}] any more")
@@ -161,7 +160,7 @@ def _post(post: ReadPost, site: Site, page: RawPage, asked: Asked) -> dict[str, 
 
 
 def _thread(post: ReadPost | None, own: str | None, asked: Asked) -> str:
-    """The id under which a thread is stored: its page's, else `own`, by which it was known, else the list's."""
+    """Return the id under which a thread is stored: from its page, else `own`, its id in an earlier reading, else the list's."""
     return (post.id if post else None) or own or asked.thread
 
 
@@ -174,7 +173,7 @@ def _count(report: ReparseReport, kind: str, fields: Mapping[str, FieldCount]) -
 
 
 def response_of(page: RawPage) -> TextResponse:
-    """The response as a crawler had it. Raises UnreadablePage for one that is not text."""
+    """Return the response as a crawler had it. Raises UnreadablePage if it is not text."""
     headers = Headers()
     for name, value in page.headers:
         headers.appendlist(name, value)

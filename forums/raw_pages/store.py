@@ -1,4 +1,4 @@
-"""Appending pages to their files in a separate thread, so that neither the disk nor the compression holds back the crawl."""
+"""Writer of raw pages in a separate thread, so that neither the disk nor the compression delays the crawl."""
 
 from __future__ import annotations
 
@@ -21,27 +21,29 @@ from .folders import SUFFIX
 from .warc_record import RawPage, compressed
 
 MOST_WAITING = 64 * 1024 * 1024
-"""Bytes of pages that wait for the disk; what comes then is not kept."""
+"""Bytes of pages that wait for the disk; further pages are dropped."""
 MOST_OPEN = 32  # files
 WELL_S = 60.0
-"""The disk counts as well again when no page was lost for this time."""
+"""The disk counts as well again when no page was dropped for this time."""
 
 logger = logging.getLogger(__name__)
 
 
 class RawStore:
-    """One for each process. `keep` returns at once and never raises; a page that cannot be written is dropped and counted."""
+    """One store for each process. `keep` returns at once and never raises; a page that cannot be written is dropped and
+    counted.
+    """
 
     def __init__(self, folder: Path, *, most_waiting: int = MOST_WAITING, rounds: Callable[[], object] | None = None) -> None:
         self._folder = folder
         self._most_waiting = most_waiting
-        self._rounds = rounds  # called in the thread at its start, and each hour
+        self._rounds = rounds  # called in the thread at its start, and each hour: deletes old pages
         self._name = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() // 1_000_000}{SUFFIX}"
         self._pages: deque[RawPage] = deque()
         self._waiting = 0  # bytes
         self._news = threading.Condition()
-        self._files: OrderedDict[Path, int] = OrderedDict()  # open ones, with their descriptors; the last used last
-        self._failed_at: float | None = None  # when a page was last not kept; None: they are
+        self._files: OrderedDict[Path, int] = OrderedDict()  # open files and their descriptors; the last used last
+        self._failed_at: float | None = None  # time of the last failure; None: the disk is well
         self._closing = False
         self._thread: threading.Thread | None = None
         self.kept = 0  # written
@@ -49,7 +51,7 @@ class RawStore:
         self.dropped = 0  # not written: the disk is full, broken or too slow
 
     def keep(self, page: RawPage) -> None:
-        """Write the page soon."""
+        """Queue the page for writing."""
         with self._news:
             if self._closing or self._waiting + len(page.body) > self._most_waiting:
                 self.dropped += 1
@@ -63,7 +65,7 @@ class RawStore:
                 self._news.notify()
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Write what waits, for `timeout_s` seconds at most."""
+        """Write the queued pages, for `timeout_s` seconds at most."""
         with self._news:
             self._closing = True
             self._news.notify()
@@ -79,7 +81,7 @@ class RawStore:
                 next_round = time.monotonic() + 3600
                 try:
                     self._rounds()
-                except Exception:  # what it cleans up can wait, pages cannot
+                except Exception:  # deletion of old pages can wait, new pages cannot
                     logger.exception("old raw pages could not be looked for")
             with self._news:
                 while not self._pages and not self._closing:
@@ -131,7 +133,7 @@ class RawStore:
 
 
 def _append(descriptor: int, record: bytes) -> None:
-    """The whole record, or nothing: what was written of it before the disk was full would hide all that comes after it."""
+    """Write the whole record, or nothing: a partial record, from a full disk, would hide all later ones."""
     before = os.fstat(descriptor).st_size
     left = memoryview(record)
     try:

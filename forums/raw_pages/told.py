@@ -1,4 +1,4 @@
-"""The raw pages of one crawl, and their counts in its stats."""
+"""Raw pages of one crawl, with their counts in its stats."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ from .warc_record import RawPage
 
 
 class ToldStore:
-    """A RawStore in the folder of this node. The stats are the reactor's, so what its thread counts is told at the next page."""
+    """A RawStore in the folder of this node. The stats belong to the reactor thread, so the counts are updated at the next
+    page.
+    """
 
     def __init__(self, inc_value: Callable[[str, int], object], *, rounds: Callable[[], object]) -> None:
         self._inc_value = inc_value
         self._raw = RawStore(raw_dir(), rounds=rounds)
-        self._told = (0, 0, 0)
+        self._counted = (0, 0, 0)
 
     def keep(self, page: RawPage) -> None:
-        """Write the page soon."""
+        """Queue the page for writing, and update the stats."""
         self._raw.keep(page)
-        self._tell()
+        self._count()
 
     def close(self) -> None:
-        """Write what waits."""
+        """Write the queued pages, and update the stats."""
         self._raw.close()
-        self._tell()
+        self._count()
 
-    def _tell(self) -> None:
+    def _count(self) -> None:
         now = (self._raw.kept, self._raw.kept_bytes, self._raw.dropped)
-        for name, value, told in zip(("kept", "bytes", "dropped"), now, self._told, strict=True):
-            if value > told:
-                self._inc_value(f"raw/{name}", value - told)
-        self._told = now
+        for name, value, counted in zip(("kept", "bytes", "dropped"), now, self._counted, strict=True):
+            if value > counted:
+                self._inc_value(f"raw/{name}", value - counted)
+        self._counted = now

@@ -1,4 +1,4 @@
-"""A page as it came, and as a record of a WARC file."""
+"""A raw page, and its record in a WARC file."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 CONTEXT = "Trawl-Page"
-"""Header of a record: our context of the page, as JSON in ASCII."""
+"""Header of a record: Trawl's context of the page, as JSON in ASCII."""
 ASKED = "Trawl-Request-URI"
-"""Header of a record: the URL that was asked for, where a redirect led elsewhere."""
+"""Header of a record: the requested URL, if a redirect led elsewhere."""
 KEPT_HEADERS = (b"content-type", b"content-language", b"link", b"last-modified", b"date")
-"""What decoding, paging and relative dates need; no cookies."""
+"""Headers needed for decoding, paging and relative dates; no cookies."""
 LEVEL = 4  # of zlib: 9 takes four times as long and saves 3 %
 
 
 class RawPage(msgspec.Struct, frozen=True, kw_only=True):
-    """The last response of one request, decompressed."""
+    """The last response to a request, decompressed."""
 
     site: str
     page: dict[str, Any]  # `meta["page"]`: kind, forum, thread, number
@@ -37,15 +37,15 @@ class RawPage(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
     body: bytes
-    fetched_at: str  # ISO 8601, UTC, ms: the items of the page have the same
+    fetched_at: str  # ISO 8601, UTC, ms: equal to that of the page's items
 
     @classmethod
     def of(cls, response: Response, site: str, page: Mapping[str, Any], fetched_at: str) -> Self:
-        """The page in a response of Scrapy's."""
+        """Build the page from a Scrapy response."""
         request = response.request
         asked = request.meta.get("redirect_urls", [request.url])[0] if request is not None else response.url
         headers = tuple((name, value) for name in KEPT_HEADERS for value in response.headers.getlist(name))
-        if b"date" not in dict(headers):  # "2 hours ago" means as much when the page is read again
+        if b"date" not in dict(headers):  # makes "2 hours ago" mean the same when the page is parsed again
             at = format_datetime(datetime.fromisoformat(fetched_at).astimezone(UTC), usegmt=True)
             headers += ((b"date", at.encode()),)
         return cls(
@@ -65,7 +65,7 @@ class RawPage(msgspec.Struct, frozen=True, kw_only=True):
         return self.fetched_at[:10]
 
     def to_record(self) -> bytes:
-        """A record of type `response`, compressed separately."""
+        """Encode the page as a record of type `response`, compressed separately."""
         headers = [(name.decode("latin-1").title(), value.decode("latin-1")) for name, value in self.headers]
         headers.append(("Content-Length", str(len(self.body))))
         context = {"site": self.site, **self.page}
@@ -89,7 +89,7 @@ class RawPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_record(cls, record: ArcWarcRecord) -> Self:
-        """Read what `to_record` wrote. Raises ValueError for a record that Trawl did not write, or that was cut off."""
+        """Parse a record of `to_record`. Raises ValueError for a record that Trawl did not write, or a truncated one."""
         named, http = record.rec_headers, record.http_headers
         context, date = named.get_header(CONTEXT), named.get_header("WARC-Date")
         if not context or not date or http is None:
@@ -116,6 +116,6 @@ class RawPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compressed(record: bytes) -> bytes:
-    """A separate gzip member."""
+    """Compress a record to a gzip member."""
     packer = zlib.compressobj(LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
     return packer.compress(record) + packer.flush()

@@ -1,8 +1,8 @@
-"""The first page of a forum's list as a scan leaves it to the next one, which sees what was removed from it. Pure.
+"""Comparison of a forum's first list page with that of the previous scan, to find removed and retitled threads. Pure.
 
-In a list in the order of activity, others push a thread down. One that stood on the first page and does not any more, although
-threads that were active before it do, was removed, or moved to another forum, or lost its last comments. No row says so: nothing
-changed that is still there. The same comparison finds new titles, which are edits of opening posts.
+In a list in the order of activity, newer threads push a thread down. A thread that was on the first page and is not any more,
+although threads that were active before it are, was removed, or moved to another forum, or lost its last comments. No row shows
+that, since no remaining thread changed. New titles, found by the same comparison, are edits of opening posts.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from forums.sites.reading.read_page import ListedThread
 
 TRAIL = 3
-"""So many rows at the end of a page must be old: single ones stand where they do not belong, such as a thread that was moved."""
+"""Rows at the end of a page that must be older: single rows may be out of order, such as a thread that was moved."""
 AT_LEAST = 3
-"""So many rows of a short page may go at once, of a long one half. Where more do, it is a list that is sorted otherwise."""
+"""Rows that may vanish at once from a short page; from a long page half of them. More mean that the list is sorted otherwise."""
 MOST_KEPT = 500
-"""Rows of a first page that a scan leaves to the next one; pages of forums have 20 to 300."""
+"""Rows of a first page that are kept for the next scan; pages of forums have 20 to 300."""
 _MOST_CHARACTERS = 1 << 16
 
 
@@ -31,14 +31,14 @@ class FrontRow(msgspec.Struct, frozen=True, array_like=True):
 
     id: str
     token: str
-    at: datetime | None  # last activity; None where the row's place does not depend on it
-    title: str  # digest; empty where the list shows none
+    at: datetime | None  # last activity; None if the row's position does not depend on it
+    title: str  # digest; empty if the list shows none
     url: str | None = None
 
 
 def front_of(threads: Sequence[ListedThread], order: str) -> tuple[FrontRow, ...]:
-    """What is kept of a first page: nothing of one with too much on it, as only a whole one says what an unchanged page means. It
-    travels with each request of its scan, and stays in Redis for each forum of a site.
+    """Return the rows of a first page to keep, none of an oversized page, since only a complete one can be compared. They are
+    part of each request of their scan, and stored in Redis for each forum of a site.
     """
     if len(threads) > MOST_KEPT or sum(map(_size, threads)) > _MOST_CHARACTERS:
         return ()
@@ -49,8 +49,8 @@ def front_of(threads: Sequence[ListedThread], order: str) -> tuple[FrontRow, ...
 
 
 def vanished(before: Sequence[FrontRow], threads: Sequence[ListedThread], *, has_next: bool) -> list[FrontRow]:
-    """The rows of `before` that should still be among `threads`, the first page now, and are not. None where the list shows no
-    dates, or some that change with the time of day ("3 hours ago").
+    """Return the rows of `before` that should still be among `threads`, the present first page, and are not. Empty if the list
+    shows no dates, or dates that change with the time of day ("3 hours ago").
     """
     there = {one.id: one for one in threads}
     dates = [one.last_activity for one in threads if not one.sticky and one.last_activity is not None]
@@ -63,14 +63,14 @@ def vanished(before: Sequence[FrontRow], threads: Sequence[ListedThread], *, has
 
 
 def retitled(before: Sequence[FrontRow], threads: Sequence[ListedThread]) -> list[ListedThread]:
-    """Those of `threads` that have another title than in `before`."""
+    """Return the threads with another title than in `before`."""
     titles = {row.id: row.title for row in before}
     found = [one for one in threads if titles.get(one.id) and (title := _digest(one)) and title != titles[one.id]]
     return found if is_believable(len(found), len(before)) else []
 
 
 def is_believable(number: int, rows: int) -> bool:
-    """Whether so many of so many rows may have gone at once."""
+    """Return True if so many of `rows` rows may vanish at once."""
     return number <= max(AT_LEAST, rows // 2)
 
 

@@ -1,4 +1,4 @@
-"""What was read of a page, as the items that travel to the writer (`forums/records/stored.py`)."""
+"""Items for the writer (`forums/records/stored.py`), built from parsed pages."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 def stamp(moment: datetime) -> str:
-    """A time as items say it: ISO 8601, UTC, to the millisecond."""
+    """Format a time for items: ISO 8601, UTC, to the millisecond."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def utc_now() -> str:
-    """The time now, by Redis's clock in a crawler: what several machines have read is put in order by it."""
+    """Return the present time, in a crawler by Redis's clock, which orders the readings of several machines."""
     return stamp(datetime.fromtimestamp(shared_clock.time(), UTC))
 
 
 def now_in_reading(began: str) -> str:
-    """The time now, and never before the reading of a thread `began`, also where the clocks of two crawlers differ: what is older
-    than a whole reading, and was not seen in it, counts as removed.
+    """Return the present time, at least `began`, the start of the thread's reading, even if the clocks of two crawlers differ: an
+    item older than a complete reading that did not show it counts as removed.
     """
     return max(utc_now(), began)
 
 
 def moment_of(text: str) -> datetime:
-    """The time or day that `text` says in ISO 8601; UTC where it names no zone. Raises ValueError."""
+    """Parse a time or day in ISO 8601; UTC without a zone. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
@@ -42,8 +42,8 @@ def _stamp(moment: datetime | None) -> str | None:
 
 
 def post_item(read: ReadPost, *, site: str, thread: str, forum: str | None, url: str, fetched_at: str) -> dict[str, Any]:
-    """An opening post. `forum` is the one on whose list it stood; what the page itself says goes before it, for lists also show
-    threads of other forums (pinned everywhere, of child forums).
+    """Build the item of an opening post. `forum` is the forum of the list; a forum shown on the page itself takes precedence,
+    since lists also show threads of other forums (pinned everywhere, of child forums).
     """
     return {
         "kind": "post",
@@ -67,7 +67,7 @@ def post_item(read: ReadPost, *, site: str, thread: str, forum: str | None, url:
 
 
 def with_listed(post: ReadPost, reading: Reading) -> ReadPost:
-    """A post with what the list said of its thread, where its page does not say it."""
+    """Fill fields of a post that its page does not show from the thread's list row."""
     created, last = reading.created_at, reading.last_activity
     return msgspec.structs.replace(
         post,
@@ -79,7 +79,7 @@ def with_listed(post: ReadPost, reading: Reading) -> ReadPost:
 
 
 def comment_item(read: ReadComment, *, site: str, thread: str, url: str, fetched_at: str) -> dict[str, Any]:
-    """A comment of `thread`."""
+    """Build the item of a comment of `thread`."""
     return {
         "kind": "comment",
         "site": site,
@@ -111,7 +111,7 @@ def scan_item(
     reason: str | None,
     **more: Any,
 ) -> dict[str, Any]:
-    """The report of a scan, its last item. `more`: what it learned of the forum."""
+    """Build the report of a scan, its last item. `more`: further figures of the scan."""
     return {
         "kind": "scan",
         "site": site,
@@ -128,7 +128,7 @@ def scan_item(
 
 
 def forum_item(read: ListedForum, *, site: str, fetched_at: str) -> dict[str, Any]:
-    """A forum that the index lists."""
+    """Build the item of a forum that the index lists."""
     return {
         "kind": "forum",
         "site": site,

@@ -1,4 +1,4 @@
-"""The start tasks of the two forum spiders, as JSON."""
+"""Start tasks of the two forum spiders, as JSON."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ ScanMode = Literal[ListMode, "index", "recent", "back"]
 ReadMode = Literal["new", "changed", "check", "backfill"]
 
 INDEX = "*"
-"""Stands for the forum in a task, and in the report, of a scan of the pages that list the forums."""
+"""Name in place of the forum, in a task and in a report, of a scan of the pages that list the forums."""
 RECENT = "+"
-"""The same for the page of the newest messages."""
+"""Name in place of the forum for the page of the newest messages."""
 NO_FORUMS = (INDEX, RECENT)
 
 
 NEWEST_FIELDS = ("forum", "token", "url", "replies")
-"""Of a `PostTask`: what a whole reading that waits gets from a newer task for the same thread."""
+"""Fields of a `PostTask` that a waiting full reading takes from a newer task for the same thread."""
 
 
 class ForumTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Start task of `forum_list`: scan one forum, or with mode "index" the pages that list the site's forums.
 
-    - scan: until it overlaps what the last complete scan saw, at most `limits.pages_per_scan` pages;
-    - deep: in the same way, at most `limits.deep_pages`, which closes a gap; where `pages` is given, exactly that many;
-    - backfill: down to `since`, for threads that were there before; they go to the lane "later";
+    - scan: until it overlaps the last complete scan, at most `limits.pages_per_scan` pages;
+    - deep: the same, at most `limits.deep_pages`, which closes a gap; with `pages` exactly that many;
+    - backfill: down to `since`, for old threads, which go to the lane "later";
     - index: `forum` is INDEX;
-    - recent: `forum` is RECENT: the newest messages of the site, down to those that were there the last time;
-    - back: `forum` is RECENT: `pages` of the `depth` pages of the newest messages, for what was edited or removed on them.
+    - recent: `forum` is RECENT: the newest messages of the site, down to the last known ones;
+    - back: `forum` is RECENT: `pages` of the `depth` pages of the newest messages, to find edits and removals.
     """
 
     site: str
     forum: str
     mode: ScanMode = "scan"
     pages: int | None = None
-    """Most list pages; None: what the site's limits say."""
+    """Maximum number of list pages; None: the site's limits."""
     depth: int | None = None
-    """Back: how many pages of the newest messages there are."""
+    """Back: number of pages of the newest messages."""
     since: str | None = None
     """Backfill: ISO 8601; threads without activity since then are left out. None: all."""
     traceparent: str | None = None
-    """The span of its seed (`workers/process/traces.py`)."""
+    """Span of its seed (`workers/process/traces.py`)."""
 
 
 class PostTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -58,47 +58,47 @@ class PostTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     forum: str | None = None
     mode: ReadMode = "new"
     token: str | None = None
-    """The list row's change token, which the thread's record gets when it is stored."""
+    """The list row's change token, which is stored in the thread's record after the reading."""
     url: str | None = None
-    """Where the list row led, for sites whose threads have no URL that can be made of the id."""
+    """Link of the list row, for sites whose thread URLs cannot be built from the id."""
     page: int = 1
     """Comment page to begin with."""
     after: str | None = None
     """Id of the last stored comment."""
     known: int = 0
-    """Comments of the thread that are stored, or that the site told of then."""
+    """Comments of the thread that are stored, or that the site claimed then."""
     replies: int | None = None
     """Comments that the list claims."""
     expected: int | None = None
-    """Of these, how many came since the last stored one."""
+    """Of these, the number since the last stored one."""
     short: int = 0
-    """Readings before this one that saw fewer than the list claimed."""
+    """Earlier consecutive readings that saw fewer than the list claimed."""
     cursor: str | None = None
-    """URL of the page to begin with, where its number does not make it."""
+    """URL of the page to begin with, on sites without numbered page URLs."""
     pages: int = 0
-    """Of a check: pages of comments that the thread had, where it need not be read if none of them has changed; 0: it is read."""
+    """Of a check: pages of comments that the thread had; if none of them has changed, it is not read. 0: it is read."""
     own: str | None = None
-    """The thread's id as its own page says, where that is another one than the list's, `post`."""
+    """The thread's id on its own page, if it differs from the list's, `post`."""
     author: str | None = None
-    """Who opened it, by the list."""
+    """Author of the opening post, from the list."""
     created_at: str | None = None
-    """When it was opened, by the list: ISO 8601."""
+    """Time of the opening post, from the list: ISO 8601."""
     last_activity: str | None = None
-    """When something was written in it last, by the list: ISO 8601."""
+    """Time of the last post, from the list: ISO 8601."""
     traceparent: str | None = None
-    """The span of its seed, or of the page that told of it."""
+    """Span of its seed, or of the page that showed the change."""
 
 
 def thread_id(site: str, thread: str) -> str:
-    """The name under which Redis knows a thread: of its record and of its start task."""
+    """Return the name of a thread in Redis: of its record and of its start task."""
     return f"{site}/{thread}"
 
 
 def is_wide(task: PostTask) -> bool:
-    """Whether it reads the whole thread, and so what any other task for the thread reads."""
+    """Return True for a full read; it also covers any other task for the thread."""
     return task.mode != "changed"
 
 
 def encode(task: ForumTask | PostTask) -> bytes:
-    """The start task as JSON."""
+    """Encode the start task as JSON."""
     return msgspec.json.encode(task)

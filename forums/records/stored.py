@@ -1,7 +1,7 @@
-"""What travels in the item stream: posts, comments, forums, and the reports of scans and checks, checked when they are read.
+"""Items of the item stream: posts, comments, forums, and reports of scans and checks, validated when they are parsed.
 
-The fields are the columns of the tables of the same names (`tables.py`), which say what they mean. Fields that are not known here
-are ignored, so that a newer spider can feed an older writer, and newer fields have defaults, so that an older one can feed this.
+The fields are the columns of the tables of the same names, described in `tables.py`. Unknown fields are ignored, so that a newer
+spider can feed an older writer, and later fields have defaults, so that an older spider can feed this writer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DIGEST = 8  # bytes
 
 
 class InvalidItem(TrawlError):
-    """An item lacks a field or has a wrong one; it is set aside with this reason, its neighbours go on."""
+    """An item lacks a field or has a wrong one; it is set aside with this reason, and other items are stored."""
 
 
 class Post(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="post"):
@@ -41,7 +41,7 @@ class Post(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="pos
 
     site: Name
     id: Name
-    forum_id: Name | None  # null: this page does not say; what is stored of it stays
+    forum_id: Name | None  # null: not on this page; the stored one stays
     title: str
     body: str
     author: str | None
@@ -54,7 +54,7 @@ class Post(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="pos
     body_html: str | None = None
     sticky: bool = False
     edited_at: Moment | None = None
-    deleted: bool = False  # removed on the site, which still shows that there was one: what is stored of it stays
+    deleted: bool = False  # removed on the site, which shows a placeholder: the stored text stays
 
 
 class Comment(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="comment"):
@@ -97,7 +97,7 @@ class SeenMessage(msgspec.Struct, frozen=True, array_like=True):
 
 
 def text_digest(text: str) -> str:
-    """What tells a text from another one."""
+    """Return a digest of a text, for comparisons."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()
 
 
@@ -125,7 +125,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sca
 class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="check"):
     """The report of one reading of a thread, sent after its items.
 
-    When it was whole and consistent, what the thread had before and what was not seen in it has been removed on the site.
+    If it was whole and consistent, stored comments of the thread that it did not show were removed on the site.
     """
 
     site: Name
@@ -145,21 +145,21 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="ch
     token: str | None = None
     last_comment_id: Name | None = None
     cursor: str | None = None
-    listed: Count | None = None  # comments that were seen, as the list counts them
-    short: Count = 0  # readings one after the other that saw fewer than the list claimed
+    listed: Count | None = None  # comments that were seen, in the list's way of counting
+    short: Count = 0  # consecutive readings that saw fewer than the list claimed
     reason: str | None = None
-    listed_as: Name | None = None  # the thread's id in the list, where its page says another one; tokens go by it
-    reply_count: BigInt | None = None  # of the thread, by the list that led to the reading
-    last_reply_at: Moment | None = None  # the same
-    asked: str | None = None  # digest of the site file by which it was asked for (`file_digest`)
-    counted_back: bool = False  # places of its comments are counted from the newest one, which has 0, the one before it -1
+    listed_as: Name | None = None  # the thread's id in the list, if its page has another one; tokens belong to it
+    reply_count: BigInt | None = None  # of the thread, from the list that led to the reading
+    last_reply_at: Moment | None = None  # from that list, too
+    asked: str | None = None  # digest of the site file that made the request (`file_digest`)
+    counted_back: bool = False  # positions of its comments are counted from the newest one, which has 0, the one before it -1
 
 
 Item = Post | Comment | Forum | Scan | Check
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A crawler process, as it was told at `told_at`. No item: it comes from the fleet, not from a spider."""
+    """State of a crawler process at `told_at`. Not an item: it comes from the fleet, not from a spider."""
 
     id: Name
     spider: Name
@@ -187,7 +187,7 @@ _SHOWN = 80  # characters of a wrong value that the reason quotes
 
 
 def parse(payload: bytes) -> Item:
-    """The item in `payload` (JSON). Raises InvalidItem, whose message names the field and the value."""
+    """Decode the item in `payload` (JSON). Raises InvalidItem, whose message names the field and the value."""
     try:
         return _decoder.decode(payload)
     # RecursionError: thousands of nested brackets in a field that is skipped.
@@ -196,7 +196,7 @@ def parse(payload: bytes) -> Item:
 
 
 def task_of_scan(payload: bytes) -> str | None:
-    """The task id of a scan report, also of one that `parse` refuses: bad or not, its scan has ended."""
+    """Return the task id of a scan report, also of an invalid one: its scan has ended, too."""
     raw = _raw(payload)
     site, forum_id = raw.get("site"), raw.get("forum_id")
     if raw.get("kind") != "scan" or not isinstance(site, str) or not isinstance(forum_id, str):
@@ -205,7 +205,7 @@ def task_of_scan(payload: bytes) -> str | None:
 
 
 def scan_task(site: str, forum_id: str, mode: object = "scan") -> str:
-    """The task id under which a scan is pending: `<site>/<forum_id>`, another one of what goes on while scans do."""
+    """Return the task id of a pending scan: `<site>/<forum_id>`, with a suffix for modes that run concurrently with scans."""
     return f"{site}/{forum_id}{_MEANWHILE.get(str(mode), '')}"
 
 

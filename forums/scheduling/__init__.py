@@ -1,1 +1,1 @@
-"""Decides which forums and threads are crawled next."""
+"""Scheduling of forums and threads."""

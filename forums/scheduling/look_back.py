@@ -1,4 +1,4 @@
-"""Looks back through the newest messages of a site, for what was edited or removed: a part of what is spent on checks."""
+"""Scheduling of looks back through the newest messages of a site, from the budget of checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .seeding import seed_scans
 
 
 def look_back(client: redis.Redis, database: Database, site: Site, pages: int) -> int:
-    """Send one look back at so many pages at most; returns at how many. 0 where there is one, and while a look goes on."""
+    """Seed one look back at `pages` pages at most; return their number. 0 without such a page, and while a look runs."""
     if pages < 1:
         return 0
     depth = depth_of(database, site.name, site.limits.deep_pages)

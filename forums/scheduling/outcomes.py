@@ -1,4 +1,4 @@
-"""What became of a forum that was to be scanned: a kind for programs, a sentence for people."""
+"""Outcome of seeding a forum: a kind for programs, a sentence for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redis_components.start_tasks.seeding import Seeding, SeedOutcome
 
 
 class Kind(Enum):
-    """What became of it."""
+    """Kind of the outcome."""
 
     SEEDED = "its start task is in the queue"
     PENDING = "it waits or is being scanned already"
@@ -25,13 +25,13 @@ class Kind(Enum):
 
     @property
     def is_refused(self) -> bool:
-        """Whether somebody has to mend its name or its site's file."""
+        """True if the operator must correct its name or its site's file."""
         return self in (Kind.UNKNOWN, Kind.AMBIGUOUS, Kind.BROKEN_FILE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Of one forum."""
+    """Outcome for one forum."""
 
     kind: Kind
     sentence: str
@@ -41,22 +41,22 @@ SEEDED = Outcome(kind=Kind.SEEDED, sentence="seeded")
 
 
 def sentences(outcomes: Mapping[str, Outcome]) -> dict[str, str]:
-    """The words, by forum: what tasks return and `--json` prints."""
+    """Return the sentences by forum, as tasks return them and `--json` prints them."""
     return {forum: outcome.sentence for forum, outcome in outcomes.items()}
 
 
 def pending(since: float, now: float) -> Outcome:
-    """Of a forum that has been pending since then; epoch seconds by Redis's clock."""
+    """Return the outcome for a forum that is pending since `since` (epoch s of Redis)."""
     return Outcome(kind=Kind.PENDING, sentence=f"pending since {_clock(since, now)}")
 
 
 def early(due: float, now: float) -> Outcome:
-    """Of a forum that is due later."""
+    """Return the outcome for a forum that is due later."""
     return Outcome(kind=Kind.EARLY, sentence=f"not due until {_clock(due, now)}")
 
 
 def of_seeding(seeding: Seeding, now: float) -> Outcome:
-    """Of a forum that the queue was asked to take; `now` is Redis's time."""
+    """Return the outcome of a seeding; `now` is Redis's time."""
     match seeding.outcome:
         case SeedOutcome.SEEDED:
             return SEEDED
@@ -69,6 +69,6 @@ def of_seeding(seeding: Seeding, now: float) -> Outcome:
 
 
 def _clock(at: float, now: float) -> str:
-    """The time, and the date where it is not near."""
+    """Format the time, with the date if it is not near."""
     form = "%H:%M:%S UTC" if abs(at - now) < 12 * 3600 else "%Y-%m-%d %H:%M UTC"
     return datetime.fromtimestamp(at, UTC).strftime(form)

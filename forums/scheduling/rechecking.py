@@ -1,4 +1,6 @@
-"""What may wait: checks of threads for edits and deletions, then history, both within the share of their site's budget."""
+"""Scheduling of work that may wait: checks of threads for edits and deletions, then history, within a share of the site's
+budget.
+"""
 
 from __future__ import annotations
 
@@ -32,23 +34,23 @@ from .outcomes import Kind, Outcome, of_seeding
 from .seeding import homes_of, seed_scans
 
 GRANTED_S = 60.0
-"""A round may spend what is granted for this time, so that it is spread over the hour; beat sends one every 30 s."""
+"""A round may spend the grant of this time, so that requests are spread over the hour; beat sends one every 30 s."""
 THREAD_COST = 2.0  # requests, by estimate
 WAITING_MOST = 500
-"""Tasks in the lane "later" above which none are added: crawlers have not come to those that there are."""
+"""Tasks in the lane "later" above which none are added."""
 LEASE = timedelta(hours=6)
-"""A check that was sent and never came back is due again after this."""
+"""A check that was sent and not reported is due again after this time."""
 AT_ONCE = 1000
 BACK = 0.75
-"""Of the requests for checks, where the newest messages can be looked back through: the rest settles what is doubted then."""
+"""Share of the requests for checks that goes to looks back, if the site has them; the rest checks threads, also doubted ones."""
 HISTORY = 0.25
-"""Of a round, where some waits: a site that always has checks that are due comes to its history all the same."""
+"""Share of a round for waiting history, so that a site with constantly due checks reads its history, too."""
 
 
 def recheck(client: redis.Redis, database: Database, site: str | None = None, force: bool = False) -> dict[str, str]:
-    """Send the checks that are due, and as much of the waiting history as the share leaves over; returns what for each site.
+    """Send the due checks, and waiting history within the rest of the share; return a summary by site.
 
-    `force` checks up to 1,000 threads of each site now, those first that were not checked for longest, regardless of the budget.
+    `force` checks up to 1,000 threads of each site now, the ones checked longest ago first, regardless of the budget.
     Raises SiteError, StorageError.
     """
     sites = [load_site(site)] if site else load_all()[0]
@@ -87,10 +89,10 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
 def backfill(
     client: redis.Redis, site: str, since: datetime | None = None, forums: Sequence[str] | None = None
 ) -> dict[str, Outcome]:
-    """Read forums' lists down to `since` (None: to their ends), for threads that were there before anybody watched.
+    """Scan forums' lists down to `since` (None: to their ends), to find old threads.
 
-    The threads wait in a separate list; `recheck` lets them in as fast as the site's `schedule.backfill_share` allows.
-    Returns "<site>/<forum>" -> what happened. Raises SiteError, ConfigError.
+    The threads wait in a separate list; `recheck` releases them as fast as the site's `schedule.backfill_share` allows.
+    Returns "<site>/<forum>" -> outcome. Raises SiteError, ConfigError.
     """
     if since is not None and since.tzinfo is None:
         raise ConfigError(f"since {since.isoformat()} has no time zone; write it as {since.isoformat()}Z for UTC")
@@ -108,13 +110,13 @@ def backfill(
 
 
 def _threads(requests: float, granted: float) -> int:
-    """Threads that one round may have read for so many requests, of which it is granted so many."""
+    """Return the number of threads that one round may have read for `requests`, limited by its grant."""
     return math.ceil(min(requests, max(granted, 1.0)) / THREAD_COST)
 
 
 def _shared(site: Site, spent: Spent) -> tuple[int, int]:
-    """What one round may spend on checks: threads to check, and pages of the newest messages. Where both get a part, it is
-    rounded by chance: a part that is less than one request comes to its turn, too.
+    """Divide a round's budget of checks into threads to check and pages of the newest messages. Fractions are rounded at
+    random, so that a part of less than one request gets its turn, too.
     """
     granted = request_budget.for_checks(site, spent) * GRANTED_S / 3600
     allowed = min(request_budget.checks_now(site, spent), max(granted, 1.0))
@@ -136,7 +138,7 @@ def _why_none(site: Site, spent: Spent, waiting: int) -> str:
 
 
 def _send_checks(client: redis.Redis, keys: CrawlKeys, site: Site, due: Sequence[DueThread]) -> int:
-    """The number of tasks that wait in their lane then."""
+    """Push the checks; return the number of tasks in their lane."""
     names = [thread_id(site.name, thread.id) for thread in due]
     records = look_up(client, keys, names)
     checks = [_check(site, thread, records[name]) for name, thread in zip(names, due, strict=True)]

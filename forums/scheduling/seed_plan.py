@@ -1,4 +1,4 @@
-"""Which scan each forum of a site gets next, and when. Pure: states and time come in, dues go out."""
+"""Plan of the next scan of each forum of a site. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from forums.state.request_ledger import Spent
 from . import request_budget
 
 INDEX_S = DAY_S / 4
-"""Between two looks at the pages that list a site's forums."""
+"""Interval of the pages that list a site's forums."""
 DEEP_S = DAY_S
 DEEP_SHARE = 0.05
-"""A deep scan at the earliest so long after the one before, and so seldom that it takes no more than this share of the budget."""
+"""Minimum interval of deep scans, and their maximum share of the budget."""
 GAP_SCANS = 4
-"""Deep scans that try to close a gap; then the forum is scanned as usual, and the gap stays on show."""
+"""Deep scans that try to close a gap; after them the forum is scanned as usual, and the gap stays reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +33,13 @@ class Due:
     cost: float  # list pages, by estimate
 
     def overdue(self, now: float) -> float:
-        """How long it is due, in intervals; negative where it is not."""
+        """Return how long it is due, in intervals; negative if it is not due."""
         return (now - self.at) / max(self.interval_s, 1e-3)
 
 
 def watched(site: Site, found: Mapping[str, ForumState]) -> list[str]:
-    """The forums of a site: those of its file, then those that its index named and that `discover` lets in; RECENT and INDEX
-    where they are to be looked at. `found` by forum.
+    """Return the forums of a site: those in its file, then those from its index that `discover` admits; with RECENT and INDEX if
+    the site has these pages. `found` by forum.
     """
     rules = site.discover
     recent = [RECENT] if site.pages.recent is not None else []
@@ -51,7 +51,7 @@ def watched(site: Site, found: Mapping[str, ForumState]) -> list[str]:
 
 
 def plan(site: Site, states: Mapping[str, ForumState], spent: Spent, now: float) -> list[Due]:
-    """When each forum of `states` (which may have INDEX and RECENT) is due, and for what."""
+    """Return the next scan of each forum of `states` (which may have INDEX and RECENT)."""
     limits = IntervalBounds(min_s=site.schedule.min_interval_s, max_s=site.schedule.max_interval_s)
     forums = {forum: state for forum, state in states.items() if forum not in NO_FORUMS}
     recent = {forum: state for forum, state in states.items() if forum == RECENT}

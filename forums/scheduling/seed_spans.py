@@ -1,4 +1,4 @@
-"""The spans with which traces begin: one for each start task that is seeded (`workers/process/traces.py`)."""
+"""Root spans of traces: one for each start task that is seeded (`workers/process/traces.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workers.process.traces import Span
 
 
 def begin(tasks: Iterable[ForumTask | PostTask]) -> list[Span | None]:
-    """A span for each task, which says so from now on. None where spans are off."""
+    """Begin a span for each task, and set the task's `traceparent`. None if tracing is off."""
     spans = []
     for task in tasks:
         thread = task.post if isinstance(task, PostTask) else None
@@ -23,7 +23,7 @@ def begin(tasks: Iterable[ForumTask | PostTask]) -> list[Span | None]:
 
 
 def end(spans: Sequence[Span | None], seeded: Iterable[bool] | None = None) -> None:
-    """The tasks wait for crawlers; of those that were not `seeded` (None: all were) nobody is told."""
+    """End the spans of tasks that were seeded (`seeded` None: all); spans of other tasks are dropped."""
     for span, is_seeded in zip(spans, repeat(True) if seeded is None else seeded, strict=False):
         if span is not None and is_seeded:
             span.end()

@@ -1,4 +1,4 @@
-"""Seeding: the forums that are due, those that somebody names, and single posts. The bodies of the tasks and of `trawl seed`."""
+"""Seeding of due forums, named forums, and single posts: the bodies of the tasks and of `trawl seed`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import redis
 
 from forums.environment import Scheduling
 from forums.records.start_tasks import NEWEST_FIELDS, NO_FORUMS, ForumTask, PostTask, encode, thread_id
-from forums.scheduling.site_limits import say_limits
+from forums.scheduling.site_limits import write_limits
 from forums.sites import Site, SiteError, load_all, load_site
 from forums.state.forum_states import ForumStates
 from forums.state.request_ledger import Ledger, Spent
@@ -33,7 +33,7 @@ _NAMED_AT_MOST = 10  # forums that an error lists
 
 
 def max_pending() -> int:
-    """Most forums that wait or are being scanned at one time (TRAWL_MAX_PENDING): the bound of what a stuck fleet piles up.
+    """Return the maximum number of pending forums (TRAWL_MAX_PENDING), the bound of the queue of a stuck fleet.
 
     Raises ConfigError.
     """
@@ -43,21 +43,21 @@ def max_pending() -> int:
 def seed(
     client: redis.Redis, forums: Sequence[str] | None = None, site: str | None = None, force: bool = False
 ) -> dict[str, Outcome]:
-    """Seed forums: those named, or without names all that are due by the policy and within their site's budget.
+    """Seed the named forums, or without names all that are due by the policy and within their site's budget.
 
-    `site` may be left out where only one site has the forums. What is named is seeded now, and with `force` everything is,
+    `site` may be left out if only one site has the forums. Named forums are seeded now, and with `force` all forums,
     regardless of due times and budget. A pending forum is never seeded twice; one that is paused, draining or stopped is not
-    before it is resumed.
+    seeded before it is resumed.
 
-    Returns "<site>/<forum>" -> what happened and why; "<site>/*" is the index page that lists a site's forums, "<site>/+" the
-    page of its newest messages, "<site>/?" a site whose file cannot be read.
+    Returns "<site>/<forum>" -> outcome; "<site>/*" is the index page that lists a site's forums, "<site>/+" the page of its
+    newest messages, "<site>/?" a site whose file cannot be read.
     Raises SiteError for an unknown site, ConfigError for bad arguments.
     """
     _check_names(forums)
     look = _Look.at(client, site)
     if forums is None:
         if site is None:
-            _say_wrong(client, look.wrong)
+            _log_wrong(client, look.wrong)
         every = [(one, forum) for one in look.sites for forum in look.dues[one.name]]
         broken = {f"{name}/?": Outcome(kind=Kind.BROKEN_FILE, sentence=error.in_a_line) for name, error in look.wrong.items()}
         return broken | look.seed(client, every, force=force)
@@ -66,7 +66,7 @@ def seed(
 
 
 def rescan(client: redis.Redis, forums: Sequence[str], site: str | None = None, depth: int | None = None) -> dict[str, Outcome]:
-    """Scan forums now and deep: exactly `depth` list pages, else down to what was seen before. Returns as `seed`."""
+    """Scan forums deep now: exactly `depth` list pages, else down to the last complete scan. Returns as `seed`."""
     _check_names(forums)
     if depth is not None and depth < 1:
         raise ConfigError(f"depth = {depth!r}: must be a number of list pages, from 1")
@@ -83,7 +83,7 @@ def rescan(client: redis.Redis, forums: Sequence[str], site: str | None = None, 
 def seed_scans(
     client: redis.Redis, scans: Sequence[tuple[str, ForumTask, float]], *, force: bool = False
 ) -> dict[str, seeding.Seeding]:
-    """Seed scans by their ids, each at most once in so many seconds (with `force` now); what became of each."""
+    """Seed scans by their ids, each at most once in its number of seconds (with `force` now); return the results by id."""
     if not scans:
         return {}
     spans = seed_spans.begin(task for _, task, _ in scans)
@@ -94,9 +94,9 @@ def seed_scans(
 
 
 def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:
-    """Fetch these posts and their comments again; the number of start tasks that wait then. A post that waits already waits once,
-    and is read whole. Where the site or the service is paused they wait longer. Raises SiteError, ConfigError, and OnHold where
-    it is being drained.
+    """Fetch these posts and their comments again; return the number of start tasks that wait then. A waiting post waits once, and
+    is read whole. While the site or the service is paused the tasks wait. Raises SiteError, ConfigError, and OnHold while it is
+    being drained.
     """
     if isinstance(posts, str) or not posts or not all(isinstance(post, str) and post for post in posts):
         raise ConfigError(f'posts = {posts!r}: must be a list of post ids, as in ["p1", "p2"]')
@@ -110,20 +110,20 @@ def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:
     return waiting
 
 
-def _say_wrong(client: redis.Redis, wrong: Mapping[str, SiteError]) -> None:
-    """Once for each mistake, whichever process finds it: beat seeds every few seconds."""
+def _log_wrong(client: redis.Redis, wrong: Mapping[str, SiteError]) -> None:
+    """Log each error of a site file once in the fleet, whichever process finds it: beat seeds every few seconds."""
     known = wrong_files(client)
     now = {name: error.in_a_line for name, error in wrong.items()}
     note_wrong_files(client, known, now)
-    for name, said in now.items():
-        if known.get(name) != said:
-            logger.error("site %s is not seeded: %s", name, said)
+    for name, reason in now.items():
+        if known.get(name) != reason:
+            logger.error("site %s is not seeded: %s", name, reason)
     for name in known.keys() - wrong.keys():
         logger.info("the file of site %s is right again, or gone", name)
 
 
 def homes_of(client: redis.Redis, site: Site, forums: Sequence[str] | None) -> tuple[list[str], dict[str, Outcome]]:
-    """The forums of a site that are meant (None: all), and the outcomes of those that it does not have."""
+    """Return the requested forums of a site (None: all), and the outcomes of those that it does not have."""
     _check_names(forums)
     known = [forum for forum in _watched(client, site) if forum not in NO_FORUMS]
     if forums is None:
@@ -140,34 +140,34 @@ def _watched(client: redis.Redis, site: Site) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Look:
-    """What there is to seed at one moment."""
+    """Snapshot of sites, states and budgets for one seeding."""
 
     now: float
     sites: list[Site]
     spent: Mapping[str, Spent]
     dues: Mapping[str, Mapping[str, Due]]  # site -> forum -> its next scan
-    wrong: Mapping[str, SiteError]  # the files that cannot be read, by site
+    wrong: Mapping[str, SiteError]  # unreadable files, by site
 
     @classmethod
     def at(cls, client: redis.Redis, site: str | None) -> _Look:
-        """Read sites, states and spending; say when each forum is due."""
+        """Read sites, states and spending, and store when each forum is due."""
         sites, wrong = ([load_site(site)], {}) if site else load_all()
         now, states, ledger = server_time(client), ForumStates(client), Ledger(client)
         spent = ledger.spent([one.name for one in sites], now)
-        ledger.say_budgets({one.name: one.schedule.requests_per_hour for one in sites})
-        say_limits(client, load_all()[0] if any(one.politeness.lane for one in sites) else sites)  # all that share it
+        ledger.store_budgets({one.name: one.schedule.requests_per_hour for one in sites})
+        write_limits(client, load_all()[0] if any(one.politeness.lane for one in sites) else sites)  # all sites of a lane
         dues = {}
         for one in sites:
             ids = {f"{one.name}/{forum}": forum for forum in _watched(client, one)}
             by_forum = {ids[name]: state for name, state in states.read(ids).items()}
             dues[one.name] = {due.forum: due for due in plan(one, by_forum, spent[one.name], now)}
         watch = {f"{name}/{forum}": due.at for name, of_site in dues.items() for forum, due in of_site.items()}
-        states.say_when_due(watch, now, whole=site is None and not wrong)
+        states.store_dues(watch, now, whole=site is None and not wrong)
         return cls(now=now, sites=sites, spent=spent, dues=dues, wrong=wrong)
 
     def homes(self, forums: Iterable[str], site: str | None) -> tuple[list[tuple[Site, str]], dict[str, Outcome]]:
-        """The site of each named forum (FORUM, or SITE/FORUM as reports name it), and the outcomes of those that have none or
-        several. Raises SiteError where no site file is right.
+        """Return the site of each named forum (FORUM, or SITE/FORUM as in reports), and the outcomes of names with none or
+        several. Raises SiteError if no site file is valid.
         """
         if self.wrong and not self.sites:
             raise next(iter(self.wrong.values()))
@@ -191,7 +191,7 @@ class _Look:
         force: bool,
         tasks: Mapping[str, ForumTask] | None = None,
     ) -> dict[str, Outcome]:
-        """Seed what may be seeded of `wanted`; `tasks` in place of what is due, by id. Returns the outcome of each."""
+        """Seed the forums of `wanted` that may be seeded; `tasks` replace the due ones, by id. Returns the outcome of each."""
         report = {f"{one.name}/{forum}": SEEDED for one, forum in wanted}
         held = why_not_seeded(client, FORUM_LIST, {one.name for one, _ in wanted})
         pending = seeding.pending(client, keys_in(client, FORUM_LIST), list(report), self.now)
@@ -221,8 +221,8 @@ class _Look:
 
     def _unclear(self, homes: Sequence[Site]) -> Outcome:
         if homes:
-            said = f"several sites have it ({', '.join(one.name for one in homes)}): name the site"
-            return Outcome(kind=Kind.AMBIGUOUS, sentence=said)
+            sentence = f"several sites have it ({', '.join(one.name for one in homes)}): name the site"
+            return Outcome(kind=Kind.AMBIGUOUS, sentence=sentence)
         known = "; ".join(f"{one.name} has {_some(list(self.dues[one.name]))}" for one in self.sites) or "there is no site file"
         return Outcome(kind=Kind.UNKNOWN, sentence=f"unknown forum: {known}")
 

@@ -1,4 +1,4 @@
-"""The limits of sites, from their files into Redis, where every crawler obeys them."""
+"""Writes the limits of site files to Redis, where every crawler reads them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ BY_FILE = "the site file"
 N = TypeVar("N", int, float)
 
 
-def say_limits(client: redis.Redis, sites: Iterable[Site]) -> list[str]:
-    """Set what the files say; the lanes that changed. What an operator has set (`trawl limit`) counts more than the files."""
+def write_limits(client: redis.Redis, sites: Iterable[Site]) -> list[str]:
+    """Write the limits of the files; return the changed lanes. An operator's limits (`trawl limit`) override the files."""
     key, changed = limits_key(), []
     known = limits.read(client, key)
     for lane, wanted in _limits_of_lanes(sites).items():
@@ -30,13 +30,13 @@ def say_limits(client: redis.Redis, sites: Iterable[Site]) -> list[str]:
         of_file = now is not None and now.by in (BY_FILE, BY_TRIAL)
         if by_operator or now == wanted or (wanted is None and not of_file):
             continue
-        limits.change(client, key, lane, wanted or LaneLimits())  # a wait that the site asked for stays
+        limits.change(client, key, lane, wanted or LaneLimits())  # a delay requested by the site stays
         changed.append(lane)
     return changed
 
 
 def _limits_of_lanes(sites: Iterable[Site]) -> dict[str, LaneLimits | None]:
-    """Of each site, and of each lane that some share; a site that shares one has no limits under its name."""
+    """Return the limits by lane; a site in a shared lane has none under its own name."""
     lanes: dict[str, LaneLimits | None] = {}
     for site in sites:
         lanes.setdefault(site.name, None)
@@ -48,7 +48,7 @@ def _limits_of_lanes(sites: Iterable[Site]) -> dict[str, LaneLimits | None]:
 
 
 def _strictest(one: LaneLimits, other: LaneLimits) -> LaneLimits:
-    """The lower number of each limit; the quiet hours of the first that has some."""
+    """Return the lower number of each limit, with the quiet hours of the first that has some."""
     windows = sorted({window for _, window in (*one.quotas, *other.quotas)})
     quiet = one if one.quiet else other
     return LaneLimits(

@@ -1,1 +1,1 @@
-"""The forum application's records in Redis."""
+"""Records of the forum application in Redis."""

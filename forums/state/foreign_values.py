@@ -1,7 +1,7 @@
-"""What stands in the fleet's keys and is not Trawl's: found, named by key, field and value, and set aside.
+"""Finds values in the fleet's Redis keys that Trawl did not write, reports them by key, field and value, and moves them aside.
 
-Readers leave such values out and go on (`redis_components.server.stored_values`); this is how people learn of them. Each field
-is checked by the function that its reader reads it with, so both agree.
+Readers skip such values and go on (`redis_components.server.stored_values`); this module reports them to operators. Each field is
+checked by the function that its reader uses, so both agree.
 """
 
 from __future__ import annotations
@@ -41,36 +41,36 @@ from .thread_records import record_of
 from .writer_figures import figure_of
 
 MOST_FIELDS = 5_000
-"""Of one hash that are looked at: those of the fleet have fewer, those of forums rarely more."""
+"""Fields of one hash that are checked: those of the fleet have fewer, those of forums rarely more."""
 SHOWN = 60  # characters of a value
 
 HASH, LIST, STRING, ZSET, STREAM = ("hash",), ("list",), ("string",), ("zset",), ("stream",)
 QUEUE = ("zset", "list", "set", "hash", "stream")
-"""READY has the type that a queue class chooses; no class can keep requests in a string."""
+"""READY has the type of its queue class; no class stores requests in a string."""
 
 Check = Callable[[str, bytes], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Foreign:
-    """One value, or one key, that is not Trawl's."""
+    """A value, or a key, that Trawl did not write."""
 
     key: str
     reason: str
-    field: bytes | None = None  # None: the key itself has another type, or it is an entry of a list
+    field: bytes | None = None  # None: the key has another type, or the value is an entry of a list
     value: bytes = b""
 
     def __str__(self) -> str:
-        """`trawl:fleet:desired, field forum_detail: 'abc' is not a whole number from 0 to 1000`."""
+        """Format as `trawl:fleet:desired, field forum_detail: 'abc' is not a whole number from 0 to 1000`."""
         where = f", field {as_text(self.field)[:SHOWN]}" if self.field is not None else ""
         value = f"{as_text(self.value)[:SHOWN]!r}{'…' if len(self.value) > SHOWN else ''} " if self.value else ""
         return f"{self.key}{where}: {value}{self.reason}"
 
 
 def find(client: redis.Redis, services: Iterable[str], *, threads: bool = False) -> list[Foreign]:
-    """Everything foreign in the keys of the fleet and of its services' crawls. Raises `redis.RedisError`.
+    """Return all foreign values in the keys of the fleet and of its services' crawls. Raises `redis.RedisError`.
 
-    With `threads` the records of threads are looked at, too: in steps, but all of them.
+    `threads`: check all records of threads, too, in steps.
     """
     services = list(services)
     fleet, crawls = ForumFleetKeys(), [CrawlKeys.for_spider(service) for service in services]
@@ -95,7 +95,7 @@ def find(client: redis.Redis, services: Iterable[str], *, threads: bool = False)
 
 
 def set_aside(client: redis.Redis, one: Foreign) -> bool:
-    """Keep it in `FleetKeys.aside`, a whole key under `FleetKeys.aside_key`, out of the way; False where it is gone already.
+    """Move a value to `FleetKeys.aside`, a whole key to `FleetKeys.aside_key`; return False if it is gone already.
 
     Nothing is deleted. Raises `redis.RedisError`.
     """
@@ -116,7 +116,7 @@ def set_aside(client: redis.Redis, one: Foreign) -> bool:
 
 
 def _types(fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tuple[str, ...]]:
-    """Every key of a fixed name, and the types that it may have."""
+    """Return every key with a fixed name, and its allowed types."""
     hashes = (
         *(fleet.desired(), fleet.fences(), fleet.crawlers(), fleet.nodes(), fleet.drained_nodes(), fleet.roll()),
         *(fleet.autoscale(), fleet.holds(), fleet.breakers(), fleet.database(), fleet.wrong_sites(), fleet.drift()),
@@ -124,7 +124,7 @@ def _types(fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tupl
         *(fleet.beat_runs(), fleet.beat_begun(), fleet.schedule(), fleet.budgets(), fleet.orders(), fleet.crawls()),
         *(fleet.services(), fleet.jobs(), fleet.versions(), fleet.samples("minute"), fleet.samples("hour")),
     )
-    types: dict[str, tuple[str, ...]] = {fleet.aside(): HASH}  # first: the values of others are kept there
+    types: dict[str, tuple[str, ...]] = {fleet.aside(): HASH}  # first: foreign values are moved there
     types |= {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING, fleet.probing(): STRING}
     types |= {fleet.beats(): ZSET, fleet.errors(): LIST, fleet.runs(): LIST, fleet.dead_messages(): LIST}
     types |= {fleet.audit(): STREAM, fleet.output_troubles(): HASH, fleet.writable(): STRING}
@@ -159,14 +159,14 @@ def _types_of_crawl(keys: CrawlKeys) -> dict[str, tuple[str, ...]]:
 
 
 def _slots(client: redis.Redis, fleet: ForumFleetKeys, services: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The keys of the slots that are desired, or were ever held or heard of."""
+    """Return the keys of slots that are desired, or were ever held or reported."""
     found: dict[str, tuple[str, ...]] = {}
     sizes = dict.fromkeys(services, 1) | readable(hash_at(client, fleet.desired()), size_of)
     desired = {slot_name(service, number).encode() for service, size in sizes.items() for number in range(size)}
     for name in {*desired, *hash_at(client, fleet.fences()), *hash_at(client, fleet.crawlers())}:
         try:
             spider, number = parse_slot(as_text(name))
-        except ValueError:  # `beat`, crawlers that were started by hand
+        except ValueError:  # `beat`, and crawlers that were started by hand
             continue
         found |= {fleet.slot(spider, number): STRING, fleet.launch(spider, number): STRING}
     return found
@@ -175,7 +175,7 @@ def _slots(client: redis.Redis, fleet: ForumFleetKeys, services: Iterable[str]) 
 def _hashes(
     client: redis.Redis, fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys], types: Mapping[str, str], *, threads: bool
 ) -> dict[str, Check]:
-    """The hashes whose fields can be checked, and how."""
+    """Return the hashes with checkable fields, and the checks."""
     checks: dict[str, Check] = {
         fleet.desired(): size_of,
         fleet.fences(): lambda _, raw: whole(raw),
@@ -218,8 +218,8 @@ def _of_hash(client: redis.Redis, key: str, check: Check, most: int | None) -> I
             try:
                 check(field.decode(), raw)
             except ValueError as error:
-                yield Foreign(key=key, field=field, value=raw, reason=_said(error))
-    except redis.ResponseError as error:  # a key whose type was not asked for: that of one site's spending
+                yield Foreign(key=key, field=field, value=raw, reason=_reason_of(error))
+    except redis.ResponseError as error:  # a key whose type was not queried: a site's spending
         if "WRONGTYPE" not in str(error):
             raise
         yield Foreign(key=key, reason="has another type, Trawl has a hash there")
@@ -231,11 +231,11 @@ def _of_list(client: redis.Redis, key: str, check: Check) -> Iterable[Foreign]:
         try:
             check("", raw)
         except ValueError as error:
-            yield Foreign(key=key, value=raw, reason=_said(error))
+            yield Foreign(key=key, value=raw, reason=_reason_of(error))
 
 
 def _endless(client: redis.Redis, locks: Sequence[str]) -> Iterable[Foreign]:
-    """Locks and marks that would stay for ever: all that Trawl writes run out."""
+    """Yield locks and marks without expiry: Trawl sets an expiry on all of them."""
     with client.pipeline(transaction=False) as pipe:
         for key in locks:
             pipe.pttl(key)
@@ -245,9 +245,9 @@ def _endless(client: redis.Redis, locks: Sequence[str]) -> Iterable[Foreign]:
             yield Foreign(key=key, reason="has no time to live, each one of Trawl's has")
 
 
-def _said(error: ValueError) -> str:
-    said = " ".join(str(error).split())
-    return said if isinstance(error, WrongValue) else f"cannot be read ({said[:200]})"
+def _reason_of(error: ValueError) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, WrongValue) else f"cannot be read ({text[:200]})"
 
 
 def _record(kind: type[Any], name: str, raw: bytes) -> object:  # noqa: ARG001 - the form of a check

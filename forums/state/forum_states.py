@@ -1,4 +1,4 @@
-"""What is known of each forum, and when it is due: written by the writer's hook and the seeder, read by everybody who looks."""
+"""State of each forum, and its due time: written by the writer's hook and the seeder."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class ForumState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     tried_at: Epoch | None = None  # start of the last scan, finished or not
     deep_at: Epoch | None = None  # start of the last deep scan
     newest_at: Epoch | None = None  # high-water mark: newest activity that any scan saw
-    gap_at: Epoch | None = None  # since when it is known that a scan did not reach what the one before it had seen
+    gap_at: Epoch | None = None  # start of the first scan that did not reach the threads of the scan before
     gap_from: Epoch | None = None  # the gap's older end: the high-water mark before it
-    gap_scans: Count = 0  # scans since then, the first of them included
-    errors: Count = 0  # scans that failed, one after the other
+    gap_scans: Count = 0  # scans since then, including the first
+    errors: Count = 0  # consecutive failed scans
     reason: str | None = None  # of the last failure, or of the gap
-    events: Amount = 0.0  # changes seen, old ones counting less
+    events: Amount = 0.0  # changes seen, decayed
     exposure: Amount = 0.0  # seconds in which they were seen, decayed in the same way
-    burst_events: Amount = 0.0  # the same with a short memory
+    burst_events: Amount = 0.0  # changes with a short memory
     burst_exposure: Amount = 0.0
-    carried: Count = 0  # changes that failed scans have seen, for the next one to count
-    pages: Amount = 1.0  # list pages that a scan costs, smoothed
-    name: str | None = None  # as the site's index page has it
-    found_at: Epoch | None = None  # when the index page last had it; None: listed in the site file
+    carried: Count = 0  # changes seen by failed scans, for the next one to count
+    pages: Amount = 1.0  # list pages of a scan, smoothed
+    name: str | None = None  # from the site's index page
+    found_at: Epoch | None = None  # when the index page last listed it; None: it is in the site file
 
 
 class WatchedForum(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A forum, and when it is due by the policy (epoch s)."""
+    """A forum with its due time by the policy (epoch s)."""
 
     site: str
     forum: str
@@ -50,15 +50,15 @@ class WatchedForum(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def waits_from(self) -> float:
-        """When its scan is due; after one the time of that, until the seeder has said when the next one is due (epoch s)."""
+        """Due time of its scan, at least the time of its last scan, until the seeder updates the due time (epoch s)."""
         return max(self.due_at, self.state.tried_at or 0.0)
 
     def overdue_s(self, now: float) -> float:
-        """Since when its scan is to come."""
+        """Return for how long its scan has been due."""
         return max(0.0, now - self.waits_from)
 
     def is_stale(self, now: float) -> bool:
-        """Whether it is overdue for five minutes, and for longer than it was to wait."""
+        """Return True if it is overdue for five minutes, and for longer than its interval."""
         return self.overdue_s(now) > max(STALE_S, self.due_at - (self.state.tried_at or self.due_at))
 
 
@@ -66,9 +66,9 @@ STALE_S = 300.0
 
 
 class ForumStates:
-    """The states of forums by `<site>/<forum>`. Methods raise `redis.RedisError` when Redis does not answer.
+    """States of forums by `<site>/<forum>`. Methods raise `redis.RedisError` when Redis does not answer.
 
-    One process at a time writes states (it holds the writer's lock), one at a time writes due times.
+    One process at a time writes states (it holds the writer's lock), and one at a time writes due times.
     """
 
     def __init__(self, client: redis.Redis, keys: CrawlKeys | None = None) -> None:
@@ -76,7 +76,7 @@ class ForumStates:
         self._keys = ForumCrawlKeys(keys or keys_in(client, FORUM_LIST))
 
     def read(self, ids: Iterable[str]) -> dict[str, ForumState]:
-        """The states of these forums; a fresh one where nothing, or nothing readable, is known."""
+        """Return the states of these forums; a new state for a missing or unreadable one."""
         names = list(ids)
         found = self._read(names) if names else []
         return {name: state_or_fresh(text) for name, text in zip(names, found, strict=True)}
@@ -90,42 +90,42 @@ class ForumStates:
             raise
 
     def write(self, states: Mapping[str, ForumState]) -> None:
-        """Keep these states."""
+        """Store these states."""
         if states:
             encoded = {name: msgspec.json.encode(state) for name, state in states.items()}
             self._client.hset(self._keys.forum_states(), mapping=cast("dict[Any, Any]", encoded))
 
     def all(self, site: str | None = None) -> dict[str, ForumState]:
-        """Every forum that is known, or those of a site, in the order of their ids. Read in steps."""
+        """Return all known forums, or those of a site, in the order of their ids. Read in steps."""
         return readable(self.raw_states(site), lambda _, text: state_or_fresh(text))
 
     def dues(self, site: str | None = None) -> dict[str, float]:
-        """When each forum that is watched is due by the policy (epoch s), by id in their order; of all sites, or of one."""
+        """Return the due times of watched forums by the policy (epoch s), by id in their order; of all sites, or of one."""
         return readable(self.raw_dues(site), due_of)
 
     def raw_dues(self, site: str | None = None) -> dict[bytes, bytes]:
-        """The same as it stands in Redis."""
+        """Return the due times as stored, read in steps."""
         return paired(self.flat_dues(site))
 
     def raw_states(self, site: str | None = None) -> dict[bytes, bytes]:
-        """The states as they stand in Redis, read in steps."""
+        """Return the states as stored, read in steps."""
         return paired(self.flat_states(site))
 
     def flat_dues(self, site: str | None = None) -> list[bytes]:
-        """The same as `raw_dues`, as Redis tells it: name, value, name, value; while names stay, in the same order."""
+        """Return `raw_dues` as a flat list, name and value in turn; the order is stable while the names are."""
         return self._scan(self._keys.forum_dues(), site)
 
     def flat_states(self, site: str | None = None) -> list[bytes]:
-        """The same of `raw_states`."""
+        """Return `raw_states` as a flat list."""
         return self._scan(self._keys.forum_states(), site)
 
     def _scan(self, key: str, site: str | None) -> list[bytes]:
-        """A hash in steps; nothing where the key has another type."""
+        """Read a hash in steps; return [] if the key has another type."""
         pattern = () if site is None else ("MATCH", beginning_with(f"{site}/"))
         try:
             cursor, found = 0, []
             while True:
-                # `no_values` is redis-py's option for a list as the answer: a dict of 10,000 takes it three times as long
+                # `no_values` is redis-py's option for a flat list: building a dict of 10,000 takes three times as long
                 reply = self._client.execute_command("HSCAN", key, cursor, *pattern, "COUNT", _AT_ONCE, no_values=True)  # type: ignore[no-untyped-call]
                 cursor, some = reply
                 found += some
@@ -136,8 +136,8 @@ class ForumStates:
                 return []
             raise
 
-    def say_when_due(self, dues: Mapping[str, float], now: float, *, whole: bool) -> None:
-        """Say when forums are due; one that was never scanned (0) since it was first watched. `whole`: these are all forums."""
+    def store_dues(self, dues: Mapping[str, float], now: float, *, whole: bool) -> None:
+        """Store due times; a never scanned forum (0) is due since it was first watched. `whole`: these are all forums."""
         key, known = self._keys.forum_dues(), self.dues()
         texts = {name: f"{at or min(known.get(name, now), now):.3f}" for name, at in dues.items()}
         gone = [name for name in known if name not in dues] if whole else []
@@ -150,17 +150,17 @@ class ForumStates:
 
 
 def due_of(name: str, raw: bytes) -> float:  # noqa: ARG001 - the form of what reads a field
-    """When a forum is due (epoch s). Raises ValueError."""
+    """Parse a due time (epoch s). Raises ValueError."""
     return number(raw)
 
 
 def state_of(name: str, raw: bytes) -> ForumState:  # noqa: ARG001 - as above
-    """What is known of a forum. Raises ValueError."""
+    """Parse a forum's state. Raises ValueError."""
     return decoded(raw, ForumState)
 
 
 def state_or_fresh(text: bytes | None) -> ForumState:
-    """A state that nobody can read is as good as none: the forum is scanned at once, and a new one is written."""
+    """Parse a forum's state; a new state if it is unreadable, so that the forum is scanned at once."""
     try:
         return decoded(text, ForumState) if text else ForumState()
     except ValueError:
@@ -168,5 +168,5 @@ def state_or_fresh(text: bytes | None) -> ForumState:
 
 
 def paired(flat: list[bytes]) -> dict[bytes, bytes]:
-    """The fields of a hash from names and values in turn."""
+    """Build a dict from a flat list of names and values."""
     return dict(zip(flat[::2], flat[1::2], strict=True))

@@ -1,4 +1,4 @@
-"""The Redis keys of the forum application: one method per key, as in `redis_components/keys/`.
+"""Redis keys of the forum application: one method per key, as in `redis_components/keys/`.
 
 `python -m forums.state.keys` prints their part of `docs/redis-keys.md`.
 """
@@ -13,61 +13,61 @@ from redis_components.keys.reference import HEAD, rows
 
 @dataclass(frozen=True)
 class ForumCrawlKeys:
-    """What is known of forums; the keys begin with the start key of the crawl that scans their lists."""
+    """Keys of forums' states, below the start key of the crawl that scans their lists."""
 
     crawl: CrawlKeys
 
     def marks(self) -> str:
-        """HASH: how far the complete scans of each forum have come (`<site>/<forum>` -> JSON): down to where the next one reads,
-        and the first page of its list, with which it compares.
+        """HASH: scan marks of each forum (`<site>/<forum>` -> JSON): the lower end of the next scan, and the first page of its
+        list for comparison.
 
         Written by the writer's hook, removed by `trawl forget`; read by the spider `forum_list`.
         """
         return f"{self.crawl.start_urls}:marks"
 
     def forum_states(self) -> str:
-        """HASH: what the policy of freshness knows of each forum (`<site>/<forum>` -> JSON of `forum_states.py`), also of those
-        that an index page named; `<site>/*` is the index page itself.
+        """HASH: state of each forum for the freshness policy (`<site>/<forum>` -> JSON of `forum_states.py`), including forums
+        named by an index page; `<site>/*` is the index page itself.
 
         Written by `store_items` after the commit; read by the seeder, `trawl forums` and the exporter.
         """
         return f"{self.crawl.start_urls}:forums"
 
     def forum_dues(self) -> str:
-        """HASH: when each forum is due by that policy (`<site>/<forum>` -> epoch seconds, Redis).
+        """HASH: due time of each forum by that policy (`<site>/<forum>` -> epoch seconds, Redis).
 
-        Written by the seeder; read by `trawl forums` and the exporter: a time that lies far behind is a board that went stale.
+        Written by the seeder; read by `trawl forums` and the exporter: a time far in the past is a stale board.
         """
         return f"{self.crawl.start_urls}:dues"
 
 
 class ForumFleetKeys(FleetKeys):
-    """The fleet's keys, and those that keep what is known of sites."""
+    """The fleet's keys, and the keys of sites' states."""
 
     def breakers(self) -> str:
-        """HASH: breaker of each site whose answers were not its pages (site -> JSON with state, cause, reason, since, next probe,
-        evidence); closed ones are kept for a day.
-
+        """HASH: breaker of each site that answered with other pages than its own (site -> JSON with state, cause, reason, since,
+        next probe, evidence); closed ones are kept for a day.
         Written by crawlers, `probe_sites` and `trawl resume` (`swap.lua`); read by these, `trawl status` and the exporter.
         """
         return f"{self.prefix}:breakers"
 
     def database(self) -> str:
-        """HASH: ids of databases: `known`, whose threads the records speak of, and `written`, which items were stored in last.
+        """HASH: ids of databases: `known`, the database of the thread records, and `written`, the one that items were last
+        stored in.
 
         Written by `store_items` and `trawl forget --all`; read by `store_items` and `trawl status`.
         """
         return f"{self.prefix}:database"
 
     def wrong_sites(self) -> str:
-        """HASH: sites whose file is wrong (site -> what is wrong, in one line), as the seeder last found them.
+        """HASH: sites with an invalid file (site -> the error, in one line), as the seeder last found them.
 
-        Written by the seeder; read by it, to say each mistake once, and by `trawl status`.
+        Written by the seeder; read by it, to log each error once, and by `trawl status`.
         """
         return f"{self.prefix}:wrong_sites"
 
     def delays(self) -> str:
-        """HASH: how long posts and comments took from publication to the database (`<site>|<upper bound in s, or inf>` -> number,
+        """HASH: delays of posts and comments from publication to the database (`<site>|<upper bound in s, or inf>` -> number,
         `<site>|sum` -> seconds).
 
         Written by `store_items` after the commit; read by the exporter.
@@ -75,7 +75,7 @@ class ForumFleetKeys(FleetKeys):
         return f"{self.prefix}:delays"
 
     def writer_figures(self) -> str:
-        """HASH: what the forum writer has stored (`<site>|<post or comment>|<what happened>` -> number), and its work: `batches`,
+        """HASH: counters of the forum writer (`<site>|<post or comment>|<kind of change>` -> number), and of its work: `batches`,
         `items`, `seconds`.
 
         Written by `store_items` after the commit; read by the exporter.
@@ -83,51 +83,51 @@ class ForumFleetKeys(FleetKeys):
         return f"{self.prefix}:writer"
 
     def probing(self) -> str:
-        """STRING with TTL: the one process that probes sites now.
+        """STRING with TTL: lock of the one process that probes sites now.
 
         Written and read by `probe_sites`.
         """
         return f"{self.prefix}:probing"
 
     def publishing(self, output: str) -> str:
-        """STRING with TTL: the one process that tells this output of events now.
+        """STRING with TTL: lock of the one process that sends events to this output now.
 
         Written and read by `publish_events`.
         """
         return f"{self.prefix}:publishing:{output}"
 
     def output_troubles(self) -> str:
-        """HASH: outputs of the rules file that take nothing now (name -> why, in one line).
+        """HASH: failing outputs of the rules file (name -> error, in one line).
 
         Written by `publish_events`; read by `trawl status`.
         """
         return f"{self.prefix}:output_troubles"
 
     def alarms(self, output: str) -> str:
-        """STRING: problems that an output with `alarms = true` was told of, or will be (JSON, by what makes them one problem).
+        """STRING: alarms of an output with `alarms = true`, sent or waiting (JSON, by the problem's identity).
 
         Written and read by `notify_alarms`.
         """
         return f"{self.prefix}:alarms:{output}"
 
     def event_stream(self, output: str) -> str:
-        """STREAM: events of an output of the kind `stream` in the rules file (id = position in the log, `event` -> JSON), as many
-        as its `max_length` says.
+        """STREAM: events of an output of the kind `stream` in the rules file (id = position in the log, `event` -> JSON), up to
+        its `max_length`.
 
         Written by `publish_events`; read by consumer groups outside of Trawl.
         """
         return f"{self.prefix}:events:{output}"
 
     def drift(self) -> str:
-        """HASH: what pages of each site usually have (`<site>/<kind of page>` -> JSON with the last lots of pages, and what has
-        drifted from them); as many as there are site files, times four.
+        """HASH: drift of each site's pages (`<site>/<kind of page>` -> JSON with the last lots of pages, and the drifted
+        figures); up to four fields for each site file.
 
         Written by `probe_sites`; read by it, by `trawl status` and the exporter.
         """
         return f"{self.prefix}:drift"
 
     def spent(self, site: str) -> str:
-        """HASH with TTL: requests that a site was sent, by what for and when (`<purpose>|<start of five minutes, epoch s>` ->
+        """HASH with TTL: requests sent to a site, by purpose and time (`<purpose>|<start of five minutes, epoch s>` ->
         number), of the last hours; `scan`, `detail`, `check`, `backfill`.
 
         Written by `spend.lua` when scans and checks are stored; read by the seeder, `trawl forums` and the exporter.
@@ -135,7 +135,7 @@ class ForumFleetKeys(FleetKeys):
         return f"{self.prefix}:spent:{site}"
 
     def budgets(self) -> str:
-        """HASH: requests that each site may be sent in an hour (site -> number).
+        """HASH: request budget of each site (site -> requests an hour).
 
         Written by the seeder from the site files; read by the exporter.
         """
@@ -151,7 +151,7 @@ class ForumFleetKeys(FleetKeys):
 
 
 def document() -> str:
-    """The part of `docs/redis-keys.md` that speaks of forums."""
+    """Return the part of `docs/redis-keys.md` about forums."""
     crawl = ForumCrawlKeys(CrawlKeys.for_spider("<spider>", namespace=""))
     found = [
         *rows(crawl, ForumCrawlKeys, {}),

@@ -1,4 +1,4 @@
-"""Outputs of events that take nothing now: noted by the publisher, shown by `trawl status`."""
+"""Errors of outputs of events: noted by the publisher, shown by `trawl status`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redis_components.server.stored_values import hash_at, is_foreign
 from .keys import ForumFleetKeys
 
 RULES_FILE = "the rules file"
-"""In the place of an output's name, which has no blanks: the file is wrong, so no output is told anything."""
+"""Used in place of an output's name, which has no blanks: the rules file is wrong, so no output gets events."""
 _MOST = 100  # shown
 
 
@@ -32,11 +32,11 @@ def note_troubles(client: redis.Redis, troubles: Mapping[str, str], *, told: Col
     try:
         pipeline.execute()
     except redis.ResponseError as error:
-        if not is_foreign(error):  # a key of another type is named elsewhere; the outputs are told none the less
+        if not is_foreign(error):  # a key of another type is reported elsewhere; events are sent all the same
             raise
 
 
 def output_troubles(client: redis.Redis) -> dict[str, str]:
-    """By the output's name. Raises `redis.RedisError`."""
+    """Return the errors by the output's name. Raises `redis.RedisError`."""
     found = cast("dict[bytes, bytes]", client.hscan(ForumFleetKeys().output_troubles(), count=_MOST)[1])
     return {name.decode("utf-8", "replace"): why.decode("utf-8", "replace") for name, why in list(found.items())[:_MOST]}

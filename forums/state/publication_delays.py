@@ -1,4 +1,4 @@
-"""How long posts and comments took from their publication to the database, by site: a histogram for Prometheus."""
+"""Delays of posts and comments from publication to the database, by site: a histogram for Prometheus."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _PLACES = (*(str(bound) for bound in BOUNDS_S), "inf")
 
 @dataclass(frozen=True, kw_only=True)
 class DelayHistogram:
-    """Of one site, since its counts began."""
+    """Histogram of one site, since its counts began."""
 
-    counts: tuple[int, ...]  # of BOUNDS_S and what took longer, each without the ones before
+    counts: tuple[int, ...]  # by BOUNDS_S and above, not cumulative
     sum_s: float
 
     @property
     def buckets(self) -> list[tuple[str, float]]:
-        """As Prometheus has them: upper bound and how many took no longer."""
+        """Return the buckets of Prometheus: upper bound and cumulative count."""
         bounds = (*(f"{bound:.1f}" for bound in BOUNDS_S), "+Inf")
         return list(zip(bounds, map(float, accumulate(self.counts)), strict=True))
 
@@ -40,7 +40,9 @@ class PublicationDelays:
         self._key = (keys or ForumFleetKeys()).delays()
 
     def add(self, delays: Mapping[str, Iterable[float]]) -> None:
-        """Count these seconds, by site. Not idempotent: a writer that dies between its commit and this loses a batch of them."""
+        """Count these seconds, by site. Not idempotent: a writer that dies between its commit and this call loses a batch of
+        them.
+        """
         with self._client.pipeline() as pipe:
             for site, found in delays.items():
                 seconds = list(found)
@@ -50,7 +52,7 @@ class PublicationDelays:
             pipe.execute()
 
     def read(self) -> dict[str, DelayHistogram]:
-        """By site; what cannot be read is left out."""
+        """Return the histograms by site, without unreadable values."""
         fields = readable(hash_at(self._client, self._key), delay_of)
         sites = sorted({name.rpartition("|")[0] for name in fields})[:MOST_SITES]
         return {
@@ -62,7 +64,7 @@ class PublicationDelays:
 
 
 def delay_of(name: str, raw: bytes) -> float:
-    """A count, or a sum of seconds. Raises ValueError."""
+    """Parse a count, or a sum of seconds. Raises ValueError."""
     site, _, place = name.rpartition("|")
     if not site or place not in (*_PLACES, "sum"):
         raise ValueError("is not a count of delays")

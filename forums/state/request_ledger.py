@@ -1,4 +1,4 @@
-"""Requests that each site was sent in the last hour, by what for: what its budget is held against."""
+"""Ledger of the requests sent to each site in the last hour, by purpose, compared with the site's budget."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ KEEP_S = 2 * WINDOW_S
 
 
 class Purpose(StrEnum):
-    """What requests are for."""
+    """Purpose of requests."""
 
     SCAN = "scan"  # list pages
-    DETAIL = "detail"  # threads that are new or have changed
-    CHECK = "check"  # threads looked at again for edits and deletions
+    DETAIL = "detail"  # new and changed threads
+    CHECK = "check"  # checks of threads for edits and deletions
     BACKFILL = "backfill"  # history
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What one finished scan or check has cost. `name` tells it from every other one of its site."""
+    """Cost of one finished scan or check. `name` identifies it within its site."""
 
     site: str
     name: str
@@ -41,7 +41,7 @@ class Spending:
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """Requests of the last hour."""
+    """Requests of the last hour, by purpose."""
 
     scan: float = 0.0
     detail: float = 0.0
@@ -49,17 +49,17 @@ class Spent:
     backfill: float = 0.0
 
     def on(self, purpose: Purpose) -> float:
-        """For one purpose."""
+        """Return the requests for one purpose."""
         return float(getattr(self, purpose))
 
     @property
     def live(self) -> float:
-        """For what is new."""
+        """Return the requests for new posts."""
         return self.scan + self.detail
 
     @property
     def later(self) -> float:
-        """For what may wait."""
+        """Return the requests for work that may wait."""
         return self.check + self.backfill
 
     @property
@@ -67,19 +67,19 @@ class Spent:
         return self.live + self.later
 
     def compared(self, budget: float) -> str:
-        """`over budget: 36 of 60 requests in the last hour`, for people."""
+        """Return `over budget: 36 of 60 requests in the last hour`, for people."""
         return f"over budget: {self.total:.0f} of {budget:.10g} requests in the last hour"
 
 
 class Ledger:
-    """Methods raise `redis.RedisError` when Redis does not answer."""
+    """Requests and budgets in Redis. Methods raise `redis.RedisError` when Redis does not answer."""
 
     def __init__(self, client: redis.Redis, keys: ForumFleetKeys | None = None) -> None:
         self._client = client
         self._keys = keys or ForumFleetKeys()
 
     def add(self, spendings: Iterable[Spending]) -> int:
-        """Count what was spent; returns how many were not counted before."""
+        """Add these costs; return how many were not counted before."""
         by_site: dict[str, list[str | float]] = {}
         for one in spendings:
             by_site.setdefault(one.site, []).extend((one.name, one.purpose, f"{one.ended_at:.3f}", one.requests))
@@ -92,13 +92,13 @@ class Ledger:
             for site, entries in by_site.items()
         )
 
-    def say_budgets(self, budgets: Mapping[str, float]) -> None:
-        """Say how many requests an hour each site may be sent."""
+    def store_budgets(self, budgets: Mapping[str, float]) -> None:
+        """Store the request budget of each site."""
         if budgets:
             self._client.hset(self._keys.budgets(), mapping={site: f"{n:.10g}" for site, n in budgets.items()})
 
     def budgets(self, sites: Iterable[str]) -> dict[str, float]:
-        """What was said of these sites."""
+        """Return the stored budgets of these sites."""
         names = list(sites)
         with self._client.pipeline(transaction=False) as pipe:
             pipe.hmget(self._keys.budgets(), names or [""])
@@ -107,7 +107,7 @@ class Ledger:
         return readable(known, budget_of)
 
     def spent(self, sites: Iterable[str], now: float | None = None) -> dict[str, Spent]:
-        """What each site was sent in the hour before `now` (epoch s of Redis)."""
+        """Return the requests of each site in the hour before `now` (epoch s of Redis)."""
         names = list(sites)
         moment = server_time(self._client) if now is None else now
         with self._client.pipeline(transaction=False) as pipe:
@@ -117,24 +117,24 @@ class Ledger:
 
 
 def budget_of(name: str, raw: bytes) -> float:  # noqa: ARG001 - the form of what reads a field
-    """Requests an hour. Raises ValueError."""
+    """Parse a budget in requests an hour. Raises ValueError."""
     return number(raw, 0.0, 1e15)
 
 
 def spent_of(name: str, raw: bytes) -> tuple[Purpose, int, float]:
-    """What for, the start of the slot (epoch s), and how many requests. Raises ValueError."""
+    """Parse purpose, start of the slot (epoch s), and number of requests. Raises ValueError."""
     return *_slot_of(name), number(raw, 0.0, 1e12)
 
 
 @lru_cache(maxsize=1024)
 def _slot_of(name: str) -> tuple[Purpose, int]:
-    """All sites have the same few names."""
+    """Parse a field's name, cached because all sites have the same few names."""
     purpose, _, slot = name.partition("|")
     return Purpose(purpose), whole(slot, 0, round(LATEST))
 
 
 def _spent(fields: Mapping[bytes, bytes], now: float) -> Spent:
-    """Of the oldest slot, which reaches out of the window, the part that lies within."""
+    """Sum the slots of the window, the oldest by its part within the window."""
     sums = dict.fromkeys(Purpose, 0.0)
     for field, count in fields.items():
         try:

@@ -1,4 +1,4 @@
-"""The Lua scripts of the forum application, by name."""
+"""Lua scripts of the forum application, by name."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ LUA = Path(__file__).with_name("lua")
 
 
 def script(name: str) -> scripts.Script:
-    """The script `forums/state/lua/<name>.lua`. Raises KeyError where there is none."""
+    """Return the script `forums/state/lua/<name>.lua`. Raises KeyError if there is none."""
     return scripts.script(name, LUA)

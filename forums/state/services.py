@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 FORUM_LIST = "forum_list"
-"""Reads list pages and feeds threads that are new or changed to FORUM_DETAIL."""
+"""Reads list pages and feeds new and changed threads to FORUM_DETAIL."""
 FORUM_DETAIL = "forum_detail"
 """Reads threads: opening posts and comments."""

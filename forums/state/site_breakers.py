@@ -1,8 +1,7 @@
-"""The breakers of sites, as everybody can read them in Redis: which site answers with something other than its pages, since when
-and why, and when it is asked again. A breaker that closed is remembered for a day: who breaks again soon is asked more rarely.
+"""Breakers of sites in Redis: which site answers with other pages than its own, since when and why, and the time of its next
+probe. A closed breaker is remembered for a day: if it opens again, probes are less frequent.
 
-What a breaker holds stands among the holds (`fleet_holds.py`, field `breaker:<site>`); who opens and closes it is in
-`forums/breaker/`.
+The hold of a breaker is among the holds (field `breaker:<site>`); `forums/breaker/` opens and closes breakers.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from redis_components.server.stored_records import RecordStore
 from redis_components.server.stored_values import Count, Epoch, decoded, hash_at, readable
 
 HOST = "host"
-"""The kind of page in the record of a host without a site file."""
+"""Kind of page in the record of a host without a site file."""
 
 
 class BreakerState(StrEnum):
-    """What a breaker does."""
+    """State of a breaker."""
 
-    OPEN = "open"  # the site's requests stay in the queue; single pages are fetched to see whether it is well again
+    OPEN = "open"  # the site's requests stay in the queue; probes fetch single pages
     CLOSED = "closed"  # the site is crawled; the record is kept for a day
 
 
@@ -38,19 +37,19 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str  # one line, for people
     since: Epoch  # when it opened
     by: str = ""  # the process that opened it
-    url: str = ""  # the page that tripped it
+    url: str = ""  # the page that opened it
     kind: str = ""  # of that page: `index`, `list`, `thread`, `comments`; `host`: of a host without a site file
-    excerpt: str = ""  # the beginning of what stood there, as text; at most 300 characters
+    excerpt: str = ""  # beginning of that page's text; at most 300 characters
     step: Count = 0  # of the back-off between probes
     next_probe_at: Epoch = 0.0
     probes: Count = 0  # since it opened
-    good: Count = 0  # probes in a row that found a page of the site
-    last_probe: str = ""  # what the last one found
+    good: Count = 0  # consecutive probes that found a page of the site
+    last_probe: str = ""  # result of the last one
     closed_at: Epoch | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether the site's requests stay."""
+        """True if the site's requests are held."""
         return self.state is BreakerState.OPEN
 
 
@@ -61,46 +60,46 @@ class Breakers:
         self._store = RecordStore(client, (keys or ForumFleetKeys()).breakers(), Breaker)
 
     def all(self) -> dict[str, Breaker]:
-        """By site, also those that closed; what cannot be read is left out."""
+        """Return all breakers by site, including closed ones, without unreadable ones."""
         return self._store.all()
 
     def open_ones(self) -> dict[str, Breaker]:
-        """By site, those that are open."""
+        """Return the open breakers by site."""
         return {site: breaker for site, breaker in self.all().items() if breaker.is_open}
 
     def get(self, site: str) -> Breaker | None:
-        """The breaker of one site, open or closed."""
+        """Return the breaker of one site, open or closed."""
         return self._store.get(site)
 
     def put(self, site: str, breaker: Breaker | None) -> bool:
-        """Put it (None: nothing) in the place of what was read; False, and nothing is changed, when somebody else was quicker."""
+        """Replace the breaker that was read (None: delete it); return False without a change if another process changed it."""
         return self._store.swap(site, breaker)
 
 
 def wrong_files(client: redis.Redis, keys: ForumFleetKeys | None = None) -> dict[str, str]:
-    """What is wrong with site files, by site, as the last round of seeding found it."""
+    """Return the errors of site files, by site, as of the last round of seeding."""
     found = hash_at(client, (keys or ForumFleetKeys()).wrong_sites())
-    return {as_text(site): as_text(said) for site, said in sorted(found.items())}
+    return {as_text(site): as_text(reason) for site, reason in sorted(found.items())}
 
 
 def note_wrong_files(client: redis.Redis, known: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Note what is wrong `now`, where `known` was noted."""
+    """Replace the errors of site files: `known` are the stored ones, `now` the present ones."""
     key = ForumFleetKeys().wrong_sites()
-    if new := {site: said for site, said in now.items() if known.get(site) != said}:
+    if new := {site: reason for site, reason in now.items() if known.get(site) != reason}:
         client.hset(key, mapping=cast("dict[Any, Any]", new))
     if right := known.keys() - now.keys():
         client.hdel(key, *right)
 
 
 class _Drift(msgspec.Struct):
-    """The part of `forums.breaker.drift.Drift` that people are shown: the exporter may not import `workers`."""
+    """Part of `forums.breaker.drift.Drift` that is shown: the exporter must not import `workers`."""
 
     drifted: dict[str, tuple[float, float]] = {}
 
 
 def drifted(client: redis.Redis, keys: ForumFleetKeys | None = None) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """What pages have no more that they used to have: (site, kind of page, field or `rows`) -> what it is now, and normally: the
-    share of rows in which the field is empty, or rows per page.
+    """Return the drifted figures: (site, kind of page, field or `rows`) -> value now, and the baseline: the share of rows with
+    the field empty, or rows per page.
     """
     found = {}
     for name, drift in readable(hash_at(client, (keys or ForumFleetKeys()).drift()), _drift_of).items():
@@ -114,7 +113,7 @@ def _drift_of(name: str, raw: bytes) -> _Drift:  # noqa: ARG001 - the form of wh
 
 
 def drift_sentence(figure: str, now: float, usual: float) -> str:
-    """`body is empty in 100 % of the rows, usually in 0 %`."""
+    """Describe a drift: `body is empty in 100 % of the rows, usually in 0 %`."""
     if figure == "rows":
         return f"{now:.1f} rows a page, usually {usual:.1f}"
     return f"{figure} is empty in {100 * now:.0f} % of the rows, usually in {100 * usual:.0f} %"

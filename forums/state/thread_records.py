@@ -1,7 +1,7 @@
-"""What is stored of each thread, as a scan needs it to tell new, changed and unchanged threads apart.
+"""Records of stored threads, by which a scan recognises new, changed and unchanged threads.
 
-A record is written when the thread's report is stored, so it never says more than the database holds. A record that is missing
-costs requests and loses nothing: its thread counts as new.
+A record is written when the thread's report is stored, so it never claims more than the database holds. A missing record costs
+requests and loses nothing: its thread counts as new.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ _Page = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 
 
 class ThreadRecord(msgspec.Struct, frozen=True, array_like=True):
-    """One thread. `comments` is what the site claimed when it was read, else what was seen of it."""
+    """One thread. `comments` is the site's count at the reading, else the number of comments seen."""
 
     token: str
     comments: Count = 0
     last_page: _Page = 1  # 0: the thread was gone
     last_comment: str | None = None
-    cursor: str | None = None  # URL of the last page, where its number does not make it
+    cursor: str | None = None  # URL of the last page, on sites without numbered page URLs
     hour: Count = 0  # of the reading, in hours since 1970
-    listed: Count | None = None  # comments that were seen, as the list counts them
-    short: Count = 0  # readings one after the other that saw fewer than the list claimed
-    own: str | None = None  # the thread's id as its page says, where that is another one than the list's
-    asked: str | None = None  # of a thread that was gone: digest of the site file by which it was asked for
-    told_at: Count | None = None  # where it has more than the list had said: until when (epoch s)
+    listed: Count | None = None  # comments that were seen, in the list's way of counting
+    short: Count = 0  # consecutive readings that saw fewer than the list claimed
+    own: str | None = None  # the thread's id on its page, if it differs from the list's
+    asked: str | None = None  # of a gone thread: digest of the site file that made the request
+    told_at: Count | None = None  # if more was read than the list showed: time of that reading (epoch s)
 
     @property
     def is_gone(self) -> bool:
-        """Whether the site had no such thread any more."""
+        """True if the site did not have the thread any more."""
         return self.last_page == 0
 
     def has_token(self, token: str) -> bool:
-        """Whether this is the change token of what was stored."""
+        """Return True if this is the change token of the stored state."""
         return self.token == short_token(token)
 
     def counts(self, replies: int | None) -> bool:
-        """Whether a list that says so many replies counts what is stored, and no more."""
+        """Return True if a list with this count of replies counts exactly the stored ones."""
         return replies is not None and replies == (self.comments if self.listed is None else self.listed)
 
     def covers(self, replies: int | None, active: datetime | None) -> bool:
-        """Whether what is stored is all that a list's row says: more was read than the row before had said, so that its change
-        token alone is another one. `active`: when something was written last, by the row.
+        """Return True if a list row shows nothing new: an earlier reading saw more than the row before had shown, so only the
+        row's change token is new. `active`: time of the last post, from the row.
         """
         if self.told_at is None or self.short or active is None:
             return False
@@ -66,7 +66,7 @@ class ThreadRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 def short_token(token: str) -> str:
-    """A change token as it is kept: those that are long by their digest."""
+    """Return the stored form of a change token: long ones as a digest."""
     if len(token) <= LONGEST_TOKEN:
         return token
     return hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -77,7 +77,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def most_records() -> int:
-    """Threads of which is known what is stored (TRAWL_THREAD_RECORDS, about 100 bytes each).
+    """Return the maximum number of thread records (TRAWL_THREAD_RECORDS, about 100 bytes each).
 
     Raises ConfigError.
     """
@@ -85,8 +85,8 @@ def most_records() -> int:
 
 
 def look_up(client: redis.Redis, keys: CrawlKeys, ids: Sequence[str]) -> dict[str, ThreadRecord | None]:
-    """The records of these threads (`<site>/<thread>`), in one round trip for each `CHUNK`; None for one that is unknown or
-    cannot be read.
+    """Return the records of these threads (`<site>/<thread>`), in one round trip for each `CHUNK`; None for a missing or
+    unreadable one.
     """
     found: dict[str, ThreadRecord | None] = {}
     for start in range(0, len(ids), CHUNK):
@@ -99,12 +99,12 @@ def look_up(client: redis.Redis, keys: CrawlKeys, ids: Sequence[str]) -> dict[st
 def _read(value: bytes | None) -> ThreadRecord | None:
     try:
         return record_of("", value) if value is not None else None
-    except ValueError:  # written by a newer version, or by somebody else: the thread is read again
+    except ValueError:  # written by a newer version, or foreign: the thread is read again
         return None
 
 
 def record_of(name: str, value: bytes) -> ThreadRecord:  # noqa: ARG001 - the form of what reads a field
-    """A thread's record. Raises ValueError."""
+    """Parse a thread's record. Raises ValueError."""
     if len(value) > MOST_BYTES:
         raise ValueError(f"{len(value):,} bytes are more than a record has")
     try:
@@ -114,10 +114,10 @@ def record_of(name: str, value: bytes) -> ThreadRecord:  # noqa: ARG001 - the fo
 
 
 def keep(client: redis.Redis, keys: CrawlKeys, records: Mapping[str, ThreadRecord]) -> None:
-    """Write these records, and forget the change tokens by which their tasks were made: the records do their work from now on.
+    """Store these records, and delete the change tokens of their start tasks, which the records replace.
 
-    A reading to which no list row led knows neither the token nor how the list counts: both follow from what was there before.
-    Above `most_records` of them, for each new one the oldest of a few random ones goes.
+    A reading without a list row has neither the token nor the list's count: both are taken from the former record.
+    Above `most_records`, for each new record the oldest of a few random ones is evicted.
     """
     partial = [one for one, record in records.items() if not record.token or record.listed is None]
     before = look_up(client, keys, partial)
@@ -131,8 +131,8 @@ def keep(client: redis.Redis, keys: CrawlKeys, records: Mapping[str, ThreadRecor
 
 
 def adopt(client: redis.Redis, keys: CrawlKeys, seen: Mapping[str, tuple[ThreadRecord, str, int | None]]) -> None:
-    """Give records (by id: as it was read, with the change token and the count of a row that they cover) those of the row, where
-    they are still what they were: from now on another token is a change.
+    """Give records the change token and count of a list row that they cover, if they have not changed since they were read: from
+    then on another token is a change. `seen`: by id the record as read, the row's token and its count.
     """
     entries: list[Any] = []
     for one, (record, token, replies) in seen.items():
@@ -149,13 +149,13 @@ def _completed(record: ThreadRecord, before: ThreadRecord | None) -> ThreadRecor
         listed = max(0, before.listed + record.comments - before.comments)
     told_at = record.told_at
     if not record.token and before is not None and listed == before.listed:
-        told_at = before.told_at  # nothing new was read: another token is a change, such as that of a title
+        told_at = before.told_at  # nothing new was read: another token is a change, such as a new title
     return msgspec.structs.replace(record, token=token, listed=listed, told_at=told_at)
 
 
 def forget(client: redis.Redis, keys: CrawlKeys, site: str | None = None, threads: Sequence[str] | None = None) -> int:
-    """Forget what is stored of these threads of a site, without `threads` of all of them, without `site` of all sites, and their
-    change tokens, so that each counts as new when a list shows it. Returns how many records went.
+    """Delete the records of these threads of a site, without `threads` of all of them, without `site` of all sites, and their
+    change tokens, so that each counts as new when a list shows it. Returns the number of deleted records.
     """
     if site is None:
         count: Any = client.hlen(keys.threads())
@@ -170,7 +170,7 @@ def forget(client: redis.Redis, keys: CrawlKeys, site: str | None = None, thread
 
 
 def forget_fields(client: redis.Redis, key: str, prefix: str) -> int:
-    """Remove the fields of a hash that begin so, in steps; how many there were."""
+    """Delete the fields of a hash with this prefix, in steps; return their number."""
     gone, cursor = 0, 0
     while True:
         found: Any = client.hscan(key, cursor, match=beginning_with(prefix), count=1000)

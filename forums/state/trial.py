@@ -1,8 +1,8 @@
-"""What is known of a trial where limits are read: `forums.sites.http.trial` says which sites are on one."""
+"""Constants of a trial, for readers of limits; `forums.sites.http.trial` decides which sites are on one."""
 
 from __future__ import annotations
 
 BY_TRIAL = "no contact is named"
-"""Who sets the limit."""
+"""The `by` of the limit."""
 TRIAL_PER_DAY = 1000
-"""Requests: enough to see whether a site file is right."""
+"""Requests: enough to see that a site file is right."""

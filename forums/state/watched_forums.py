@@ -1,7 +1,7 @@
-"""The forums that are watched, for who looks again and again: what has not changed since the last look is not parsed again.
+"""Watched forums, cached for repeated reads: unchanged ones are not parsed again.
 
-Between two scrapes of the exporter few of 10,000 boards have been scanned. All are fetched, for Redis does not say which have
-changed, but only those whose bytes differ are read.
+Between two scrapes of the exporter few of 10,000 boards have been scanned. All are fetched, since Redis does not report changes,
+but only values with other bytes are parsed.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ class Watched:
 
     forums: Sequence[WatchedForum]
     by_site: Mapping[str, int]
-    """How many each site has."""
+    """Number of forums by site."""
     ill: Sequence[WatchedForum]
-    """Those whose last scan failed, or that have a gap."""
+    """Forums whose last scan failed, or that have a gap."""
 
     @classmethod
     def of(cls, forums: Sequence[WatchedForum]) -> Self:
-        """Counted now."""
+        """Count the forums of a list."""
         return cls(forums, Counter(map(attrgetter("site"), forums)), [one for one in forums if _is_ill(one)])
 
 
 class WatchedForums:
-    """Remembers the last look. Not for two threads."""
+    """Reader that remembers its last result. Not thread-safe."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
-        self._dues: list[bytes] = []  # as they stand in Redis: name, value, name, value
+        self._dues: list[bytes] = []  # as stored: name, value, name, value
         self._states: list[bytes] = []
-        self._places: dict[bytes, int] = {}  # of those that can be read, in the list
+        self._places: dict[bytes, int] = {}  # of readable ones, in the list
         self._list: list[WatchedForum] = []
         self._by_site: Mapping[str, int] = {}
         self._ill: set[int] = set()  # places
 
     def look(self, site: str | None = None) -> Watched:
-        """Every forum that is watched, or those of a site. Raises `redis.RedisError` when Redis does not answer."""
+        """Return all watched forums, or those of a site. Raises `redis.RedisError` when Redis does not answer."""
         store = ForumStates(self._client)
         dues, states = store.flat_dues(site), store.flat_states(site)
         of_dues, of_states = _changed(dues, self._dues), _changed(states, self._states)
@@ -60,13 +60,13 @@ class WatchedForums:
         return Watched(self._list.copy(), self._by_site, [self._list[place] for place in sorted(self._ill)])
 
     def _put_changed(self, dues: dict[bytes, bytes], states: dict[bytes, bytes]) -> bool:
-        """Read those that changed; False where it is not the same set of forums any more."""
+        """Parse the changed ones; return False if the set of forums has changed."""
         for name in dues.keys() | states.keys():
             place = self._places.get(name)
             if place is None:
                 if name in dues:
-                    return False  # it could not be read, or can be read now
-                continue  # nobody watches it
+                    return False  # it could not be parsed before, or can be now
+                continue  # it is not watched
             before = self._list[place]
             one = _watched(name, dues.get(name), states.get(name), before)
             if one is None:
@@ -76,7 +76,7 @@ class WatchedForums:
         return True
 
     def _begin(self, dues: dict[bytes, bytes], states: dict[bytes, bytes]) -> None:
-        """Another set of forums than before. Those that are as they were stay the objects that they are."""
+        """Build the list for another set of forums; unchanged forums keep their objects."""
         known_dues, known_states = paired(self._dues), paired(self._states)
         found = []
         for name in sorted(dues):
@@ -92,8 +92,8 @@ class WatchedForums:
 
 
 def _changed(now: list[bytes], before: list[bytes]) -> dict[bytes, bytes] | None:
-    """The names with another value than before, and these; None where names came, went or changed their order. Without a step in
-    Python for each of 10,000.
+    """Return the names with changed values, and these; None if names were added, removed or reordered. Without a Python step for
+    each of 10,000.
     """
     names = now[::2]
     if names != before[::2]:
@@ -107,7 +107,7 @@ def _is_ill(one: WatchedForum) -> bool:
 
 
 def _watched(name: bytes, due: bytes | None, state: bytes | None, before: WatchedForum | None = None) -> WatchedForum | None:
-    """None where the name or the due time is somebody else's. What is not given is as it was before."""
+    """Build a forum; None if the name or the due time is foreign. A missing value is taken from `before`."""
     try:
         site, _, forum = name.decode().partition("/")
         return WatchedForum(

@@ -1,4 +1,4 @@
-"""What the forum writer has stored, and how long that took: counters for Prometheus."""
+"""Counters of the forum writer for Prometheus: stored changes, and the time for them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _WORK = ("batches", "items", "seconds")
 
 @dataclass(frozen=True, kw_only=True)
 class WriterFigures:
-    """Since they began: they go with Redis."""
+    """Counters since the start; they are lost with Redis."""
 
-    changes: Mapping[tuple[str, str, str], float] = field(default_factory=dict)  # (site, post or comment, what happened)
+    changes: Mapping[tuple[str, str, str], float] = field(default_factory=dict)  # (site, post or comment, kind of change)
     batches: float = 0.0
-    items: float = 0.0  # that left the streams, refused ones too
-    seconds: float = 0.0  # that storing them took
+    items: float = 0.0  # that left the streams, including refused ones
+    seconds: float = 0.0  # of storing them
 
 
 class WriterCounts:
-    """Methods raise `redis.RedisError` when Redis does not answer."""
+    """Counters in Redis. Methods raise `redis.RedisError` when Redis does not answer."""
 
     def __init__(self, client: redis.Redis, keys: ForumFleetKeys | None = None) -> None:
         self._client = client
         self._key = (keys or ForumFleetKeys()).writer_figures()
 
     def add(self, changes: Mapping[str, int], *, batches: int, items: int, seconds: float) -> None:
-        """Count what happened (`<site>|<post or comment>|<what>` -> how often), and the work. Not idempotent: a writer that dies
-        between its commit and this loses the counts of its last batches.
+        """Add changes (`<site>|<post or comment>|<kind>` -> number), and work. Not idempotent: a writer that dies between its
+        commit and this call loses the counts of its last batches.
         """
         with self._client.pipeline() as pipe:
             for name, times in changes.items():
@@ -46,7 +46,7 @@ class WriterCounts:
             pipe.execute()
 
     def read(self) -> WriterFigures:
-        """What cannot be read is left out."""
+        """Return the counters, without unreadable values."""
         fields = readable(hash_at(self._client, self._key), figure_of)
         work = {name: fields.pop(name, 0.0) for name in _WORK}
         sites = set(sorted({name.partition("|")[0] for name in fields})[:MOST_SITES])
@@ -55,7 +55,7 @@ class WriterCounts:
 
 
 def figure_of(name: str, raw: bytes) -> float:
-    """A count, or the sum of seconds. Raises ValueError."""
+    """Parse a count, or the sum of seconds. Raises ValueError."""
     site, *rest = name.split("|")
     if name not in _WORK and not (site and len(rest) == 2 and rest[0] in _ROWS and rest[1] in _CHANGES):
         raise WrongValue("is not a count of the writer's")

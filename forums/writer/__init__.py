@@ -1,1 +1,1 @@
-"""Moves items from the stream into the database and tells the scheduler what was learned."""
+"""Writer: moves items from the stream into the database, and updates the scheduler's state."""

@@ -1,4 +1,4 @@
-"""Moving the item stream into the database: read in place, check, upsert, commit, tell, and only then remove from the stream.
+"""Moves the item stream into the database: read in place, validate, upsert, commit, call the hooks, then remove from the stream.
 
 A writer may die at any instant. Before the commit nothing has changed; after it, and before settling, the next writer stores the
 batch once more, without effect, because rows are upserted by their natural keys. So each item has its effect exactly once.
@@ -25,9 +25,10 @@ from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, 
 from .store_spans import storing
 
 After = Callable[[Sequence[Item]], None]
-"""What is told of the items of each batch, in the stream's order, once they are committed and before they leave the stream.
+"""A hook that is called with the items of each batch, in the stream's order, once they are committed and before they leave the
+stream.
 
-It may be told of the same items again, when the writer dies in between, so it has to be idempotent.
+It may be called with the same items again, if the writer dies in between, so it has to be idempotent.
 """
 
 _COUNTED: dict[type[Item], str] = {Post: "posts", Comment: "comments", Forum: "forums", Scan: "scans", Check: "checks"}
@@ -36,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class Outcome(StrEnum):
-    """Why a drain ended."""
+    """Reason for the end of a drain."""
 
     EMPTY = "empty"  # the stream was empty
     BUDGET = "budget"  # its time was spent; the rest waits for the next one
@@ -46,7 +47,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class WriteReport:
-    """What one drain did. Counts are of items that left the stream; an item that came twice counts twice."""
+    """Result of one drain. Counts are of items that left the stream; an item that came twice counts twice."""
 
     outcome: Outcome
     seconds: float
@@ -57,7 +58,7 @@ class WriteReport:
     scans: int = 0
     checks: int = 0
     bad: int = 0  # refused, kept with their reasons
-    changes: Mapping[str, int] = field(default_factory=dict)  # `<site>|<post or comment>|<ChangeKind>` -> how often
+    changes: Mapping[str, int] = field(default_factory=dict)  # `<site>|<post or comment>|<ChangeKind>` -> number
 
     @property
     def items(self) -> int:
@@ -66,14 +67,14 @@ class WriteReport:
 
 @dataclass(kw_only=True)
 class _Batch:
-    """What became of the items of one batch, or of several (counts and changes)."""
+    """Result for one batch, or sums of several (counts and changes)."""
 
     counts: Counter[str] = field(default_factory=Counter)
     changes: Counter[str] = field(default_factory=Counter)
     bad: list[Refusal] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     stored: list[Item] = field(default_factory=list)
-    new: list[Item] = field(default_factory=list)  # of those: posts and comments that were not in the database
+    new: list[Item] = field(default_factory=list)  # stored posts and comments that were not in the database
 
 
 def drain(
@@ -87,10 +88,10 @@ def drain(
 ) -> WriteReport:
     """Move the stream into the (open) database, `batch` items per transaction, until it is empty or `budget_s` seconds are spent.
 
-    `after` is told of what was stored, `arrived` then of the posts and comments that were not there before.
-    At least one batch is moved, also on an empty budget. Raises StorageError when the database fails and `redis.RedisError` when
-    Redis does, also in `after`: what was not settled by then is still in the stream. Any other exception of `after` is logged,
-    and the items leave the stream: they are stored, and what follows from them is never worth more than storing the next ones.
+    `after` is called with the stored items, then `arrived` with the posts and comments that were new.
+    At least one batch is moved, even with an empty budget. Raises StorageError when the database fails and `redis.RedisError`
+    when Redis does, also in `after`: unsettled items are still in the stream. Any other exception of `after` is logged, and
+    the items leave the stream: they are stored, and a failing hook must not block later items.
     """
     started = time.monotonic()
     token = new_token()
@@ -121,9 +122,9 @@ def _drain(
         with storing(payloads):
             batch = _store(database, payloads)
         if after and batch.stored:
-            _tell(after, batch.stored)
+            _notify(after, batch.stored)
         if arrived and batch.new:
-            _tell(arrived, batch.new)
+            _notify(arrived, batch.new)
         if stream.settle(token, len(payloads), batch.bad, batch.done) is Settled.LOCK_LOST:
             logger.warning(
                 "%s: the writer's lock ran out while %d items were stored; they stay and are stored again",
@@ -146,7 +147,7 @@ def _drain(
 
 
 def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
-    """Check and store one batch; when this returns, it is committed."""
+    """Validate and store one batch; when this returns, it is committed."""
     batch = _Batch()
     good: list[tuple[int, Item]] = []
     for place, payload in enumerate(payloads):
@@ -154,7 +155,7 @@ def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
             item = parse(payload)
         except InvalidItem as error:
             batch.bad.append(Refusal(place, str(error)))
-            if task := task_of_scan(payload):  # the scan has ended all the same: its forum must be seeded again one day
+            if task := task_of_scan(payload):  # the scan has ended all the same: its forum must be seeded again
                 batch.done.append(task)
         else:
             good.append((place, item))
@@ -168,7 +169,7 @@ def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
             batch.stored.append(item)
             if isinstance(item, Post | Comment) and (key := (type(item), item.site, item.id)) in written.new:
                 batch.new.append(item)
-                written.new.discard(key)  # of several states of one piece the first
+                written.new.discard(key)  # of several states of one item the first
             batch.counts[_COUNTED[type(item)]] += 1
         if isinstance(item, Scan):
             batch.done.append(scan_task(item.site, item.forum_id, item.mode))
@@ -177,10 +178,10 @@ def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
     return batch
 
 
-def _tell(after: After, items: Sequence[Item]) -> None:
+def _notify(after: After, items: Sequence[Item]) -> None:
     try:
         after(items)
     except redis.RedisError:
         raise
     except Exception:
-        logger.exception("what follows from %d stored items failed; the items themselves are stored", len(items))
+        logger.exception("a hook failed for %d stored items; the items themselves are stored", len(items))

@@ -1,7 +1,7 @@
-"""Moves what operators and the fleet did from Redis into the log of events: the audit, and the notes of `fleet/notes.py`.
+"""Copies actions of operators and of the fleet from Redis into the event log: the audit, and the notes of `fleet/notes.py`.
 
-How far each stream was read stands in the database and changes in the transaction that writes the events, so each entry becomes
-one event, also when a writer dies or two run at once. A stream that is new to the database is read from its end.
+The position in each stream is stored in the database, in the transaction that writes the events, so each entry becomes one event,
+even if a writer dies or two run at once. A stream that is new to the database is read from its end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from redis_components.keys import FleetKeys
 from redis_components.server.printable import in_one_line
 
 _AT_ONCE = 500
-_MOST_STEPS = 20  # in a round; what is more waits for the next one
+_MOST_STEPS = 20  # in a round; the rest waits for the next one
 _LONGEST = 1_000  # characters of a sentence
 
 _Entry = tuple[bytes, dict[bytes, bytes]]
@@ -33,15 +33,15 @@ AsChange = Callable[[str, dict[bytes, bytes]], Change | None]
 
 
 def log_fleet_notes(client: redis.Redis, database: Database) -> int:
-    """Write down what is new; returns how many events. Raises StorageError and `redis.RedisError`; nothing is lost then."""
+    """Log the new entries; return the number of events. Raises StorageError and `redis.RedisError`; nothing is lost then."""
     keys = FleetKeys()
     streams: dict[str, AsChange] = {keys.audit(): _of_act, keys.notes(): _of_note}
     number = 0
     for key, as_change in streams.items():
         try:
             number += _move(client, database, key, as_change)
-        except (redis.ResponseError, ConfigError) as error:  # a foreign key or id: what follows in the writer must go on
-            Registry(client).report_error(key, f"nothing of it becomes an event: {error}")
+        except (redis.ResponseError, ConfigError) as error:  # a foreign key or id: the writer's next steps must go on
+            Registry(client).report_error(key, f"none of its entries becomes an event: {error}")
     return number
 
 
@@ -57,7 +57,7 @@ def _move(client: redis.Redis, database: Database, key: str, as_change: AsChange
         found = [change for id_, fields in entries if (change := as_change(id_.decode(), fields or {})) is not None]
         to = Position.parse(entries[-1][0].decode())
         if not log_stream(database, key, after, to, found):
-            break  # another writer is at it
+            break  # another writer copies it
         number += len(found)
         after = to
     return number
@@ -77,7 +77,7 @@ def _of_act(id_: str, fields: dict[bytes, bytes]) -> Change | None:
     try:
         act = Act.from_json(fields[b"act"])
     except (ValueError, KeyError):
-        return None  # somebody else's
+        return None  # not Trawl's
     outcome = f": {act.outcome}" if act.outcome else ""
     return _change(id_, FleetRow.FLEET, FleetKind.CHANGED, f"{shlex.join(act.what)} by {act.by}{outcome}", act.at)
 

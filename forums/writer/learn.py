@@ -1,4 +1,4 @@
-"""What the stored items teach: rates and gaps of forums, which forums there are, and what was spent. A hook of the writer."""
+"""Hook of the writer that updates rates and gaps of forums, the known forums, and the request ledger from stored items."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from forums.storage import Check, Forum, Item, Scan
 from redis_components.fleet.registry import Registry
 
 MOST_FORUMS = 10_000
-"""Forums of a site that its index may name: each one costs every round of seeding, also the rounds of other sites."""
+"""Limit of a site's forums from its index: each one costs every round of seeding, also the rounds of other sites."""
 _PURPOSES = {"check": Purpose.CHECK, "backfill": Purpose.BACKFILL}
 
 
 def learn(client: redis.Redis, items: Sequence[Item]) -> None:
-    """Keep what these items say about forums and budgets. Called after their commit; a second time has no effect.
+    """Update the state of forums and budgets from these items. Called after their commit. Idempotent.
 
     Raises `redis.RedisError`; nothing is lost then, because the batch comes again.
     """
@@ -34,7 +34,7 @@ def learn(client: redis.Redis, items: Sequence[Item]) -> None:
 
 
 def _within_bounds(client: redis.Redis, states: ForumStates, forums: Sequence[Forum]) -> list[Forum]:
-    """Without the new ones of a site that has as many as it may have; which are said."""
+    """Return the forums without new ones above the limit of their site, which are reported as errors."""
     known = states.read(dict.fromkeys(map(_id, forums)))
     new = [one for one in forums if known[_id(one)].found_at is None]
     room = {site: MOST_FORUMS - len(states.raw_states(site)) for site in {one.site for one in new}}
@@ -44,8 +44,8 @@ def _within_bounds(client: redis.Redis, states: ForumStates, forums: Sequence[Fo
         left_out[one.site] += room[one.site] < 0
     for site, number in left_out.items():
         if number:
-            said = f"its index names more than {MOST_FORUMS:,} forums: {number:,} more are not watched; narrow [discover]"
-            Registry(client).report_error(f"site {site}", said)
+            message = f"its index names more than {MOST_FORUMS:,} forums: {number:,} more are not watched; narrow [discover]"
+            Registry(client).report_error(f"site {site}", message)
     full = {site for site, number in left_out.items() if number}
     return [one for one in forums if one.site not in full or known[_id(one)].found_at is not None]
 
@@ -64,7 +64,7 @@ def _learn_states(states: ForumStates, scans: Sequence[Scan], forums: Sequence[F
 
 
 def observation(scan: Scan) -> Observation:
-    """A scan's report as the policy reads it."""
+    """Convert a scan's report for the policy."""
     return Observation(
         at=scan.started_at.timestamp(),
         events=scan.new + scan.changed,

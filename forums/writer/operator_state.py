@@ -1,7 +1,7 @@
-"""The operator's state survives a Redis that lost everything: copied into the database when it changes, put back when it is gone.
+"""Copy of the operators' state in the database, written when it changes, and restored when Redis has lost everything.
 
-It is put back without being asked. Of the two mistakes that are possible, crawling a site that somebody has paused is worse than
-bringing back a size that somebody flushed on purpose, and the fleet's errors say what was done.
+It is restored automatically. Crawling a site that an operator has paused would be worse than restoring a size that an operator
+flushed on purpose, and the fleet's errors report the restore.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 
 def keep_operator_state(client: redis.Redis, database: Database, services: Sequence[str]) -> None:
-    """Copy the state into the database if it is another one; put it back if Redis has lost it.
+    """Copy the state into the database if it changed; restore it if Redis has lost it.
 
-    Raises StorageError, `redis.RedisError`. Two processes may do this at once: what is there already is never overwritten.
+    Raises StorageError, `redis.RedisError`. Safe to run concurrently: existing values are never overwritten.
     """
     found = look(client, services)
     if found.marked:
@@ -37,14 +37,14 @@ def keep_operator_state(client: redis.Redis, database: Database, services: Seque
         mark_copied(client, now)
         return
     if parts := put_back(client, services, kept, now):
-        what = f"Redis had lost what operators have said; put back from the database: {', '.join(parts)}"
+        what = f"Redis had lost the operators' state; put back from the database: {', '.join(parts)}"
         if lost := kept.get(DEAD):
-            what += f"; dead letters are gone: {', '.join(f'{service} {told}' for service, told in sorted(lost.items()))}"
+            what += f"; dead letters are gone: {', '.join(f'{service} {number}' for service, number in sorted(lost.items()))}"
         logger.error("%s", what)
         Registry(client).report_error("operator's state", what)
 
 
 def _copy(database: Database, found: Found) -> None:
-    # Compared with the database, not with what this process knows: other processes of the worker write, too.
+    # Compared with the database, not with this process's memory: other processes of the worker write, too.
     if copies.read(database, fleet_namespace()) != found.state:
         copies.write(database, fleet_namespace(), found.state)

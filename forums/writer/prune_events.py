@@ -1,4 +1,4 @@
-"""Keeps the log of events as small as TRAWL_EVENTS_DAYS says, now and then."""
+"""Retention of the event log (TRAWL_EVENTS_DAYS)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from forums.storage import Database
 from forums.storage.event_reader import EventLog
 
 _EVERY_S = 600.0
-_next: dict[str, float] = {}  # by database: when this process looks again, by its monotonic clock
+_next: dict[str, float] = {}  # by database: time of the next pruning in this process, by its monotonic clock
 
 logger = logging.getLogger(__name__)
 
 
 def prune_events(database: Database) -> None:
-    """Drop what is too old, at most once in ten minutes. Raises StorageError, and ConfigError for a wrong TRAWL_EVENTS_DAYS."""
+    """Drop old events, at most once in ten minutes. Raises StorageError, and ConfigError for a wrong TRAWL_EVENTS_DAYS."""
     now = time.monotonic()
     if now >= _next.get(database.name, 0.0):
         _next[database.name] = now + _EVERY_S

@@ -1,4 +1,4 @@
-"""How late what is new was stored: counted by site, for `/metrics`. A hook of the writer, after the commit."""
+"""Hook of the writer that counts the delay of new posts and comments by site, for `/metrics`, after the commit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from forums.state.publication_delays import PublicationDelays
 from forums.storage import Comment, Database, Item, Post, scans
 
-HISTORY_S = 7 * 86_400.0  # what is older when it is stored was not waited for: a board that was added, a backfill
+HISTORY_S = 7 * 86_400.0  # items older than this when stored are left out: a board was added, or a backfill runs
 
 
 class Lateness:
@@ -23,8 +23,8 @@ class Lateness:
         self._watched: dict[str, datetime] = {}  # site -> when its first scan began
 
     def count(self, client: redis.Redis, new: Sequence[Item], now: datetime | None = None) -> None:
-        """Count these, stored `now`. What was published before its site was first scanned is left out: nobody could have seen it
-        in time.
+        """Count these items, stored `now`. Items published before the first scan of their site are left out, since they could
+        not be read in time.
 
         Raises `redis.RedisError`, StorageError.
         """

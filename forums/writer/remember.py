@@ -1,4 +1,4 @@
-"""What the writer tells Redis of what it has stored, so that the next scans know it: records of threads, marks of forums."""
+"""Hook of the writer that stores records of threads and marks of forums in Redis, for the next scans."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ logger = logging.getLogger(__name__)
 
 
 def remember(client: redis.Redis, items: Sequence[Item]) -> None:
-    """Keep what these stored items say of their threads and forums. The same items again change nothing more.
+    """Store the records and marks that follow from these stored items. Idempotent.
 
-    What Redis refuses is logged and let go: a record that is missing makes a scan read more and loses nothing.
+    A refusal by Redis is logged and ignored: without a record a scan reads more and loses nothing.
     """
     try:
         thread_records.keep(client, keys_in(client, FORUM_DETAIL), _records(items))
@@ -31,7 +31,7 @@ def remember(client: redis.Redis, items: Sequence[Item]) -> None:
 
 
 def _records(items: Iterable[Item]) -> dict[str, ThreadRecord]:
-    """Readings that failed leave what was known before."""
+    """Return the records of successful readings; failed ones leave the former record."""
     return {
         f"{item.site}/{item.listed_as or item.id}": ThreadRecord(
             token=item.token or "",
@@ -52,7 +52,7 @@ def _records(items: Iterable[Item]) -> dict[str, ThreadRecord]:
 
 
 def _told_at(item: Check) -> int | None:
-    """When a reading began that saw more than a list had said, or to which no list had led."""
+    """Return the start of a reading that saw more than its list row showed, or that had no list row."""
     more = item.listed is not None and item.reply_count is not None and item.listed > item.reply_count
     return int(item.started_at.timestamp()) if item.token is None or more else None
 

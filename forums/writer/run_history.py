@@ -1,4 +1,4 @@
-"""The history of crawler processes: from Redis into the database, and what became of those whose end nobody has told."""
+"""History of crawler processes: moved from Redis into the database, with runs marked as lost whose end was not reported."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from redis_components.server.replies import server_time
 from workers.process.run_recorder import history_days
 
 BATCH = 200
-MOST_BATCHES = 2 * MOST_WAITING // BATCH  # in a round: somebody may add more than is kept
-LOOK_AGAIN_S = 30.0  # between two looks at the runs without an end
-DOUBT_S = 60.0  # a run that is not heard of is taken for lost when it began that long ago
+MOST_BATCHES = 2 * MOST_WAITING // BATCH  # in a round: entries may be added faster than they are moved
+LOOK_AGAIN_S = 30.0  # interval of checks of the runs without an end
+DOUBT_S = 60.0  # a run without a heartbeat is marked as lost if it began this long ago
 UNKNOWN = "unknown"
-ONCE_LONGEST_S = 4000.0  # `crawl_once` is ended by Celery before
+ONCE_LONGEST_S = 4000.0  # longer than Celery's time limit of `crawl_once`
 
 _looked_at: dict[str, float] = {}  # by database, of this process
 
@@ -31,20 +31,20 @@ logger = logging.getLogger(__name__)
 
 
 def store_runs(client: redis.Redis, database: Database) -> int:
-    """Move what was told of runs into the (open) database; now and then look for lost ones and drop old ones.
+    """Move reported runs into the (open) database; at intervals mark lost ones and drop old ones.
 
-    Returns how many states were stored. Raises StorageError and `redis.RedisError`; nothing is lost then.
+    Returns the number of stored states. Raises StorageError and `redis.RedisError`; nothing is lost then.
     """
     history, runs = RunHistory(database), Runs(client)
     due = time.monotonic() - _looked_at.get(database.name, -LOOK_AGAIN_S) >= LOOK_AGAIN_S
     stored = 0
     for _ in range(MOST_BATCHES):
-        if not (told := runs.peek(BATCH)):
+        if not (entries := runs.peek(BATCH)):
             break
-        rows = _rows(told)
+        rows = _rows(entries)
         for refused in history.write(rows):
             logger.warning("the run %s is not in the history: %s", rows[refused.place].id, refused.reason)
-        runs.settle(told)
+        runs.settle(entries)
         stored += len(rows)
     if due:
         look_for_lost(history, Registry(client).crawlers(), server_time(client))
@@ -54,10 +54,10 @@ def store_runs(client: redis.Redis, database: Database) -> int:
 
 
 def latest(database: Database | None, client: redis.Redis | None, wanted: Wanted, limit: int) -> list[RunRow]:
-    """The latest runs, the youngest first: those in the (open) database, and those that are on their way to it.
+    """Return the latest runs, the youngest first: from the (open) database, and from the stream that leads to it.
 
-    Those that go on have the figures of their last heartbeat; without a Redis to ask, what has no end is `unknown`. Raises
-    StorageError, `redis.RedisError`.
+    Running ones have the figures of their last heartbeat; without Redis, runs without an end are `unknown`. Raises StorageError,
+    `redis.RedisError`.
     """
     known = {run.id: run for run in RunHistory(database).latest(wanted, limit)} if database else {}
     for run in _rows(Runs(client).peek(MOST_WAITING)) if client else ():
@@ -83,7 +83,7 @@ def _as_heard(run: RunRow, record: CrawlerRecord | None, lost: bool) -> RunRow:
 
 
 def look_for_lost(history: RunHistory, crawlers: Iterable[CrawlerRecord], now: float) -> None:
-    """Compare the runs without an end with the crawlers that are heard; `now` is Redis's time."""
+    """Compare the runs without an end with the crawlers that send heartbeats; `now` is Redis's time."""
     open_runs, crawlers = history.without_end(), list(crawlers)
     gone = {run.id for run in open_runs if is_lost(run, crawlers, now)}
     history.mark({run.id for run in open_runs if run.id in gone and run.outcome is None}, LOST)
@@ -91,7 +91,7 @@ def look_for_lost(history: RunHistory, crawlers: Iterable[CrawlerRecord], now: f
 
 
 def is_lost(run: RunRow, crawlers: Iterable[CrawlerRecord], now: float) -> bool:
-    """Whether a run without an end goes on nowhere: its node died, and nobody was left to tell."""
+    """Return True if a run without an end does not run any more: its node died without a report."""
     age_s = now - run.started_at.timestamp()
     if run.by == RunBy.ONCE:
         return age_s > ONCE_LONGEST_S
@@ -100,7 +100,7 @@ def is_lost(run: RunRow, crawlers: Iterable[CrawlerRecord], now: float) -> bool:
 
 
 def to_row(run: Run) -> RunRow:
-    """As it is stored."""
+    """Convert a run to its row."""
     values = asdict(run)
     told_at = max(run.started_at, run.ended_at or 0.0)  # a clock may be set back
     values["scraped"] = values.pop("items")
@@ -110,12 +110,12 @@ def to_row(run: Run) -> RunRow:
     return RunRow(**values)
 
 
-def _rows(told: Iterable[bytes]) -> list[RunRow]:
+def _rows(entries: Iterable[bytes]) -> list[RunRow]:
     rows = []
-    for text in told:
+    for text in entries:
         try:
             rows.append(to_row(Run.from_json(text)))
-        except (ValueError, OverflowError, OSError) as error:  # somebody else's, or a time that there is not
+        except (ValueError, OverflowError, OSError) as error:  # not Trawl's, or an impossible time
             logger.warning("not a run, and not kept in the history: %.200r (%s)", text, error)
     return rows
 

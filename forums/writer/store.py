@@ -1,6 +1,6 @@
-"""Moving items and the history of crawlers into the database: the body of the task `store_items`.
+"""Moves items and the history of crawlers into the database: the body of the task `store_items`.
 
-Only the items of services whose consumer is the forum writer (`item_consumers`).
+It handles only services whose consumer is the forum writer (`item_consumers`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from .run_history import store_runs
 
 logger = logging.getLogger(__name__)
 _lateness: dict[str, Lateness] = {}
-_databases: dict[str, Database] = {}  # of this process: opening one costs more than a small batch
+_databases: dict[str, Database] = {}  # of this process: opening a database costs more than a small batch
 
 
 def opened(url: str) -> Database:
-    """The database at `url`, kept open for the next task of this process. Raises StorageError."""
+    """Return the database at `url`, kept open for the next task of this process. Raises StorageError."""
     if known := _databases.get(url):
         return known
     database = Database.from_url(url).open()
@@ -45,7 +45,7 @@ def opened(url: str) -> Database:
 
 
 def _rechecks(site: str) -> Rechecks:
-    """As the site file says; one that is gone or wrong must not keep its items out of the database."""
+    """Return the recheck policy of the site file; the default without a valid one, so that items are stored all the same."""
     try:
         schedule = load_site(site).schedule
     except SiteError:
@@ -54,23 +54,23 @@ def _rechecks(site: str) -> Rechecks:
 
 
 def _count(client: redis.Redis, reports: Iterable[WriteReport]) -> None:
-    """For `/metrics`."""
+    """Add the reports to the counters of `/metrics`."""
     for one in reports:
         if one.batches:
             WriterCounts(client).add(one.changes, batches=one.batches, items=one.items, seconds=one.seconds)
 
 
 def forget(url: str) -> None:
-    """Open the database afresh next time: it may have been moved or restored."""
+    """Close the database, so that the next task opens it again: it may have been moved or restored."""
     _lateness.pop(url, None)
     if broken := _databases.pop(url, None):
         broken.close()
 
 
 def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.0) -> dict[str, WriteReport]:
-    """Drain the item streams that are the forum writer's, `budget_s` seconds each at most; no other stream is touched.
+    """Drain the item streams of the forum writer, `budget_s` seconds each at most; no other stream is touched.
 
-    `services` are those of the fleet; of services that it does not name any more the rest is drained, too. Raises StorageError;
+    `services` are those of the fleet; the rest of services that it does not name any more is drained, too. Raises StorageError;
     nothing is lost then.
     """
     url, services = default_url(), list(services)
@@ -92,7 +92,7 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
         }
         _count(client, reports.values())
         prune_events(database)
-        store_runs(client, database)  # last, as what follows: they must never keep items waiting
+        store_runs(client, database)  # last, as the next two: they must never keep items waiting
         log_fleet_notes(client, database)
         keep_operator_state(client, database, services)
         return reports

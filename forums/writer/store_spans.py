@@ -1,4 +1,4 @@
-"""The span with which the trace of a page ends: its items in the database (`workers/process/traces.py`)."""
+"""Last span of a page's trace: its items are stored in the database (`workers/process/traces.py`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _decoder = msgspec.json.Decoder(_Traced)
 
 @contextmanager
 def storing(payloads: Sequence[bytes]) -> Iterator[None]:
-    """While this lasts, items are stored: a span for each page that they are of. Nothing is read where spans are off."""
+    """Record a span for each page whose items are stored within. Payloads are not parsed if tracing is off."""
     if not traces.is_on():
         yield
         return
@@ -42,4 +42,4 @@ def _parent(payload: bytes) -> str:
     try:
         return _decoder.decode(payload).traceparent
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return ""  # it is refused, with its reason
+        return ""  # refused later, with its reason

@@ -117,10 +117,10 @@ def furnish(client: redis.Redis) -> None:
     Breakers(client).put(
         "good", Breaker(state=BreakerState.CLOSED, cause="busy", reason="good", since=1.0, closed_at=time.time())
     )
-    Ledger(client).say_budgets({"good": 100.0})
+    Ledger(client).store_budgets({"good": 100.0})
     states = ForumStates(client)
     states.write({"good/1": ForumState(name="Innocent")})
-    states.say_when_due({"good/1": time.time()}, time.time(), whole=True)
+    states.store_dues({"good/1": time.time()}, time.time(), whole=True)
 
 
 def spoil(client: redis.Redis, kind: str, key: str, how: str) -> None:

@@ -103,7 +103,7 @@ def test_a_hostile_forum_does_not_break_the_screen_of_all_sites(
     monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
     states = ForumStates(redis_client)
     states.write({"evil/1": ForumState(name=text, errors=1, reason=text), "good/1": ForumState(name="Innocent")})
-    states.say_when_due({"evil/1": 1.0, "good/1": time.time() + 60}, time.time(), whole=True)
+    states.store_dues({"evil/1": 1.0, "good/1": time.time() + 60}, time.time(), whole=True)
     Registry(redis_client).report_error(f"crawler {text}", f"the page said {text}")
     code = main(command)
     said = capfd.readouterr()

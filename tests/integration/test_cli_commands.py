@@ -199,7 +199,7 @@ def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(
     gone = ForumState(scanned_at=now - 6000, tried_at=now - 6000, errors=2, reason="page 1: 503", newest_at=now - 9600)
     states = ForumStates(redis_client)
     states.write({"example/help": gone})
-    states.say_when_due({"example/help": now - 4000, "example/news": now}, now, whole=True)
+    states.store_dues({"example/help": now - 4000, "example/news": now}, now, whole=True)
     Ledger(redis_client).add([Spending(site="example", name="x", purpose=Purpose.DETAIL, ended_at=now, requests=7)])
     lines = trawl("forums").out.splitlines()
     assert lines[1].split()[:3] == ["example/help", "stale", "100"], "the stalest first"

@@ -64,7 +64,7 @@ def states(trawl: Trawl, url: str) -> list[str]:
 
 def test_a_page_that_nothing_holds_names_the_scan_that_should_show_it(trawl: Trawl, redis_client: redis.Redis) -> None:
     ForumStates(redis_client).write({"example/news": ForumState(scanned_at=1.0, gap_at=2.0, reason="limit")})
-    ForumStates(redis_client).say_when_due({"example/news": 1e10}, 1.0, whole=True)
+    ForumStates(redis_client).store_dues({"example/news": 1e10}, 1.0, whole=True)
     said = trawl("why", f"{BASE}/post/7")
     assert said.code == 1
     assert "thread 7" in said.out.splitlines()[0]

@@ -196,11 +196,11 @@ def test_it_needs_a_fixed_number_of_commands_whatever_there_is(redis_client: red
 def test_a_later_look_has_every_board_that_was_scanned_added_or_removed_since(redis_client: redis.Redis, redis_url: str) -> None:
     states, now = ForumStates(redis_client), redis_client.time()[0]
     states.write({f"demo/f{n}": ForumState(scanned_at=1.0 + n) for n in range(3)})
-    states.say_when_due({f"demo/f{n}": now + n for n in range(3)}, now, whole=True)
+    states.store_dues({f"demo/f{n}": now + n for n in range(3)}, now, whole=True)
     source = Source(redis_url, {"forum_list": 1})
     first = source.look().sites.boards
     states.write({"demo/f0": ForumState(scanned_at=9.0), "demo/a": ForumState(gap_at=5.0)})
-    states.say_when_due({"demo/f0": now, "demo/f1": now + 7, "demo/a": now}, now, whole=True)
+    states.store_dues({"demo/f0": now, "demo/f1": now + 7, "demo/a": now}, now, whole=True)
     redis_client.hset(ForumCrawlKeys(LIST).forum_dues(), "demo/x", "soon")
 
     boards = source.look().sites.boards

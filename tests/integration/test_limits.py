@@ -13,7 +13,7 @@ import redis
 from scrapy.http import Response
 
 from cli.main import main
-from forums.scheduling.site_limits import BY_FILE, say_limits
+from forums.scheduling.site_limits import BY_FILE, write_limits
 from forums.sites import load_all
 from forums.sites.http.trial import is_on_trial, is_public_name
 from forums.state.trial import BY_TRIAL
@@ -124,16 +124,16 @@ def test_a_site_file_sets_limits_and_an_operator_counts_more(
 
     def told(politeness: str) -> dict[str, LaneLimits]:
         (tmp_path / "one.toml").write_text(SITE + politeness)
-        say_limits(redis_client, load_all()[0])
+        write_limits(redis_client, load_all()[0])
         return limits.read(redis_client, limits_key())
 
     assert told("") == {}
     found = told("[politeness]\nmax_rate = 3\nmax_per_day = 100\n")
     assert found == {"one": LaneLimits(rate=3, quotas=((100, DAY_MS),), by=BY_FILE)}
-    assert say_limits(redis_client, load_all()[0]) == [], "nothing has changed"
+    assert write_limits(redis_client, load_all()[0]) == [], "nothing has changed"
     quiet = told('time_zone = "Asia/Tokyo"\n[politeness]\nquiet_hours = "01:00-06:00"\n')["one"]
     assert (quiet.quiet, quiet.zone, quiet.offsets[0][1]) == (((60, 360),), "Asia/Tokyo", 9 * 3600)
-    assert say_limits(redis_client, load_all()[0]) == [], "nothing has changed"
+    assert write_limits(redis_client, load_all()[0]) == [], "nothing has changed"
     assert told("") == {"one": LaneLimits()}, "without limits; the exchange forgets it"
     limits.change(redis_client, limits_key(), "one", LaneLimits(rate=1, by="ops@host"))
     assert told("[politeness]\nmax_rate = 3\n")["one"].by == "ops@host"
@@ -156,10 +156,10 @@ def test_a_site_that_does_not_learn_whom_it_can_ask_is_crawled_as_a_trial(
 ) -> None:
     monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
     (tmp_path / "books.toml").write_text(SITE.replace("http://127.0.0.1:1", "https://forum.books.org") + more)
-    say_limits(redis_client, load_all()[0])
+    write_limits(redis_client, load_all()[0])
     assert limits.read(redis_client, limits_key()) == ({} if limited is None else {"books": limited})
     (tmp_path / "books.toml").write_text(SITE + '[headers]\nUser-Agent = "books/1.0 (+https://books.org)"\n')
-    say_limits(redis_client, load_all()[0])
+    write_limits(redis_client, load_all()[0])
     assert limits.read(redis_client, limits_key()).get("books", LaneLimits()) == LaneLimits()
 
 
@@ -191,14 +191,14 @@ def test_sites_share_a_lane_with_the_lowest_of_their_limits(
 ) -> None:
     monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
     (tmp_path / "one.toml").write_text(SITE + "[politeness]\nmax_rate = 3\nmax_per_day = 100\nmax_per_hour = 9\n")
-    assert say_limits(redis_client, load_all()[0]) == ["one"]
+    assert write_limits(redis_client, load_all()[0]) == ["one"]
     (tmp_path / "one.toml").write_text(SITE + '[politeness]\nlane = "host"\nmax_rate = 3\nmax_per_day = 100\nmax_per_hour = 9\n')
     (tmp_path / "two.toml").write_text(
         SITE + '[politeness]\nlane = "host"\nmax_rate = 5\nmax_concurrency = 2\nmax_per_day = 50\n'
     )
     (tmp_path / "three.toml").write_text(SITE + '[politeness]\nlane = "host"\n')
-    assert sorted(say_limits(redis_client, load_all()[0])) == ["host", "one"]
-    assert say_limits(redis_client, load_all()[0]) == [], "nothing has changed"
+    assert sorted(write_limits(redis_client, load_all()[0])) == ["host", "one"]
+    assert write_limits(redis_client, load_all()[0]) == [], "nothing has changed"
     shared = LaneLimits(rate=3, concurrency=2, quotas=((9, HOUR_MS), (50, DAY_MS)), by=BY_FILE)
     assert limits.read(redis_client, limits_key()) == {"one": LaneLimits(), "host": shared}
 

@@ -78,7 +78,7 @@ class Fleet:
         """A board of the site `demo`, whose scan is due for so many seconds."""
         now = self.registry.now()
         self.boards.write({f"demo/{name}": state})
-        self.boards.say_when_due({f"demo/{name}": now - late_s if late_s else now + 3600}, now, whole=False)
+        self.boards.store_dues({f"demo/{name}": now - late_s if late_s else now + 3600}, now, whole=False)
 
     def lose_node(self) -> None:
         """It was last heard 20 s ago."""

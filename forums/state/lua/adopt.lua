@@ -1,9 +1,9 @@
--- Write what is stored of threads in the place of what was read of them, where nobody has written since.
+-- Replace records of threads that have not changed since they were read.
 --
 -- KEYS[1] threads  (hash)  thread id -> msgpack array
 -- ARGV[1] entries  (any number)  for each thread its id, its record as it was read, its record
 -- Returns: number of records written
--- Retry: safe; what was written is not what was read
+-- Retry: safe; a replaced record differs from the one that was read
 local threads = KEYS[1]
 local entries, written = 1, 0
 

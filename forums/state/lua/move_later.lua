@@ -1,11 +1,11 @@
--- Let start tasks of history into the lane "later", as many of each site as it may spend now; the others go to the list's end.
+-- Move start tasks of history into the lane "later", as many of each site as it may spend now; the others go to the list's end.
 --
--- KEYS[1] backlog  (list)   start tasks (JSON with `site`) that nobody takes
--- KEYS[2] later    (list)   start tasks that crawlers take when nothing else is to do
+-- KEYS[1] backlog  (list)   start tasks (JSON with `site`) that wait for budget
+-- KEYS[2] later    (list)   start tasks that crawlers take when idle
 -- ARGV[1] most     (count)  tasks looked at
 -- ARGV[2] sites    (any number)  for each site its name and how many tasks of it may be moved
--- Returns: for each site given how many were moved
--- Retry: safe; a second call moves as many again, which the budget notices afterwards
+-- Returns: for each given site the number of moved tasks
+-- Retry: safe; a second call moves as many again, which the budget counts afterwards
 local backlog, later = KEYS[1], KEYS[2]
 local most = tonumber(ARGV[1])
 local sites = 2

@@ -164,7 +164,7 @@ def test_a_listener_that_fails_does_not_keep_items_in_the_stream(
 
     send(redis_client, post("p1"))
     assert drain(stream, database, after=after).posts == 1
-    assert "what follows from 1 stored items failed" in caplog.text
+    assert "a hook failed for 1 stored items" in caplog.text
 
 
 def test_when_redis_fails_the_listener_the_items_stay(redis_client: redis.Redis, stream: ItemStream, database: Database) -> None:
