@@ -28,7 +28,7 @@ _NEARLY_SURE = 0.45
 _ONLY_ONE = 0.31  # where nothing else looks like an author
 _MOST_PLACES = 12
 _HANDLE = re.compile(r"(?<=\S)\s+@[\w.-]+(?:@[\w.-]+)?$")
-_BUTTON = re.compile(r"\[(?!delet|remov)[^\[\]]*\]|@ .*", re.IGNORECASE)  # or whom a post answers
+_BUTTON = re.compile(r"\[(?!delet|remov)[^\[\]]*\]|@ .*", re.IGNORECASE)  # or the answered author
 _REPLY = re.compile(r"in-?repl|reply-?(?:to|author|name|user)|replied|parent-?author", re.IGNORECASE)
 _TITLES = frozenset({"h1", "h2", "h3", "title"})
 _TITLE = re.compile(r"subject|title", re.IGNORECASE)
@@ -64,7 +64,7 @@ def find_authors(paths: BlockPaths) -> dict[int, int]:
         signs = Counter(paths.tree.sign[i] for i in found.values())
         headed = bool(found) and all(_heads_date(paths, i) for i in list(found.values())[:6])
         for number in range(paths.count):
-            if number not in found and (other := _made_otherwise(paths, number, signs, headed=headed)) is not None:
+            if number not in found and (other := _in_other_markup(paths, number, signs, headed=headed)) is not None:
                 found[number] = other
     return found
 
@@ -206,7 +206,7 @@ def _name_score(paths: BlockPaths, place: Place, elements: list[int], strings: l
     if max(map(len, strings)) > 40 or any(i in paths.marks.dates for i in elements):
         return 0.0
     distinct = len(set(strings))
-    if distinct == 1 and len(strings) == paths.count > 1:  # the only one who writes
+    if distinct == 1 and len(strings) == paths.count > 1:  # the page's only author
         is_word = VERB.match(strings[0]) or BEFORE_NAME.match(strings[0])
         return 0.0 if is_word or not all(_may_sign(paths, i) for i in elements) else _ONLY_ONE
     if (
@@ -289,7 +289,7 @@ def _stands_after_by(paths: BlockPaths, i: int) -> bool:
     return bool(BEFORE_NAME.match(text) or (ENDS_BY.search(text) and tree.owner[before] in paths.marks.dates))
 
 
-def _made_otherwise(paths: BlockPaths, number: int, signs: Counter[int], *, headed: bool) -> int | None:
+def _in_other_markup(paths: BlockPaths, number: int, signs: Counter[int], *, headed: bool) -> int | None:
     """Find the author of a block whose markup differs from the others'. `headed`: a name and its date share one element."""
     best, best_score = None, 0.0
     if headed:

@@ -35,7 +35,7 @@ _PRELUDE = 16  # characters before the word: `Last `, `Dieser Beitrag wurde `
 _LONGEST = 100  # characters around a date that name its meaning
 _LONGEST_WORD = 30
 _LIKELY = 0.25
-_OF_ANOTHER = -1.0  # the score of what is not a post's date: the day of joining
+_OF_ANOTHER = -1.0  # score of other dates than a post's: the day of joining
 _MOST_PLACES = 6
 _NEARLY_ALL = 0.9  # of the blocks
 
@@ -71,7 +71,7 @@ def find_dates(paths: BlockPaths, calendar: Calendar, authors: dict[int, int]) -
             break
     signs = {paths.tree.sign[i] for i in elements.values()}
     for number in range(paths.count):
-        if number not in elements and (other := _made_otherwise(paths, number, signs)) is not None:
+        if number not in elements and (other := _in_other_markup(paths, number, signs)) is not None:
             elements[number] = other
     ordered = sorted(elements)
     if len({paths.path_of[i] for i in elements.values()}) > 1:  # dates of several places have one order of day and month
@@ -166,7 +166,7 @@ def _is_of(paths: BlockPaths, i: int, words: re.Pattern[str], by_class: bool) ->
             return False
         text = (
             paths.string(up) if by_class else " ".join(tree.texts[tree.first_text[up] : tree.last_text[i]])
-        )  # what follows is of others
+        )  # text behind the date belongs to other elements
         if _is_before_number(words, text) or (by_class and class_words.suggests_edited(paths.names(up))):
             return True
         up = tree.parent[up]
@@ -204,7 +204,7 @@ def _follows_author(paths: BlockPaths, moments: dict[int, datetime | None], auth
     return sum(len(by_author[name]) == 1 for name in several) / len(several) if several else 0.0
 
 
-def _made_otherwise(paths: BlockPaths, number: int, signs: set[int]) -> int | None:
+def _in_other_markup(paths: BlockPaths, number: int, signs: set[int]) -> int | None:
     best, best_score = None, 0.0
     for i in paths.dates_in(number):
         precision = paths.marks.dates[i].precision

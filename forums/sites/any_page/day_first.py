@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 ENGLISH = "en-GB"
 """English that writes the day before the month."""
-# It begins with a digit, for which `re` looks in a tenth of the time that a look behind each character takes.
+# It begins with a digit: `re` searches for one in a tenth of the time that a look-behind at each character takes.
 _NUMERIC = re.compile(r"\d(?<![\d./-].)\d?([./-])\d{1,2}\1(?:19|20)?\d\d(?![\d./-])", re.DOTALL)
 
 

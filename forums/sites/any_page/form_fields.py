@@ -10,7 +10,7 @@ from .page_tree import PageTree, Range
 
 _TYPED = frozenset({"text", "password", "email", "tel", "number", "url"})
 _MOST_FORMS = 6
-_FORMS = 0.25  # of what may be posts: so many hold fields on the page of a form
+_FORMS = 0.25  # least share of candidate posts with fields on the page of a form
 _ENTRY = re.compile(
     r"log-?\s?in|log-?\s?on|sign[-_\s]?(?:in|up|on)(?![a-z])|regist|password|passwor[td]|account|auth|anmeld|einlogg|konto|"
     r"mot[-_ ]de[-_ ]passe|connexion|inscri|contraseña|senha|iniciar sesi|entrar|wachtwoord|inlogg|logga in|lösenord|adgangskode|"

@@ -25,7 +25,7 @@ from .records import PageTooLarge, SeenPage
 MOST_S = 10
 """Seconds of processor time; a thread of 3,000 posts on one page needs 2."""
 _MEMORY_BYTES = 2 << 30
-_ORDINARY = 300_000  # characters, in which no tag has attributes for more than some seconds
+_ORDINARY = 300_000  # characters; the attributes of a tag within them take some seconds at most
 
 
 class _Task(msgspec.Struct, frozen=True, kw_only=True):

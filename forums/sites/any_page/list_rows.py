@@ -21,8 +21,8 @@ from .row_links import LEAST_ROWS, form_of, is_date, links_of, rows_of
 from .text_field import Body
 
 _LEAST_TITLED = 3
-_TITLED = 0.8  # of the blocks have a title, each another one, where they are many
-_TWICE = 0.5  # of the blocks have another title, where each title has one address
+_TITLED = 0.8  # of the blocks have different titles, where blocks are many
+_TWICE = 0.5  # of the blocks have different titles, where each title has one address
 _TITLES = 0.4  # of the blocks: some lists have two for each thread
 _WRITTEN = 0.2
 _MOST_LINKS = 3  # of a block that is a row

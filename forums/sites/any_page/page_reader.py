@@ -44,14 +44,14 @@ _SCHEMA_WORDS = ("schema.org", "itemscope")
 _ARCHIVE = "web.archive.org/web/"
 _ARCHIVED = re.compile(r"(?:https?:)?(?://web\.archive\.org)?/web/\d{4,14}(?:[a-z]{2}_)?/(?=https?:)")
 """Prefix of the addresses in a page saved from the archive."""
-_ALONE = 0.3  # the grade of a post that nothing like it confirms
+_ALONE = 0.3  # grade of a post alone, without similar posts
 _CLOSE = 0.9  # of the best grade
 _EXACT = {Reader.PROFILE: 0.4, Reader.SCHEMA_ORG: 0.5}  # of the best grade, that is enough for a complete reading
 _AS_MANY = 0.15  # the same, where a profile finds as many posts: their texts may be shorter
 _NEARLY_ALL = 0.9  # of the posts
 _FEW = 3  # posts
 _LEAST_TEXT = 20  # characters
-_SHORT = 60  # characters of what stands around a post
+_SHORT = 60  # characters of a text around a post
 _SURE = 0.4  # a grade of posts on a page whose profile finds none
 _UNLIKE = 0.4  # agreement of readers whose texts are not the same
 
@@ -72,7 +72,7 @@ class _Page:
     comments: frozenset[int] = frozenset()  # of the posts by schema.org those that are comments on others
     marks: Marks | None = None
     learned: Learned | None = None
-    are_others: bool = False  # what was learned are rows of other threads
+    are_others: bool = False  # the learned blocks are rows of other threads
 
     @property
     def base(self) -> str:

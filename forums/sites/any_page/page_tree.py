@@ -102,7 +102,7 @@ class PageTree:
         start, end = elements
         if start >= end:
             return (0, 0)
-        # the last element's own end is not the range's where it is a parent's last child: texts after it are its ancestors'
+        # not the last element's own end: where it is a parent's last child, its ancestors' texts follow
         return self.first_text[start], self.first_text[end] if end < len(self.tag) else len(self.texts)
 
     def string(self, i: int) -> str:

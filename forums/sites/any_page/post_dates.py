@@ -14,7 +14,7 @@ from .date_words import DAYS_BACK, LESS_THAN_ONE, NUMBERS, UNITS, WEEKDAYS
 from .month_names import MONTHS
 
 LONGEST = 120
-"""Characters of a text in which a date is looked for."""
+"""Characters of a text that is searched for a date."""
 
 _WORD = r"[^\W\d_]{3,}"
 _ISO = re.compile(

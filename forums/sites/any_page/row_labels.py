@@ -11,7 +11,7 @@ from .page_tree import PageTree, Range
 LEAST_FORUMS = 3  # of an index, by their addresses
 _NEARLY_ALL = 0.8  # of the rows
 _LONGEST_LABEL = 30
-_MOST_TEXTS = 3000  # among which labels are looked for
+_MOST_TEXTS = 3000  # that are searched for labels
 _LEVELS_ABOVE = 3  # of elements around all rows, with the heads of the columns
 _BETWEEN = re.compile(r"[·•|,;/]")  # `31 threads · 288 posts`
 _THREADS = re.compile(

@@ -32,7 +32,7 @@ _DETAIL = re.compile(r"\s*[^\W\d_][^:：\n]{1,24}[:：](?!//)")
 _MOST_DETAILS = 400  # characters about an author
 _MOST_LABELLED = 0.6  # of the blocks
 _LEAST_POSTS = 3  # to find a text that follows the author
-_LONGEST_FIXED = 1000  # characters of what stands below a name
+_LONGEST_FIXED = 1000  # characters of a text below a name
 _LEAST_LABELS = 0.4  # of the lines
 _HEAD = 6  # elements of a body, of which one may be its title
 _MOST_FEET = 5  # elements at the end of a body
@@ -83,7 +83,7 @@ def find_cuts(
         if all(class_words.suggests_signature(paths.names(i)) for i in list(place.first.values())[:3]):
             for number, i in place.first.items():
                 signatures.setdefault(number, i)
-        if place.above in left_out:  # with what it stands in
+        if place.above in left_out:  # with the place around it
             left_out.add(place.path)
             continue
         inside = [

@@ -11,7 +11,7 @@ from .page_tree import PageTree, Range
 from .text_cuts import find_cuts, follows_author
 
 _TEXT_PROPERTIES = frozenset({"text", "articleBody", "commentText", "description"})
-_HOLDER = 0.35  # what holds author and date, too, is taken where nothing else holds half as much
+_HOLDER = 0.35  # factor of places that also hold author and date
 _MOST_PLACES = 20
 _MOST_HAVE = 0.5  # of the blocks
 _PARAGRAPHS = frozenset({"p", "font", "span"})
@@ -84,7 +84,7 @@ def _roots(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) ->
     like = _Like(paths, found, marks)
     several: set[int] = set()
     for number in range(paths.count):
-        if number not in found and (other := _made_otherwise(paths, number, like, marks(number))) is not None:
+        if number not in found and (other := _in_other_markup(paths, number, like, marks(number))) is not None:
             if _has_more_paragraphs(paths, number, other, marks(number)):
                 several.add(number)
             else:
@@ -189,7 +189,7 @@ def _is_in(tree: PageTree, root: int, i: int) -> bool:
     return root <= i < tree.end[root]
 
 
-def _made_otherwise(paths: BlockPaths, number: int, like: _Like, marks: list[int]) -> int | None:
+def _in_other_markup(paths: BlockPaths, number: int, like: _Like, marks: list[int]) -> int | None:
     """Find the body of a block whose markup differs from the others', not at a place that these have besides their bodies."""
     tree = paths.tree
     best, best_size = None, 0.0

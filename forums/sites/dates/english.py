@@ -16,7 +16,7 @@ _TIME = r"\d{1,2}:\d\d(?::\d\d)?(?:\s*[ap]\.?m\.?)?"
 _UNIT = r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|wks?|months?|mos?|years?|yrs?)"
 _COUNT = r"(?:\d+(?:\.\d+)?|an?|half an?)"
 _AGO = rf"{_COUNT}\s*(?:{_UNIT}|(?<=\d)\s?[hdwy])(?:,?(?:\s+and)?\s+{_COUNT}\s*{_UNIT})*\s+ago"
-_SHORT = r"\d+\s?(?:[hdwy]|hrs?|yrs?|wks?)"  # not m: minutes or months, as the language has it
+_SHORT = r"\d+\s?(?:[hdwy]|hrs?|yrs?|wks?)"  # not m: minutes or months, depending on the language
 _NEAR_DAY = r"(?:today|yesterday|(?:last\s+)?(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?)"
 _IN_ENGLISH = re.compile(
     rf"{_WEEKDAY}(?:{_MONTH}\s+{_DAY},?\s+\d{{4}}|{_DAY}[\s-]+(?:of\s+)?{_MONTH},?[\s-]+\d{{4}})"

@@ -22,7 +22,7 @@ class Select(BaseModel):
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, populate_by_name=True)
 
-    select: tuple[str, ...] = Field(default=(), description="the selector; a list of them: the first that finds something counts")
+    select: tuple[str, ...] = Field(default=(), description="the selector; of a list the first with a match counts")
     syntax: Syntax = Field(default="html", exclude=True)
 
     @cached_property
@@ -47,18 +47,18 @@ class FieldSpec(Select):
     regex: str | None = Field(default=None, description="the part that counts: the first group of the match, or the whole match")
     join: str | None = Field(
         default=None, min_length=1, max_length=8,
-        description="an id of several parts: what is put between the groups of `regex`, all of which count then",
+        description="an id of several parts: separator between the groups of `regex`, all of which then count",
     )  # fmt: skip
     prefix: str | None = Field(
-        default=None, description="an `id`: what is put before it; `{thread}` where it is one only within its thread"
+        default=None, description="an `id`: text put before it; `{thread}` where the id is unique only within its thread"
     )
     default: str | int | bool | None = Field(default=None, description="the value where the page has none")
     add: int = Field(default=0, description='added to an `int`, as where "posts" counts the opening post: `add = -1`')
     formats: tuple[str, ...] = Field(default=(), description='forms of a `date` in Python\'s letters, as in `"%d.%m.%Y, %H:%M"`')
-    lookup: str | None = Field(default=None, description="JSON: rows of the page that the value is the key of, as `users`")
-    key: str = Field(default="id", description="JSON: where a row of `lookup` has its key")
-    without: tuple[str, ...] = Field(default=(), description="HTML: selectors of what is cut out first, as a signature")
-    value: str | None = Field(default=None, description="JSON: what is taken from the row of `lookup` whose key it is")
+    lookup: str | None = Field(default=None, description="JSON: rows of the page in which the value is a key, as `users`")
+    key: str = Field(default="id", description="JSON: place of the key in a row of `lookup`")
+    without: tuple[str, ...] = Field(default=(), description="HTML: selectors of parts that are cut out first, as a signature")
+    value: str | None = Field(default=None, description="JSON: the value taken from the row of `lookup` with this key")
 
     @cached_property
     def cutters(self) -> tuple[Finder, ...]:
@@ -107,7 +107,7 @@ class FieldSpec(Select):
             if self.syntax != "json":
                 raise ValueError("lookup is for JSON pages")
             if self.value is None:
-                raise ValueError("lookup needs `value`: what to take from the row that was looked up")
+                raise ValueError("lookup needs `value`: the value to take from the row that was looked up")
             for selector in (self.lookup, self.key, self.value):
                 compiled("json", selector)
         return self

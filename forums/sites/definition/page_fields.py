@@ -37,9 +37,9 @@ class IndexFields(Fields):
     id: FieldSpec = Field(description="as `{forum}` of the other pages")
     name: FieldSpec | None = Field(default=None, description="its name")
     url: FieldSpec | None = Field(default=None, description="its address")
-    parent_id: FieldSpec | None = Field(default=None, description="the forum that it is in")
-    threads: FieldSpec | None = Field(default=None, description="how many threads it has")
-    last_activity: FieldSpec | None = Field(default=None, description="when something was written in it last")
+    parent_id: FieldSpec | None = Field(default=None, description="its forum")
+    threads: FieldSpec | None = Field(default=None, description="number of its threads")
+    last_activity: FieldSpec | None = Field(default=None, description="time of the last message in it")
 
 
 class ListFields(Fields):
@@ -48,10 +48,10 @@ class ListFields(Fields):
     id: FieldSpec = Field(description="as `{thread}` of the other pages")
     url: FieldSpec | None = Field(default=None, description="its address")
     title: FieldSpec | None = Field(default=None, description="its title")
-    author: FieldSpec | None = Field(default=None, description="who opened it")
+    author: FieldSpec | None = Field(default=None, description="author of the opening post")
     reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
-    created_at: FieldSpec | None = Field(default=None, description="when it was opened")
-    last_activity: FieldSpec | None = Field(default=None, description="when something was written in it last")
+    created_at: FieldSpec | None = Field(default=None, description="time of the opening post")
+    last_activity: FieldSpec | None = Field(default=None, description="time of the last message in it")
     sticky: FieldSpec | None = Field(default=None, description="true if it stays on top of the list, and so ends no scan")
     token: FieldSpec | None = Field(
         default=None, description="changes whenever the thread does; without it reply count and last activity"
@@ -62,15 +62,15 @@ class PostFields(Fields):
     """An opening post."""
 
     id: FieldSpec | None = Field(default=None, description="the thread's own, where the list has another: it is stored")
-    forum_id: FieldSpec | None = Field(default=None, description="the forum that it is in")
+    forum_id: FieldSpec | None = Field(default=None, description="its forum")
     title: FieldSpec | None = Field(default=None, description="its title")
     body: FieldSpec | None = Field(default=None, description="its text")
-    author: FieldSpec | None = Field(default=None, description="who wrote it")
-    created_at: FieldSpec | None = Field(default=None, description="when")
-    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
-    views: FieldSpec | None = Field(default=None, description="how often it was read")
+    author: FieldSpec | None = Field(default=None, description="its author")
+    created_at: FieldSpec | None = Field(default=None, description="its time")
+    edited_at: FieldSpec | None = Field(default=None, description="time of the last edit")
+    views: FieldSpec | None = Field(default=None, description="number of views")
     reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
-    last_activity: FieldSpec | None = Field(default=None, description="when something was written in the thread last")
+    last_activity: FieldSpec | None = Field(default=None, description="time of the last message in the thread")
     sticky: FieldSpec | None = Field(default=None, description="true if it stays on top of the list")
     deleted: FieldSpec | None = Field(default=None, description="true if only a placeholder is left")
 
@@ -78,7 +78,7 @@ class PostFields(Fields):
 class CommentFields(Fields):
     """A comment."""
 
-    id: FieldSpec = Field(description="its own, the same for ever")
+    id: FieldSpec = Field(description="its own, which never changes")
     body: FieldSpec = Field(description="its text")
     parent_id: FieldSpec | None = Field(default=None, description="the comment that it answers")
     number: FieldSpec | None = Field(
@@ -87,44 +87,42 @@ class CommentFields(Fields):
     parent_number: FieldSpec | None = Field(
         default=None, description="the number of the comment that it answers, on the same page; where `parent_id` finds nothing"
     )
-    author: FieldSpec | None = Field(default=None, description="who wrote it")
-    created_at: FieldSpec | None = Field(default=None, description="when")
-    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
+    author: FieldSpec | None = Field(default=None, description="its author")
+    created_at: FieldSpec | None = Field(default=None, description="its time")
+    edited_at: FieldSpec | None = Field(default=None, description="time of the last edit")
     deleted: FieldSpec | None = Field(default=None, description="true if only a placeholder is left")
     position: FieldSpec | None = Field(default=None, description="its place in the thread from 1; else counted")
     load_more: FieldSpec | None = Field(
         default=None,
-        description="what only a comment has of which answers are left out: the address of a page with them, or what "
-        "`{more}` of `[pages.more]` is there",
+        description="only on a comment whose answers are left out: the address of a page with them, or the value of "
+        "`{more}` of `[pages.more]`",
     )
 
 
 class RecentFields(Fields):
     """A message among the newest of the site, or a thread among those that were active last."""
 
-    thread: FieldSpec = Field(description="the thread that it is in, as `{thread}` of the other pages")
-    forum_id: FieldSpec | None = Field(
-        default=None, description="the forum that it is in; without it, threads that are not known are left to the lists"
-    )
+    thread: FieldSpec = Field(description="its thread, as `{thread}` of the other pages")
+    forum_id: FieldSpec | None = Field(default=None, description="its forum; without it, unknown threads are left to the lists")
     id: FieldSpec | None = Field(default=None, description="of a message: its own, as on the thread's page")
     url: FieldSpec | None = Field(default=None, description="the thread's address, where the list has it, too")
-    token: FieldSpec | None = Field(default=None, description="of a thread: what the list has for `token`")
+    token: FieldSpec | None = Field(default=None, description="of a thread: the list's `token`")
     reply_count: FieldSpec | None = Field(default=None, description="of the thread: replies without the opening post")
     opening: FieldSpec | None = Field(default=None, description="true if it opens its thread, which is then read whole")
     title: FieldSpec | None = Field(
         default=None,
-        description="its thread's title: then a new thread is stored from here, where all of it is on the page, and not read",
+        description="its thread's title: a new thread that is whole on this page is then stored from here, and not read",
     )
     body: FieldSpec | None = Field(
         default=None,
-        description="its text, as the thread's page has it: then a reply is stored from here, and its thread need not be read",
+        description="its text, as on the thread's page: a reply is then stored from here, and its thread not read",
     )
     parent_id: FieldSpec | None = Field(default=None, description="the comment that it answers")
     number: FieldSpec | None = Field(default=None, description="its number in the thread, by which `parent_number` names it")
     parent_number: FieldSpec | None = Field(
-        default=None, description="the number of the comment that it answers; where that is on no row, the thread is read"
+        default=None, description="the number of the comment that it answers; the thread is read where no row has it"
     )
-    author: FieldSpec | None = Field(default=None, description="who wrote it")
-    created_at: FieldSpec | None = Field(default=None, description="when; of a thread: when something was written in it last")
-    edited_at: FieldSpec | None = Field(default=None, description="when it was changed last")
+    author: FieldSpec | None = Field(default=None, description="its author")
+    created_at: FieldSpec | None = Field(default=None, description="its time; of a thread: time of the last message in it")
+    edited_at: FieldSpec | None = Field(default=None, description="time of the last edit")
     deleted: FieldSpec | None = Field(default=None, description="true if only a placeholder is left")

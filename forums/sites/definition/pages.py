@@ -33,32 +33,30 @@ class Page(BaseModel):
 
     url: str = Field(description="template of its URL: a path behind `base_url`, or a whole URL")
     method: Literal["GET", "POST"] | None = Field(
-        default=None, description="how it is asked for; without it POST where there is a `body`, else GET"
+        default=None, description="request method; without it POST where there is a `body`, else GET"
     )
-    body: PageBody | None = Field(default=None, description="what is sent with the request, as `[pages.….body]`")
+    body: PageBody | None = Field(default=None, description="body of the request, as `[pages.….body]`")
     headers: dict[HeaderName, HeaderValue] = Field(
-        default={}, description='headers that only these pages are asked for with, as `X-Requested-With = "XMLHttpRequest"`'
+        default={}, description='headers of requests for these pages only, as `X-Requested-With = "XMLHttpRequest"`'
     )
     format: Syntax = Field(
         default="html", description="`json`: selectors are JMESPath; `html` and `xml` (feeds, sitemaps): they are CSS or XPath"
     )
     html_at: Select | None = Field(
         default=None,
-        description="JMESPath: where in a JSON page its HTML is, of which everything is read but `next`, `pages`, `total`, "
+        description="JMESPath: place of the HTML in a JSON page; everything is read from it except `next`, `pages`, `total`, "
         "`cursor`, `more` and `current`",
     )
     json_at: Select | None = Field(
         default=None,
-        description="CSS or XPath: where in an HTML page its JSON is, as `script#__NEXT_DATA__`; everything is read of that",
+        description="CSS or XPath: place of the JSON in an HTML page, as `script#__NEXT_DATA__`; everything is read from it",
     )
-    container: Select | None = Field(
-        default=None, description="what such a page always has: where it is missing, the page is refused"
-    )
+    container: Select | None = Field(default=None, description="an element that each such page has: a page without it is refused")
     gone: Select | None = Field(
-        default=None, description="what only a page of something that does not exist (any more) has: the page counts as 404"
+        default=None, description="an element of pages of something that does not exist (any more): such a page counts as 404"
     )
     wall: Select | None = Field(
-        default=None, description="what only a login page, a captcha or an error page has: such a page is refused"
+        default=None, description="an element that only a login page, a captcha or an error page has: such a page is refused"
     )
 
     @model_validator(mode="before")
@@ -145,13 +143,13 @@ class RowsPage(Page):
         "load_more",
     }
 
-    first_url: str | None = Field(default=None, description="template of the first page's URL, where it is made differently")
-    rows: Select = Field(description="its rows; fields are looked for within a row")
-    skip: Select | None = Field(default=None, description="what only rows have within them that are left out, as advertisements")
+    first_url: str | None = Field(default=None, description="template of the first page's URL, where it differs")
+    rows: Select = Field(description="its rows; fields are searched within a row")
+    skip: Select | None = Field(default=None, description="an element within rows that are left out, as advertisements")
     next: FieldSpec | None = Field(default=None, description="the link to the next page")
-    pages: FieldSpec | None = Field(default=None, description="how many pages there are")
-    total: FieldSpec | None = Field(default=None, description="how many rows there are on all pages")
-    cursor: FieldSpec | None = Field(default=None, description="what `{cursor}` is for the next page")
+    pages: FieldSpec | None = Field(default=None, description="number of pages")
+    total: FieldSpec | None = Field(default=None, description="number of rows on all pages")
+    cursor: FieldSpec | None = Field(default=None, description="value of `{cursor}` for the next page")
     more: FieldSpec | None = Field(default=None, description="true if there is a next page, whose URL is made from its number")
     current: FieldSpec | None = Field(
         default=None, description="the number of this page: a number other than requested is behind the end, and has no rows"
@@ -159,7 +157,7 @@ class RowsPage(Page):
     per_page: int | None = Field(default=None, ge=1, description="rows of a full page")
     ends: Literal["empty", "short"] = Field(
         default="empty",
-        description="which page is the last where none of `next`, `pages`, `total`, `cursor` and `more` is given: "
+        description="the last page where none of `next`, `pages`, `total`, `cursor` and `more` is given: "
         "one without rows, or one with fewer than `per_page`",
     )
 
@@ -193,7 +191,7 @@ class ListPageSpec(RowsPage):
 
     fields: ListFields
     order: Literal["activity", "created", "none"] = Field(
-        default="activity", description="how the list is ordered: by last reply or by creation, newest first, or in no such way"
+        default="activity", description="order of the list: by last reply or by creation, newest first, or neither"
     )
 
 
@@ -220,8 +218,8 @@ class CommentRows(RowsPage):
     children: Select | None = Field(default=None, description="JSON: the answers to a row, rows themselves")
     load_more: FieldSpec | None = Field(
         default=None,
-        description="what leads to comments of the thread that the page leaves out, each that it finds: the address of a page "
-        "with them, or what `{more}` of `[pages.more]` is there",
+        description="each match leads to comments of the thread that the page leaves out: the address of a page "
+        "with them, or the value of `{more}` of `[pages.more]`",
     )
 
     @model_validator(mode="after")
@@ -244,13 +242,13 @@ class CommentsPageSpec(CommentRows):
     _places: ClassVar[frozenset[str]] = ListPageSpec._places | {"thread", "url"}
     _tables: ClassVar[frozenset[str]] = frozenset({"fields", "post"})
 
-    post: PostFields | None = Field(default=None, description="fields of the opening post, looked for in the whole page")
+    post: PostFields | None = Field(default=None, description="fields of the opening post, searched in the whole page")
     first_is_post: bool = Field(
         default=False, description="the oldest row is the opening post: the first of the first page, or as `order` defines"
     )
     order: Literal["oldest", "newest", "newest_page"] = Field(
         default="oldest",
-        description="how posts follow each other: the oldest first, the newest first, or the newest page first, with the oldest "
+        description="order of the posts: the oldest first, the newest first, or the newest page first, with the oldest "
         "post of each page first",
     )
     repeats_post: bool = Field(
@@ -268,7 +266,7 @@ class MorePageSpec(CommentRows):
 
     url: str = Field(
         default="{more}",
-        description="template of its URL; `{more}` is what `load_more` found, `{comment}` the comment whose answers are left out",
+        description="template of its URL; `{more}`: match of `load_more`; `{comment}`: the comment whose answers are left out",
     )
 
 

@@ -55,7 +55,7 @@ def _json(selector: str) -> Finder:
     def find(node: Any) -> Found:
         try:
             value = search(node)
-        except jmespath.exceptions.JMESPathError:  # a function met another type than it takes: the field is not there
+        except jmespath.exceptions.JMESPathError:  # a function got a value of a wrong type: the field is not there
             return []
         return [] if value is None else [value]
 

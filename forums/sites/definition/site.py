@@ -46,10 +46,10 @@ class Site(BaseModel):
     profile: str | None = Field(
         default=None, description="the software: values are taken from this profile where the file has none"
     )
-    base_url: HttpUrl = Field(description="where the site is; the paths of `pages` come behind it")
+    base_url: HttpUrl = Field(description="address of the site; the paths of `pages` come behind it")
     also_allowed: tuple[HttpUrl, ...] = Field(default=(), description="other places that may be fetched, as after a redirect")
     send_headers_to: tuple[HttpUrl, ...] = Field(
-        default=(), description="those of `also_allowed` that get `headers` and `cookies`, too; without it `base_url` alone"
+        default=(), description="places of `also_allowed` that also get `headers` and `cookies`; without it only `base_url`"
     )
     allow_private: bool = Field(
         default=False, description="true: its names may resolve to addresses that are not public, as in a private network"
@@ -59,7 +59,7 @@ class Site(BaseModel):
     names: dict[ForumId, str] = Field(
         default={}, description="names of the forums, by id; where `discover` reads the index, they are taken from there"
     )
-    pages: Pages = Field(description="what its pages look like")
+    pages: Pages = Field(description="structure of its pages")
     limits: ScanLimits = ScanLimits()
     schedule: Schedule = Schedule()
     politeness: Politeness = Politeness()
@@ -75,8 +75,10 @@ class Site(BaseModel):
     language: str | None = Field(
         default=None, description="language of its dates, as `de`, `en-GB` or `zh`; without it all are tried"
     )
-    time_zone: str = Field(default="UTC", description="time zone of dates that name none, as `Europe/Berlin`")
-    recognise: Recognise = Field(default=Recognise(), description="profiles only: how `trawl sites new` knows the software")
+    time_zone: str = Field(default="UTC", description="time zone of dates without one, as `Europe/Berlin`")
+    recognise: Recognise = Field(
+        default=Recognise(), description="profiles only: marks by which `trawl sites new` recognises the software"
+    )
 
     @field_validator("base_url", "also_allowed", "send_headers_to")
     @classmethod

@@ -21,7 +21,7 @@ class Discover(BaseModel):
     model_config = _STRICT
 
     include: tuple[str, ...] = Field(default=("*",), description="patterns of ids or names, as in `news-*`")
-    exclude: tuple[str, ...] = Field(default=(), description="patterns of those that are left out")
+    exclude: tuple[str, ...] = Field(default=(), description="patterns of ids or names that are left out")
 
     def lets_in(self, forum: str, name: str | None) -> bool:
         """Return True if a forum with this id and name is watched."""
@@ -54,13 +54,11 @@ class Schedule(BaseModel):
     )
     min_interval_s: float = Field(default=30, gt=0, description="least time between two scans of a forum, s")
     max_interval_s: float = Field(default=86400, gt=0, description="most time between two scans of a forum, s")
-    recheck_days: float = Field(
-        default=30, ge=0, description="threads are checked for edits and deletions until they are so old, days"
-    )
+    recheck_days: float = Field(default=30, ge=0, description="age up to which threads are checked for edits and deletions, days")
     checks_per_request: float = Field(
         default=0.125,
         ge=0,
-        description="requests for these checks, for each that list pages and changed threads took in the last hour, at most",
+        description="most requests for these checks, for each request of list pages and changed threads in the last hour",
     )
     backfill_share: float = Field(default=0.2, ge=0, le=1, description="share of the budget for checks and history")
 
@@ -89,7 +87,7 @@ class Politeness(BaseModel):
         default=None, ge=1, le=10_000, description="requests of all crawlers together at a time; left out: no limit"
     )
     weight: int = Field(
-        default=1, ge=1, le=100, description="requests that it gets where another site with limits gets one, while both have work"
+        default=1, ge=1, le=100, description="requests of this site for each of another site with limits, while both have work"
     )
     max_per_hour: int | None = Field(
         default=None, ge=1, le=10**9, description="requests of all crawlers together in any hour; left out: no limit"

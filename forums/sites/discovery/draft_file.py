@@ -43,11 +43,11 @@ max_concurrency = 2            # requests of all crawlers at a time
 # quiet_hours = "01:00-06:00"  # nothing is sent then
 """
 _LEARNED = """
-# No profile knows this software: what stands below was learned from its pages. A field is a CSS selector, or an XPath that
-# begins with ./ (docs/sites.md has a worked example): mend what is wrong, and try it with `trawl sites check {name} --live`.
+# There is no profile of this software: the tables below were learned from its pages. A field is a CSS selector, or an XPath that
+# begins with ./ (docs/sites.md has a worked example): correct what is wrong, and try it with `trawl sites check {name} --live`.
 """
 _UNKNOWN = """
-# No profile knows this software; `generic` is what many boards have in common. Run `trawl sites check {name} --live` and write
+# There is no profile of this software; `generic` fits many boards. Run `trawl sites check {name} --live` and write
 # what is wrong or empty: [pages.list] and [pages.comments] with `url`, `rows`, `next`, and their fields (docs/sites.md).
 """
 _FEED = """

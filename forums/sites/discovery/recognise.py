@@ -41,7 +41,7 @@ class Recognise(BaseModel):
 
     sure: tuple[str, ...] = Field(default=(), description="marks that hardly any other software has: each counts 2")
     marks: tuple[str, ...] = Field(default=(), description="further marks: each counts 1")
-    needs: tuple[str, ...] = Field(default=(), description="marks without which it is another version; they do not count")
+    needs: tuple[str, ...] = Field(default=(), description="marks that this version always has; they do not count")
     never: tuple[str, ...] = Field(default=(), description="marks that only another software or version has")
     version: str | None = Field(default=None, description="a mark whose first group is the version")
     software: str | None = Field(default=None, description="its name, the same in the profiles of all its versions")
@@ -60,7 +60,7 @@ class Recognise(BaseModel):
     )
     comment_ids: str | None = Field(
         default=None,
-        description="XPath of the ids of comments on a question or an answer, which `trawl read` shows below it: their number",
+        description="XPath of the ids (numbers) of comments on a question or an answer, which `trawl read` shows below it",
     )
     about: str | None = Field(default=None, description="one line about the software")
 

@@ -30,7 +30,7 @@ WEB = frozenset(_NAMES.split())
 as looking each of them up loads 74 modules.
 """
 
-_BEGINNING = 4096  # bytes in which Scrapy looks for it
+_BEGINNING = 4096  # bytes that Scrapy searches for the encoding
 _NAMED = re.compile(rb"charset|encoding", re.IGNORECASE)
 
 
