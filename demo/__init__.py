@@ -1,1 +1,1 @@
-"""The demo: a forum to crawl (`demo.forum`), and `python -m demo`, which crawls it with the whole fleet and checks the result."""
+"""Demo: a forum to crawl (`demo.forum`), and `python -m demo`, which crawls it with the whole fleet and checks the result."""

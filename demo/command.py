@@ -35,7 +35,7 @@ DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 
 def run(interrupts: Interrupts) -> int:
-    """Run the demo; returns the exit code."""
+    """Run the demo; return the exit code."""
     console = make_console()
     try:
         load_env_file()
@@ -88,7 +88,7 @@ def _keep(steps: DemoSteps, console: Console, interrupts: Interrupts) -> None:
         ("fleet", f"{trawl} status --watch"),
         ("boards", f"{trawl} forums"),
         ("more", f"{trawl} scale forum_detail=2"),
-        ("be told", f"write {processes.folder.shown}/events.toml (docs/events.md)"),
+        ("events", f"write {processes.folder.shown}/events.toml (docs/events.md)"),
     ):
         console.print(Text.assemble((f"  {what:<10}", "bold"), how), soft_wrap=True)
     while not interrupts.asked:
@@ -97,7 +97,7 @@ def _keep(steps: DemoSteps, console: Console, interrupts: Interrupts) -> None:
 
 
 def _clean_up(steps: DemoSteps, console: Console, interrupts: Interrupts) -> bool:
-    """Stop everything and look whether something is left; True when nothing is."""
+    """Stop everything; return True if no process is left."""
     console.print()
     console.print("Stopping everything ...", style="dim")
     steps.processes.stop(hurry=lambda: interrupts.impatient)

@@ -2,7 +2,7 @@
 
     docker compose exec worker-control python -m demo.compare [--json]
 
-The forum stands still meanwhile. Every thread is read once more, then both are compared. Exit code 0: all is stored, once.
+The forum is frozen meanwhile. Every thread is read once more, then both are compared. Exit code 0: all is stored, once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SITE = "demo"
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Both sides, compared."""
+    """Result of the comparison."""
 
     unchecked: int
     """Threads that were not read again within the limit."""
@@ -47,8 +47,8 @@ class Found:
         return not self.unchecked and all(one.complete for one in self.tables)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
-        told = {
+        """Return the result as a dict for JSON."""
+        tables = {
             one.table: {
                 "expected": one.expected,
                 "stored": one.stored,
@@ -60,11 +60,11 @@ class Found:
             }
             for one in self.tables
         }
-        return {"unchecked": self.unchecked, "pages": self.pages, "seconds": round(self.seconds), "tables": told}
+        return {"unchecked": self.unchecked, "pages": self.pages, "seconds": round(self.seconds), "tables": tables}
 
 
 def ask(forum: str, path: str, body: object = None) -> Any:
-    """What the forum answers."""
+    """Return the forum's JSON answer; with `body` from a POST request."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(forum + path, data=data)  # noqa: S310 - the operator's own variable
     with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
@@ -72,16 +72,16 @@ def ask(forum: str, path: str, body: object = None) -> Any:
 
 
 def followed_up(client: Any) -> bool:
-    """Whether every thread that a scan has named was read and stored: nothing waits in the service that reads them."""
+    """Return True if every thread found by a scan was read and stored: nothing waits in the service that reads them."""
     crawl = snapshot(client, FORUM_DETAIL)
     return not (crawl.start_tasks or crawl.overflow or crawl.leased_tasks or crawl.ready or crawl.leased or crawl.items)
 
 
 def settle(database: Database, client: Any, frozen: datetime) -> int:
-    """Wait until every thread has been read since then; how many were not, within the limit."""
+    """Wait until every thread has been read since then; return how many were not, within the limit."""
     begun, asked, left = time.monotonic(), 0.0, -1
     while time.monotonic() - begun < LIMIT_S:
-        # In this order: what a scan has found is a start task before the scan is stored, and a row only once it was read.
+        # In this order: a thread found by a scan is a start task before the scan is stored, and a row only once it was read.
         followed = scanned(database, SITE, frozen) >= BOARDS and followed_up(client)
         left = unchecked(database, SITE, frozen)
         if followed and not left:
@@ -94,7 +94,7 @@ def settle(database: Database, client: Any, frozen: datetime) -> int:
 
 
 def look(forum: str) -> Found:
-    """Freeze the forum, wait, compare; the forum goes on as before."""
+    """Freeze the forum, wait, compare; let the forum go on as before."""
     rate = ask(forum, "/control")["rate"]
     ask(forum, "/control", {"rate": 0})
     try:
@@ -108,7 +108,7 @@ def look(forum: str) -> Found:
 
 
 def main() -> int:
-    """Parse the arguments, look, print."""
+    """Parse the arguments, compare, print."""
     parser = argparse.ArgumentParser(prog="python -m demo.compare", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
     options = parser.parse_args()

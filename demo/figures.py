@@ -1,4 +1,4 @@
-"""Figures of a run: what the forum says about itself, and how fast a count grows."""
+"""Figures of a run: the forum's statistics, and the growth of a count."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .forum.process import ForumProcess
 
 @dataclass(frozen=True, kw_only=True)
 class ForumFigures:
-    """The forum as it says itself."""
+    """The forum's statistics."""
 
-    pieces: int  # posts and comments that there are now
-    size: int  # pages that there are now
+    pieces: int  # existing posts and comments
+    size: int  # existing pages
     served: Mapping[str, int]  # pages by HTTP status
 
     @property
@@ -25,22 +25,22 @@ class ForumFigures:
 
 
 class ForumGauge:
-    """Asks the forum."""
+    """Reader of the forum's statistics."""
 
     def __init__(self, forum: ForumProcess) -> None:
         self._forum = forum
 
     def read(self) -> ForumFigures:
-        """The figures of now. Raises ForumError."""
-        said = self._forum.stats()
+        """Return the present figures. Raises ForumError."""
+        stats = self._forum.stats()
         served: Counter[str] = Counter()
-        for by_status in said["served"].values():
+        for by_status in stats["served"].values():
             served.update(by_status)
-        return ForumFigures(pieces=said["posts"] + said["comments"], size=pages_of(said), served=served)
+        return ForumFigures(pieces=stats["posts"] + stats["comments"], size=pages_of(stats), served=served)
 
 
 class Speed:
-    """How fast a count grows, over the last `window_s` seconds: what is counted arrives in gusts."""
+    """Growth of a count over the last `window_s` seconds, which smooths gusts."""
 
     def __init__(self, window_s: float = 3.0) -> None:
         self._window_s = window_s
@@ -48,7 +48,7 @@ class Speed:
         self.best = 0.0  # per second, over a whole window
 
     def add(self, at_s: float, count: int) -> float:
-        """The count at this time; returns the speed, per second."""
+        """Add the count at this time; return the speed per second."""
         self._counts.append((at_s, count))
         while len(self._counts) > 2 and at_s - self._counts[1][0] >= self._window_s:
             self._counts.popleft()

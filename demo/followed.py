@@ -1,4 +1,4 @@
-"""How well a crawl follows a forum once it knows it: delays by board, and requests in comparison with reading everything."""
+"""Quality of following a known forum: delays by board, and requests in comparison with reading everything."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forums.storage import Database, comments, posts
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """What was published on one board, and the mean time from then until it was fetched, in seconds."""
+    """Number of new pieces on one board, and their mean time from publication to fetch, in seconds."""
 
     forum_id: str
     published: int
@@ -25,41 +25,41 @@ class Board:
 
 @dataclass(frozen=True, kw_only=True)
 class Followed:
-    """A stretch of time in which the forum lived and was known already."""
+    """A period in which the known forum was active."""
 
     seconds: float
     requests: int
     pages: float  # of the whole forum, mean
-    boards: Sequence[Board] = ()  # counted when all that was published is fetched: what is quick comes first
+    boards: Sequence[Board] = ()  # counted when all new pieces are fetched, else quick ones would count only
 
     @property
     def delay_s(self) -> float | None:
-        """Over everything that was published; None where nothing was."""
+        """Mean delay of all new pieces; None if there were none."""
         total = sum(board.published for board in self.boards)
         return sum(board.delay_s * board.published for board in self.boards) / total if total else None
 
     @property
     def rescan_requests(self) -> float | None:
-        """What reading every page over and over asks for in this time, to be as fresh."""
+        """Requests of reading every page repeatedly in this time, to be as fresh."""
         return requests_per_s([self.pages], self.delay_s) * self.seconds if self.delay_s else None
 
 
 def requests_per_s(pages: Sequence[float], mean_delay_s: float) -> float:
-    """Requests per second of a uniform rescan whose mean delay is this one, of a forum that had so many pages in the course of
-    time. Its period is twice the delay: in the mean a change waits half a period, and fetching and storing are taken for free.
+    """Return the requests per second of a uniform rescan with this mean delay, of a forum with these page counts over time. Its
+    period is twice the delay: on average a change waits half a period; fetching and storing are counted as instant.
     """
     return mean(pages) / (2 * mean_delay_s)
 
 
 def pages_of(stats: Mapping[str, Any]) -> int:
-    """How many pages such a rescan reads: every list page, and of every thread the post and each page of comments."""
+    """Return the number of pages of such a rescan: list pages, posts, and pages of comments."""
     return int(sum(stats["pages"].values()))
 
 
 def boards(database: Database, site: str, since: datetime) -> list[Board]:
-    """The boards on which something was published after `since` and fetched, by id.
+    """Return the boards with pieces published after `since` and fetched, by id.
 
-    A site's dates are to the second: half a second is taken off, which they are too early in the mean.
+    A site's dates are truncated to the second: half a second is subtracted, their mean error.
     """
     p, c = posts.c, comments.c
     of_posts = select(p.forum_id, p.created_at, p.first_seen_at).where(p.site == site, p.created_at > since)
@@ -72,7 +72,7 @@ def boards(database: Database, site: str, since: datetime) -> list[Board]:
 
 
 def by_board(rows: Iterable[Any]) -> list[Board]:
-    """Rows of board, time of publication and time of the first fetch."""
+    """Group rows of board, time of publication and time of the first fetch."""
     delays: defaultdict[str, list[float]] = defaultdict(list)
     for forum_id, created_at, first_seen_at in rows:
         delays[forum_id or "?"].append(max(0.0, (first_seen_at - created_at).total_seconds() - 0.5))

@@ -20,7 +20,7 @@ RECOVERY_TIMEOUT_S = 90.0
 
 @dataclass(frozen=True, kw_only=True)
 class KilledCrawler:
-    """Which crawler was killed, when (seconds since the start), and how long it took until its slot crawled again."""
+    """The killed crawler, the time of the kill (seconds since the start), and the time until its slot crawled again."""
 
     crawler: CrawlerRecord
     at_s: float
@@ -38,7 +38,7 @@ def kill_crawler(progress: Progress) -> Step[KilledCrawler]:
     acked = progress.detail.acked
 
     def successor() -> CrawlerRecord | None:
-        """The new crawler, as soon as it has finished a request."""
+        """Return the new crawler, as soon as it has finished a request."""
         nonlocal acked
         new = progress.crawler(victim.name)
         if new is None or new.pid in (0, victim.pid):
@@ -63,7 +63,7 @@ def _victim(progress: Progress) -> Step[CrawlerRecord]:
 
 
 def _stopped_at_work(progress: Progress) -> CrawlerRecord | None:
-    """The crawler to kill, after SIGSTOP: the figures read last may be older than all that it had in its hands then."""
+    """Return the crawler to kill, after SIGSTOP: the figures read last may be older than its present requests."""
     if (victim := _alive(progress) if progress.detail.leased else None) is not None:
         os.kill(victim.pid, signal.SIGSTOP)
         progress.read()

@@ -1,4 +1,4 @@
-"""Processes that a run of the demo has left behind: there must be none."""
+"""Detection of processes that a run of the demo has left behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOK_S = 0.05
 
 
 def left_over(run: str, *, wait_s: float = WAIT_S) -> list[str]:
-    """The processes of this run that are still there after `wait_s`, for people; they are killed."""
+    """Return the processes of this run that still exist after `wait_s`, for people, and kill them."""
     deadline = time.monotonic() + wait_s
     while (left := _marked(run)) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
@@ -28,7 +28,7 @@ def left_over(run: str, *, wait_s: float = WAIT_S) -> list[str]:
 
 
 def _marked(run: str) -> list[psutil.Process]:
-    """A process hands its environment on to whatever it starts: the mark finds also those that left our family."""
+    """Find processes by the mark in their environment, which is inherited, so that detached ones are found, too."""
     found = []
     for process in psutil.process_iter():
         try:

@@ -1,4 +1,4 @@
-"""What can be changed about the demo, from the environment."""
+"""Options of the demo, from the environment."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class DemoOptions:
     comments: float = 9.0  # mean per thread; most have few, some have hundreds
     latency_ms: float = 30.0  # of each page of the forum
     error_rate: float = 0.02  # share of pages answered with 500
-    throttle_rate: float = 0.003  # share of pages answered with 429, after which every crawler leaves the forum alone for 1 s
-    rate: float = 10.0  # events per second, while the forum lives; some of them edit or delete
-    live_s: float = 15.0  # how long it lives after it was read once
-    kill_at: float = 0.3  # share of the forum that is stored when a crawler is killed
+    throttle_rate: float = 0.003  # share of pages answered with 429, after which every crawler pauses the forum for 1 s
+    rate: float = 10.0  # events per second, while the forum is active; some of them edit or delete
+    live_s: float = 15.0  # how long it stays active after it was read once
+    kill_at: float = 0.3  # stored share of the forum at which a crawler is killed
     seed: int = 1  # of the forum's content
     keep: bool = False  # leave everything running afterwards, until Ctrl-C
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> DemoOptions:
-        """Raises ConfigError for a value that is no number."""
+        """Read the options. Raises ConfigError for a value that is not a number."""
         given: dict[str, Any] = {"keep": environment.get("KEEP", "0") not in ("", "0")}
         for field in fields(cls):
             name = f"TRAWL_DEMO_{field.name.upper()}"

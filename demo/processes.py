@@ -1,4 +1,4 @@
-"""The processes of the demo: Redis, the forum, the node's services. Started step by step, stopped in order."""
+"""Processes of the demo: Redis, the forum, the node's services. Started step by step, stopped in order."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from .forum.process import ForumProcess
 from .options import DemoOptions
 from .run_folder import RunFolder
 
-FLOWER_PORT = 5655  # not 5555 and 9410: `trawl up` needs those while a demo runs
+FLOWER_PORT = 5655  # not 5555 and 9410, which `trawl up` needs while a demo runs
 EXPORTER_PORT = 9510
 BOARDS = 4  # as many as demo/sites/demo.toml names
 FLEET = "forum_list=1,forum_detail=1"
 SITE = "demo"
-CHANGES = {"edit_rate": 0.12, "delete_rate": 0.06, "move_rate": 0.01}  # shares of what happens in the forum
-PACE = 60.0  # seconds of its time in a second: an hour passes in a minute
-BEAT_S = 1.0  # between two rounds of what is due: usually 5 s and 30 s, of a forum whose hour is an hour
-HISTORY_DAYS = 0.5  # of its time: then it was about as lively before as it is while it is crawled
+CHANGES = {"edit_rate": 0.12, "delete_rate": 0.06, "move_rate": 0.01}  # shares of the forum's events
+PACE = 60.0  # seconds of forum time in a second: an hour passes in a minute
+BEAT_S = 1.0  # interval of seeding and checks: usually 5 s and 30 s, for a forum in real time
+HISTORY_DAYS = 0.5  # of forum time: its past activity is then about that of the crawl
 
 
 class DemoProcesses:
-    """Starts and stops them. `client` is there after `start_redis`, `database` after `open_database`."""
+    """Starts and stops the processes. `client` is set by `start_redis`, `database` by `open_database`."""
 
     def __init__(self, options: DemoOptions, folder: RunFolder) -> None:
         self.options = options
@@ -74,7 +74,7 @@ class DemoProcesses:
         self.database = Database.from_url().open()
 
     def start_forum(self) -> None:
-        """Its pages are slow and sometimes refused, as those of a real site; it stands still until it is told to live."""
+        """Start the forum, with slow and sometimes refused pages as in a real site; it is frozen until its rate is set."""
         self.forum.start()
         self.forum.control(
             latency_ms=self.options.latency_ms,
@@ -84,17 +84,17 @@ class DemoProcesses:
         )
 
     def seed(self) -> None:
-        """What `trawl seed --force` does; a board that is being scanned already is left alone."""
+        """Seed the boards, as `trawl seed --force` does, except boards that are being scanned."""
         assert self.client
         seeding.seed(self.client, None, SITE, force=True)
 
     def recheck(self, on: bool) -> None:
-        """Whether beat sends checks of the threads that are due for one: what `trawl schedule` changes."""
+        """Enable or disable beat's checks of due threads, as `trawl schedule` does."""
         assert self.client
         Schedules(self.client).put("recheck_threads", StoredEntry(every_s=BEAT_S, enabled=on))
 
     def check_all(self) -> None:
-        """What `recheck_threads.delay(force=True)` does: read up to 1,000 threads once more, the least recently checked first."""
+        """Check up to 1,000 threads, the least recently checked first, as `recheck_threads.delay(force=True)` does."""
         assert self.client
         assert self.database
         rechecking.recheck(self.client, self.database, SITE, force=True)
@@ -107,19 +107,19 @@ class DemoProcesses:
         self._services.tend()
 
     def stop(self, *, hurry: Callable[[], bool]) -> None:
-        """Stop everything that was started, also after half a start."""
+        """Stop everything that was started, also after an incomplete start."""
         self._services.stop(hurry=hurry)
         self.forum.stop()
         if self.database:
             self.database.close()
-        with suppress(TrawlError):  # what does not stop is found as left over
+        with suppress(TrawlError):  # what does not stop is reported as left over
             embedded.stop()
         for log in self._logs.values():
             log.close()
 
     def _log(self, service: str, line: str) -> None:
-        """From the threads that read what services say: each has a file of its own."""
+        """Write a line to a service's log file, from the thread that reads its output."""
         if service not in self._logs:
             self._logs[service] = Path(self.folder.logs / f"{service}.log").open("a", encoding="utf-8", buffering=1)  # noqa: SIM115
-        with suppress(ValueError):  # closed: a last line that came too late
+        with suppress(ValueError):  # closed: the line came too late
             self._logs[service].write(line + "\n")

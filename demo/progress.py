@@ -1,4 +1,4 @@
-"""Progress of the demo: figures, what is happening now, what has happened."""
+"""Progress of the demo: figures, the present step, and past events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COUNT_EVERY_S = 0.5  # rows and the forum's own figures; Redis is read each time
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Something that has happened, `at_s` seconds after the start."""
+    """An event, `at_s` seconds after the start."""
 
     at_s: float
     text: str
@@ -37,9 +37,9 @@ class Progress:
         self.events: list[Event] = []
         self.fleet: Overview | None = None
         self.forum: ForumFigures | None = None
-        self.stored: tuple[int, int] | None = None  # posts, comments that are in the forum as far as the crawl knows
+        self.stored: tuple[int, int] | None = None  # posts, comments that exist in the forum as far as the crawl knows
         self.noticed = 0, 0  # edits, deletions
-        self.living = False  # whether the forum grows
+        self.living = False  # True while the forum grows
         self.speed = Speed(5.0)  # of the forum's pages
         self._speeds: defaultdict[str, Speed] = defaultdict(Speed)  # of each service's pages
         self._gauge = ForumGauge(processes.forum)
@@ -79,7 +79,7 @@ class Progress:
         return next((c for c in self.fleet.crawlers if c.name == name), None)
 
     def count(self) -> None:
-        """Count the rows and ask the forum, now."""
+        """Count the rows and query the forum, now."""
         self._counted_at = time.monotonic()
         if self.processes.database:
             self.stored = self._count(posts, posts.c.deleted_at.is_(None)), self._count(comments, comments.c.deleted_at.is_(None))
@@ -98,6 +98,6 @@ class Progress:
         return int(number)
 
     def _measured(self, fleet: Overview) -> Overview:
-        """With the pages per second of the last seconds; the crawlers' own are means over longer, and go with a killed one."""
+        """Return the fleet with the pages per second of the last seconds; a crawler's own mean is longer and ends with it."""
         services = (replace(one, pages_per_s=self._speeds[one.name].add(self.clock_s, one.pages)) for one in fleet.services)
         return replace(fleet, services=tuple(services))

@@ -1,4 +1,4 @@
-"""What the demo prints at its end."""
+"""Final report of the demo."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IDS_SHOWN = 5
 
 
 def print_report(console: Console, steps: DemoSteps) -> None:
-    """Coverage, figures, and where the data is."""
+    """Print coverage, figures, and the location of the data."""
     assert steps.coverage
     console.print()
     print_coverage(console, steps.coverage)
@@ -29,16 +29,16 @@ def print_report(console: Console, steps: DemoSteps) -> None:
 
 
 def print_coverage(console: Console, coverage: tuple[Coverage, ...]) -> None:
-    """The table, and for each fault the first ids that have it."""
+    """Print the table, and for each fault its first ids."""
     console.print(coverage_table(coverage))
     for one in coverage:
         _print_faults(console, one)
 
 
 def coverage_table(coverage: tuple[Coverage, ...]) -> FittedTable:
-    """A row for each table of the database.
+    """Build the table with a row for each table of the database.
 
-    In 80 columns edited and deleted rows, which are right, have no room; faults stand below by their ids.
+    In 80 columns edited and deleted rows, which are right, have no room; faults are listed below by their ids.
     """
     faults = figures("missing", "twice", "wrong", "unknown", rank=1)
     columns = [Column(name="database"), *figures("expected", "stored"), *faults, *figures("edited", "deleted", rank=2)]
@@ -54,7 +54,7 @@ def coverage_table(coverage: tuple[Coverage, ...]) -> FittedTable:
 
 
 def _percent(share: float) -> str:
-    """`100 %` only for all of it."""
+    """Format a share; `100 %` only for all of it."""
     return "100 %" if share >= 1 else f"{min(share * 100, 99.99):.2f} %"
 
 
@@ -97,7 +97,7 @@ def _figures(steps: DemoSteps) -> Table:
 
 
 def _add_followed(table: Table, followed: Followed) -> None:
-    """How the forum was followed once it was known; nothing where nobody wrote anything."""
+    """Add freshness and requests of the following; nothing if no piece was published."""
     if followed.delay_s is None or followed.rescan_requests is None:
         return
     by_board = ", ".join(f"{board.forum_id} {board.delay_s:.1f} s" for board in followed.boards)

@@ -1,4 +1,4 @@
-"""The folder of one run of the demo: a database, a Redis and logs of its own, so that it never touches the user's data."""
+"""Folder of one run of the demo, with its own database, Redis and logs, so that the user's data is never touched."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from redis_components.embedded import data_dir, locks
 from redis_components.errors import TrawlError
 from redis_components.server.variables import ENV_FILE
 
-KEPT_RUNS = 3  # older ones are removed when a new one begins
-MARK = "TRAWL_DEMO_RUN"  # environment variable that every process of a run has
+KEPT_RUNS = 3  # older ones are removed when a new run begins
+MARK = "TRAWL_DEMO_RUN"  # environment variable of every process of a run
 _NAME = re.compile(r"\d{8}-\d{6}(-\d+)?")
-_SITES = Path(__file__).resolve().with_name("sites")  # the demo's forum alone: a demo must not crawl what the user watches
-_KEPT_VARIABLES = ("TRAWL_DEMO_", "TRAWL_TEST_", "TRAWL_DEBUG", "TRAWL_REDIS_BIN")  # those of no one's fleet
+_SITES = Path(__file__).resolve().with_name("sites")  # the demo's forum alone: a demo must not crawl the user's sites
+_KEPT_VARIABLES = ("TRAWL_DEMO_", "TRAWL_TEST_", "TRAWL_DEBUG", "TRAWL_REDIS_BIN")  # variables of no fleet
 
 
 class RunFolderError(TrawlError):
-    """The demo cannot write its folder; the message names it and how to mend it."""
+    """The demo cannot write its folder; the message names it and the fix."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class RunFolder:
 
     @classmethod
     def fresh(cls) -> RunFolder:
-        """A new, empty folder; removes those of old runs. Raises RunFolderError."""
+        """Create a new, empty folder, and remove those of old runs. Raises RunFolderError."""
         runs = data_dir() / "demo"
         try:
             runs.mkdir(parents=True, exist_ok=True)
@@ -55,16 +55,16 @@ class RunFolder:
 
     @property
     def mark(self) -> str:
-        """What its processes are known by. Not its name: another run may have begun in the same second, elsewhere."""
+        """Mark of the run's processes: the full path, since another run elsewhere may have begun in the same second."""
         return str(self.path.resolve())
 
     @property
     def shown(self) -> str:
-        """The folder as a person would type it."""
+        """The folder relative to the working directory, for people."""
         return _from_here(self.path)
 
     def take_over_environment(self, forum_url: str, fleet: str) -> None:
-        """From now on this process, and every one that it starts, works with this folder and the demo's forum.
+        """Set the environment of this process, and of every one that it starts, to this folder and the demo's forum.
 
         Every setting of the user's fleet is dropped: its Redis, sites, database, tasks, limits.
         """
@@ -85,17 +85,17 @@ class RunFolder:
 
     @property
     def _variables(self) -> Path:
-        """The same variables for a shell, where somebody looks around in a demo that goes on."""
+        """File with the same variables, for a shell in a demo that keeps running."""
         return self.path / "terminal.sh"
 
     @property
     def terminal(self) -> str:
-        """What gives them to a shell, as a person would type it."""
+        """Command that loads the variables into a shell."""
         return f". {shlex.quote(_from_here(self._variables))}"
 
 
 def trawl_command() -> str:
-    """How to call `trawl` from here: it is beside the Python that runs the demo."""
+    """Return the command `trawl` of this environment, relative to the working directory."""
     return _from_here(Path(sys.executable).with_name("trawl"))
 
 

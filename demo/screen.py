@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: a live screen on a terminal, plain lines elsewhere."""
+"""Display of a running demo: a live screen on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cli.views.fleet_screen import crawlers_table, services_table
 from .processes import DemoProcesses
 from .progress import Event, Progress
 
-LINE_EVERY_S = 3.0  # between two lines of progress where there is no terminal
+LINE_EVERY_S = 3.0  # between two lines of progress without a terminal
 EVENTS_SHOWN = 3  # on a screen, so that 24 lines are enough
 CRAWLERS_SHOWN = 4
 BAR_WIDTH = 8
 
 
 class Display(Protocol):
-    """Shows the progress; entered before the first time, left after the last."""
+    """Shows the progress; a context manager around all calls of `show`."""
 
     def __enter__(self) -> Self: ...
 
@@ -37,7 +37,7 @@ def make_display(console: Console) -> Display:
 
 
 class Screen:
-    """One picture, drawn again each time; gone at the end, except for what has happened."""
+    """One picture, drawn again each time; removed at the end, except for the events."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -63,7 +63,7 @@ class Lines:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._told = 0
+        self._printed = 0
         self._progress_at = 0.0
 
     def __enter__(self) -> Self:
@@ -73,21 +73,21 @@ class Lines:
         pass
 
     def show(self, progress: Progress) -> None:
-        if progress.events and not self._told:
+        if progress.events and not self._printed:
             for name, address in addresses(progress.processes):
                 self._console.print(Text(f"        {name} {address}"), soft_wrap=True)
-        for event in progress.events[self._told :]:
+        for event in progress.events[self._printed :]:
             self._console.print(_line(event), soft_wrap=True)
-        if len(progress.events) > self._told:
+        if len(progress.events) > self._printed:
             self._progress_at = progress.clock_s
         elif progress.clock_s - self._progress_at > LINE_EVERY_S:
             self._progress_at = progress.clock_s
             self._console.print(Text(f"{clock(progress.clock_s)}    {progress_line(progress)}"), soft_wrap=True)
-        self._told = len(progress.events)
+        self._printed = len(progress.events)
 
 
 def picture(progress: Progress) -> RenderableType:
-    """The whole screen: 24 lines at 60 columns or more."""
+    """Render the whole screen: 24 lines at 60 columns or more."""
     parts: list[RenderableType] = [
         Text.assemble((f"Trawl demo  {clock(progress.clock_s)}", "bold"), "   Ctrl-C ends it at any time"),
         _cut(Text.assemble(("▶ ", "bold green"), (progress.doing, "bold"))),
@@ -101,7 +101,7 @@ def picture(progress: Progress) -> RenderableType:
 
 
 def _cut(text: Text) -> Text:
-    """One line of the screen; at the end all events are printed in full."""
+    """Cut a line to the screen's width; at the end all events are printed in full."""
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 
@@ -130,7 +130,7 @@ def _gauges(progress: Progress) -> Table:
 
 
 def addresses(processes: DemoProcesses) -> list[tuple[str, str]]:
-    """Where to look with a browser."""
+    """Return the addresses for a browser, by name."""
     return [
         ("Flower", f"{processes.flower.url}   user {processes.flower.user}, password {processes.flower.password}"),
         ("exporter", f"{processes.exporter_url}   status page, and /metrics"),
@@ -142,7 +142,7 @@ def _line(event: Event) -> Text:
 
 
 def progress_line(progress: Progress) -> str:
-    """One line of figures, for a log."""
+    """Return one line of figures, for a log."""
     if not (progress.fleet and progress.forum and progress.stored):
         return progress.doing
     services = "; ".join(
@@ -155,10 +155,10 @@ def progress_line(progress: Progress) -> str:
 
 
 def percent(share: float) -> str:
-    """`87 %`, and `100 %` only for all of it."""
+    """Format a share; `100 %` only for all of it."""
     return f"{int(share * 100)} %"
 
 
 def clock(seconds: float) -> str:
-    """`0:07`."""
+    """Format a time, as in `0:07`."""
     return f"{int(seconds // 60)}:{int(seconds % 60):02d}"

@@ -1,4 +1,4 @@
-"""How far a crawl has come since a moment: what is asked of the database once the forum stands still."""
+"""Progress of a crawl since a moment, by the database, for a frozen forum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forums.storage import Database, checks, posts, scans
 
 
 def scanned(database: Database, site: str, since: datetime) -> int:
-    """How many boards have been scanned to their end by a scan that began after this time."""
+    """Return the number of boards with a complete scan that began after this time."""
     query = select(func.count(func.distinct(scans.c.forum_id))).where(
         scans.c.site == site, scans.c.started_at > since, scans.c.outcome == "complete"
     )
@@ -19,7 +19,7 @@ def scanned(database: Database, site: str, since: datetime) -> int:
 
 
 def unchecked(database: Database, site: str, since: datetime) -> int:
-    """How many threads have neither been read whole since this time, nor found unchanged by a check, nor found to be gone."""
+    """Return the number of threads that since then were not read whole, nor found unchanged by a check, nor found gone."""
     of_post: ColumnElement[bool] = and_(checks.c.site == posts.c.site, checks.c.post_id == posts.c.id)
     unchanged = and_(checks.c.mode == "check", checks.c.started_at >= since, checks.c.whole.is_(False), checks.c.reason.is_(None))
     query = (

@@ -1,6 +1,6 @@
-"""The steps of the demo, in order: start, crawl, kill a crawler (`kill_crawler.py`), follow, settle, compare.
+"""Steps of the demo, in order: start, crawl, kill a crawler (`kill_crawler.py`), follow, settle, compare.
 
-Generators, which yield whenever the screen may be drawn and never sleep (`waiting.py`).
+They are generators, which yield whenever the screen may be drawn and never sleep (`waiting.py`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .waiting import START_TIMEOUT_S, Step, until
 CRAWL_TIMEOUT_S = 90.0
 SETTLE_TIMEOUT_S = 120.0
 CHECK_ROUNDS = 5  # of the last check of everything, each of at most 1,000 threads
-CAUGHT_UP = 0.99  # share of the forum that is stored; the rest has just happened
-QUIET_READS = 3  # the figures of one reading are not of one instant; nothing may have moved over so many
+CAUGHT_UP = 0.99  # stored share of the forum; the rest is too new
+QUIET_READS = 3  # readings without any change, since the figures of one reading are not of one instant
 
 
 class DemoSteps:
-    """Runs the steps. What is measured on the way is for the report."""
+    """Runs the steps, and holds the figures for the report."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -41,7 +41,7 @@ class DemoSteps:
         self.coverage: tuple[Coverage, Coverage] | None = None
 
     def run(self) -> Iterator[None]:
-        """Everything, from an empty folder to the comparison. Raises TrawlError."""
+        """Run everything, from an empty folder to the comparison. Raises TrawlError."""
         yield from self._start()
         yield from self._crawl()
         self.killed = yield from kill_crawler(self.progress)
@@ -111,7 +111,7 @@ class DemoSteps:
         progress.doing = "One more scan of every board, until nothing waits."
         yield from until(progress, self._scanned, "for a complete scan of each board after the last change", SETTLE_TIMEOUT_S)
         progress.happened("every board was scanned once more")
-        self.processes.recheck(False)  # there would always be something that is due
+        self.processes.recheck(False)  # some threads would always be due
         yield from self._idle_for_good()
         progress.count()
         self.noticed_following = sum(progress.noticed)
@@ -144,7 +144,7 @@ class DemoSteps:
         self.followed = replace(self.followed, boards=boards(self.processes.database, SITE, self.followed_since))
         self.coverage = compare(self.processes.database, self.processes.forum.truth(), SITE)
 
-    # what the steps wait for
+    # conditions of the steps
 
     def _whole(self) -> bool:
         fleet = self.progress.fleet
@@ -161,11 +161,11 @@ class DemoSteps:
         return self.progress.fleet.service(FORUM_DETAIL).idle
 
     def _caught_up(self) -> bool:
-        """Whether nothing is unread but what has just happened; re-checks may wait, and do so for ever."""
+        """Return True if only the newest pieces are unread; re-checks may wait, and do so for ever."""
         return self.progress.stored_share >= CAUGHT_UP
 
     def _scanned(self) -> bool:
-        """Whether each board has been scanned to its end by a scan that began after the forum's last change."""
+        """Return True if each board has a complete scan that began after the forum's last change."""
         assert self.frozen_at
         assert self.processes.database
         return scanned(self.processes.database, SITE, self.frozen_at) >= BOARDS

@@ -1,4 +1,4 @@
-"""Is everything in the database? Compares what is stored with what the forum knows about itself."""
+"""Comparison of the stored rows with the forum's own record of its content."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """How one table compares with the truth. Tuples hold ids."""
+    """Comparison of one table with the truth. Tuples hold ids."""
 
     table: str
-    expected: int  # what the forum shows
-    stored: int  # rows, whatever is in them
+    expected: int  # pieces that the forum shows
+    stored: int  # rows, right or wrong
     missing: tuple[str, ...]  # shown, not stored
     duplicates: int  # rows beyond the first of each id
     wrong: tuple[str, ...]  # shown, and stored with another content
-    unknown: tuple[str, ...]  # the forum never had it
-    undeleted: tuple[str, ...] = ()  # the forum deleted it, the row has no tombstone
-    buried: tuple[str, ...] = ()  # the forum shows it, the row has a tombstone
-    spoilt: tuple[str, ...] = ()  # the forum deleted it, what is kept of it is nothing that it ever showed
+    unknown: tuple[str, ...]  # never in the forum
+    undeleted: tuple[str, ...] = ()  # deleted in the forum, the row has no tombstone
+    buried: tuple[str, ...] = ()  # shown in the forum, the row has a tombstone
+    spoilt: tuple[str, ...] = ()  # deleted in the forum, the stored content is none of its versions
     edited: int = 0  # pieces that the forum shows in another version than the first
     deleted: int = 0  # stored pieces that the forum deleted
 
@@ -45,36 +45,36 @@ class Coverage:
         return not (self.duplicates or self.faults)
 
     def unlike(self) -> dict[str, tuple[str, ...]]:
-        """What is wrong -> with which ids; kinds without any are left out."""
+        """Return the ids by kind of fault, without empty kinds."""
         kinds = ("missing", "wrong", "unknown", "undeleted", "buried", "spoilt")
         return {name: ids for name in kinds if (ids := getattr(self, name))}
 
     @property
     def faults(self) -> frozenset[str]:
-        """Every id with which something is wrong."""
+        """Every id with a fault."""
         return frozenset(one for ids in self.unlike().values() for one in ids)
 
     @property
     def share(self) -> float:
-        """Share of what the forum shows that is stored as it is there, 0 to 1."""
+        """Share of the shown pieces that is stored correctly, 0 to 1."""
         wrong = {*self.missing, *self.wrong, *self.buried}
         return max(0.0, 1 - len(wrong) / self.expected) if self.expected else 1.0
 
 
 def compare(database: Database, truth: Mapping[str, Any], site: str) -> tuple[Coverage, Coverage]:
-    """Posts and comments of `site`, each row's content hashed anew, against the forum's `/truth`. Raises StorageError."""
+    """Compare posts and comments of `site`, each row's content hashed again, with the forum's `/truth`. Raises StorageError."""
     return judge("posts", stored_posts(database, site), truth), judge("comments", stored_comments(database, site), truth)
 
 
 def stored_posts(database: Database, site: str, since: datetime | None = None) -> Iterable[Piece]:
-    """The posts of a site, or those of them that were fetched or found to be deleted since then."""
+    """Read the posts of a site, or only those fetched or found deleted since then."""
     c = posts.c
     query = select(c.id, c.forum_id, c.title, c.body, c.author, c.created_at, c.content_hash, c.deleted_at).where(c.site == site)
     return _pieces(database.stream(query.where(or_(c.fetched_at >= since, c.deleted_at >= since)) if since else query))
 
 
 def stored_comments(database: Database, site: str, since: datetime | None = None) -> Iterable[Piece]:
-    """The comments of a site, likewise."""
+    """Read the comments of a site, or only those fetched or found deleted since then."""
     c = comments.c
     query = select(c.id, c.post_id, c.parent_id, c.author, c.body, c.created_at, c.content_hash, c.deleted_at).where(
         c.site == site
@@ -88,7 +88,7 @@ def _pieces(rows: Iterable[Any]) -> Iterable[Piece]:
 
 
 def judge(table: str, pieces: Iterable[Piece], truth: Mapping[str, Any]) -> Coverage:
-    """What is stored of one table (`posts` or `comments`), against the forum's `/truth`."""
+    """Compare the stored pieces of one table (`posts` or `comments`) with the forum's `/truth`."""
     found: dict[str, Piece] = {}
     count = 0
     for count, piece in enumerate(pieces, 1):  # noqa: B007 - the last one is the number of rows
@@ -112,12 +112,14 @@ def judge(table: str, pieces: Iterable[Piece], truth: Mapping[str, Any]) -> Cove
 
 
 def _versions(deleted: tuple[float, str, str], edits: Iterable[tuple[float | None, str]]) -> set[str]:
-    """The hashes of every version that a deleted piece had, and that of none: it may have been gone before it was read."""
+    """Return the hashes of every version of a deleted piece, and the empty one: it may have been gone before it was read."""
     return {"", deleted[2], *(version for _, version in edits)}
 
 
 def content_hash(values: Iterable[str | datetime | None]) -> str:
-    """SHA-1 in hex as the forum publishes it: the fields joined by U+001F, nothing for null, times to the second with a Z."""
+    """Return the SHA-1 in hex as the forum publishes it: the fields joined by U+001F, "" for null, times to the second with a
+    Z.
+    """
     return sha1("\x1f".join(_text(value) for value in values).encode(), usedforsecurity=False).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Waiting, for the demo's steps: they are generators, which yield whenever the screen may be drawn and never sleep."""
+"""Waiting in the demo's steps, which are generators that yield whenever the screen may be drawn and never sleep."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Step = Generator[None, None, T]
 
 
 class DemoFailed(TrawlError):
-    """Something did not happen in time; the message says what was waited for."""
+    """A condition was not met in time; the message names it."""
 
 
 def until(progress: Progress, done: Callable[[], T | None], what: str, timeout_s: float) -> Step[T]:
-    """Yield until `done` returns something true, which is returned. Raises DemoFailed after `timeout_s`."""
+    """Yield until `done` returns a true value, and return it. Raises DemoFailed after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while True:
         yield  # the figures are read and the screen is drawn here: they are fresh for `done`

@@ -1,4 +1,4 @@
-"""How the forum behaves, as `POST /control` sets it: one record, one table of what each setting may be."""
+"""Behaviour of the forum, as `POST /control` sets it: one record, and a table of allowed values."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class BadControl(TrawlError):
 class Behaviour:
     """`rate` in events per second; `edit_rate`, `delete_rate`, `move_rate` are shares of them (0 to 1), the others publish.
 
-    `latency_ms` before each page; `error_rate` to `slow_body_rate` the share of pages (0 to 1) it happens to. `skew`: exponent
-    of the power law of the rates over the forums. `wall`: what is answered with status 200 instead of a page ("login",
-    "captcha", "empty"; "" for none), of all forums and kinds of pages or of `wall_forum` and `wall_page` alone. `etags`: 1 to
-    send an ETag with each page, and 304 to who has it.
+    `latency_ms` before each page; `error_rate` to `slow_body_rate` are shares of pages (0 to 1). `skew`: exponent of the power
+    law of the rates over the forums. `wall`: a soft block with status 200 instead of a page ("login", "captcha", "empty"; ""
+    for none), for all forums and kinds of pages or for `wall_forum` and `wall_page` alone. `etags`: 1 to send an ETag with
+    each page, and 304 to a matching If-None-Match.
     """
 
     rate: float = 0.0
@@ -45,9 +45,9 @@ class Behaviour:
     etags: float = 0.0
 
     def changed(self, wanted: object) -> Behaviour:
-        """This behaviour with the settings of `wanted`, a dict of names and numbers; nothing else changes.
+        """Return this behaviour with the settings of `wanted`, a dict of names and numbers.
 
-        Raises BadControl for anything else, and then nothing has changed at all.
+        Raises BadControl for invalid settings; then nothing is changed.
         """
         if not isinstance(wanted, dict):
             raise BadControl(f'/control: the body must be a JSON object, for example {{"rate": 5}}; known: {", ".join(_KNOWN)}')
@@ -59,12 +59,12 @@ class Behaviour:
 
     @property
     def mix(self) -> Mix:
-        """What the events are."""
+        """Shares of the events."""
         return Mix(edit=self.edit_rate, delete=self.delete_rate, move=self.move_rate, skew=self.skew)
 
     @property
     def misbehaving_share(self) -> float:
-        """The share of pages that any kind of misbehaviour happens to."""
+        """Share of pages with any kind of misbehaviour."""
         return self.error_rate + self.throttle_rate + self.reset_rate + self.slow_body_rate
 
 

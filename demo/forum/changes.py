@@ -1,4 +1,4 @@
-"""Events that are no publication: something is edited, deleted or moved, mostly what is young and where people are."""
+"""Events that edit, delete or move something, mostly young pieces in active threads."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 _OF_POSTS = 0.25  # share of the edits that concern a thread's opening post, half of them its title
 _OF_THREADS = 0.1  # share of the deletions that take a whole thread
 _PLACEHOLDERS = 0.5  # share of the deleted comments that leave "[deleted]" behind
-_YOUNG = 5.0  # how far from the newest comment of a thread the one is that changes, in the mean
-_FEWEST = 5  # a forum of so few threads loses none
+_YOUNG = 5.0  # mean distance of a changed comment from the newest one of its thread
+_FEWEST = 5  # a forum with at most so many threads loses none
 
 
 class Changes:
-    """Changes `world`. Has a random sequence of its own, so that a forum without changes is the same as ever."""
+    """Changes `world`. Its random sequence is separate, so that a forum without changes stays the same."""
 
     def __init__(self, world: World, seed: int) -> None:
         self._world = world
@@ -30,7 +30,7 @@ class Changes:
         self._prose = Prose(self._rng)
 
     def happen(self, forum: Forum, mix: Mix, at: float) -> bool:
-        """Draw whether a change happens instead of a publication; False where none does, or nothing is there to change."""
+        """Draw whether a change replaces a publication; return False if not, or if there is nothing to change."""
         if not (mix.edit or mix.delete or mix.move) or not forum.activity:
             return False
         draw = self._rng.random()
@@ -67,7 +67,7 @@ class Changes:
         forum.revision += 1
 
     def _amended(self, body: str, theme: Theme) -> str:
-        """Another body: each edit adds a paragraph, a second one replaces the first."""
+        """Return another body: the first edit adds a paragraph, later ones replace it."""
         original, _, before = body.partition("\n\nEdit ")
         number = int(before.partition(":")[0]) + 1 if before else 1
         return f"{original}\n\nEdit {number}: {self._prose.comment_body(theme)}"
@@ -78,7 +78,7 @@ class Changes:
         return other
 
     def _post_changed(self, thread: Thread, at: float) -> None:
-        """The history and the hashes of a post that is another one now."""
+        """Update history and hashes of a changed post."""
         world, post = self._world, thread.post
         world.history.edit("posts", post.id, at, before=world.post_hashes[post.id], after=post_hash(post))
         world.post_hashes[post.id] = post_hash(post)
@@ -131,6 +131,6 @@ class Changes:
         return True
 
     def _young(self, thread: Thread) -> Comment | None:
-        """A comment that is still there, most likely one of the newest."""
+        """Return a comment that is not deleted, most likely one of the newest."""
         there = [comment for comment in thread.comments if not comment.deleted]
         return there[-1 - int(self._rng.expovariate(1 / _YOUNG)) % len(there)] if there else None

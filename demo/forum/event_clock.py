@@ -1,4 +1,4 @@
-"""Runs events in the forum at a given rate, while it is being read."""
+"""Runs events in the forum at a given rate."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ TICK_S = 0.02
 async def run_events(rate: Callable[[], float], advance: Callable[[], None]) -> None:
     """Call `advance` `rate()` times per second, until cancelled.
 
-    `rate` is asked at each tick, so that a change counts at once and 0 freezes. After a stall (a busy machine, a stopped
-    process) at most one second's events are made up for: the forum has no reason to flood.
+    `rate` is called at each tick, so that a change applies at once and 0 freezes. After a stall (a busy machine, a stopped
+    process) at most one second's events are made up for, to avoid a flood.
     """
     loop = asyncio.get_running_loop()
     due, last = 0.0, loop.time()

@@ -1,7 +1,7 @@
-"""Which pages are served with a fault, and how that looks on the wire.
+"""Faults of served pages: their choice, and their form on the wire.
 
-The choice is a pseudo-random sequence of the seed: the n-th page asked for since the start has the same fault in each run
-with the same settings. It draws only while some share is above 0, so that a quiet phase does not shift the sequence.
+The choice is a pseudo-random sequence of the seed: the n-th page since the start has the same fault in each run with the same
+settings. Numbers are drawn only while some share is above 0, so that a quiet phase does not shift the sequence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LINGER_ZERO = struct.pack("ii", 1, 0)  # closing such a socket sends RST instea
 
 
 class Fault(Enum):
-    """What happens to one page."""
+    """Fault of one page."""
 
     NOT = "served as it should be"
     ERROR = "500 Internal Server Error"
@@ -33,13 +33,13 @@ class Fault(Enum):
 
 
 class FaultChoice:
-    """Draws what happens to the next page."""
+    """Draws the fault of the next page."""
 
     def __init__(self, seed: int) -> None:
         self._rng = Random(f"forum mischief {seed}")
 
     def next(self, behaviour: Behaviour) -> Fault:
-        """The fault of one page under `behaviour`; consumes one number of the sequence, or none where all shares are 0."""
+        """Return the fault of the next page; consumes one number of the sequence, or none if all shares are 0."""
         if not behaviour.misbehaving_share:
             return Fault.NOT
         draw = self._rng.random()
@@ -58,7 +58,7 @@ class FaultChoice:
 async def send_half_and_reset(request: web.Request, response: web.Response) -> web.StreamResponse:
     """Promise the whole body, send half of it, and reset the connection."""
     started, body = _promised(response)
-    with suppress(ConnectionError):  # a client that hung up first gets nothing, and that is no error of ours
+    with suppress(ConnectionError):  # the client may have closed the connection
         await started.prepare(request)
         await started.write(body[: len(body) // 2])
         if transport := request.transport:
@@ -80,7 +80,7 @@ async def send_slowly(request: web.Request, response: web.Response) -> web.Strea
 
 
 def _promised(response: web.Response) -> tuple[web.StreamResponse, bytes]:
-    """An answer with the same head, to be sent by hand, and the body that it promises."""
+    """Return a response with the same head, to be sent by hand, and the announced body."""
     body = response.body
     assert isinstance(body, bytes)
     started = web.StreamResponse(status=response.status, headers=response.headers)

@@ -1,4 +1,4 @@
-"""What has happened to posts and comments since the opening: what a crawler can be judged by."""
+"""Changes of posts and comments since the opening, the reference for a crawler's result."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ How = Literal["vanished", "placeholder", "thread"]
 
 
 class History:
-    """By kind and id; every time is in seconds since 1970, by the clock that the forum's dates are of.
+    """Changes by kind and id; times are in seconds since 1970, by the clock of the forum's dates.
 
-    `published`: when a piece appeared; what was there at the opening is not in it. `edited`: all versions of a piece that was
-    edited or moved, the original first, each `(time or None for the original, hash)`. `deleted`: `(time, how, hash until
-    then)`, where how is "vanished", "placeholder" ("[deleted]" stands where it was), or "thread" (with its whole thread, or as
-    its post).
+    `published`: time of a new piece; pieces from the opening are not included. `edited`: all versions of an edited or moved
+    piece, the original first, each `(time or None for the original, hash)`. `deleted`: `(time, how, hash until then)`, with how
+    "vanished", "placeholder" ("[deleted]" is shown in its place), or "thread" (with its whole thread, or as its post).
     """
 
     def __init__(self) -> None:
@@ -26,7 +25,7 @@ class History:
         self.published[kind][piece] = at
 
     def edit(self, kind: Kind, piece: str, at: float, *, before: str, after: str) -> None:
-        """`before` and `after`: its hashes."""
+        """Add a version; `before` and `after` are hashes."""
         versions = self.edited[kind].setdefault(piece, [(None, before)])
         versions.append((at, after))
 

@@ -1,7 +1,7 @@
-"""The same forum as HTML, as a person would read it: `/`, `/html/f/{forum_id}?page=N`, `/html/t/{post_id}?page=N`.
+"""HTML pages of the forum: `/`, `/html/f/{forum_id}?page=N`, `/html/t/{post_id}?page=N`.
 
-With the traps of real ones: the next link of the last page is "#", a page of comments begins with the last one of the page
-before, times are told as "5 minutes ago" (as of when the page was rendered, which is when it last changed), counts as "1.2k".
+They have traps of real forums: the next link of the last page is "#", a page of comments begins with the last one of the page
+before, times are shown as "5 minutes ago" (as of the last change, when the page was rendered), counts as "1.2k".
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ _HOME = ("/", "All forums")
 
 
 class HtmlPages:
-    """Bodies of HTML pages, each rendered once per change of what it shows."""
+    """Bodies of HTML pages, each rendered once per change of its content."""
 
     def __init__(self, world: World, bodies: Bodies) -> None:
         self._world = world
         self._bodies = bodies
 
     def index(self) -> bytes:
-        """`/`: the forums."""
+        """Return `/`: the forums."""
         return self._bodies.get("forums", self._world.revision, "html", lambda: _index(self._world))
 
     def forum(self, forum_id: str, page: str) -> bytes:
-        """`/html/f/{forum_id}?page=N`: the threads of a forum."""
+        """Return `/html/f/{forum_id}?page=N`: the threads of a forum."""
         forum = find_forum(self._world, forum_id)
         pages = page_count(len(forum.activity))
         number = page_number(page, pages, f"forum {forum_id}")
         return self._bodies.get(forum_id, forum.revision, ("html", number), lambda: _forum(forum, number, pages, self._world.now))
 
     def thread(self, post_id: str, page: str) -> bytes:
-        """`/html/t/{post_id}?page=N`: a post and its comments, nested within the page."""
+        """Return `/html/t/{post_id}?page=N`: a post and its comments, nested within the page."""
         thread = find_thread(self._world, post_id)
         forum = self._world.forums[thread.post.forum_id]
         pages = page_count(thread.reply_count)
@@ -48,7 +48,7 @@ class HtmlPages:
 
 
 def not_found(message: str) -> bytes:
-    """The page for an address that leads nowhere."""
+    """Return the page for an unknown address."""
     main = f"<h1>There is nothing here</h1><p>{escape(message)}</p>"
     return layout.page(title="Nothing here", trail=[_HOME], main=main, json="/forums")
 
@@ -98,7 +98,7 @@ def _thread(forum: Forum, thread: Thread, number: int, pages: int, now: float) -
 
 
 def _post(thread: Thread, now: float, *, with_body: bool) -> str:
-    """The head of a thread; its body is on the first page only, as in most forums."""
+    """Render the head of a thread; its body is on the first page only, as in most forums."""
     post = thread.post
     body = f'<div class="body">{layout.paragraphs(post.body)}</div>'
     views = f'<span class="views">{layout.count(thread.views)}</span> views'
@@ -111,8 +111,8 @@ def _post(thread: Thread, now: float, *, with_body: bool) -> str:
 
 
 def _replies(thread: Thread, number: int, now: float) -> str:
-    """The comments of one page, from the second page on after the last one of the page before. A comment whose parent is on an
-    earlier page stands at the outermost level.
+    """Render the comments of one page; from the second page on they begin with the last one of the page before. A comment whose
+    parent is on an earlier page is at the outermost level.
     """
     page = page_slice(number)
     shown = thread.comments[max(0, page.start - 1) : page.stop]
@@ -136,7 +136,7 @@ def _comment(comment: Comment, position: dict[str, int], now: float) -> str:
         return f'<article class="comment deleted" id="{comment.id}"><div class="body"><p>{comment.body}</p></div></article>'
     answers = ""
     if comment.parent_id:
-        # A parent that was deleted without a trace is still named.
+        # A parent that was deleted without a placeholder is still linked.
         page = position.get(comment.parent_id, 0) // PAGE_SIZE + 1
         address = f"/html/t/{comment.post_id}?page={page}#{comment.parent_id}"
         answers = f' · <a class="parent" href="{address}" data-parent="{comment.parent_id}">in reply to</a>'

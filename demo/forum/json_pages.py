@@ -1,4 +1,4 @@
-"""The forum as JSON: the three interfaces a crawler reads, the list of forums, and the truth."""
+"""JSON pages of the forum: the three interfaces for crawlers, the list of forums, and the truth."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ RECENT = 50  # messages on a page of the newest
 
 
 class JsonPages:
-    """Bodies of JSON pages, each rendered once per change of what it shows."""
+    """Bodies of JSON pages, each rendered once per change of its content."""
 
     def __init__(self, world: World, bodies: Bodies) -> None:
         self._world = world
         self._bodies = bodies
 
     def threads(self, forum_id: str, page: str) -> bytes:
-        """`/list/{forum_id}/{page}`: 20 threads, sticky ones first, then the newest reply first."""
+        """Return `/list/{forum_id}/{page}`: 20 threads, sticky ones first, then the newest reply first."""
         forum = find_forum(self._world, forum_id)
         pages = page_count(len(forum.activity))
         number = page_number(page, pages, f"forum {forum_id}")
         return self._bodies.get(forum_id, forum.revision, ("json", number), lambda: _thread_page(forum, number, pages))
 
     def post(self, post_id: str) -> bytes:
-        """`/post/{post_id}`: the opening post with its body."""
+        """Return `/post/{post_id}`: the opening post with its body."""
         thread = find_thread(self._world, post_id)
         return self._bodies.get(post_id, thread.revision, "json", lambda: encode(_post(thread)))
 
     def comments(self, post_id: str, page: str) -> bytes:
-        """`/comment/{post_id}/{page}`: 20 comments, oldest first."""
+        """Return `/comment/{post_id}/{page}`: 20 comments, oldest first."""
         thread = find_thread(self._world, post_id)
         pages = page_count(thread.reply_count)
         number = page_number(page, pages, f"post {post_id}")
         return self._bodies.get(post_id, thread.revision, ("json", number), lambda: _comment_page(thread, number, pages))
 
     def recent(self, page: str) -> bytes:
-        """`/recent/{page}`: 50 messages of all forums, the newest first; opening posts have their thread's id."""
+        """Return `/recent/{page}`: 50 messages of all forums, the newest first; opening posts have their thread's id."""
         pages = page_count(len(self._world.latest), RECENT)
         number = page_number(page, pages, "the newest messages")
         return self._bodies.get(
@@ -50,11 +50,11 @@ class JsonPages:
         )
 
     def forums(self) -> bytes:
-        """`/forums`: every forum with its name, its number of threads and its last activity."""
+        """Return `/forums`: every forum with its name, its number of threads and its last activity."""
         return self._bodies.get("forums", self._world.revision, "json", lambda: encode({"forums": forum_rows(self._world)}))
 
     def sizes(self) -> dict[str, int]:
-        """How many pages of each kind there are now."""
+        """Return the number of pages by kind."""
         threads = self._world.threads.values()
         return {
             "list": sum(page_count(len(forum.activity)) for forum in self._world.forums.values()),
@@ -63,8 +63,8 @@ class JsonPages:
         }
 
     def truth(self) -> bytes:
-        """`/truth`: the hash of every post and comment there is now, the number of events since the start, the forum's pace, and
-        what was `published`, `edited` and `deleted` since then (`history.py` says how).
+        """Return `/truth`: the hash of every existing post and comment, the number of events since the start, the forum's
+        pace, and the `published`, `edited` and `deleted` pieces since then (described in `history.py`).
         """
         world, history = self._world, self._world.history
         truth = {
@@ -80,7 +80,7 @@ class JsonPages:
 
 
 def find_forum(world: World, forum_id: str) -> Forum:
-    """The forum, or NoSuchPage."""
+    """Return the forum. Raises NoSuchPage."""
     try:
         return world.forums[forum_id]
     except KeyError:
@@ -88,7 +88,7 @@ def find_forum(world: World, forum_id: str) -> Forum:
 
 
 def find_thread(world: World, post_id: str) -> Thread:
-    """The thread of a post, or NoSuchPage."""
+    """Return the thread of a post. Raises NoSuchPage."""
     if status := world.gone.get(post_id):
         raise NoSuchPage(f"post {post_id} was deleted", status)
     try:
@@ -98,7 +98,7 @@ def find_thread(world: World, post_id: str) -> Thread:
 
 
 def forum_rows(world: World) -> list[dict[str, Any]]:
-    """One row per forum; `last_reply_at` is None in a forum without threads."""
+    """Return one row per forum; `last_reply_at` is None in a forum without threads."""
     return [
         {
             "id": forum.id,

@@ -1,4 +1,4 @@
-"""The frame around every HTML page: head, stylesheet, trail, pagination."""
+"""Frame of every HTML page: head, stylesheet, trail, pagination."""
 
 from __future__ import annotations
 
@@ -44,15 +44,17 @@ _PAGE = """<!doctype html>
 
 
 def page(*, title: str, trail: Iterable[tuple[str, str]], main: str, json: str) -> bytes:
-    """A whole page; `title` and the (address, name) pairs of `trail` are plain text, `main` is markup, `json` a safe address."""
+    """Render a whole page; `title` and the (address, name) pairs of `trail` are plain text, `main` is markup, `json` a safe
+    address.
+    """
     links = " › ".join(f'<a href="{address}">{escape(name)}</a>' for address, name in trail)
     return _PAGE.format(title=escape(title), style=STYLE, trail=links, main=main, json=json).encode()
 
 
 def pagination(address: str, number: int, pages: int) -> str:
-    """Links to the pages before and after, with the relations that crawlers look for; nothing where there is one page.
+    """Render links to the pages before and after, with their link relations; "" for a single page.
 
-    As in many a real forum, the last page has a next link too, which points at "#".
+    As in many real forums, the last page has a next link too, which points at "#".
     """
     if pages == 1:
         return ""
@@ -63,7 +65,7 @@ def pagination(address: str, number: int, pages: int) -> str:
 
 
 def moment(iso: str, kind: str, now: float) -> str:
-    """A time that a person reads as "5 minutes ago", from a day on as a date, and a program to the second."""
+    """Render a time: for people as "5 minutes ago", from a day on as a date, for programs to the second."""
     age_s = max(0, int(now - datetime.fromisoformat(iso).timestamp()))
     text = _ago(age_s) if age_s < _DAY_S else f"{iso[:10]} {iso[11:16]}"
     return f'<time class="{kind}" datetime="{iso}">{text}</time>'
@@ -77,10 +79,10 @@ def _ago(age_s: int) -> str:
 
 
 def count(number: int) -> str:
-    """A number as forums show it: 999, then 1.2k."""
+    """Format a number as forums do: 999, then 1.2k."""
     return str(number) if number < 1_000 else f"{number / 1_000:.1f}k"
 
 
 def paragraphs(text: str) -> str:
-    """Plain text as paragraphs; what an empty line separates in `text` is one each."""
+    """Render plain text as paragraphs, which an empty line separates in `text`."""
     return "".join(f"<p>{escape(paragraph)}</p>" for paragraph in text.split("\n\n"))

@@ -33,7 +33,7 @@ _SAID = 2_000  # bytes of the server's stderr that an error shows
 
 
 class ForumFailed(TrawlError):
-    """The demo forum did not start, or did not answer as it should; the message holds what it said."""
+    """The demo forum did not start, or did not answer as expected; the message holds its output."""
 
 
 class ForumProcess:
@@ -71,7 +71,7 @@ class ForumProcess:
 
     def start(self) -> Self:
         """Start the server and wait until it listens. Raises ForumFailed with its stderr where it does not."""
-        # An unnamed file, not a pipe: nobody has to read it for the server to go on, and nothing is left if we are killed.
+        # An unnamed file, not a pipe: the server cannot block on it, and nothing is left if this process is killed.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (stop() closes it)
         with tempfile.TemporaryDirectory(prefix="trawl-forum-") as folder:
             ready = Path(folder) / "ready.json"
@@ -101,13 +101,13 @@ class ForumProcess:
         return process.returncode if process else None
 
     def truth(self) -> dict[str, Any]:
-        """`{"posts": {id: hash}, "comments": {id: hash}, "revision": events since the start, "pace": …}`, as of now, and what was
-        `published`, `edited` and `deleted` since the start (`history.py`).
+        """Return `{"posts": {id: hash}, "comments": {id: hash}, "revision": events since the start, "pace": …}`, as of now,
+        with the `published`, `edited` and `deleted` pieces since the start (`history.py`).
         """
         return self._ask("GET", "/truth")
 
     def stats(self) -> dict[str, Any]:
-        """`{"served": {kind: {status: pages}}, "total": pages served, "pages": {kind: how many there are}, "posts": n,
+        """Return `{"served": {kind: {status: pages}}, "total": pages served, "pages": {kind: existing pages}, "posts": n,
         "comments": n, "revision": events since the start}`.
         """
         return self._ask("GET", "/stats")
@@ -124,15 +124,15 @@ class ForumProcess:
         until = time.monotonic() + _START_S
         while not ready.exists():
             if self._process.poll() is not None:
-                raise ForumFailed(f"the forum ended with code {self._process.returncode} at its start: {self._said()}")
+                raise ForumFailed(f"the forum ended with code {self._process.returncode} at its start: {self._stderr_tail()}")
             if time.monotonic() > until:
-                raise ForumFailed(f"the forum does not listen after {_START_S:g} s; it said: {self._said()}")
+                raise ForumFailed(f"the forum does not listen after {_START_S:g} s; its output: {self._stderr_tail()}")
             time.sleep(_POLL_S)
         listening = json.loads(ready.read_text("utf-8"))
         self.url, self.pid = listening["url"], listening["pid"]
 
-    def _said(self) -> str:
-        """The end of what the server wrote to stderr."""
+    def _stderr_tail(self) -> str:
+        """Return the end of the server's stderr."""
         if self._errors is None:
             return "(it does not run)"
         descriptor = self._errors.fileno()
@@ -148,7 +148,7 @@ class ForumProcess:
             content: dict[str, Any] = json.loads(response.read())
         except (OSError, http.client.HTTPException, ValueError) as broken:
             raise ForumFailed(
-                f"{method} {self.url}{path}: no usable answer ({broken!r}); the forum said: {self._said()}"
+                f"{method} {self.url}{path}: no usable answer ({broken!r}); the forum's output: {self._stderr_tail()}"
             ) from broken
         finally:
             connection.close()

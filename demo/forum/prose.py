@@ -1,4 +1,4 @@
-"""Text out of a random sequence: titles, bodies and names that read like a forum."""
+"""Generator of titles, bodies and names that read like a forum."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from . import words
 
 
 class Prose:
-    """Writes for one theme at a time; what it writes depends on the state of `rng` and on nothing else."""
+    """Writes text for one theme at a time; the text depends on the state of `rng` alone."""
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
 
     def author(self) -> str:
-        """A user's name; a few of them write often, most of them seldom."""
+        """Return a user's name; a few users write often, most of them seldom."""
         first, second = self._rng.choice(words.AUTHOR_FIRST), self._rng.choice(words.AUTHOR_SECOND)
         number = int(self._rng.paretovariate(1.2))
         return f"{first}_{second}" if number == 1 else f"{first}_{second}{min(number, 99)}"
 
     def title(self, theme: words.Theme) -> str:
-        """One line, not empty, its first letter upper case where it has one."""
+        """Return one line, not empty, with an upper-case first letter."""
         title = self._fill(self._rng.choice(words.TITLES), theme)
         return title[0].upper() + title[1:]
 
     def post_body(self, theme: words.Theme) -> str:
-        """One to four paragraphs, separated by an empty line."""
+        """Return one to four paragraphs, separated by an empty line."""
         first = f"{self._rng.choice(words.OPENERS)} {self._paragraph(theme)}"
         return "\n\n".join([first, *(self._paragraph(theme) for _ in range(self._rng.randrange(4)))])
 
     def comment_body(self, theme: words.Theme) -> str:
-        """A reaction, a paragraph, or both; seldom two paragraphs."""
+        """Return a reaction, a paragraph, or both; seldom two paragraphs."""
         draw = self._rng.random()
         if draw < 0.25:
             return self._reaction(theme)

@@ -1,9 +1,9 @@
-"""What a forum is made of, and the hash of each piece that `/truth` publishes.
+"""Records of a forum, and the hash of each piece that `/truth` publishes.
 
     Forum 1 ── n Thread 1 ── 1 Post
                       1 ── n Comment ──parent_id──▶ an older Comment of the same thread, or None
 
-The records of a post and a comment are frozen: an edit puts another one in their place. A thread's revision counts its changes.
+Posts and comments are frozen: an edit replaces the record. A thread's revision counts its changes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Post:
 class Comment:
     """A reply; `parent_id` is None for a reply to the post itself; `depth` is 0 for those.
 
-    `deleted`: only a placeholder is left, with the id, the parent and the date. A parent may have vanished altogether.
+    `deleted`: only a placeholder is left, with the id, the parent and the date. A parent may have vanished.
     """
 
     id: str
@@ -58,12 +58,12 @@ class Thread:
 
     @property
     def reply_count(self) -> int:
-        """How many comments are shown, placeholders among them."""
+        """Number of shown comments, including placeholders."""
         return len(self.comments)
 
     @property
     def last_reply_at(self) -> str:
-        """When the newest comment was written; the post's own time while nobody has answered."""
+        """Time of the newest comment, or of the post without comments."""
         return self.comments[-1].created_at if self.comments else self.post.created_at
 
     @property
@@ -83,27 +83,27 @@ class Forum:
     revision: int = 0
 
     def sink(self) -> None:
-        """Put every thread where its last activity belongs; after a deletion or a move that is no longer where it stood."""
+        """Sort the threads by last activity, after a deletion or a move."""
         self.activity = dict(sorted(self.activity.items(), key=lambda entry: entry[1].last_reply_at))
 
     def ordered(self) -> list[Thread]:
-        """The threads as a list page shows them: sticky ones first, then the newest reply first."""
+        """Return the threads in the order of a list page: sticky ones first, then the newest reply first."""
         newest_first = list(reversed(self.activity.values()))
         return [t for t in newest_first if t.post.sticky] + [t for t in newest_first if not t.post.sticky]
 
 
 def iso(at: float) -> str:
-    """A time in seconds since 1970 as the forum writes it, to the second."""
+    """Format a time in seconds since 1970 as the forum does, to the second."""
     return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def post_hash(post: Post) -> str:
-    """SHA-1 in hex over id, forum, title, body, author and creation time, joined by U+001F."""
+    """Return the SHA-1 in hex over id, forum, title, body, author and creation time, joined by U+001F."""
     return _hash(post.id, post.forum_id, post.title, post.body, post.author, post.created_at)
 
 
 def comment_hash(comment: Comment) -> str:
-    """SHA-1 in hex over id, post, parent (or nothing), author, body and creation time, joined by U+001F."""
+    """Return the SHA-1 in hex over id, post, parent (or nothing), author, body and creation time, joined by U+001F."""
     return _hash(comment.id, comment.post_id, comment.parent_id or "", comment.author, comment.body, comment.created_at)
 
 

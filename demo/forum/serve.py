@@ -1,4 +1,4 @@
-"""The server process from start to end: grow the content, listen, say that it listens, run events, stop."""
+"""Server process from start to end: grow the content, listen, report the address, run events, stop."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from .liveliness import liveliness
 from .server import ForumServer
 from .world import Size, World
 
-_GOODBYE_S = 1.0  # pages under way get this long to finish
+_GOODBYE_S = 1.0  # time for pages in flight to finish
 
 
 class CannotServe(TrawlError):
-    """The forum cannot listen or cannot write its ready file; the message says where and how to mend it."""
+    """The forum cannot listen or cannot write its ready file; the message names the place and the fix."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the command line says; `port` 0 is any free one. `pace` 0: no clock, events alone move time (`world.py`)."""
+    """Options of the command line; `port` 0 is any free one. `pace` 0: no clock, events alone move time (`world.py`)."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -59,7 +59,7 @@ async def run(world: World, options: Options) -> None:
         print(f"forum at {url}: {counts} (seed {options.seed})", flush=True)
         life = asyncio.create_task(run_events(lambda: _rate(forum, options.seed), lambda: world.advance(forum.behaviour.mix)))
         stopped = asyncio.create_task(stop.wait())
-        # An error in the forum's life ends the process instead of leaving a forum that silently stands still.
+        # An error in the event loop ends the process instead of leaving a forum that silently stands still.
         await asyncio.wait({life, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if life.done():
             life.result()
@@ -71,7 +71,7 @@ async def run(world: World, options: Options) -> None:
 
 
 def _rate(forum: ForumServer, seed: int) -> float:
-    """Events per second now: day, night and bursts come with a clock."""
+    """Return the present events per second; with a clock they vary by day, night and bursts."""
     world, rate = forum.world, forum.behaviour.rate
     return rate * liveliness(seed, world.forum_s) if rate and world.pace else rate
 
@@ -90,7 +90,7 @@ async def _listen(runner: web.AppRunner, options: Options) -> str:
 
 
 def _write_ready(path: Path, url: str) -> None:
-    """Write the file whole or not at all: whoever sees it can read it."""
+    """Write the file atomically, so that a reader never sees a part of it."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         unfinished.write_text(json.dumps({"url": url, "pid": os.getpid()}), "utf-8")
@@ -104,11 +104,11 @@ def _write_ready(path: Path, url: str) -> None:
 
 
 def main(options: Options) -> int:
-    """Run the server; returns the exit code, 0 after a signal and 1 where it cannot serve."""
+    """Run the server; return the exit code, 0 after a signal and 1 if it cannot serve."""
     clock = time.time if options.pace else None
     world = World(options.seed, options.size, options.pace, clock)  # before the loop: a signal may end it at once
     gc.collect()
-    gc.freeze()  # the content stays: no collection needs to look at it again
+    gc.freeze()  # the content stays: the collector need not check it again
     try:
         asyncio.run(run(world, options))
     except CannotServe as refused:

@@ -38,11 +38,11 @@ _WALLED = {
     "comment": "comments",
     "html_thread": "comments",
 }
-"""What each kind of page is for soft blocks; other addresses are never blocked."""
+"""Kind of page for soft blocks, by route; other addresses are never blocked."""
 
 
 class ForumServer:
-    """Answers requests about `world`, in the way that `behaviour` says."""
+    """Serves pages of `world`, with the faults of `behaviour`."""
 
     def __init__(self, world: World, behaviour: Behaviour, seed: int) -> None:
         self.world = world
@@ -54,7 +54,7 @@ class ForumServer:
         self._served: dict[str, Counter[str]] = {}
 
     def application(self) -> web.Application:
-        """The routes. Pages may misbehave; the truth, the control and the stats never do."""
+        """Return the application with its routes. Pages may misbehave; the truth, the control and the stats never do."""
         as_json, as_html = self._json, self._html
         app = web.Application(client_max_size=64 * 1024)
         app.add_routes(
@@ -79,7 +79,8 @@ class ForumServer:
         return app
 
     def _page(self, kind: str, headers: dict[str, str], view: View) -> Handler:
-        """A handler for one kind of page: waits, draws its fault, renders what is true *then*, sends it, counts it.
+        """Return a handler for one kind of page: it waits, draws a fault, renders the content of *that* moment, sends and
+        counts it.
 
         A soft block counts as status "wall".
         """
@@ -102,7 +103,7 @@ class ForumServer:
         return handle
 
     def _known(self, page: web.Response, request: web.Request) -> web.Response:
-        """The page with its ETag, or 304 without it to who has it; the page as it is where the forum sends none."""
+        """Return the page with an ETag, or 304 for a matching one; the page unchanged if ETags are off."""
         if not self.behaviour.etags or page.status != 200 or not isinstance(page.body, bytes):
             return page
         tag = f'"{zlib.crc32(page.body):08x}"'
@@ -112,7 +113,7 @@ class ForumServer:
         return page
 
     def _block(self, kind: str, request: web.Request, headers: dict[str, str]) -> web.Response | None:
-        """The soft block that this page is behind."""
+        """Return the soft block in place of this page, if any."""
         page = _WALLED.get(kind)
         if page is None or not is_blocked(self.behaviour, page, self._forum_of(page, request)):
             return None
@@ -120,7 +121,7 @@ class ForumServer:
         return web.Response(body=body, headers=_JSON if as_json else _HTML)
 
     def _forum_of(self, page: str, request: web.Request) -> str | None:
-        """The forum that a page belongs to."""
+        """Return the forum of a page."""
         if page == "list":
             return _id(request)
         thread = self.world.threads.get(request.match_info.get("id", ""))
@@ -172,9 +173,9 @@ def _rendered(view: View, request: web.Request, headers: dict[str, str]) -> web.
 
 def _faulty(fault: Fault) -> web.Response | None:
     if fault is Fault.ERROR:
-        return _answer({"error": "the forum fell over, as it was told to"}, status=500)
+        return _answer({"error": "internal error, as configured"}, status=500)
     if fault is Fault.THROTTLED:
-        response = _answer({"error": "too many requests, as it was told to say"}, status=429)
+        response = _answer({"error": "too many requests, as configured"}, status=429)
         response.headers["Retry-After"] = "1"
         return response
     return None

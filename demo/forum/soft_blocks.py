@@ -1,4 +1,4 @@
-"""Soft blocks: answers with status 200 that hold nothing of the forum, as sites give them to whom they take for a robot."""
+"""Soft blocks: answers with status 200 without content of the forum, as sites send them to suspected robots."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _EMPTY_JSON = {
 
 
 def is_blocked(behaviour: Behaviour, page: str, forum: str | None) -> bool:
-    """Whether a page of this kind (`index`, `list`, `thread`, `comments`) and of this forum is blocked."""
+    """Return True if a page of this kind (`index`, `list`, `thread`, `comments`) and of this forum is blocked."""
     if not behaviour.wall or behaviour.wall_page not in ("", page):
         return False
     return behaviour.wall_forum in ("", forum)
 
 
 def block_page(behaviour: Behaviour, page: str, *, as_json: bool) -> tuple[bytes, bool]:
-    """The body that stands there instead, and whether it is JSON: a login form and a captcha are HTML, whatever was asked for."""
+    """Return the blocking body, and True if it is JSON: a login form and a captcha are always HTML."""
     if behaviour.wall == "empty" and as_json:
         return json.dumps(_EMPTY_JSON[page]).encode(), True
     return {"login": LOGIN, "captcha": CAPTCHA, "empty": EMPTY}[behaviour.wall].encode(), False

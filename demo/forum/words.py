@@ -1,7 +1,7 @@
-"""What the forum's people talk about: the only place that holds words, so that the rest holds none.
+"""Vocabulary of the forum's users: all words of its texts are in this module.
 
-`{a}` and `{b}` in a phrase are two of the theme's things. The titles hold on purpose every character that a careless
-crawler trips over: markup, both quotes, ampersands, letters and signs beyond ASCII.
+`{a}` and `{b}` in a phrase are two of the theme's things. The titles hold on purpose every character that breaks a careless
+crawler: markup, both quotes, ampersands, letters and signs beyond ASCII.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""The forum's content: grown from a seed, changed by one event at a time.
+"""Content of the forum: grown from a seed, changed by one event at a time.
 
-The same seed and sizes and the same events (number and mix) give the same content, to the byte, but for the dates of a forum
-with a clock. Without a clock events alone move time: each by at least a second, so that no two of them have the same. The threads
-that are there from the start are dated in the `history_days` before the opening.
+The same seed, sizes and events (number and mix) give the same content, to the byte, except for the dates of a forum with a clock.
+Without a clock only events move time: each by at least a second, so that no two have the same. The threads of the start are
+dated in the `history_days` before the opening.
 
-**With a clock** (`pace` above 0) the forum lives `pace` times faster than the wall: a day of forum time, with its night, takes
-86,400 / pace seconds, and its history reaches `history_days` / pace days back. What it *shows* as dates, and what `/truth` says,
-are dates of the wall: a crawler that compares them with its own clock sees ages that are right, and "published → stored" can be
-measured. So one second of a crawler's schedule is `pace` seconds of the forum's time, and whoever tests a schedule with such a
-forum divides its durations by `pace`.
+**With a clock** (`pace` above 0) forum time runs `pace` times faster than real time: a day of forum time, with its night, takes
+86,400 / pace seconds, and its history reaches `history_days` / pace days back. The *shown* dates, and those in `/truth`, are real
+dates: a crawler that compares them with its own clock sees correct ages, and "published → stored" can be measured. One second
+of a crawler's schedule is `pace` seconds of forum time, so a test of a schedule divides its durations by `pace`.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ _LONGEST = 60  # no thread starts with more than this many times the mean
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How much there is at the start: forums, threads in each, the mean number of comments of a thread, and in how much forum
-    time all that was written.
+    """Size of the forum at the start: forums, threads in each, the mean number of comments of a thread, and the forum time in
+    which they were written.
     """
 
     forums: int = 5
@@ -49,7 +48,7 @@ class Size:
 
 @dataclass(frozen=True, kw_only=True)
 class Mix:
-    """What an event may be: the shares that edit, delete or move something (the others publish), and the skew over forums."""
+    """Mix of events: the shares that edit, delete or move something (the others publish), and the skew over forums."""
 
     edit: float = 0.0
     delete: float = 0.0
@@ -60,8 +59,8 @@ class Mix:
 class World:
     """All forums, and the truth about them.
 
-    `revision` counts the events since the start. `post_hashes` and `comment_hashes` map the id of each piece that lives to the
-    hash of its content; `history` knows what was edited and deleted; `gone` the HTTP status of each deleted thread's address.
+    `revision` counts the events since the start. `post_hashes` and `comment_hashes` map the id of each existing piece to the
+    hash of its content; `history` has the edits and deletions; `gone` the HTTP status of each deleted thread's address.
     """
 
     def __init__(self, seed: int, size: Size, pace: float = 0.0, clock: Callable[[], float] | None = None) -> None:
@@ -73,7 +72,7 @@ class World:
         self.comment_hashes: dict[str, str] = {}
         self.history = History()
         self.gone: dict[str, int] = {}
-        self.latest: dict[str, str] = {}  # the thread of each message that is shown, by its id, the newest last
+        self.latest: dict[str, str] = {}  # the thread of each shown message, by its id, the newest last
         self._clock = clock
         self._history = size.history_days / HISTORY_DAYS
         self.opening: float = clock() if clock else OPENING
@@ -99,9 +98,9 @@ class World:
         return (self.now - self.opening) * (self.pace or 1)
 
     def advance(self, mix: Mix = Mix()) -> None:
-        """One event: a new thread (one in ten), or a reply, most likely to a thread that was active lately; or a change.
+        """Run one event: a new thread (one in ten), or a reply, most likely to a recently active thread; or a change.
 
-        A change that has nothing to happen to (no comment left to delete) becomes a publication.
+        A change without an object (no comment left to delete) becomes a publication.
         """
         step = self._rng.randint(1, 120)
         self._events_at = max(self._clock(), self._events_at) if self._clock else self._events_at + step
@@ -115,7 +114,7 @@ class World:
             self._publish(forum)
 
     def recently_active(self, forum: Forum, rng: Random) -> Thread:
-        """Four times in five one of the last dozen or so, else any, so that old threads come back to the top too."""
+        """Return, four times in five, one of the last dozen or so, else any, so that old threads come back to the top too."""
         rank = int(rng.expovariate(1 / 6)) if rng.random() < 0.8 else rng.randrange(len(forum.activity))
         return next(islice(reversed(forum.activity.values()), rank % len(forum.activity), None))
 
@@ -144,11 +143,11 @@ class World:
         forum.activity = {thread.post.id: thread for thread in by_activity}
 
     def _past(self, age_s: float) -> float:
-        """When the clock showed a time that is so many seconds before the opening, in a history of the usual length."""
+        """Return the time of so many seconds before the opening, in a history of the usual length."""
         return self.opening - age_s * self._history / (self.pace or 1)
 
     def _power_law(self, mean: float) -> int:
-        """A comment count from a Lomax distribution (a shifted Pareto), whose mean is scale / (tail - 1)."""
+        """Draw a comment count from a Lomax distribution (a shifted Pareto), whose mean is scale / (tail - 1)."""
         drawn = mean * (_TAIL - 1) * (self._rng.paretovariate(_TAIL) - 1)
         return round(min(drawn, _LONGEST * mean))
 
@@ -190,7 +189,9 @@ class World:
         return comment
 
     def _answered(self, thread: Thread) -> Comment | None:
-        """The comment that a reply answers, or None for the post; late comments are answered more often than early ones."""
+        """Choose the comment that a reply answers, or None for the post; late comments are answered more often than early
+        ones.
+        """
         if not thread.comments or self._rng.random() < 0.4:
             return None
         position = int(len(thread.comments) * self._rng.random() ** 0.5)
