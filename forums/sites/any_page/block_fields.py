@@ -123,7 +123,7 @@ def _looks_shifted(fields: Fields) -> bool:
 
 
 def _raw(paths: BlockPaths, body: Body) -> str:
-    """Return a body's text as it stands in the page: exact enough to compare bodies."""
+    """Return a body's text unchanged from the page: exact enough to compare bodies."""
     texts = paths.tree.texts
     start, end = body.texts
     parts = []

@@ -14,7 +14,7 @@ from .page_tree import PageTree
 from .records import SeenPost
 
 _MOST_PICTURES = 0.8  # of the posts of a page
-_HELD = 0.35  # of the words of a page that are not in links: posts that hold so much are not a box at its side
+_HELD = 0.35  # of a page's words outside of links: posts with this share are not a box at its side
 _NEARLY_ALL = 0.9  # of the words: no post is left out
 _NUMBER = re.compile(r"\d+")
 _FILLED = ("id", "author", "author_url", "published", "edited", "url")

@@ -1,4 +1,4 @@
-"""Blocks that repeat as posts do and are none: rows with several people, forms, members, buttons, news."""
+"""Repeated blocks other than posts: rows with several people, forms, members, buttons, news."""
 
 from __future__ import annotations
 

@@ -263,8 +263,8 @@ def _are_more(learned: Learned | None) -> bool:
 
 def _has_more(alone: SeenPost, learned: Learned, tree: PageTree, *, are_others: bool) -> bool:
     """Return True if blocks next to a post's are posts, too. They have another author and a date; or another date and as much
-    text or the same element; or a text by its class, a long one where author and date are the post's: else they are its head.
-    The post is none of the rows of other threads.
+        text or the same element; or a text by its class, a long one where author and date are the post's: else they are its head.
+    Rows of other threads are not posts.
     """
     posts, start = learned.posts, alone.text[:_SHORT]
     blocks = learned.fields.paths.blocks

@@ -170,7 +170,7 @@ def _forums(draft: Draft) -> str:
             + (f"\n# Or in their place, new ones too:\n{commented}" if draft.can_discover else "")
             + _names(draft)
         )
-    return '\n# The ids of the forums to watch, as they stand in their addresses, such as ["12", "news"].\nforums = []\n'
+    return '\n# The ids of the forums to watch, as in their addresses, such as ["12", "news"].\nforums = []\n'
 
 
 def _names(draft: Draft) -> str:

@@ -72,7 +72,7 @@ async def all_boards(
     index: LinkGroup, categories: LinkGroup | None, listed: LinkGroup, get: Get, asked: Container[str]
 ) -> Boards | None:
     """Return the boards of an index and all boards in them; None where they cannot be recognised by their addresses. A page that
-    is in `asked` and cannot be read is on another site: it is left out.
+    is in `asked` and cannot be read is left out.
     """
     links = _BoardLinks.of(index, listed)
     if links is None:

@@ -76,7 +76,7 @@ def learn_comments(
 
 
 def _of_threads(found: list[PostRows]) -> list[PostRows]:
-    """Return the pages without those most of whose posts are on another page, too: a box next to the threads."""
+    """Leave out pages most of whose posts are also on another page: a box next to the threads."""
     texts = [{post.text for post in one.page.posts} for one in found]
     others = [set().union(*texts[:n], *texts[n + 1 :]) for n in range(len(texts))]
     kept = [one for one, own, other in zip(found, texts, others, strict=True) if len(own & other) <= _MOST_SHARED * len(own)]

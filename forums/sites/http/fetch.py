@@ -79,8 +79,8 @@ def fetch(url: str, *, site: Site | None = None) -> TextResponse:
 class Visitor:
     """Fetches several pages, one after the other. Without a site: with the default delay and User-Agent.
 
-    It connects to public addresses. Others must be in the site's file or, without a site, in the first URL; names that resolve
-    to them need `allow_private`.
+    It connects to public addresses. Private ones must be in the site's file or, without a site, in the first URL; names that
+    resolve to them need `allow_private`.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ def parents_of(rows: Sequence[Any]) -> dict[Any, Any]:
 
 
 def outermost(found: list[Any]) -> list[Any]:
-    """Return the matches without those within another one, whose text includes theirs."""
+    """Leave out matches within another match, whose text includes theirs."""
     elements = [one for one in found if isinstance(one, etree._Element)]
     if len(elements) < 2:
         return found

@@ -50,7 +50,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a task: the page, encoded, or the reason why there is none."""
+    """Result of a task: the encoded page, or the reason why it could not be read."""
 
     page: bytes = b""
     unreadable: str | None = None

@@ -66,8 +66,8 @@ class Budget:
         self._most_s = STRICT_CPU_S if strict else float("inf")
 
     def row(self, characters: int) -> None:
-        """Count a row with so many characters. Raises TooMuchHere, and UnreadablePage where the output is many times the page's
-        size.
+        """Count a row of `characters` characters. Raises TooMuchHere, and UnreadablePage where the output is many times the
+        page's size.
         """
         self._left -= characters
         if self._left < 0:
