@@ -10,14 +10,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
+from multidict import CIMultiDict, CIMultiDictProxy
 from scrapy.http import HtmlResponse, TextResponse
 
 from forums.sites import PageGone, Site, UnreadablePage, load_site
-from forums.sites.reading import isolated, reading_budget
+from forums.sites.any_page.page_reader import read_page
+from forums.sites.any_page.records import NotAPage
+from forums.sites.http import fetch
+from forums.sites.http.fetch import FetchFailed
+from forums.sites.reading import isolated, parse_body, reading_budget, xml_page
 from forums.sites.reading.asked_page import Asked
 from forums.sites.reading.read_page import CommentsPage
 from forums.sites.reading.reading_budget import TooMuchHere
-from tests.attacks.hostile_pages import PAGES, TAGS, attributes, siblings
+from tests.attacks.hostile_pages import PAGES, PHPBB, TAGS, attributes, quoted_attributes, siblings
+from tests.attacks.site_attacks import DEADLY
 
 URL = "http://forum.example/viewtopic.php?t=1"
 COMMENTS = Asked(kind="comments", thread="1", number=2)
@@ -46,9 +52,41 @@ def page(body: str) -> HtmlResponse:
 @pytest.mark.parametrize(("make", "size"), TAGS.values(), ids=TAGS.keys())
 def test_tags_that_take_the_parser_long_are_not_parsed_here(site: Site, make: Callable[[int], str], size: int) -> None:
     begun = time.process_time()
-    with pytest.raises(TooMuchHere, match=r"attributes|characters"):
+    with pytest.raises(UnreadablePage, match=r"attributes|characters"):
         isolated.here(site, page(make(size)), COMMENTS)
     assert time.process_time() - begun < 1
+
+
+REFUSED = {name: (make(60_000), make(250_000)) for name, make in (("names", attributes), ("values", quoted_attributes))}
+
+
+@pytest.mark.parametrize("markup", [one for both in REFUSED.values() for one in both], ids=lambda one: f"{len(one):,}")
+def test_a_tag_with_thousands_of_attributes_is_refused_before_any_reader_parses_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch, markup: str
+) -> None:
+    def parsed(*_: object) -> None:
+        pytest.fail("it was parsed")
+
+    monkeypatch.setattr(parse_body, "_parsed", parsed)
+    sent = CIMultiDictProxy(CIMultiDict({"Content-Type": "text/html"}))
+    refused = r"has a tag with more than 4,000 attributes"
+    with pytest.raises(UnreadablePage, match=refused):  # of a crawl, apart, and `trawl reparse`
+        isolated.reading.read(site, page(markup), COMMENTS)
+    with pytest.raises(NotAPage, match=f"{URL}: {refused}".replace("?", r"\?")):  # `trawl read`
+        read_page(markup, URL)
+    with pytest.raises(FetchFailed, match=refused):  # `sites new`, `sites check` and probes
+        fetch._response(URL, 200, sent, markup.encode())
+    with pytest.raises(UnreadablePage, match=refused):
+        xml_page.xml_of(page(markup))
+
+
+def test_what_is_no_attribute_is_not_counted_as_one() -> None:
+    words = " ".join(f"a{n}" for n in range(20_000))
+    for markup in (f"<script>a<b {words}</script>", f"<!-- <b {words}", f"<p title='<b {words}'>", f"<textarea><b {words}"):
+        reading_budget.check_attributes(f"<p>{markup}")
+    for markup in (f"<!--><b {words}>", f"<script {words}>", f"<script></script><b {words}", f"<!-- --!><b {words}>"):
+        with pytest.raises(UnreadablePage):
+            reading_budget.check_attributes(f"<p>{markup}")
 
 
 @pytest.mark.parametrize(("make", "size"), PAGES.values(), ids=PAGES.keys())
@@ -97,12 +135,26 @@ def test_what_is_wrong_with_a_page_is_told_from_there(site: Site, reader: isolat
 
 
 def test_what_takes_too_long_apart_is_ended_by_the_kernel_and_the_next_page_is_read(
-    site: Site, reader: isolated.Reader, monkeypatch: pytest.MonkeyPatch
+    site: Site, reader: isolated.Reader, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    (tmp_path / "deadly.toml").write_text(SITE + DEADLY)
     monkeypatch.setenv("TRAWL_READ_APART_S", "1")
     with pytest.raises(UnreadablePage, match=r"takes more than 1 s .* to be read in a process apart"):
-        reader.read(site, page(attributes(200_000)), COMMENTS)
+        reader.read(load_site("deadly"), page(PHPBB + "<p>x</p>" * 9_000), COMMENTS)
+    monkeypatch.setenv("TRAWL_READ_APART_S", "60")  # also for the site file, which another process reads again
     assert len(reader.read(site, page(siblings(3)), COMMENTS).comments) == 3  # type: ignore[union-attr]
+
+
+def test_time_in_which_a_process_apart_gets_no_processor_does_not_count(
+    site: Site, reader: isolated.Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = iter(range(0, 10**9, 1000))
+    monkeypatch.setattr(isolated, "WAIT_S", 0.0)
+    monkeypatch.setattr(isolated, "waited_s", lambda _: float(next(waited)))
+    assert len(reader.read(site, page(siblings(3)), COMMENTS).comments) == 3  # type: ignore[union-attr]
+    monkeypatch.setattr(isolated, "waited_s", lambda _: 0.0)
+    with pytest.raises(UnreadablePage, match="takes more than 0 s to be read in a process apart"):
+        reader.read(site, page(siblings(3)), COMMENTS)
 
 
 def test_a_process_apart_ends_with_the_one_that_asks(site: Site, reader: isolated.Reader, no_process_left: None) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from forums.sites.definition.errors import UnreadablePage
 from forums.sites.http.no_forum_page import ASKS_FOR_LOGIN, why_nothing
 from forums.sites.reading.parse_body import root_of
 
@@ -214,9 +215,7 @@ def _are_of(learned: Learned, links: Listed, tree: PageTree) -> bool:
 
 
 def _listed(links: Listed, kind: Kind) -> Kind:
-    """Return the rows that a profile finds, as it selects the threads among the links of a page; keep other rows if these are
-    few.
-    """
+    """Return a profile's rows, as it selects the threads among the links of a page; keep other rows if these are few."""
     if kind.rows and len(links.rows) < _FEW:
         return kind
     named = PageKind.LIST if links.of_threads else PageKind.INDEX
@@ -230,7 +229,10 @@ def _root(html: str, url: str) -> Any:
         raise NotAPage(f"{url}: the page is empty")
     if "<" not in html:
         raise NotAPage(f"{url}: no HTML: it begins with {html[:60]!r}")
-    return root_of(html)
+    try:
+        return root_of(html)
+    except UnreadablePage as error:
+        raise NotAPage(f"{url}: {error}") from None
 
 
 def _is_enough(found: dict[Reader, tuple[SeenPost, ...]], tree: PageTree, words: int) -> bool:

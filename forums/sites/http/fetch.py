@@ -20,9 +20,11 @@ from scrapy.responsetypes import responsetypes
 from w3lib.url import safe_url_string
 from yarl import URL
 
+from forums.sites.definition.errors import UnreadablePage
 from forums.sites.definition.origins import elsewhere, place_of
 from forums.sites.definition.page_body import PageRequest
 from forums.sites.definition.site import Site
+from forums.sites.reading.reading_budget import check_attributes
 from redis_components.errors import TrawlError
 from redis_components.frontier.retry_after import retry_after_s
 from redis_components.frontier.robots_cache import readable
@@ -243,4 +245,10 @@ def _response(url: str, status: int, headers: CIMultiDictProxy[str], body: bytes
         return XmlResponse(url, status=status, headers=given, body=body)
     if not isinstance(response, TextResponse) or _BINARY.match(headers.get("Content-Type", "")):
         raise FetchFailed(f"{url}: no text: {headers.get('Content-Type', 'no content type')}, {len(body)} bytes")
-    return in_web_encoding(response)
+    response = in_web_encoding(response)
+    if "json" not in headers.get("Content-Type", ""):
+        try:
+            check_attributes(response.text)
+        except UnreadablePage as error:
+            raise FetchFailed(f"{url}: {error}") from None
+    return response

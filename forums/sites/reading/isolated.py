@@ -14,6 +14,7 @@ import select
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ import msgspec
 
 from forums.environment import Reading
 from forums.sites.definition.errors import PageGone, UnreadablePage
+from workers.process.cpu_wait import waited_s
 from workers.process.run_module import own_module
 
 from . import asked_page as reading
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 MEMORY_BYTES = 1 << 30
 WAIT_S = 60.0
-"""Wall-clock time, where the machine is busy or the child sleeps."""
+"""Wall-clock time without an answer, less the time that the child waited for a CPU: it has a low priority."""
 _HEAD = 4  # bytes of a message's length
 
 
@@ -139,7 +141,7 @@ class Reader:
             self.close()
             self._process, self._pid = _start(), os.getpid()
         try:
-            return msgspec.msgpack.decode(_exchange(self._process, message, time.monotonic() + WAIT_S), type=Told)
+            return msgspec.msgpack.decode(_exchange(self._process, message), type=Told)
         except (OSError, EOFError, msgspec.DecodeError, TimeoutError) as error:
             most = f"{WAIT_S:.0f} s" if isinstance(error, TimeoutError) else f"{cpu_s()} s of processor time, or 1 GiB of memory,"
             self.close()
@@ -151,22 +153,28 @@ def _start() -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
-def _exchange(process: subprocess.Popen[bytes], message: bytes, until: float) -> bytes:
+def _exchange(process: subprocess.Popen[bytes], message: bytes) -> bytes:
     """Return the answer to a message. Raises OSError, EOFError where the process ended, TimeoutError."""
+    begun_at, begun_waited_s = time.monotonic(), waited_s(process.pid)
+
+    def left_s() -> float:
+        return WAIT_S + waited_s(process.pid) - begun_waited_s - (time.monotonic() - begun_at)
+
     assert process.stdin
     assert process.stdout
     process.stdin.write(len(message).to_bytes(_HEAD, "big") + message)
     process.stdin.flush()
-    head = _some(process.stdout.fileno(), _HEAD, until)
-    return _some(process.stdout.fileno(), int.from_bytes(head, "big"), until)
+    head = _some(process.stdout.fileno(), _HEAD, left_s)
+    return _some(process.stdout.fileno(), int.from_bytes(head, "big"), left_s)
 
 
-def _some(descriptor: int, size: int, until: float) -> bytes:
+def _some(descriptor: int, size: int, left_s: Callable[[], float]) -> bytes:
     got, ready = bytearray(), select.poll()  # not select(): it takes no descriptor over 1,023
     ready.register(descriptor, select.POLLIN)
     while len(got) < size:
-        if not ready.poll(max(0.0, until - time.monotonic()) * 1000):
-            raise TimeoutError
+        while not ready.poll(max(0.0, wait_s := left_s()) * 1000):
+            if wait_s <= 0:
+                raise TimeoutError
         if not (part := os.read(descriptor, min(1 << 20, size - len(got)))):
             raise EOFError
         got += part

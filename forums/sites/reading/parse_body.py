@@ -20,7 +20,7 @@ from w3lib.encoding import http_content_type_encoding
 
 from forums.sites.definition.errors import UnreadablePage
 
-from .reading_budget import check_markup
+from .reading_budget import check_attributes, check_markup
 
 if TYPE_CHECKING:
     from scrapy.http import Response, TextResponse
@@ -94,7 +94,7 @@ def tree_of(markup: str, body: bytes | None = None) -> Any:
     and TooMuchHere in strict reading.
     """
     check_markup(markup)
-    root = root_of(markup if body is None else body)
+    root = _parsed(markup if body is None else body)
     # A tag makes at most three elements: a lone <td> makes its row and body, too. A tag has three characters.
     is_long = len(markup) > _MOST_ELEMENTS and markup.count("<") > _MOST_ELEMENTS // 4
     if is_long and (elements := int(_count(root))) > _MOST_ELEMENTS:
@@ -102,8 +102,14 @@ def tree_of(markup: str, body: bytes | None = None) -> Any:
     return root
 
 
-def root_of(markup: str | bytes) -> Any:
-    """Return the root element of any HTML, also of an empty text; bytes are in UTF-8. Like parsel's `create_root_node`, without
+def root_of(markup: str) -> Any:
+    """Return the root element of any HTML, also of an empty text. Raises UnreadablePage."""
+    check_attributes(markup)
+    return _parsed(markup)
+
+
+def _parsed(markup: str | bytes) -> Any:
+    """Return the root element; bytes are in UTF-8. Like parsel's `create_root_node`, without
     a copy of the page for each of its steps.
     """
     body = (markup if isinstance(markup, bytes) else markup.encode("utf-8", "replace")).strip()

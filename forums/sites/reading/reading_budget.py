@@ -44,6 +44,13 @@ _ATTRIBUTE = re.compile(  # as in HTML5; white space before a quote is that of a
     r"(?:[ \t\n\f\r]*+=(?:[ \t\n\r]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))|[ \t\n\f\r]*+[^ \t\n\f\r>]*+))?"
 )
 
+_TAG = re.compile(  # a comment, or the beginning of a tag; of some elements what is in them is text
+    r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:(script|style|textarea|title)(?=[ \t\n\f\r/>])|[A-Za-z][^ \t\n\f\r/>]*+)",
+    re.DOTALL | re.IGNORECASE,
+)
+_END_OF_TEXT = {name: re.compile(rf"</{name}", re.IGNORECASE) for name in ("script", "style", "textarea", "title")}
+_NEXT_ATTRIBUTE = re.compile(rf"[ \t\n\f\r/]*+(?:(>)|{_ATTRIBUTE.pattern})")
+
 _strict: ContextVar[bool] = ContextVar("trawl_strict_reading", default=False)
 _budget: ContextVar[Budget | None] = ContextVar("trawl_reading_budget", default=None)
 
@@ -135,9 +142,19 @@ def strictly() -> Iterator[None]:
         _budget.set(None)
 
 
+def check_attributes(markup: str) -> None:
+    """Refuse, before HTML is parsed, a tag of which the parser needs the square of its attributes. Raises UnreadablePage."""
+    if len(markup) > _UNSEEN and most_attributes(markup) > _MOST_ATTRIBUTES and _attributes_of_a_tag(markup) > _MOST_ATTRIBUTES:
+        raise UnreadablePage(f"has a tag with more than {_MOST_ATTRIBUTES:,} attributes: no page of a forum has")
+
+
 def check_markup(markup: str) -> None:
-    """Check HTML before it is parsed. Raises TooMuchHere."""
-    if _strict.get() and (why := extraordinary(markup)) is not None:
+    """Check HTML before it is parsed. Raises UnreadablePage, TooMuchHere."""
+    if not _strict.get():
+        check_attributes(markup)
+    elif (why := extraordinary(markup)) is not None:
+        if len(markup) <= _MOST_CHARACTERS:  # else they are counted apart
+            check_attributes(markup)
         raise TooMuchHere(why)
 
 
@@ -163,6 +180,26 @@ def extraordinary(markup: str) -> str | None:
     if most_attributes(markup) > _MOST_ATTRIBUTES:
         return f"may have a tag with more than {_MOST_ATTRIBUTES:,} attributes"
     return None
+
+
+def _attributes_of_a_tag(markup: str) -> int:
+    """Return the most attributes of a tag, as HTML5 splits the markup, or one more than _MOST_ATTRIBUTES."""
+    place = most = 0
+    while (tag := _TAG.search(markup, place)) is not None:
+        place, count = tag.end(), 0
+        if tag[0].startswith("<!"):
+            continue
+        while (found := _NEXT_ATTRIBUTE.match(markup, place)) is not None:
+            place = found.end()
+            if found[1] is not None:
+                break
+            if (count := count + 1) > _MOST_ATTRIBUTES:
+                return count
+        most = max(most, count)
+        if tag[1] is not None:
+            end = _END_OF_TEXT[tag[1].lower()].search(markup, place)
+            place = end.start() if end else len(markup)
+    return most
 
 
 def most_attributes(markup: str) -> int:

@@ -6,6 +6,7 @@ import pytest
 
 from forums.sites.any_page.limited_reading import read_limited
 from forums.sites.any_page.records import PageKind, PageTooLarge
+from redis_components.errors import TrawlError
 
 pytestmark = pytest.mark.processes
 URL = "https://forum.example/t/1"
@@ -13,8 +14,14 @@ URL = "https://forum.example/t/1"
 
 def test_a_tag_of_attributes_without_end_is_refused() -> None:
     attributes = " ".join(f"a{n}=1" for n in range(150_000))
-    with pytest.raises(PageTooLarge, match="takes more than 1 s of processor time"):
+    with pytest.raises(TrawlError, match=f"{URL}: has a tag with more than 4,000 attributes"):
         read_limited(f"<html><body {attributes}><p>x</p></body></html>", URL, seconds=1)
+
+
+def test_a_large_page_that_nests_without_end_is_refused() -> None:
+    post = "<div class=post-body>some words <span>3 March 2026</span>"
+    with pytest.raises(PageTooLarge, match="takes more than 1 s of processor time"):
+        read_limited(f"<html><body>{post * 1500}<!--{'x' * (1 << 20)}-->", URL, seconds=1)
 
 
 def test_a_small_page_that_nests_without_end_is_refused() -> None:
