@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from forums.environment import Events
 from forums.sites.definition.folder import sites_dir
 
 
 def config_folders() -> Sequence[Path]:
     """Return the folders with Trawl's code for forums and with the site files."""
     return (Path(__file__).parent, sites_dir())
+
+
+def shared_files() -> Mapping[str, Path]:
+    """Return the folder of the site files, and the file of the outputs of events."""
+    return {"site files": sites_dir(), "events.toml": Events.read().events_file}
 
 
 def site_names() -> Sequence[str]:

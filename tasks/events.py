@@ -47,7 +47,7 @@ def publish_events() -> dict[str, str]:
     from forums.storage.database import default_url
     from forums.writer.store import opened
 
-    return {name: told.value for name, told in publish(opened(default_url()), client, rules).items()}
+    return {name: told.value for name, told in publish(opened(client, default_url()), client, rules).items()}
 
 
 @app.task(name="trawl.sample_fleet")

@@ -93,7 +93,8 @@ def recheck_threads(site: str | None = None, force: bool = False) -> dict[str, s
 
     url = default_url()
     try:
-        return rechecking.recheck(connect(), opened(url), site, force)
+        client = connect()
+        return rechecking.recheck(client, opened(client, url), site, force)
     except StorageError:
         forget(url)
         raise

@@ -6,7 +6,7 @@ crawl is asked. An empty value means none: then no folder belongs to the configu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
@@ -19,6 +19,9 @@ class Application(Protocol):
 
     def config_folders(self) -> Sequence[Path]:
         """Folders whose files decide how crawlers behave; a change there is worth another try of a slot that was given up."""
+
+    def shared_files(self) -> Mapping[str, Path]:
+        """Files and folders of TOML files that all nodes of a fleet must have alike, by what they are."""
 
     def site_names(self) -> Sequence[str]:
         """Names that may stand in place of a host where a site is paused or drained."""
@@ -33,6 +36,10 @@ class NoApplication:
     def config_folders(self) -> Sequence[Path]:
         """No folder."""
         return ()
+
+    def shared_files(self) -> Mapping[str, Path]:
+        """No file."""
+        return {}
 
     def site_names(self) -> Sequence[str]:
         """No name."""

@@ -55,6 +55,45 @@ def upgrade(as_json: AsJson = False) -> int:
     return 0
 
 
+@app.command()
+def move(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Also while a writer stores into the former one.")] = False,
+) -> int:
+    """Make the database of TRAWL_DATABASE_URL the one that the fleet stores into.
+
+    The first database that a fleet stores into is the fleet's; a writer with another one stores nothing. Nothing is copied. A
+    copy or a restored backup has the id of its original and needs no move. Refused while a writer stores into the former one.
+
+    **Examples:**
+
+        TRAWL_DATABASE_URL=postgresql+psycopg://trawl:…@db/trawl trawl db move
+    """
+    from cli.access.redis import redis_client, running_url
+    from forums.state.database_identity import LATELY_S, DatabaseClaim
+    from forums.storage import Database
+    from forums.storage.engine import place_of
+    from redis_components.errors import ConfigError
+
+    from .status import NOTHING
+
+    if (url := running_url()) is None:
+        say(NOTHING)
+        return 1
+    with redis_client(url) as client, Database.from_url() as database:
+        claim, identity, place = DatabaseClaim(client), database.identity() or "", place_of(database.engine.url)
+        held, former = claim.holder() or ("", "")
+        if held == identity:
+            say(f"the fleet stores into {place} already")
+            return 0
+        if held and claim.idle_s() < LATELY_S and not yes:
+            raise ConfigError(f"a writer has stored into {former} within a minute: stop it first, or add --yes")
+        claim.move(identity, place)
+    say(f"the fleet stores into {place} from now on" + (f", no longer into {former}" if former else ""))
+    if held:
+        say("what only the former one holds is read again after: trawl forget --all")
+    return 0
+
+
 _HOW_MADE = "the fleet makes them when it first stores items (trawl up)"
 
 

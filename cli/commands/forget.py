@@ -41,7 +41,7 @@ def forget(
     from cli.access.redis import redis_client, running_url
     from cli.views.output import print_json
     from forums.spiders.scan_marks import forget_marks
-    from forums.state.database_identity import DatabaseNote
+    from forums.state.database_identity import DatabaseClaim
     from forums.state.thread_records import forget as forget_threads
     from redis_components.fleet.crawl_records import keys_in
 
@@ -60,7 +60,7 @@ def forget(
         if not threads:
             forget_marks(client, keys_in(client, FORUM_LIST), site)
         if everything:
-            DatabaseNote(client).forget()
+            DatabaseClaim(client).forget()
     if as_json:
         print_json({"forgotten": count})
     else:

@@ -44,6 +44,9 @@ def reparse(
         trawl reparse books --since 3d --dry-run
         trawl reparse --site books --kind comments
     """
+    from contextlib import closing
+
+    from cli.access.redis import redis_client, running_url
     from cli.access.times import parse_since
     from cli.views.output import console, print_json
     from forums.raw_pages import raw_dir
@@ -53,6 +56,7 @@ def reparse(
     from forums.raw_pages.reparse import reparse as read_again
     from forums.sites import load_site
     from forums.storage import Database
+    from forums.writer.claim import check_claim
     from redis_components.errors import ConfigError
 
     if unknown := [name for name in kind or () if name not in KINDS]:
@@ -66,7 +70,11 @@ def reparse(
         why = f"it keeps them for {keeps} days" if keeps else "[raw] keep_days is 0, so none are kept"
         complain(f"no pages of {site} in {raw_dir() / site}{' since then' if since else ''}: {why}")
         return 1
-    with Database.from_url() as database:
+    database = Database.from_url()
+    if url := running_url():
+        with redis_client(url) as client, closing(database):
+            check_claim(client, database)
+    with database:
         options: dict[str, Any] = {"since": moment, "kinds": tuple(kind or KINDS), "dry_run": dry_run, "force": force}
         with progress_bar(f"reparse of {site}", "pages", shown=not as_json) as tell:
 

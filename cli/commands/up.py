@@ -102,6 +102,7 @@ def up(
     first = _runs_here()
     _say_without_sites()
     with redis_client() as client:
+        _refuse_to_differ(client)
         size = _resize(client, fleet)
     if interrupts.count:
         return INTERRUPTED
@@ -154,6 +155,29 @@ def _runs_here() -> str | None:
             if (found := here.fullmatch(node.name)) and node.alive(now) and psutil.pid_exists(int(found[1])):
                 return node.name
     return None
+
+
+def _refuse_to_differ(client: redis.Redis) -> None:
+    """Raise TrawlError where this machine has another database or other files than the nodes that run elsewhere."""
+    from contextlib import closing
+
+    from forums.storage import Database, StorageError
+    from forums.writer.claim import AnotherDatabase, check_claim
+    from redis_components.fleet.nodes import NodeRecord, Nodes
+    from redis_components.server.replies import server_time
+    from workers.fleet.shared_files import differences, shared_digests
+
+    try:
+        with closing(Database.from_url()) as database:
+            check_claim(client, database)
+    except AnotherDatabase:
+        raise
+    except StorageError:  # away: who writes says so, and waits for it
+        pass
+    here, now = socket.gethostname(), server_time(client)
+    others = [node for node in Nodes(client).all() if node.alive(now) and not node.name.endswith(f"@{here}")]
+    if found := differences([*others, NodeRecord(name=f"this machine ({here})", files=shared_digests())]):
+        raise TrawlError(f"{'; '.join(found)}: copy them from one to the other, then start again")
 
 
 def _say_without_sites() -> None:

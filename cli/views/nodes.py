@@ -19,6 +19,7 @@ def node_json(node: NodeRecord, now: float) -> dict[str, Any]:
     from .output import iso
 
     fields = asdict(node)
+    del fields["files"]
     beat_at, started_at = fields.pop("beat_at"), fields.pop("started_at")
     del fields["back_at"], fields["instance"]
     return {

@@ -195,6 +195,7 @@ class Overview:
     dead_messages: int | None = None  # of the broker, that no worker could read or run; None: could not be read
     output_troubles: Mapping[str, str] = field(default_factory=dict)  # output of events -> what is wrong with it
     another_database: bool = False  # than the one whose threads are remembered
+    refused_database: str | None = None  # of a writer that has another one than the fleet
     memory: RedisMemory | None = None  # None: not read, as it is slow to find
     server: tuple[Finding, ...] = ()  # what is wrong with how Redis keeps what it is given
     foreign: tuple[Foreign, ...] = ()  # records that cannot be read, and keys of another type, each left out

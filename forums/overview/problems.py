@@ -13,6 +13,7 @@ from forums.state.trial import BY_TRIAL, TRIAL_PER_DAY
 from redis_components.fleet.records import GONE_AFTER_S
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from redis_components.fleet.rolls import RollState
+from workers.fleet.shared_files import differences
 from workers.node.clock_skew import complaint
 
 from .model import Overview, ServiceView
@@ -54,6 +55,9 @@ def _redis(view: Overview) -> Iterator[Problem]:
         number = len(view.foreign)
         records = f"{number:,} records in Redis are not Trawl's and were left out" if number > 1 else "a record was left out"
         yield Problem(what=f"{records} ({view.foreign[0]})", fix="trawl doctor --repair sets them aside, and deletes nothing")
+    if view.refused_database is not None:
+        what = f"a writer has another database than the fleet, {view.refused_database}, and stores nothing"
+        yield Problem(what=what, fix="set its TRAWL_DATABASE_URL to the fleet's, or: trawl db move")
     if view.another_database:
         yield Problem(what=ANOTHER_DATABASE, fix="")
 
@@ -64,6 +68,8 @@ def _beat(view: Overview) -> Iterator[Problem]:
 
 
 def _nodes(view: Overview) -> Iterator[Problem]:
+    for said in differences(node for node in view.nodes if node.alive(view.now)):
+        yield Problem(what=said, fix="copy them to every node; each follows its own until then")
     for node in view.nodes:
         if not node.alive(view.now):
             what = f"node {node.name} was last heard {view.now - node.beat_at:.0f} s ago"

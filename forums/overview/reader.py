@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import redis
 
-from forums.state.database_identity import DatabaseNote
+from forums.state.database_identity import DatabaseClaim
 from forums.state.foreign_values import Foreign, find
 from forums.state.output_troubles import output_troubles
 from forums.state.publication_delays import PublicationDelays
@@ -156,6 +156,7 @@ class _Reading:
     def overview(self, find: Callable[[_Reading, list[str], list[CrawlKeys]], _Found]) -> Overview:
         """Everything."""
         client, now = self._client, self._now
+        claim = DatabaseClaim(client)
         records = self.part("crawls", CrawlRecords(client).all) or {}
         crawlers = self.part("crawlers", self._registry.crawlers) or []
         names = self._names(records, crawlers)
@@ -178,7 +179,8 @@ class _Reading:
             errors=tuple(self.part("errors", lambda: self._registry.errors(ERRORS_READ)) or []),
             dead_messages=self.part("messages", DeadMessages(client).__len__),
             output_troubles=self.part("outputs", lambda: output_troubles(client)) or {},
-            another_database=self.part("database", DatabaseNote(client).is_another) or False,
+            another_database=self.part("database", claim.is_another) or False,
+            refused_database=self.part("database", claim.refused),
             memory=found.memory,
             server=found.server,
             foreign=found.foreign,

@@ -52,10 +52,10 @@ class ForumFleetKeys(FleetKeys):
         return f"{self.prefix}:breakers"
 
     def database(self) -> str:
-        """HASH: ids of databases: `known`, the database of the thread records, and `written`, the one that items were last
-        stored in.
+        """HASH: ids of databases: `known`, the database of the thread records, and `written`, the one that the fleet stores
+        into, with its `place` and when (`at`); `refused` and `refused_at`, a writer's that was another one.
 
-        Written by `store_items` and `trawl forget --all`; read by `store_items` and `trawl status`.
+        Written by `store_items`, `trawl db move` and `trawl forget --all`; read by these, `trawl up` and `trawl status`.
         """
         return f"{self.prefix}:database"
 

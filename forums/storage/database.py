@@ -32,6 +32,7 @@ from .thread_checks import Rechecks, RechecksOf
 from .upsert import Refused, Written, store
 
 _ROWS_AT_ONCE = 1000
+_FIRST_WITH_IDENTITY = 3  # version of the tables
 
 
 def default_url() -> str:
@@ -118,6 +119,13 @@ class Database:
         """Return the database's random id, which differs in a replaced or recreated database. Raises StorageError."""
         with self.translated(), self.engine.connect() as connection:
             return stored_identity(connection)
+
+    def found_identity(self) -> str | None:
+        """Return the identity of the tables that are there, None where there are none; makes no file. Raises StorageError."""
+        file = sqlite_file(self.engine.url)
+        if file is not None and not file.exists():
+            return None
+        return self.identity() if (self.version() or 0) >= _FIRST_WITH_IDENTITY else None
 
     def close(self) -> None:
         self.engine.dispose()

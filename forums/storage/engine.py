@@ -11,6 +11,7 @@ other; UTC and strict mode, also where the server has other defaults; one collat
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 import time
 from pathlib import Path
@@ -27,6 +28,7 @@ _CACHE_KIB = 32_768  # SQLite, per connection: a transaction's pages should fit;
 _WAL_PAGES = 8_192  # SQLite: move the log into the file each 32 MiB, each page once; the default is less than one transaction
 KINDS = ("sqlite", "postgresql", "mysql", "mariadb")
 _NET_WRITE_S = 86_400  # MySQL: an export that pauses (`trawl export | less`) is not cut off after a minute
+FILE_OF = " on host "
 WRITING = {"trawl_begin": "BEGIN IMMEDIATE"}  # execution options of a connection that will write
 
 
@@ -69,6 +71,15 @@ def file_identity(url: URL) -> tuple[int, int] | None:
         return None
     found = path.stat()
     return found.st_dev, found.st_ino
+
+
+def place_of(url: URL) -> str:
+    """Return where the database is, for people on any machine: without user and password, an SQLite file with its host."""
+    if url.get_backend_name() == "sqlite":
+        path = sqlite_file(url)
+        return f"{path.absolute() if path else url.database}{FILE_OF}{socket.gethostname()}"
+    hosts = url.host or ",".join(map(str, [url.query.get("host", "localhost")]))
+    return f"{url.get_backend_name()}://{hosts}{f':{url.port}' if url.port else ''}/{url.database or ''}"
 
 
 def reading_only(url: URL) -> URL:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 import redis
 
 from forums.sites import SiteError, load_all, load_site
-from forums.state.database_identity import ANOTHER_DATABASE, DatabaseNote
 from forums.state.writer_figures import WriterCounts
 from forums.storage import Database, Item, Rechecks, StorageError
 from forums.storage.database import default_url
@@ -19,6 +18,7 @@ from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.fleet.crawl_records import CrawlRecords
 from workers.process.item_consumers import FORUM_WRITER, streams_of
 
+from .claim import claim
 from .drain import WriteReport, drain
 from .fleet_notes import log_fleet_notes
 from .learn import learn
@@ -33,11 +33,18 @@ _lateness: dict[str, Lateness] = {}
 _databases: dict[str, Database] = {}  # of this process: opening a database costs more than a small batch
 
 
-def opened(url: str) -> Database:
-    """Return the database at `url`, kept open for the next task of this process. Raises StorageError."""
+def opened(client: redis.Redis, url: str) -> Database:
+    """Return the fleet's database at `url`, kept open for the next task of this process. Raises StorageError."""
     if known := _databases.get(url):
+        claim(client, known)
         return known
-    database = Database.from_url(url).open()
+    database = Database.from_url(url)
+    try:
+        claim(client, database)
+        claim(client, database.open())  # another writer may have been faster, where both found no tables
+    except StorageError:
+        database.close()
+        raise
     database.rechecks = _rechecks
     sites, _wrong = load_all()
     database.describe_sites({site.name: (site.profile, str(site.base_url)) for site in sites})
@@ -80,9 +87,7 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
         learn(client, items)
 
     try:
-        database = opened(url)
-        if (identity := database.identity()) and DatabaseNote(client).tell(identity):
-            logger.warning("%s: %s", database.name, ANOTHER_DATABASE)
+        database = opened(client, url)
         ours = streams_of(FORUM_WRITER, CrawlRecords(client).all(), services)
         streams = {service: ItemStream(client, keys) for service, keys in ours.items()}
         late = _lateness.setdefault(url, Lateness(database))

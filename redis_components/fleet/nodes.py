@@ -39,6 +39,7 @@ class NodeRecord(JsonRecord):
     capacity: Size = 0  # how many crawlers it may host
     taken: Size = 0  # how many it hosted when it said so
     config: str = ""  # digest of what its crawlers are configured by; "": unknown
+    files: tuple[str, ...] = ()  # `<what>=<digest>` of what all nodes must have alike
     version: str = ""  # of Trawl
     started_at: Epoch = 0.0  # epoch s
     beat_at: Epoch = 0.0  # epoch s by Redis's clock, stamped there

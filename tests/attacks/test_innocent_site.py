@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -137,6 +138,23 @@ def _(fleet: AttackedFleet, stack: ExitStack) -> None:
     stack.callback(twin.wait)
     stack.callback(twin.process.terminate)
     wait_until(lambda: Nodes(fleet.client).all()[0].rivals, lambda: f"both are heard\n{fleet.fleet.said()}", 60)
+
+
+def other_database(fleet: AttackedFleet) -> Path:
+    return fleet.folder / "another.sqlite"
+
+
+def stored_nothing_elsewhere(fleet: AttackedFleet) -> None:
+    assert not other_database(fleet).exists()
+
+
+@attack("a worker with another database", "", stored_nothing_elsewhere)
+def _(fleet: AttackedFleet, stack: ExitStack) -> None:
+    url = f"sqlite:///{other_database(fleet)}"
+    stranger = fleet.fleet.node("stranger", "-Q", "control", "--concurrency=2", TRAWL_DATABASE_URL=url)
+    stack.callback(stranger.wait)
+    stack.callback(stranger.process.terminate)
+    wait_until(lambda: "trawl db move" in stranger.said(), lambda: f"it names the other one\n{stranger.said()}", 60)
 
 
 def is_as_before(fleet: AttackedFleet) -> None:

@@ -108,9 +108,10 @@ class ToyFleet:
             running.process.wait()
         self.redis.close()
 
-    def node(self, name: str = "a", *options: str) -> Program:
-        """Start `celery -A tasks worker`, with options only where a test needs them."""
-        return self._celery(name, "worker", "-n", f"{name}@test", *options)
+    def node(self, name: str = "a", *options: str, **environment: str) -> Program:
+        """Start `celery -A tasks worker`, with options and variables of its own only where a test needs them."""
+        command = ("-m", "celery", "-A", "tasks", "worker", "-n", f"{name}@test", *options)
+        return self._start(name, self.environment_of("worker") | environment, *command)
 
     def beat(self, *options: str) -> Program:
         return self._celery("beat", "beat", *options)

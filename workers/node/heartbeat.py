@@ -11,6 +11,7 @@ from dataclasses import replace
 from redis_components import __version__
 from redis_components.errors import TrawlError
 from redis_components.fleet.nodes import NodeAnswer, NodeRecord, Nodes
+from workers.fleet.shared_files import shared_digests
 from workers.process.config_digest import config_digest
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 
@@ -70,9 +71,11 @@ class NodeBeat:
 
     def _beat(self) -> None:
         self._before()
+        config, files = self._config.now()
         record = replace(
             self._look(),
-            config=self._config.now(),
+            config=config,
+            files=files,
             version=__version__,
             started_at=self._started_at,
             instance=self._instance,
@@ -105,20 +108,20 @@ class NodeBeat:
 
 
 class _Config:
-    """The digest of this node's configuration, compared with its files at every fifth beat."""
+    """The digests of this node's configuration, compared with its files at every fifth beat."""
 
     def __init__(self) -> None:
         self._beats = 0
-        self._digest = ""
+        self._digests: tuple[str, tuple[str, ...]] = "", ()
 
-    def now(self) -> str:
+    def now(self) -> tuple[str, tuple[str, ...]]:
         if self._beats % CONFIG_BEATS == 0:
-            self._digest = self._read()
+            self._digests = self._read()
         self._beats += 1
-        return self._digest
+        return self._digests
 
-    def _read(self) -> str:
+    def _read(self) -> tuple[str, tuple[str, ...]]:
         try:
-            return config_digest()
+            return config_digest(), shared_digests()
         except (OSError, TrawlError):  # a folder that cannot be read: crawlers will say so
-            return ""
+            return "", ()
