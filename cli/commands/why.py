@@ -73,7 +73,7 @@ def _show(found: Why) -> None:
     where += [f"board {found.board}"] if found.board else []
     say(in_one_line(f"{found.url} ({', '.join(where)})"))
     for one in found.findings:
-        say(in_one_line(f"  {one.state}: {one.said}"))
+        say(in_one_line(f"  {one.state}: {one.sentence}"))
     for row in found.rows:
         gone = f", deleted {row.deleted_at:%Y-%m-%d %H:%M:%SZ}" if row.deleted_at else ""
         texts = f", {row.earlier_texts} earlier texts" if row.earlier_texts else ""

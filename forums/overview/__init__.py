@@ -1,8 +1,8 @@
-"""One view of the fleet and its sites: what `trawl status`, the exporter, the status page and the demo show.
+"""Overview of the fleet and its sites, shown by `trawl status`, the exporter, the status page and the demo.
 
-model.py     what is shown, as dataclasses    reader.py    reads it from Redis
-boards.py    the state of one board           problems.py  what needs attention, each with its next step
-samples.py   a bounded history of figures     why.py       what is known of one URL
+model.py     dataclasses of the overview       reader.py    reads them from Redis
+boards.py    state of one board                problems.py  what needs attention, each with its next step
+samples.py   a bounded history of figures      why.py       state of one URL
 """
 
 from .boards import Boards, BoardView

@@ -1,4 +1,4 @@
-"""The state of one board, as everybody shows it."""
+"""State of one board, as all views show it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from forums.state.forum_states import STALE_S, ForumState, WatchedForum
 from forums.state.watched_forums import Watched
 from redis_components.frontier.holds import Hold
 
-SOON_S = 10.0  # twice the time between two rounds of the seeder: a board that is due for less is not late
+SOON_S = 10.0  # twice the seeder's interval: a board that is due for less is not late
 
 
 class BoardState(StrEnum):
-    """Why a board is, or is not, fresh. A board whose site is held has the state of the hold (`BoardView.word`)."""
+    """Freshness of a board, or the reason for its lack. A board of a held site has the state of the hold (`BoardView.word`)."""
 
     NOT_SCANNED = "not scanned"  # its site's file is wrong
     WAITS = "waits"  # due, but its site's budget is spent
-    STALE = "stale"  # overdue, and nobody holds it
+    STALE = "stale"  # overdue without a hold
     FAILING = "failing"  # the last scan failed
-    BY_LISTS = "by lists"  # the page of the newest messages cannot be read: the lists are scanned as if there were none
+    BY_LISTS = "by lists"  # the page of the newest messages cannot be read: the lists are scanned as on a site without it
     GAP = "gap"  # a scan stopped before it reached known threads
     NEW = "new"  # not scanned yet
     FRESH = "fresh"
@@ -33,7 +33,7 @@ BAD_STATES = frozenset({BoardState.NOT_SCANNED, BoardState.STALE, BoardState.FAI
 
 
 def fails(one: WatchedForum) -> bool:
-    """Whether its last scan failed; the page of the newest messages is not a forum."""
+    """Return True if its last scan failed; the page of the newest messages is not a forum."""
     return one.state.errors > 0 and one.forum != RECENT
 
 
@@ -43,22 +43,22 @@ class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     watched: WatchedForum
     now: float
     hold: Hold | None = None  # of its site, its service or the fleet
-    wrong_file: str = ""  # what the seeder finds wrong with its site's file
-    over_budget: str = ""  # why nothing more is sent to its site; "" while there is room
+    wrong_file: str = ""  # error of its site's file, from the seeder
+    over_budget: str = ""  # why nothing more is sent to its site; "" while there is budget
 
     @property
     def name(self) -> str:
-        """`demo/news`."""
+        """Name of the board, as `demo/news`."""
         return f"{self.watched.site}/{self.watched.forum}"
 
     @property
     def state(self) -> ForumState:
-        """What is known of it."""
+        """State of the forum."""
         return self.watched.state
 
     @property
     def word(self) -> str:
-        """Its state in one word: that of the hold, or a `BoardState`."""
+        """State in one word: that of the hold, or a `BoardState`."""
         if self.hold is not None:
             return self.hold.word.state
         if self.wrong_file:
@@ -75,19 +75,19 @@ class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def fails(self) -> bool:
-        """Whether its last scan failed."""
+        """True if its last scan failed."""
         return fails(self.watched)
 
     @property
     def is_stale(self) -> bool:
-        """Whether it is overdue although nobody holds it and its site may be asked."""
-        if self.watched.due_at >= self.now - STALE_S:  # most are not: the rest is not asked
+        """True if it is overdue without a hold and within its site's budget."""
+        if self.watched.due_at >= self.now - STALE_S:  # most boards: skips the rest
             return False
         return self.word == BoardState.STALE
 
     @property
     def why(self) -> str:
-        """What else there is to know: the hold, the fault, the failures and their reason; "" for nothing."""
+        """Details: the hold, the error, the failed scans and their reason; "" for none."""
         failed = f"{self.state.errors:,} scan{'' if self.state.errors == 1 else 's'} failed" if self.state.errors else ""
         gap = "a gap is open" if self.state.gap_at is not None else ""
         first = str(self.hold or self.wrong_file or self.over_budget)
@@ -95,9 +95,9 @@ class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Boards(Sequence[BoardView]):
-    """The boards that are watched, at one moment. A view of one is made when it is asked for: a scrape of 10,000 looks at few.
+    """The watched boards at one moment. Views are built on demand, since a scrape of 10,000 boards reads few of them.
 
-    What a site says of all its boards (a hold, a wrong file, a spent budget) is given by site.
+    Holds, invalid files and spent budgets are given by site.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Boards(Sequence[BoardView]):
         return self._view(found) if isinstance(found, WatchedForum) else [self._view(one) for one in found]
 
     def stale(self) -> list[BoardView]:
-        """Those that are overdue although nobody holds them; most are not due."""
+        """Return the boards that are overdue without a hold; most are not due."""
         latest = self._now - STALE_S
         return [view for view in [self._view(one) for one in self.watched if one.due_at < latest] if view.is_stale]
 

@@ -1,4 +1,4 @@
-"""The fleet and its sites at one moment, as dataclasses: read by `reader`, shown by `trawl status`, the exporter, the page, the
+"""Dataclasses of the fleet and its sites at one moment: built by `reader`, shown by `trawl status`, the exporter, the page, the
 demo. Times are epoch seconds by Redis's clock.
 """
 
@@ -30,9 +30,9 @@ from redis_components.server.health import Finding
 
 from .boards import Boards, BoardView, fails
 
-GONE = "gone"  # state of a crawler that should be alive and was not heard for 15 s
+GONE = "gone"  # state of a crawler that should be alive and sent no heartbeat for 15 s
 Drifts = Mapping[tuple[str, str, str], tuple[float, float]]
-"""(site, kind of page, figure) -> what it is now, and usually (`forums.state.site_breakers.drifted`)."""
+"""(site, kind of page, figure) -> value now, and the baseline (`forums.state.site_breakers.drifted`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,17 +40,17 @@ class ServiceView:
     """One service: a spider, its crawlers and its queues."""
 
     name: str
-    desired: int | None  # crawlers that it should have; None: nobody has said
-    alive: int  # crawlers that were heard lately
+    desired: int | None  # crawlers that it should have; None: not set
+    alive: int  # crawlers with a recent heartbeat
     up: int = 0  # those of them that fill a slot: not those that were started by hand
-    state: str = ""  # `paused`, `draining` or `stopped`, where all of it is held
+    state: str = ""  # `paused`, `draining` or `stopped`, if all of it is held
     pages_per_s: float  # of its crawlers together
     crawl: CrawlSnapshot
-    fault: str = ""  # why its queues cannot be read; their figures are 0 then, and mean nothing
+    fault: str = ""  # why its queues cannot be read; their figures are 0 then, and not valid
     metrics: Mapping[str, str] = field(default_factory=dict)  # its stats that are metrics, by pattern: `counter`, `gauge`
-    process_stats: Mapping[str, float] = field(default_factory=dict)  # of those: what single processes have set, summed
+    process_stats: Mapping[str, float] = field(default_factory=dict)  # metrics set by single processes, summed
     groups: tuple[GroupState, ...] = ()  # of its item stream, a bounded number, by name
-    items_of: str = ""  # the service with the same item stream that its items are counted for; "": itself
+    items_of: str = ""  # another service with the same item stream that counts its items; "": itself
 
     @classmethod
     def of(
@@ -63,7 +63,7 @@ class ServiceView:
         *,
         fault: str = "",
     ) -> ServiceView:
-        """The service of this crawl, of the records and holds of the whole fleet at `now`."""
+        """Build the view of this crawl's service from the records and holds of the whole fleet at `now`."""
         alive = [one for one in crawlers if one.spider == crawl.spider and one.alive(now)]
         word = word_of(crawl.spider, held)
         return cls(
@@ -104,29 +104,29 @@ class ServiceView:
 
     @property
     def is_known(self) -> bool:
-        """Whether the figures of its queues say something: not where they cannot be read, or lie in another Redis."""
+        """True if the figures of its queues are valid: readable, and in the fleet's Redis."""
         return not (self.fault or self.crawl.redis)
 
     @property
     def is_short(self) -> bool:
-        """Whether it has fewer crawlers than it should have."""
+        """True if it has fewer crawlers than it should have."""
         return self.alive < (self.desired or 0)
 
     @property
     def leftovers(self) -> bool:
-        """Something of it is in Redis that waits for somebody."""
+        """True if Redis holds requests, items or dead letters of it."""
         return not self.idle or bool(self.items_refused or self.crawl.dead)
 
     @property
     def idle(self) -> bool:
-        """Nothing waits, nothing is being worked on, nothing is on its way to the database."""
+        """True if no request or item is waiting or in flight."""
         crawl = self.crawl
         waiting = crawl.start_tasks + crawl.overflow + crawl.ready + crawl.parked + crawl.parked_tasks
         return not (waiting or crawl.leased or crawl.leased_tasks or self.items_waiting)
 
 
 class BoardTally(NamedTuple):
-    """Of one site."""
+    """Numbers of boards of one site."""
 
     boards: int
     with_gap: int
@@ -135,14 +135,14 @@ class BoardTally(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SitesView:
-    """The sites: their breakers, what has drifted, their files, their boards and their budgets."""
+    """The sites: their breakers, drifts, files, boards and budgets."""
 
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # the open ones, by site
     drifts: Drifts = field(default_factory=dict)
-    wrong_files: Mapping[str, str] = field(default_factory=dict)  # what is wrong with them, by site
+    wrong_files: Mapping[str, str] = field(default_factory=dict)  # errors of site files, by site
     boards: Boards = field(default_factory=lambda: Boards((), 0.0))  # by id
     spent: Mapping[str, Spent] = field(default_factory=dict)  # site -> requests of the last hour
-    budgets: Mapping[str, float] = field(default_factory=dict)  # site -> requests an hour that it may be sent
+    budgets: Mapping[str, float] = field(default_factory=dict)  # site -> allowed requests an hour
     delays: Mapping[str, DelayHistogram] = field(default_factory=dict)  # site -> from publication to the database
     writer: WriterFigures = field(default_factory=WriterFigures)
     writer_lag_s: float | None = None  # since the oldest item that waits for the forum writer was fetched; None: not known
@@ -150,17 +150,17 @@ class SitesView:
 
     @property
     def in_trouble(self) -> bool:
-        """Whether a breaker is open, a page has drifted or a file is wrong."""
+        """True if a breaker is open, a page has drifted or a file is wrong."""
         return bool(self.breakers or self.drifts or self.wrong_files)
 
     @cached_property
     def stale(self) -> tuple[BoardView, ...]:
-        """Boards that are overdue although nobody holds their site, the most overdue first."""
+        """Boards that are overdue without a hold of their site, the most overdue first."""
         return tuple(sorted(self.boards.stale(), key=lambda one: one.watched.due_at))
 
     @cached_property
     def tallies(self) -> Mapping[str, BoardTally]:
-        """How many boards each site that is watched has, and how many are not well."""
+        """Numbers of boards by watched site: all, with a gap, failing."""
         ill = self.boards.ill
         gaps = Counter(one.site for one in ill if one.state.gap_at is not None)
         failing = Counter(one.site for one in ill if fails(one))
@@ -169,57 +169,57 @@ class SitesView:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The sites that are watched."""
+        """Names of the watched sites."""
         return tuple(self.tallies)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """Everything at one moment. Where Redis did not answer, `failure` says why in one line and all else is empty."""
+    """Everything at one moment. If Redis did not answer, `failure` has the error in one line and the rest is empty."""
 
     failure: str | None = None
-    seconds: float = 0.0  # how long reading took
+    seconds: float = 0.0  # duration of the reading
     now: float = 0.0
-    parts: tuple[str, ...] = ()  # what was read; each can fail while the others do not
+    parts: tuple[str, ...] = ()  # parts that were read; each may fail alone
     unreadable: Mapping[str, str] = field(default_factory=dict)  # part -> why it is left out
     services: tuple[ServiceView, ...] = ()  # in the order of their work
     crawlers: tuple[CrawlerRecord, ...] = ()
     nodes: tuple[NodeRecord, ...] = ()
     shortages: Mapping[str, str] = field(default_factory=dict)  # service -> why it lacks crawlers, when nodes have no room
-    held: tuple[Held, ...] = ()  # what is paused, draining or stopped, the widest first
+    held: tuple[Held, ...] = ()  # holds: paused, draining or stopped, the widest first
     roll: Roll | None = None  # the present or last one
     autoscaled: Mapping[str, Autoscaled] = field(default_factory=dict)  # services that size themselves
-    beats: BeatView | None = None  # who sends what is scheduled; None: could not be read
+    beats: BeatView | None = None  # the process that sends scheduled tasks; None: could not be read
     sites: SitesView = field(default_factory=SitesView)
     errors: tuple[ErrorRecord, ...] = ()  # the last ones, newest first
     dead_messages: int | None = None  # of the broker, that no worker could read or run; None: could not be read
-    output_troubles: Mapping[str, str] = field(default_factory=dict)  # output of events -> what is wrong with it
-    another_database: bool = False  # than the one whose threads are remembered
-    refused_database: str | None = None  # of a writer that has another one than the fleet
+    output_troubles: Mapping[str, str] = field(default_factory=dict)  # output of events -> its error
+    another_database: bool = False  # the last written database is not that of the thread records
+    refused_database: str | None = None  # refusal of a writer with another database than the fleet's
     memory: RedisMemory | None = None  # None: not read, as it is slow to find
-    server: tuple[Finding, ...] = ()  # what is wrong with how Redis keeps what it is given
+    server: tuple[Finding, ...] = ()  # problems of the Redis server's configuration
     foreign: tuple[Foreign, ...] = ()  # records that cannot be read, and keys of another type, each left out
 
     @cached_property
     def known(self) -> tuple[ServiceView, ...]:
-        """The services whose figures say something."""
+        """Services with valid figures."""
         return tuple(one for one in self.services if one.is_known)
 
     def service(self, name: str) -> ServiceView:
-        """The service of that name. Raises StopIteration for another one."""
+        """Return the service of that name. Raises StopIteration for an unknown one."""
         return next(one for one in self.services if one.name == name)
 
     def size_of(self, name: str) -> int | None:
-        """Crawlers that a service should have; None for one that is not known."""
+        """Return the desired number of crawlers of a service; None for an unknown one."""
         return next((one.desired for one in self.services if one.name == name), None)
 
     @property
     def stopped(self) -> frozenset[str]:
-        """Services that are stopped as a whole; `""` among them: the fleet is."""
+        """Services that are stopped as a whole; `""` among them: the whole fleet."""
         return frozenset(one.service for one in self.held if one.hold.word is HoldKind.STOP and one.slot is None and not one.site)
 
     def wanted(self, service: ServiceView) -> int:
-        """How many crawlers of a service shall be there: those that nobody has stopped."""
+        """Return the number of crawlers that a service should run, without stopped slots."""
         if self.stopped & {"", service.name}:
             return 0
         slots = {one.slot for one in self.held if one.service == service.name and one.slot is not None}
@@ -227,5 +227,5 @@ class Overview:
 
 
 def shown_state(record: CrawlerRecord, now: float) -> str:
-    """What the crawler last said, or `gone` when it should be there and is silent."""
+    """Return the last reported state of the crawler, or `gone` when it should be alive and is silent."""
     return GONE if record.state.has_process and not record.alive(now) else str(record.state)

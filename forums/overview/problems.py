@@ -1,4 +1,4 @@
-"""What needs attention in a fleet, each with its next step, the worst first. Pure: decides on an `Overview` alone."""
+"""Problems of a fleet, each with its next step, the worst first. Pure: depends on an `Overview` alone."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ NO_OTHER_REDIS = "remove REDIS_URL, REDIS_HOST and the like from its project's s
 MOST_NAMED = 5  # boards, records or parts in one sentence
 
 
-STANDS_S = 300.0  # without a sign of life: a page at work, or a crawler that starts
+STANDS_S = 300.0  # without a sign of life: a page in flight, or a starting crawler
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One thing that is wrong."""
+    """A problem of the fleet."""
 
     what: str  # one line
-    fix: str  # what to do next, one line; "" where `what` says it
-    grave: bool = True  # something does not work, or data will be lost; else it works, and will not always
+    fix: str  # the next step, one line; "" if `what` has it
+    grave: bool = True  # something does not work, or data will be lost; False: it works, but not for ever
 
     def __str__(self) -> str:
         return f"{self.what}: {self.fix}" if self.fix else self.what
 
 
 def problems(view: Overview) -> list[Problem]:
-    """All of them; empty for a fleet that is well. What an operator holds on purpose is not a problem."""
+    """Return all problems; empty for a fleet that is well. Holds by an operator are not problems."""
     if view.failure is not None:
         return [Problem(what=view.failure, fix="")]
     parts = (_redis, _beat, _crawlers, _services, _nodes, _items, _roll, _sites, _lanes, _boards, _outputs, _dead)
@@ -132,9 +132,9 @@ def _start_hint(view: Overview) -> str:
 def _crawlers(view: Overview) -> Iterator[Problem]:
     for one in view.crawlers:
         if one.state.given_up:
-            said = ": ".join(filter(None, (one.note or one.last_exit or "no reason is known", one.error)))
+            reason = ": ".join(filter(None, (one.note or one.last_exit or "no reason is known", one.error)))
             fix = f"trawl logs {one.name}; then trawl resume {one.spider}, it is also tried again each minute"
-            yield Problem(what=f"{one.name} is {one.state}: {said}", fix=fix)
+            yield Problem(what=f"{one.name} is {one.state}: {reason}", fix=fix)
         elif one.alive(view.now) and one.oldest_s >= STANDS_S:
             what = f"{one.name}: a page has given no sign of life for {_span(one.oldest_s)}, {one.oldest}"
             yield Problem(what=what, fix="mend what is awaited; SCHEDULER_MAX_PAGE_AGE gives it back, with an attempt counted")
@@ -174,16 +174,16 @@ def _sites(view: Overview) -> Iterator[Problem]:
         when = "is tried again by the crawl" if one.kind == HOST else "is crawled again when a probe finds its pages"
         fix = f"it {when}; at once: trawl resume --site {site} --breaker"
         yield Problem(what=f"site {site} is not crawled: {one.reason}", fix=fix)
-    for site, said in view.sites.wrong_files.items():
-        if site not in view.sites.breakers or view.sites.breakers[site].reason != said:
-            yield Problem(what=f"site {site} is not scanned, its file is wrong: {said}", fix=f"trawl sites check {site}")
+    for site, reason in view.sites.wrong_files.items():
+        if site not in view.sites.breakers or view.sites.breakers[site].reason != reason:
+            yield Problem(what=f"site {site} is not scanned, its file is wrong: {reason}", fix=f"trawl sites check {site}")
     for (site, kind, figure), values in view.sites.drifts.items():
         what = f"site {site}: {kind} pages have changed: {drift_sentence(figure, *values)}"
         yield Problem(what=what, fix=f"trawl sites check {site}", grave=False)
 
 
 REFUSED_S = 1800.0
-"""A site that has refused requests for longer, without half an hour of peace, does so for good."""
+"""A site that has refused requests for longer, without a pause of half an hour, refuses permanently."""
 
 
 def _lanes(view: Overview) -> Iterator[Problem]:
@@ -220,9 +220,9 @@ def _boards(view: Overview) -> Iterator[Problem]:
 def _outputs(view: Overview) -> Iterator[Problem]:
     for name, why in view.output_troubles.items():
         if name == RULES_FILE:
-            said = " ".join(why.split())
+            reason = " ".join(why.split())
             yield Problem(
-                what=f"nobody is told of events or alarms, the rules file is wrong: {said}", fix="mend it (docs/events.md)"
+                what=f"no output gets events or alarms, the rules file is wrong: {reason}", fix="mend it (docs/events.md)"
             )
             continue
         yield Problem(what=f"output {name} {why}", fix="trawl events list", grave=False)

@@ -1,7 +1,7 @@
 """Reads the overview from Redis, in a bounded number of round trips.
 
-Each part is read with its own fault: a key of another type costs its part, a record that cannot be read costs itself
-(`Overview.foreign` names it by key, field and value), and the rest goes on.
+Each part fails alone: a key of another type costs its part, an unreadable record costs itself (`Overview.foreign` names it by
+key, field and value), and the rest is read.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from .writer_lag import writer_lag
 ERRORS_READ = 10
 MOST_LANES = 200  # a broad crawl may have as many as there are domains
 MOST_GROUPS = 20  # of one item stream, the declared ones first
-MOST_SERVICES = 200  # those of TRAWL_FLEET first; what others write into Redis must not make this endless
+MOST_SERVICES = 200  # those of TRAWL_FLEET first; foreign values in Redis must not make this endless
 FLEET_PARTS = (
     "crawls",
     "sizes",
@@ -82,16 +82,15 @@ FLEET_PARTS = (
     "memory",
     "foreign",
 )
-"""The parts of a reading that are not one service."""
+"""Names of the parts of a reading besides the services."""
 
 T = TypeVar("T")
 
 
 class OverviewReader:
-    """Reads as often as it is asked to. `services`: the spiders of the fleet with the size of each until somebody scales it, if
-    known; None: those of TRAWL_FLEET. What is slow to find is looked for at the first reading, and then seldom (foreign values
-    every `find_every_s` seconds at most, memory by kind of key every twelfth of that), by a thread; 0: foreign values at every
-    reading, memory never.
+    """Reader of overviews. `services`: the spiders of the fleet with their default sizes, if known; None: those of TRAWL_FLEET.
+    Slow parts are read at the first reading, and then in a thread at intervals (foreign values every `find_every_s` seconds at
+    most, memory by kind of key every twelfth of that); 0: foreign values at every reading, memory never.
     """
 
     def __init__(
@@ -104,16 +103,16 @@ class OverviewReader:
         self._boards = WatchedForums(client)
 
     def read(self) -> Overview:
-        """Raises `redis.RedisError` when Redis does not answer, ConfigError for a wrong TRAWL_FLEET."""
+        """Read the overview. Raises `redis.RedisError` when Redis does not answer, ConfigError for a wrong TRAWL_FLEET."""
         declared = dict(declared_fleet(self._client) if self._services is None else self._services)
         return _Reading(self._client, declared, self._boards).overview(self._find)
 
     def read_sites(self, site: str | None = None) -> Overview:
-        """The sites alone, or one of them. Raises `redis.RedisError` when Redis does not answer."""
+        """Read the sites alone, or one of them. Raises `redis.RedisError` when Redis does not answer."""
         return _Reading(self._client, {}, self._boards).of_sites(site)
 
     def _find(self, reading: _Reading, services: list[str], crawls: list[CrawlKeys]) -> _Found:
-        """The server's faults, and what is slow to find: that asks for every field, or many keys."""
+        """Return the server's problems, and the slow parts, which read every field, or many keys."""
         server = reading.part("server", lambda: health.look(self._client)) or []
         foreign = self._foreign(lambda: find(self._client, services), partial(reading.part, "foreign"))
         memory = (
@@ -126,7 +125,7 @@ class OverviewReader:
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
-    """What `OverviewReader` looks for itself."""
+    """Parts that `OverviewReader` reads itself."""
 
     server: tuple[Finding, ...]
     foreign: tuple[Foreign, ...]
@@ -134,7 +133,7 @@ class _Found:
 
 
 class _Reading:
-    """One reading, and which of its parts failed."""
+    """One reading, with the errors of its parts."""
 
     def __init__(self, client: redis.Redis, declared: Mapping[str, int | None], boards: WatchedForums) -> None:
         self._client = client
@@ -146,7 +145,7 @@ class _Reading:
         self._now = self._registry.now()
 
     def part(self, name: str, read: Callable[[], T]) -> T | None:
-        """What `read` gives; None where a key has another type, or a value is somebody else's: the fault is kept."""
+        """Return the result of `read`; None for a key of another type or a foreign value, with the error stored."""
         try:
             return read()
         except (redis.ResponseError, ValueError, TypeError, KeyError) as error:
@@ -154,7 +153,7 @@ class _Reading:
             return None
 
     def overview(self, find: Callable[[_Reading, list[str], list[CrawlKeys]], _Found]) -> Overview:
-        """Everything."""
+        """Read all parts."""
         client, now = self._client, self._now
         claim = DatabaseClaim(client)
         records = self.part("crawls", CrawlRecords(client).all) or {}
@@ -190,11 +189,11 @@ class _Reading:
         )
 
     def of_sites(self, site: str | None) -> Overview:
-        """Without services, crawlers and nodes."""
+        """Read the sites alone, without services, crawlers and nodes."""
         return Overview(now=self._now, sites=self._sites(site), unreadable=self._unreadable)
 
     def _names(self, records: Mapping[str, CrawlRecord], crawlers: list[CrawlerRecord]) -> list[str]:
-        """The declared services first, the list service first of them: it feeds the others."""
+        """Return the declared services first, with the list service, which feeds the others, at the front."""
         others = sorted({*records, *(one.spider for one in crawlers)} - self._declared.keys())
         names = [*sorted(self._declared, key=lambda name: (name != FORUM_LIST, name)), *others]
         if len(names) > MOST_SERVICES:
@@ -221,7 +220,7 @@ class _Reading:
         return views
 
     def _with_metrics(self, view: ServiceView, record: CrawlRecord | None) -> ServiceView:
-        """With the stats that its project names as metrics; most services name none, and cost nothing."""
+        """Add the stats that its project names as metrics; services without such names cost nothing."""
         if record is None or not record.metrics or not view.is_known:
             return view
         named = list(readable_metrics(record.metrics))
@@ -233,7 +232,7 @@ class _Reading:
         return replace(view, metrics=record.metrics, process_stats=own)
 
     def _with_groups(self, view: ServiceView, record: CrawlRecord | None) -> ServiceView:
-        """With the consumer groups of its items; a service whose items are a list costs nothing."""
+        """Add the consumer groups of its item stream; services with an item list cost nothing."""
         if record is None or not record.keys.item_groups or not view.is_known or view.items_of:
             return view
         keys = record.keys
@@ -245,14 +244,14 @@ class _Reading:
         return snapshots(self._client, [(name, keys, records.get(name)) for name, keys in crawls])
 
     def _kept(self, views: list[ServiceView], crawlers: list[CrawlerRecord]) -> tuple[ServiceView, ...]:
-        """Those of the fleet; of one that was removed, what it has left behind."""
+        """Return the services of the fleet, and removed ones that have left something behind."""
         present = {*self._declared, *(one.spider for one in crawlers)}
         return tuple(one for one in views if one.name in present or one.leftovers or one.fault)
 
     def _shortages(
         self, services: tuple[ServiceView, ...], held: list[Held], crawlers: list[CrawlerRecord], nodes: list[NodeRecord]
     ) -> dict[str, str]:
-        """Slots are read only where a service lacks crawlers: they are three commands each."""
+        """Explain missing crawlers. Slots are read only if a service lacks crawlers: they cost three commands each."""
         stopped = {one.service for one in held if one.hold.word is HoldKind.STOP and not one.site}
         wanted = {} if "" in stopped else {one.name: one.desired or 0 for one in services if one.name not in stopped}
         if not any(one.up < wanted.get(one.name, 0) for one in services):
@@ -291,7 +290,7 @@ def _or_raise(found: T | redis.ResponseError) -> T:
 
 
 def _over(budgets: Mapping[str, float], spent: Mapping[str, Spent]) -> dict[str, str]:
-    """The sites whose budget of the hour is spent, with what was."""
+    """Return the sites whose hourly budget is spent, with the figures."""
     return {
         site: spent[site].compared(budget) for site, budget in budgets.items() if site in spent and spent[site].total >= budget
     }

@@ -1,7 +1,7 @@
-"""The bounded history that the fleet keeps: a sample of its figures for each minute of a day and each hour of 30 days.
+"""Bounded history of the fleet: a sample of its figures for each minute of a day and each hour of 30 days.
 
-A beat round takes a sample; the first of a minute stays. Counts are cumulative, and rates are worked out of two of them: a
-sample that is missing costs no count.
+A beat round takes a sample; the first of a minute is kept. Counts are cumulative, and rates are computed from two of them, so a
+missing sample loses no count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 class Resolution(Enum):
-    """How far apart the samples of a history are (seconds), and how many are kept."""
+    """Interval of the samples of a history (seconds), and how many are kept."""
 
     MINUTE = (60, 1440)
     HOUR = (3600, 720)
@@ -40,21 +40,21 @@ class Resolution(Enum):
 
 
 class SiteSample(msgspec.Struct, frozen=True, array_like=True):
-    """Of one site: posts and comments stored since counting began, and the age of the last scan of its stalest board (s)."""
+    """One site: posts and comments stored since counting began, and the age of the last scan of its stalest board (s)."""
 
     stored: Count = 0
     stale_s: Amount = 0.0
 
 
 class CrawlerSample(msgspec.Struct, frozen=True, array_like=True):
-    """Of one crawler that was alive."""
+    """One crawler that was alive."""
 
     rss_mib: Amount = 0.0
     pages_per_s: Amount = 0.0
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The fleet at one moment. `stored`, `pages` are counts since they began."""
+    """The fleet at one moment. `stored` and `pages` are cumulative."""
 
     at: Epoch
     stored: Count = 0  # posts and comments whose time of publication is known
@@ -83,7 +83,7 @@ class Samples:
         self._keys = keys or FleetKeys()
 
     def add(self, sample: Sample) -> None:
-        """Keep it, if it is the first of its minute or hour, and drop what is too old."""
+        """Store the sample, if it is the first of its minute or hour, and drop old ones."""
         for one in Resolution:
             key, number = self._keys.samples(one.name.lower()), int(sample.at) // one.step_s
             if not self._client.hsetnx(key, str(number), msgspec.json.encode(sample)):
@@ -93,7 +93,7 @@ class Samples:
                 self._client.hdel(key, *old)
 
     def read(self) -> History:
-        """What is kept; what cannot be read is left out."""
+        """Return the stored samples, without unreadable ones."""
         return History(day=self._of(Resolution.MINUTE), month=self._of(Resolution.HOUR))
 
     def _of(self, one: Resolution) -> tuple[Sample, ...]:
@@ -102,13 +102,13 @@ class Samples:
 
 
 def sample_of(name: str, raw: bytes) -> Sample:
-    """A field of the history. Raises ValueError."""
+    """Parse a field of the history. Raises ValueError."""
     whole(name, 0, FARTHEST)
     return decoded(raw, Sample)
 
 
 def sample(view: Overview) -> Sample:
-    """What is kept of an overview."""
+    """Build the sample of an overview."""
     sites = {name: SiteSample(stored=sum(one.counts)) for name, one in list(view.sites.delays.items())[:MOST_SITES]}
     for name in view.sites.names[:MOST_SITES]:
         scans = [one.state.scanned_at for one in view.sites.boards if one.watched.site == name]
@@ -134,7 +134,7 @@ def sample(view: Overview) -> Sample:
 
 
 def rates(counts: Iterable[tuple[float, float | None]], per_s: float) -> list[tuple[float, float | None]]:
-    """How much cumulative counts grew in `per_s` seconds, at the time of the later one; None where they began again."""
+    """Return the growth of cumulative counts in `per_s` seconds, at the time of the later one; None after a restart from 0."""
     found: list[tuple[float, float | None]] = []
     before: tuple[float, float] | None = None
     for at, count in counts:
@@ -149,6 +149,6 @@ def rates(counts: Iterable[tuple[float, float | None]], per_s: float) -> list[tu
 
 def _is_kept(field: bytes | str, newest: int, kept: int) -> bool:
     try:
-        return newest - kept < whole(field, 0, FARTHEST) <= newest + 1  # another beat may be a minute ahead
+        return newest - kept < whole(field, 0, FARTHEST) <= newest + 1  # another beat's clock may be a minute ahead
     except ValueError:
         return False

@@ -1,4 +1,4 @@
-"""Looking seldom at what is slow to find: a reader that reads often does not wait for it."""
+"""Cache of a slow reading, refreshed in a thread, so that a frequent reader does not wait for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Seldom(Generic[T]):
-    """Looks at its first call, and then every `every_s` seconds at most, by a thread; 0: at every call."""
+    """Reads at its first call, and then in a thread every `every_s` seconds at most; 0: at every call."""
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
@@ -23,8 +23,8 @@ class Seldom(Generic[T]):
         self._thread: Thread | None = None
 
     def __call__(self, look: Callable[[], T], guard: Callable[[Callable[[], T]], T | None]) -> T | None:
-        """What was seen last. A look of this thread goes through `guard`, which keeps its fault; one of another that fails
-        leaves what was seen before.
+        """Return the last result. A reading in this thread goes through `guard`, which stores its error; a failed one in the
+        other thread leaves the last result.
         """
         if self._seen is None or not self._every_s:
             self._seen = guard(look)
@@ -35,6 +35,6 @@ class Seldom(Generic[T]):
         return self._seen
 
     def _again(self, look: Callable[[], T]) -> None:
-        with suppress(redis.RedisError, OSError, ValueError):  # the next look says it
+        with suppress(redis.RedisError, OSError, ValueError):  # the next reading reports it
             self._seen = look()
         self._due = time.monotonic() + self._every_s

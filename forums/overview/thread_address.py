@@ -1,4 +1,4 @@
-"""Which thread of a site an address leads to: the site file's URL templates, read backwards."""
+"""Thread or board of an address, found by matching the URL templates of the site file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBERS = frozenset({"page", "page0", "offset"})
 
 
 def thread_at(site: Site, url: str) -> str | None:
-    """The id of the thread as the site's list has it; None where the templates do not show it, as with `{url}`."""
+    """Return the id of the thread as the site's list has it; None if the templates do not show it, as with `{url}`."""
     if place_of(url) not in site.places:
         return None
     for page in (site.pages.thread, site.pages.comments):
@@ -26,7 +26,7 @@ def thread_at(site: Site, url: str) -> str | None:
 
 
 def board_at(site: Site, url: str) -> str | None:
-    """The id of the forum whose list is at this address."""
+    """Return the id of the forum whose list is at this address."""
     page = site.pages.list
     for template in filter(None, [page.url, page.first_url]):
         found = _pattern(str(template)).fullmatch(_target(url))
@@ -36,13 +36,13 @@ def board_at(site: Site, url: str) -> str | None:
 
 
 def _target(url: str) -> str:
-    """Path and query."""
+    """Return path and query."""
     parts = urlsplit(url)
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
 def _pattern(template: str) -> re.Pattern[str]:
-    """For the path and query of addresses that the template makes."""
+    """Compile a pattern for path and query of the addresses that the template makes."""
     if template.startswith(("http://", "https://")):
         template = re.sub(r"^https?://[^/]*", "", template) or "/"
     parts, last, named = [], 0, set[str]()

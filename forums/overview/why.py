@@ -1,7 +1,7 @@
-"""Why a URL is stored, or is not: what Redis, the database and the site files say of it. Only reads; there is no extra trail.
+"""State of a URL in Redis, the database and the site files, and the reasons for it. Only reads; there is no extra trail.
 
-The state of a page is known as long as something holds it: the queue, a lease, the dead letters, the record of its thread, the
-rows that came from it. Of a page that nothing holds, the scan that should have shown it is named.
+The state of a page is known as long as something holds it: the queue, a lease, the dead letters, the record of its thread, its
+rows. For a page that nothing holds, the scan that should have shown it is named.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from redis_components.keys import CrawlKeys
 from .model import Overview
 from .reader import OverviewReader
 from .thread_address import board_at, thread_at
-from .why_place import instant, said_of_entry, said_of_reading
+from .why_place import describe_entry, describe_reading, instant
 from .why_refused import lane_of, refused_by_robots, slowed_by_limits
 from .why_trail import earlier_texts, first_shown, place_in_list
 
@@ -44,37 +44,37 @@ class StoredRow:
     fetched_at: datetime
     deleted_at: datetime | None
     earlier_texts: int
-    shown: str  # the beginning of its title or text
+    shown: str  # beginning of its title or text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that is known, for people; `state` is a word for programs."""
+    """One fact about the page, for people; `state` is a word for programs."""
 
     state: str
-    said: str
+    sentence: str
 
 
 @dataclass(kw_only=True)
 class Why:
-    """All that is known of a URL."""
+    """All facts about a URL."""
 
     url: str
     site: str | None = None
     thread: str | None = None
     board: str | None = None
-    findings: list[Finding] = field(default_factory=list)  # the first one says its state now
+    findings: list[Finding] = field(default_factory=list)  # the first one is its present state
     rows: list[StoredRow] = field(default_factory=list)
     more_rows: int = 0
-    cut: list[str] = field(default_factory=list)  # keys with more entries than were looked at
+    cut: list[str] = field(default_factory=list)  # keys with more entries than were searched
 
-    def add(self, state: str, said: str) -> None:
-        """One more finding."""
-        self.findings.append(Finding(state=state, said=said))
+    def add(self, state: str, sentence: str) -> None:
+        """Add a finding."""
+        self.findings.append(Finding(state=state, sentence=sentence))
 
     @property
     def is_known(self) -> bool:
-        """Whether anything holds the page."""
+        """True if anything holds the page."""
         return bool(self.rows) or any(one.state not in _UNKNOWN for one in self.findings)
 
 
@@ -84,11 +84,11 @@ _FIRST = (Place.LEASED, Place.READY, Place.LATER, Place.PARKED, Place.WAITING, P
 
 
 def why(client: redis.Redis, database: Database | None, url: str) -> Why:
-    """What is known of `url` now. Raises `redis.RedisError`, StorageError."""
+    """Return the facts about `url`. Raises `redis.RedisError`, StorageError."""
     found = Why(url=url)
     sites, wrong = load_all()
     mine = [one for one in sites if place_of(url) in one.places]
-    for site in mine:  # of several at one place, that which knows the address
+    for site in mine:  # of several sites with this origin, the one whose templates match
         if (thread := thread_at(site, url)) or board_at(site, url):
             found.site, found.thread, found.board = site.name, thread, board_at(site, url)
             break
@@ -106,17 +106,17 @@ def why(client: redis.Redis, database: Database | None, url: str) -> Why:
         _limited(client, found)
         _seeding(OverviewReader(client).read_sites(found.site), found)
     if found.board is not None and found.thread is None:
-        found.findings.insert(0, Finding(state="list", said=_LIST))
+        found.findings.insert(0, Finding(state="list", sentence=_LIST))
     elif not found.is_known:
-        found.findings.insert(0, Finding(state="never seen", said=_never(database, found)))
+        found.findings.insert(0, Finding(state="never seen", sentence=_never(database, found)))
     for site in (one for one in mine if one.name == found.site):
-        if said := refused_by_robots(client, CrawlRecords(client).keys_of(FORUM_DETAIL), site, url):
-            found.findings.insert(0, Finding(state="refused", said=said))
+        if sentence := refused_by_robots(client, CrawlRecords(client).keys_of(FORUM_DETAIL), site, url):
+            found.findings.insert(0, Finding(state="refused", sentence=sentence))
     return found
 
 
 def _row_of(database: Database | None, found: Why) -> tuple[str, str | None] | None:
-    """Thread and forum, by the address of a stored row."""
+    """Return thread and forum by the address of a stored row."""
     if database is None or found.site is None:
         return None
     of_post = select(posts.c.id, posts.c.forum_id).where(posts.c.site == found.site)
@@ -138,7 +138,7 @@ def _first(database: Database, query: Select[*tuple[Any, ...]]) -> Iterator[Any]
 
 
 def _entries(client: redis.Redis, found: Why) -> None:
-    """Where its request, or the start task of its thread, is."""
+    """Add the place of its request, or of the start task of its thread."""
     needles = [found.url.encode()]
     if found.thread is not None:
         needles += [f'"{found.thread}"'.encode(), found.thread.encode()]
@@ -151,11 +151,11 @@ def _entries(client: redis.Redis, found: Why) -> None:
         found.cut += search.cut
     now = _now(client)
     for name, entry in sorted(entries, key=lambda one: _FIRST.index(one[1].place)):
-        found.add(entry.place.value, said_of_entry(name, entry, now, client, records.keys_of(name)))
+        found.add(entry.place.value, describe_entry(name, entry, now, client, records.keys_of(name)))
 
 
 def _fits(found: Why, fields: dict[str, Any]) -> bool:
-    """The same URL, or a page, or the start task, of the same thread."""
+    """Return True for the same URL, or a page, or the start task, of the same thread."""
     if found.url in (fields.get("u"), fields.get("url")):
         return True
     if found.thread is None:
@@ -173,7 +173,7 @@ def _now(client: redis.Redis) -> float:
 
 
 def _record(client: redis.Redis, found: Why) -> None:
-    """What scans know of its thread."""
+    """Add the record of its thread."""
     if found.site is None or found.thread is None:
         return
     name = f"{found.site}/{found.thread}"
@@ -202,18 +202,18 @@ def _rows(database: Database | None, found: Why) -> None:
     found.rows = _stored(database, found.site, "post", posts, posts.c.title, wanted)
     of_page = comments.c.url == found.url
     found.rows += _stored(database, found.site, "comment", comments, comments.c.body, of_page)
-    if found.thread is not None and (said := first_shown(database, found.site, found.thread)):
-        found.add("seeded", said)
+    if found.thread is not None and (sentence := first_shown(database, found.site, found.thread)):
+        found.add("seeded", sentence)
     ids = {kind: [one.id for one in found.rows if one.row == kind] for kind in ("post", "comment")}
-    for said in earlier_texts(database, found.site, {kind: names for kind, names in ids.items() if names}):
-        found.add("history", said)
+    for sentence in earlier_texts(database, found.site, {kind: names for kind, names in ids.items() if names}):
+        found.add("history", sentence)
     query = select(func.count()).select_from(comments).where(comments.c.site == found.site, of_page)
     for row in _first(database, query):
         found.more_rows = max(0, int(row[0]) - MOST_ROWS)
     if found.thread is not None:
         check = select(checks).where(checks.c.site == found.site, checks.c.post_id == found.thread)
         for row in _first(database, check):
-            found.add("checked", said_of_reading(row))
+            found.add("checked", describe_reading(row))
 
 
 def _stored(database: Database, site: str, kind: str, table: Table[Any], text: Any, wanted: Any) -> list[StoredRow]:
@@ -232,7 +232,7 @@ def _stored(database: Database, site: str, kind: str, table: Table[Any], text: A
         ]
 
 
-# what should have led to it
+# the scans that should have shown it
 
 
 def _no_site(client: redis.Redis, found: Why, sites: Sequence[Site], wrong: Sequence[str]) -> None:
@@ -253,7 +253,9 @@ def _no_site(client: redis.Redis, found: Why, sites: Sequence[Site], wrong: Sequ
 
 
 def _fingerprint_seen(client: redis.Redis, keys: CrawlKeys, url: str) -> bool | None:
-    """Whether a plain set of fingerprints has it; None for other kinds of dupefilters, which cannot be asked without adding."""
+    """Return True if a plain set of fingerprints has the URL; None for other dupefilters, which cannot be queried without
+    adding.
+    """
     if keys.custom_dupefilter or client.type(keys.dupefilter) != b"set":
         return None
     from scrapy import Request
@@ -264,7 +266,7 @@ def _fingerprint_seen(client: redis.Redis, keys: CrawlKeys, url: str) -> bool | 
 
 
 def _seeding(view: Overview, found: Why) -> None:
-    """The site's state, and the scans that show its boards."""
+    """Add the site's state, and the scans that show its boards."""
     breaker = view.sites.breakers.get(found.site or "")
     if breaker is not None:
         found.add("held", f"site {found.site} is not crawled since {instant(breaker.since)}: {breaker.reason}")
@@ -282,10 +284,10 @@ def _seeding(view: Overview, found: Why) -> None:
 
 
 def _limited(client: redis.Redis, found: Why) -> None:
-    """What the limits of its site do to its requests."""
+    """Add the effects of its site's limits."""
     lane = lane_of(client, CrawlRecords(client).keys_of(FORUM_DETAIL), found.site or "", _now(client))
-    for said in slowed_by_limits(lane) if lane else ():
-        found.add("limits", said)
+    for sentence in slowed_by_limits(lane) if lane else ():
+        found.add("limits", sentence)
 
 
 def _never(database: Database | None, found: Why) -> str:

@@ -1,4 +1,4 @@
-"""Where a request or start task is now, and how the last reading of a thread ended, each in one sentence."""
+"""Place of a request or start task, and the end of the last reading of a thread, each in one sentence."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from redis_components.keys import CrawlKeys
 from .why_refused import lane_of
 
 
-def said_of_entry(service: str, entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) -> str:
-    """One sentence; `now` is Redis's time. Raises `redis.RedisError`."""
+def describe_entry(service: str, entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) -> str:
+    """Describe the place of an entry in one sentence; `now` is Redis's time. Raises `redis.RedisError`."""
     name = f"a start task ({entry.fields.get('mode') or 'url'})" if entry.is_task else f"the request for {entry.url}"
     what = f"{service}: {name}"
     tried = f"; {entry.attempts} crawlers died with it" if entry.attempts else ""
@@ -42,7 +42,7 @@ def _taken_back(entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) 
 
 
 def _turn(entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) -> str:
-    """Its place, and of a lane with a rate about when its turn comes."""
+    """Describe its position, and for a lane with a rate the estimated wait."""
     before, name = entry.before or 0, entry.key.partition(f"{keys.ready()}:lane:")[2]
     lane = lane_of(client, keys, name, now) if name else None
     if lane is None:
@@ -52,8 +52,8 @@ def _turn(entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) -> str
     return f", in lane {name} ({lane.condition.value}{rate}), {before:,} come first: its turn comes in about {span(wait)}"
 
 
-def said_of_reading(row: Any) -> str:
-    """Of a row of `checks`. The status is not a column of it: a page without success ends a reading, with its reason."""
+def describe_reading(row: Any) -> str:
+    """Describe a row of `checks`. It has no column for the status: an unsuccessful page ends a reading, with its reason."""
     plural = "" if row.requests == 1 else "s"
     pages = f"page {row.first_page}" if row.first_page == row.last_page else f"pages {row.first_page} to {row.last_page}"
     read = f"{pages} in {row.requests:,} request{plural}, {row.comments:,} comments"
@@ -67,13 +67,13 @@ def said_of_reading(row: Any) -> str:
 
 
 def instant(moment: datetime | float) -> str:
-    """`2026-01-31 12:00:00Z`, of epoch seconds too."""
+    """Format a time or epoch seconds, as `2026-01-31 12:00:00Z`."""
     found = moment if isinstance(moment, datetime) else datetime.fromtimestamp(moment, UTC)
     return found.strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def span(seconds: float) -> str:
-    """`90 s`, `12 min`, `5 h`, `9 d`."""
+    """Format a duration, as `90 s`, `12 min`, `5 h`, `9 d`."""
     size, unit = next(
         ((size, unit) for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")) if seconds < limit),
         (86_400, "d"),

@@ -1,4 +1,4 @@
-"""Why a page may not be fetched now: the site's robots.txt as the fleet keeps it, and the limits of its lane."""
+"""Reasons against fetching a page now: the site's robots.txt as the fleet keeps it, and the limits of its lane."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SLOWER = (LaneCondition.LEFT_ALONE, LaneCondition.QUIET, LaneCondition.SLOWED)
 
 
 def refused_by_robots(client: redis.Redis, keys: CrawlKeys, site: Site, url: str) -> str:
-    """What the site's robots.txt says against the page; "" for nothing, or where the fleet does not obey or know it."""
+    """Return why the site's robots.txt forbids the page; "" if it does not, or the fleet does not obey or have it."""
     if not site.politeness.obey_robots:
         return ""
     parts = urlsplit(url)
@@ -36,12 +36,12 @@ def refused_by_robots(client: redis.Redis, keys: CrawlKeys, site: Site, url: str
 
 
 def lane_of(client: redis.Redis, keys: CrawlKeys, lane: str, now: float) -> LaneView | None:
-    """One lane as it is now; None where it has no limits."""
+    """Return one lane as it is now; None without limits."""
     return next((one for one in look(client, keys.all_limits(), [keys], now, first=[lane], most=1) if one.lane == lane), None)
 
 
 def slowed_by_limits(lane: LaneView) -> Iterator[str]:
-    """Why its requests are sent late, where they are."""
+    """Yield why requests of the lane are delayed, if they are."""
     if lane.condition in _SLOWER or lane.waiting:
         rate = "" if lane.rate_now is None else f" at {lane.rate_now:.3g} requests a second"
         why = f", {lane.why}" if lane.why else ""

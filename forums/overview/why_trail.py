@@ -1,4 +1,4 @@
-"""What the database knows of a page's way: the scan that showed it, its earlier texts, its place in a list."""
+"""History of a page in the database: the scan that showed it, its earlier texts, its place in a list."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from forums.storage import Database, posts, revisions, scans
 from .why_place import instant
 
 MOST_REVISIONS = 10
-_NEIGHBOURS = 30  # ids on both sides of a thread's number that are looked for
+_NEIGHBOURS = 30  # ids to search on both sides of a thread's number
 _NUMBERED = re.compile(r"(.*?)(\d{1,15})(\D*)")
 
 
 def first_shown(database: Database, site: str, thread: str) -> str:
-    """When a thread was seen first, and by which scan; "" where it is not stored."""
+    """Describe when a thread was seen first, and by which scan; "" if it is not stored."""
     known = _rows(database, select(posts.c.forum_id, posts.c.first_seen_at).where(posts.c.site == site, posts.c.id == thread))
     if not known:
         return ""
     board, seen = known[0]
     of_board = (scans.c.site == site, scans.c.forum_id == board, scans.c.started_at <= seen)
     query = select(scans.c.started_at, scans.c.mode, scans.c.pages).where(*of_board).order_by(scans.c.started_at.desc()).limit(1)
-    said = f"it was stored first from a page that was fetched {instant(seen)}"
+    start = f"it was stored first from a page that was fetched {instant(seen)}"
     for started_at, mode, pages in _rows(database, query):
-        return f"{said}; the last scan of board {site}/{board} before that ({mode}, {pages:,} pages) began {instant(started_at)}"
-    return f"{said}; no scan of board {site}/{board} is kept from before"
+        return f"{start}; the last scan of board {site}/{board} before that ({mode}, {pages:,} pages) began {instant(started_at)}"
+    return f"{start}; no scan of board {site}/{board} is kept from before"
 
 
 def earlier_texts(database: Database, site: str, ids: dict[str, list[str]]) -> Iterator[str]:
-    """Texts that its rows (`post` or `comment` -> ids) had before, the latest first."""
+    """Yield earlier texts of its rows (`post` or `comment` -> ids), the latest first."""
     for kind, names in ids.items():
         c = revisions.c
         query = select(c.id, c.first_fetched_at, c.last_fetched_at, func.substr(c.body, 1, 60))
@@ -43,8 +43,8 @@ def earlier_texts(database: Database, site: str, ids: dict[str, list[str]]) -> I
 
 
 def place_in_list(database: Database, site: str, thread: str) -> str:
-    """On which page of which board's list a thread of this number should stand, by threads with numbers near it; "" where
-    none is known.
+    """Describe on which page of which board's list a thread of this number should be, by threads with numbers near it; "" if none
+    is known.
     """
     numbered = _NUMBERED.fullmatch(thread)
     if numbered is None:
@@ -71,7 +71,7 @@ def _number(id_: str) -> int:
 
 
 def _on_a_page(database: Database, site: str, board: str) -> int:
-    """Threads on a page of its list, by its last scan."""
+    """Return the number of threads on a page of its list, from its last scan."""
     s = scans.c
     last = select(s.threads, s.pages).where(s.site == site, s.forum_id == board, s.pages > 0, s.threads > 0)
     for threads, pages in _rows(database, last.order_by(s.started_at.desc()).limit(1)):

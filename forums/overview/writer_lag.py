@@ -1,4 +1,4 @@
-"""How long the oldest item has waited for the forum writer."""
+"""Age of the oldest item that waits for the forum writer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redis_components.keys import CrawlKeys
 
 
 class _Stamp(msgspec.Struct):
-    """When it was fetched: a post, comment or forum; or a scan or check."""
+    """Time of the fetch of an item: a post, comment or forum; or a scan or check."""
 
     fetched_at: datetime | None = None
     finished_at: datetime | None = None
@@ -23,9 +23,9 @@ _decoder = msgspec.json.Decoder(_Stamp)
 
 
 def writer_lag(client: redis.Redis, streams: Iterable[CrawlKeys], now: float) -> float:
-    """Seconds from when the oldest waiting item was fetched until `now` (epoch s, Redis); 0.0 where none waits.
+    """Return the seconds from the fetch of the oldest waiting item until `now` (epoch s, Redis); 0.0 if none waits.
 
-    What cannot be read has no age: the writer refuses it. Raises `redis.RedisError`.
+    Unreadable items have no age: the writer refuses them. Raises `redis.RedisError`.
     """
     with client.pipeline(transaction=False) as pipe:
         for keys in streams:

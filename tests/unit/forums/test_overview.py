@@ -105,7 +105,7 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
     "dead": (fleet(CRAWLER, dead=2), "requests were given up and are kept (books 2)", "trawl dead", False),
     "rules file": (
         replace(WELL, output_troubles={RULES_FILE: "events.toml: outputs.shop.ur: there is no such key"}),
-        "nobody is told of events or alarms, the rules file is wrong: events.toml: outputs.shop.ur",
+        "no output gets events or alarms, the rules file is wrong: events.toml: outputs.shop.ur",
         "mend it",
         True,
     ),
