@@ -90,12 +90,9 @@ DOWNLOADER_MIDDLEWARES = {
     "forums.breaker.hosts.HostWatch": 561,  # the same for hosts without a site file
 }
 SPIDER_MIDDLEWARES = {"forums.breaker.middleware.BackToTheQueue": 10}  # pages that a callback finds blocked
-# Both of these would let whoever reaches the port run code in the crawler, and Scrapy has them on. Not to load them either makes
-# a crawler's start a tenth shorter; `None` in EXTENSIONS would load them to find their name.
+# Both of these would let whoever reaches the port run code in the crawler, and Scrapy has them on.
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
-_CONSOLES = ("scrapy.extensions.telnet.", "scrapy.extensions.remote_control.")
-EXTENSIONS_BASE = {name: at for name, at in default_settings.EXTENSIONS_BASE.items() if not name.startswith(_CONSOLES)}
 MEMUSAGE_ENABLED = False  # it reads ru_maxrss, which a child inherits from its parent; the two limits below look at the process
 
 # Limits of one crawler process (`workers/crawler/limits.py`). It needs 80 MiB, and with 32 large pages in flight some hundred.

@@ -35,6 +35,8 @@ class CrawlRecord(JsonRecord):
     """The same as memory of Redis in bytes; 0: any."""
     metrics: dict[str, str] = field(default_factory=dict)
     """Its stats that are metrics, with their kinds: as the project's settings name them (`workers.process.stat_metrics`)."""
+    schemes: tuple[str, ...] = ()
+    """Schemes of URLs that it fetches besides http and https."""
     at: float = 0.0
     """When that was said, epoch s."""
 

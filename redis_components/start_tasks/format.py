@@ -34,6 +34,8 @@ class StartTask(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     flags: list[str] = []
 
 
+WEB = frozenset({"http", "https"})
+"""The schemes of URLs that every crawl fetches."""
 FIELDS = StartTask.__struct_fields__
 _BODIES: dict[str, Callable[[StartTask], bool]] = {
     "body": lambda task: task.body != "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -13,7 +13,7 @@ import redis
 from redis_components.errors import BadStartTask
 from redis_components.keys import CrawlKeys
 
-from .format import read
+from .format import WEB, read
 from .seeding import CHUNK
 
 
@@ -35,21 +35,23 @@ def push_urls(
     *,
     unique: bool = False,
     first: int = 1,
+    schemes: Collection[str] = WEB,
 ) -> Iterator[Pushed]:
     """Append start tasks in the order given; yields what became of them so far after each batch of at most `CHUNK`.
 
     A task is a URL, or the fields of `StartTask` as a mapping or as JSON text. One that is wrong is refused and named, the
     others go on. `unique`: all are queued, and the crawl's dupefilter leaves out what it knows when a crawler takes them
     (`dont_filter` is false; else start tasks are always fetched and not remembered, as in scrapy-redis). In a start key that is
-    a sorted set the task's `priority` is its score. `first` is the position of the first task. Raises `redis.RedisError`: what
-    was yielded is queued, the batch after it wholly or not at all, as far as Redis still could answer.
+    a sorted set the task's `priority` is its score. URLs have one of `schemes`. `first` is the position of the first task.
+    Raises `redis.RedisError`: what was yielded is queued, the batch after it wholly or not at all, as far as Redis still could
+    answer.
     """
     rest, done, at = iter(tasks), Pushed(), first
     while batch := list(islice(rest, CHUNK)):
         good: list[tuple[bytes, int]] = []
         for place, one in enumerate(batch, at):
             try:
-                good.append(encoded(one, unique=unique))
+                good.append(encoded(one, unique=unique, schemes=schemes))
             except BadStartTask as error:
                 done.refused[place] = str(error)
         at += len(batch)
@@ -59,7 +61,7 @@ def push_urls(
         yield done
 
 
-def encoded(task: str | bytes | Mapping[str, Any], *, unique: bool = False) -> tuple[bytes, int]:
+def encoded(task: str | bytes | Mapping[str, Any], *, unique: bool = False, schemes: Collection[str] = WEB) -> tuple[bytes, int]:
     """The text of a start task and its priority. Raises BadStartTask."""
     if isinstance(task, Mapping):
         try:
@@ -70,6 +72,9 @@ def encoded(task: str | bytes | Mapping[str, Any], *, unique: bool = False) -> t
         raise BadStartTask(f"{task!r:.100} is neither a URL nor an object with the field url")
     text = (task.encode() if isinstance(task, str) else task).strip()
     checked = read(text)
+    if (scheme := checked.url.partition(":")[0].lower()) not in schemes:
+        fetched = ", ".join(sorted(schemes))
+        raise BadStartTask(f"{checked.url[:100]!r}: its crawlers fetch {fetched}, not {scheme}; DOWNLOAD_HANDLERS opens it")
     if unique:
         fields = msgspec.json.decode(text) if text.startswith(b"{") else {"url": checked.url}
         text = msgspec.json.encode(fields | {"dont_filter": False})

@@ -97,6 +97,27 @@ def _(fleet: AttackedFleet, stack: ExitStack) -> None:
     stack.enter_context(Background(write))
 
 
+ELSEWHERE = (
+    "file:///proc/self/environ",
+    "data:,text",
+    "ftp://127.0.0.1/x",
+    "s3://bucket/x",
+    "http://127.1.0.1/",
+    "http://10.0.0.1/",
+)
+
+
+def are_set_aside(fleet: AttackedFleet) -> None:
+    dead = b"".join(fleet.client.lrange(CrawlKeys.for_spider("forum_detail").dead(), 0, -1))
+    assert all(url.encode() in dead for url in ELSEWHERE), dead
+
+
+@attack("requests for files, other schemes and private addresses", "", are_set_aside)
+def _(fleet: AttackedFleet, stack: ExitStack) -> None:
+    requests = {stored({"url": url, "callback": "parse_thread"}): 0 for url in ELSEWHERE}
+    stack.enter_context(Background(lambda: fleet.client.zadd(CrawlKeys.for_spider("forum_detail").requests, requests)))
+
+
 @attack("foreign values in the fleet's records", "7")
 def _(fleet: AttackedFleet, stack: ExitStack) -> None:
     desired = ForumFleetKeys(prefix="trawl:fleet").desired()

@@ -176,6 +176,19 @@ def test_a_crawl_that_blocks_the_reactor_is_noticed_and_named(tmp_path: Path) ->
     assert done.stderr.count("tests/support/toy/spiders.py") == 1
 
 
+CLOSED = """
+from workers.node.crawl_once import OnceOrder, crawl_once
+done = crawl_once(OnceOrder(spider="toy", arguments={"mode": "fetch", "url": "file:///proc/self/environ"}, items=1))
+print(done.kept, done.stats["downloader/exception_type_count/workers.crawler.doors.ClosedDoor"], flush=True)
+import os
+os._exit(0)
+"""
+
+
+def test_a_small_crawl_reads_no_file(tmp_path: Path) -> None:
+    assert run(CLOSED, tmp_path).stdout == "[] 1\n"
+
+
 FED = """
 from redis_components.errors import ConfigError
 from workers.node.crawl_once import OnceOrder, crawl_once

@@ -59,6 +59,28 @@ def test_a_service_that_is_not_there_a_file_that_is_not_and_another_redis(trawl:
     assert not redis_client.exists(KEYS.start_urls)
 
 
+CLOSED = ["file:///proc/self/environ", "data:,text", "ftp://a.example/1", '{"url": "s3://bucket/1"}', "about:blank"]
+
+
+def test_a_scheme_that_its_crawlers_do_not_fetch_is_refused_by_its_url(
+    trawl: Trawl, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    file = tmp_path / "urls.txt"
+    file.write_text("\n".join(["http://a.example/1", *CLOSED]))
+    said = trawl("seed-urls", "books", str(file))
+    assert (said.code, said.out) == (1, "1 URL queued for books\n")
+    refused = "'file:///proc/self/environ': its crawlers fetch http, https, not file; DOWNLOAD_HANDLERS opens it"
+    assert said.err.splitlines()[0] == f"trawl: {file}, line 2: {refused}"
+    assert len(said.err.splitlines()) == len(CLOSED)
+    one_line(trawl("run", "books", "--urls", str(file)), 2, "file:///proc/self/environ", "not file")
+    CrawlRecords(redis_client).write(CrawlRecord(spider="books", keys=KEYS, schemes=("file",)))
+    file.write_text("file:///srv/pages/1.html\n")
+    assert trawl("seed-urls", "books", str(file)).code == 0, "its crawlers have recorded that they fetch files"
+    named = 'DOWNLOAD_HANDLERS={"file": "shop.files.Handler"}'
+    assert trawl("services", "add", "late", "-s", named).code == 0
+    assert trawl("seed-urls", "late", str(file)).code == 0, "its declaration names the handler"
+
+
 def test_what_is_being_drained_gets_no_urls(trawl: Trawl, redis_client: redis.Redis, tmp_path: Path) -> None:
     file = tmp_path / "urls.txt"
     file.write_text("http://a.example/1\n")

@@ -13,3 +13,4 @@ _COOKIES = "scrapy.downloadermiddlewares.cookies.CookiesMiddleware"  # loads req
 DOWNLOADER_MIDDLEWARES_BASE = {name: at for name, at in default_settings.DOWNLOADER_MIDDLEWARES_BASE.items() if name != _COOKIES}
 COOKIES = {_COOKIES: default_settings.DOWNLOADER_MIDDLEWARES_BASE[_COOKIES]}
 """For DOWNLOADER_MIDDLEWARES of a spider that sends cookies."""
+ALLOW_PRIVATE_ADDRESSES = True  # the sites of tests are on this machine

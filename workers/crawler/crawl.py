@@ -34,6 +34,7 @@ from workers.process.item_consumers import consumer_of
 
 from . import reactor_thread, scrapy_internals
 from .crawl_record import CrawlPlace, place_of
+from .doors import close_doors
 from .service_spider import ServiceSpider
 
 if TYPE_CHECKING:
@@ -286,6 +287,7 @@ def make_crawl(
         ) from None
     consumer_of(found)  # one that does not exist is said before anything is crawled
     adapt(settings, found)
+    close_doors(settings, found)
     return Crawl(runner, found, arguments, owner=owner, keep_items=keep_items)
 
 

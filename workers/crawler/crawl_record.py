@@ -10,9 +10,11 @@ from redis_components.errors import ConfigError
 from redis_components.fleet.crawl_records import CrawlRecord
 from redis_components.scrapy_glue.config import keys_of
 from redis_components.scrapy_glue.engine import known_frontier
+from redis_components.start_tasks.format import WEB
 from workers.process.item_consumers import consumer_of
 from workers.process.stat_metrics import SETTING, stat_metrics
 
+from .doors import open_schemes
 from .setting_types import check_types
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ def record_of(crawler: Crawler) -> CrawlRecord:
         max_items=config.max_items if config else 0,
         max_item_bytes=config.max_item_bytes if config else 0,
         metrics={one.pattern: str(one.kind) for one in stat_metrics(crawler.settings.get(SETTING))},
+        schemes=tuple(sorted(open_schemes(crawler.settings) - WEB)),
         at=time.time(),
     )
 

@@ -13,7 +13,7 @@ from yarl import URL
 
 from workers.process.bounded_responses import BoundedConnector
 from workers.process.guarded_connector import GuardedConnector, allowing
-from workers.process.public_addresses import allowance_of
+from workers.process.public_addresses import allowance_in, allowance_of
 
 from .descriptors import none_left, wait_for_one
 from .scrapy_internals import AiohttpDownloadHandler, ClientResponse
@@ -32,14 +32,16 @@ class DownloadHandler(AiohttpDownloadHandler):
     """A fifth more pages per second than with Twisted's client (`docs/decisions/0008-http-client.md`).
 
     Unlike that one it fails on a header that breaks the rules of HTTP; `DOWNLOAD_HANDLERS` puts the other one back for a spider.
-    With ALLOW_PRIVATE_ADDRESSES = False, as in the fleet, it connects to public addresses, and to those that site files name.
+    It connects to public addresses, to those that site files name, and to those of ALLOW_PRIVATE_ADDRESSES; outside of the fleet,
+    where that is not set, to any.
     """
 
     experimental: ClassVar[bool] = False  # no warning at each start: what we need of it is tested with the versions we pin
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        connector = BoundedConnector if crawler.settings.getbool("ALLOW_PRIVATE_ADDRESSES", True) else GuardedConnector
+        self._allowed = allowance_in(crawler.settings.get("ALLOW_PRIVATE_ADDRESSES", True))
+        connector = BoundedConnector if self._allowed.everything else GuardedConnector
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(RESOLVING, thread_name_prefix="resolving"))
         self._session.detach()  # from a connector that has connected to nothing yet
         self._session = aiohttp.ClientSession(
@@ -55,7 +57,7 @@ class DownloadHandler(AiohttpDownloadHandler):
         """The response; connections are made as the request may. Where no descriptor is left it waits for one."""
         while True:
             try:
-                with allowing(allowance_of(request)):
+                with allowing(allowance_of(request) | self._allowed):
                     return await super().download_request(request)
             except Exception as error:
                 if not none_left(error):

@@ -34,6 +34,7 @@ from workers.environment.values import check_size
 from workers.environment.variables import Fleet
 
 from .declared_options import consumer_word
+from .seed_urls import schemes_of
 from .service_file import check_service
 from .sizes import service_in
 
@@ -300,7 +301,7 @@ def _items_key(client: redis.Redis, service: str, declared: ServiceRecord) -> st
 
 def _seed(client: redis.Redis, job: Job) -> None:
     refused: dict[int, str] = {}
-    for pushed in push_urls(client, CrawlKeys.for_spider(job.id), job.urls):
+    for pushed in push_urls(client, CrawlKeys.for_spider(job.id), job.urls, schemes=schemes_of(client, job.service)):
         refused |= pushed.refused
     if refused:
         place, reason = min(refused.items())

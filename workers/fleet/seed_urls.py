@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +15,7 @@ from redis_components.fleet.crawl_records import CrawlRecords
 from redis_components.keys import CrawlKeys
 from redis_components.keys.crawl import filled
 from redis_components.server.namespace import fleet_namespace, prefixed
+from redis_components.start_tasks.format import WEB
 from redis_components.start_tasks.pushing import Pushed, push_urls
 
 from .holds import refuse_if_draining
@@ -34,7 +37,17 @@ def seed_urls(
     """
     keys = _keys_of(client, service)
     refuse_if_draining(client, service, "")
-    return push_urls(client, keys, tasks, unique=unique, first=first)
+    return push_urls(client, keys, tasks, unique=unique, first=first, schemes=schemes_of(client, service))
+
+
+def schemes_of(client: redis.Redis, service: str) -> frozenset[str]:
+    """Return the schemes that crawlers of `service` fetch: as they recorded them, and as its declaration opens them."""
+    record, declared = CrawlRecords(client).of(service), service_in(client, service)
+    named = declared.settings.get("DOWNLOAD_HANDLERS", {}) if declared else {}
+    with suppress(ValueError):
+        named = json.loads(named) if isinstance(named, str) else named
+    opened = [scheme for scheme, handler in named.items() if handler] if isinstance(named, dict) else []
+    return WEB.union(record.schemes if record else (), opened)
 
 
 def _keys_of(client: redis.Redis, service: str) -> CrawlKeys:

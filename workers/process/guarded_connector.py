@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
+_FIX = "set allow_private = true in the site's file, or name the host in ALLOW_PRIVATE_ADDRESSES"
 NAME_S = 10.0
 """Longest time to resolve a name: with several name servers that do not answer the system takes up to 30 s."""
 
@@ -72,5 +73,5 @@ class GuardedConnector(BoundedConnector):
 def _refused(host: str, addresses: list[str]) -> PrivateAddress:
     shown = ", ".join(sorted(set(addresses)))
     if shown == host:
-        return PrivateAddress(f"{host} is not a public address, and no site file names it: nothing was sent")
-    return PrivateAddress(f"{host} resolves to {shown}, not to a public address: if that is meant, set allow_private = true")
+        return PrivateAddress(f"{host} is not a public address, and neither a site file nor ALLOW_PRIVATE_ADDRESSES names it")
+    return PrivateAddress(f"{host} resolves to {shown}, not to a public address: if that is meant, {_FIX}")

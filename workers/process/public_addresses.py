@@ -32,17 +32,27 @@ _ISATAP = frozenset({0x00005EFE, 0x02005EFE})
 class Allowance:
     """Which addresses that are not public may be connected to: all, or those that stand in `hosts` as they are.
 
-    `hosts` are IP addresses and `localhost`, as a person wrote them down; a name among them allows nothing.
+    `hosts` are IP addresses and `localhost`, as a person wrote them down; a name among them allows nothing. A host of `trusted`
+    may be, or resolve to, any address.
     """
 
     everything: bool = False
     hosts: frozenset[str] = frozenset()
+    trusted: frozenset[str] = frozenset()
+
+    def __or__(self, other: Allowance) -> Allowance:
+        """Return what either of both allows."""
+        return Allowance(
+            everything=self.everything or other.everything,
+            hosts=self.hosts | other.hosts,
+            trusted=self.trusted | other.trusted,
+        )
 
     def allows(self, host: str, address: str) -> bool:
         """Whether `address` may be used for `host`, which is that address, or a name that resolved to it."""
-        if self.everything or is_public(address):
-            return True
         host = host.lower()
+        if self.everything or host in self.trusted or is_public(address):
+            return True
         if host not in self.hosts:
             return False
         if host == "localhost" or host.endswith(".localhost"):
@@ -83,6 +93,16 @@ def _parsed(address: str) -> IPv4Address | IPv6Address | None:
 def private_addresses_allowed() -> bool:
     """Whether the operator lets every crawler reach addresses that are not public (TRAWL_ALLOW_PRIVATE). Raises ConfigError."""
     return Crawlers.read().allow_private
+
+
+def allowance_in(value: object) -> Allowance:
+    """Return what ALLOW_PRIVATE_ADDRESSES allows: a switch, or hosts as a list or as text with commas."""
+    if isinstance(value, str):
+        value = value.split(",")
+    if not isinstance(value, list | tuple | set | frozenset):
+        return Allowance(everything=bool(value))
+    words = {str(one).strip().lower() for one in value}
+    return Allowance(everything=bool(words & {"true", "1"}), trusted=frozenset(words - {"", "true", "1", "false", "0"}))
 
 
 def allow(request: Request, allowance: Allowance) -> None:

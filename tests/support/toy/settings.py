@@ -9,3 +9,4 @@ LOG_LEVEL = "INFO"
 LOG_VERSIONS: list[str] = []
 STATS_DUMP = False
 ROBOTSTXT_OBEY = False
+DOWNLOAD_HANDLERS = {"data": "scrapy.core.downloader.handlers.datauri.DataURIDownloadHandler"}  # pages that need no site
