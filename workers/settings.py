@@ -70,26 +70,16 @@ DOWNLOAD_HANDLERS = {
     "data": None,
 }
 ALLOW_PRIVATE_ADDRESSES = _VARIABLES.allow_private  # a name's owner must not choose an address in our network
-DOWNLOADER_MIDDLEWARES = {
-    "forums.breaker.missing_site_file.SiteFiles": 40,  # what belongs to a site whose file is missing or wrong waits
-    # a site's requests reach its own places alone, others only what a site file names
-    "forums.sites.http.allowed_origins.AllowedSites": 50,
-    "forums.sites.http.politeness.Manners": 60,  # the site's pace; before robots.txt is asked (100)
+DOWNLOADER_MIDDLEWARES = {  # of any spider; those of the forum spiders are in `forums/spiders/middlewares.py`
     "redis_components.scrapy_glue.conditional.ConditionalRequests": 940,  # 304; innermost, as the next one
     "workers.crawler.sign_requests.SignRequests": 960,  # what it adds is of one request; without a key it is not there
-    "forums.sites.http.politeness.SiteHeaders": 950,  # innermost: secrets are for trusted places only, and never in Redis
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,  # the next one in its place
     "redis_components.scrapy_glue.robots.RobotsTxt": 100,  # once for the fleet; Scrapy's lets waiting pages pass
-    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # a request can switch it off
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,  # the next one in its place
     "workers.crawler.http_client.RedirectWithoutReferer": 600,
-    "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,  # the next one in its place, where COOKIES_ENABLED is set
-    "forums.sites.http.cookies.SiteCookies": 700,
     "redis_components.scrapy_glue.retry_after.RetryAfterMiddleware": 555,  # 429: every crawler leaves the site alone
-    "forums.breaker.middleware.SiteWatch": 560,  # finds block pages: after redirects and decompression, before a retry
-    "forums.breaker.hosts.HostWatch": 561,  # the same for hosts without a site file
+    "forums.breaker.hosts.HostWatch": 561,  # a host that puts up a wall: after redirects and decompression, before a retry
 }
-SPIDER_MIDDLEWARES = {"forums.breaker.middleware.BackToTheQueue": 10}  # pages that a callback finds blocked
 # Both of these would let whoever reaches the port run code in the crawler, and Scrapy has them on.
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False

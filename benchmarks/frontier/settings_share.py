@@ -25,9 +25,6 @@ FLEET, DEFAULTS, VANILLA = "the fleet's settings", "vanilla, Scrapy's defaults",
 QUIET = "the same, quiet, 32 requests at a time"
 
 NO_DEPTH = {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.depth.DepthMiddleware": None}}
-ALLOWED_SITES = "forums.sites.http.allowed_origins.AllowedSites"
-NOT_GUARDED = {"ALLOW_PRIVATE_ADDRESSES": True}  # the site is on loopback, and nobody has named it then
-OFFSITE_INSTEAD = {"scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": 50, ALLOWED_SITES: None}
 NO_HEADERS = {
     "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
     "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
@@ -46,7 +43,6 @@ BACK: dict[str, dict[str, Any]] = {
     "REFERER_ENABLED": {"REFERER_ENABLED": True},
     "Twisted's HTTP client": {"DOWNLOAD_HANDLERS": {"http": TWISTED, "https": TWISTED}},
     "asyncio's own event loop": {"ASYNCIO_EVENT_LOOP": None},
-    "Offsite instead of AllowedSites": {"DOWNLOADER_MIDDLEWARES": OFFSITE_INSTEAD, **NOT_GUARDED},
 }
 """One of Scrapy's defaults put back into the fleet's settings."""
 
@@ -55,12 +51,11 @@ MORE: dict[str, dict[str, Any]] = {
     "no Depth": NO_DEPTH,
     "no HttpAuth": NO_AUTH,
     "no UrlLength": {"URLLENGTH_LIMIT": 0},
-    "no AllowedSites": {"DOWNLOADER_MIDDLEWARES": {ALLOWED_SITES: None}, **NOT_GUARDED},
     "no UserAgent, DefaultHeaders": {"DOWNLOADER_MIDDLEWARES": NO_HEADERS},
     "no DownloaderStats": {"DOWNLOADER_STATS": False},
     "LOG_LEVEL WARNING": {"LOG_LEVEL": "WARNING"},
 }
-"""One thing more that the fleet's settings could do; AllowedSites is what a safe crawl pays, not a candidate."""
+"""One thing more that the fleet's settings could do."""
 
 
 def main() -> None:

@@ -21,6 +21,8 @@ _ENVIRONMENT = """\
 #TRAWL_REDIS_URL=redis://:password@host:6379/0
 # Without it posts and comments are in data/trawl.sqlite.
 #TRAWL_DATABASE_URL=postgresql+psycopg://user:password@host/trawl
+# Own spiders reach public addresses alone; 1: also this machine and its network.
+#TRAWL_ALLOW_PRIVATE=1
 # Login of Flower; without it `trawl up` makes a new password each time.
 #TRAWL_FLOWER_AUTH=user:password
 """

@@ -27,11 +27,13 @@ from workers.process.item_consumers import FORUM_WRITER
 from workers.process.page_at_work import PageAtWork
 from workers.process.traces import TRACEPARENT
 
+from .middlewares import MIDDLEWARES
 from .slow_pages import noticed
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.http import Response
+    from scrapy.settings import BaseSettings
 
     from forums.sites.definition.pages import PageKind
     from forums.sites.reading.read_page import MoreComments
@@ -47,6 +49,13 @@ class ForumSpider(RedisSpider):
     item_consumer = FORUM_WRITER
     newest_fields = NEWEST_FIELDS
     items_carry_traceparent = True
+
+    @classmethod
+    def update_settings(cls, settings: BaseSettings) -> None:
+        """Add the middlewares of the forums to those of the project."""
+        super().update_settings(settings)
+        for name, ours in MIDDLEWARES.items():
+            settings.set(name, {**ours, **settings.getdict(name)}, priority="spider")
 
     def most_at_once(self, value: str) -> int | None:
         """Return the site's `politeness.concurrency`; None without a valid site file."""

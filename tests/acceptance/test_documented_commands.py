@@ -51,6 +51,14 @@ ON_ITS_OWN = {  # pages whose reader starts everything: where the rest of the pa
     "docs/own-spiders.md": None,
     "docs/services.md": "## Declaring services",
 }
+GIVES = {  # pages that promise posts or items -> files with rows in the end
+    "README.md": ("posts.csv",),
+    "docs/quickstart.md": ("posts.csv",),
+    "docs/first-forum.md": ("posts.csv",),
+    "docs/tutorial.md": ("posts.csv", "comments.csv"),
+    "docs/own-spiders.md": ("data/books.jsonl",),
+}
+ROWS_S = 120  # "some seconds" on a machine with other work; a command that exports is repeated until then
 IN_A_NEW_FOLDER = {"docs/own-spiders.md", "docs/services.md"}
 TO_WRITE = {  # after a command the page asks for files: how, which, and the words before their text
     "cd shop": [("w", "shop/spiders/books.py", "`shop/spiders/books.py`:")],
@@ -137,12 +145,18 @@ class Reader:
         if not text.startswith("cd "):
             folder = self.who.checkout if text.startswith(("make ", "pip install -e")) else self.folder
             folder = folder.parent if "&& cd " in text else folder
-            code, said, stopped = self._run(text, folder)
+            promised = [folder / name for name in GIVES.get(command.page, ()) if name in text]
+            until_s = time.monotonic() + ROWS_S
+            code, said, stopped = self._run(text, folder, promised)
+            while code == 0 and not stopped and not all(map(has_rows, promised)) and time.monotonic() < until_s:
+                code, said, stopped = self._run(text, folder, promised)
             self._learn(said)
             allowed = {0, *(code for pattern, codes in ENDS_WITH.items() if re.search(pattern, text) for code in codes)}
             allowed |= {130, -signal.SIGINT} if stopped else set()
             if code not in allowed or "Traceback" in said:
                 return f"{command}\n  as {self.as_here(text)}\n  ended with {code}:\n{said[-1500:]}"
+            if without := [str(path) for path in promised if not has_rows(path)]:
+                return f"{command}\n  as {self.as_here(text)}\n  no rows in {', '.join(without)}:\n{said[-1500:]}"
         if re.search(r"\bcd ", text) and (urls := self.folder.parent / "urls.txt").is_file():
             shutil.copy(urls, self.folder)
         for how, name, words in TO_WRITE.get(text, []) if command.page in IN_A_NEW_FOLDER else []:
@@ -157,15 +171,20 @@ class Reader:
                 all_of_them.push(one)
             self.staying.clear()
 
-    def _run(self, text: str, folder: Path) -> tuple[int, str, bool]:
+    def _run(self, text: str, folder: Path, promised: list[Path]) -> tuple[int, str, bool]:
         here = self.as_here(text)
         if not GOES_ON.search(text):
             answer = "y\n" if "# asks first" in text else ""
             return *self.who.run(here, folder, answer, **self.more), False
         log = self.who.home / "goes_on.log"
         process = self.who.start(here, folder, log, **self.more)
-        until = time.monotonic() + 5
-        wait_until(lambda: log.stat().st_size or process.poll() is not None or time.monotonic() > until, "it says something", 60)
+        until = time.monotonic() + (ROWS_S if promised else 5)
+
+        def enough() -> bool:
+            done = all(map(has_rows, promised)) if promised else bool(log.stat().st_size)
+            return done or process.poll() is not None or time.monotonic() > until
+
+        wait_until(enough, "it says something, or has written what the page promises", 2 * ROWS_S)
         return *self.who.stop(process, log), True
 
     def _stay(self, text: str, until: str) -> str | None:
@@ -188,6 +207,11 @@ class Reader:
     def _learn(self, said: str) -> None:
         if found := re.search(r"\b(books|pages)\.([0-9a-f]{8})\b", said):
             self.names.setdefault("3fa2c1d0", found[2])
+
+
+def has_rows(path: Path) -> bool:
+    """Return True for a file with lines, behind the names of the columns in CSV."""
+    return path.is_file() and len(path.read_text().splitlines()) > (path.suffix == ".csv")
 
 
 class Takes(BaseHTTPRequestHandler):

@@ -52,6 +52,7 @@ def count():
     "shop/__init__.py": "",
     "shop/settings.py": """
 SPIDER_MODULES = ["shop.spiders"]
+ALLOW_PRIVATE_ADDRESSES = True
 SCHEDULER = "redis_components.scheduler.Scheduler"
 DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
 ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}

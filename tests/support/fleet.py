@@ -36,11 +36,11 @@ def toy_environment(redis_url: str, data: Path, **more: str) -> dict[str, str]:
 class Program:
     """A command in a session of its own, with everything it said in a file."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(self, command: list[str], environment: dict[str, str], log: Path, folder: Path = ROOT) -> None:
         self.log = log
         with log.open("ab") as file:
             self.process = warm_start.Popen(
-                command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
             )
 
     def said(self) -> str:

@@ -39,6 +39,7 @@ SPIDER_MODULES = ["mortal_project"]
 ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}
 USER_AGENT = next((word.partition("=")[2] for word in sys.argv if word.startswith("--owner=")), "nobody")
 MAX_IDLE_TIME_BEFORE_CLOSE = 0
+ALLOW_PRIVATE_ADDRESSES = True
 CONCURRENT_REQUESTS = CONCURRENT_REQUESTS_PER_DOMAIN = 4
 """
 
