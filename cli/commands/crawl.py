@@ -20,6 +20,7 @@ from cli.views.output import complain
 if TYPE_CHECKING:
     from redis_components.fleet.registry import CrawlerRecord
     from workers.node.crawl_once_result import OnceResult
+    from workers.process.exit_kinds import ExitKind
     from workers.process.status_pipe import PulseReader
 
 TICK_S = 0.1
@@ -126,10 +127,10 @@ def _in_a_process(
         ) as process,
     ):
         os.close(write_fd)
-        record = _wait(process, pulse, interrupts)
+        record, announced = _wait(process, pulse, interrupts)
     pulse.close()
     code = process.returncode
-    end = Exit.of(code, lived_s=time.monotonic() - began, stopping=interrupts.asked)
+    end = Exit.of(code, lived_s=time.monotonic() - began, announced=announced)
     reason = record.note if record else None
     timed_out = reason == "closespider_timeout"
     return {
@@ -145,25 +146,27 @@ def _in_a_process(
     }
 
 
-def _wait(process: subprocess.Popen[bytes], pulse: PulseReader, interrupts: Any) -> CrawlerRecord | None:
-    """Until it has ended; returns its last word, with the highest memory of all."""
+def _wait(process: subprocess.Popen[bytes], pulse: PulseReader, interrupts: Any) -> tuple[CrawlerRecord | None, ExitKind | None]:
+    """Wait for its end; returns its last record, with the highest memory of all, and the end that it announced."""
     import signal
     from dataclasses import replace
 
     from redis_components.fleet.registry import CrawlerRecord
+    from workers.process.handshake import announced_in
 
-    told, last, peak = 0, None, 0
+    told, last, peak, announced = 0, None, 0, None
     while True:
         ended = process.poll() is not None  # before its last words are read
         while told < interrupts.count and not ended:
             told += 1
             process.send_signal(signal.SIGTERM)
         for line in pulse.read():
+            announced = announced_in(line) or announced
             with suppress(ValueError):  # it says other things, too
                 last = CrawlerRecord.from_json(line)
                 peak = max(peak, last.rss_bytes)
         if ended:
-            return replace(last, rss_bytes=peak) if last else None
+            return replace(last, rss_bytes=peak) if last else None, announced
         time.sleep(TICK_S)
 
 

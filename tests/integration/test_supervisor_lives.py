@@ -23,6 +23,7 @@ from tests.support.processes import arguments, marked, stays, wait_until
 from tests.support.redis_server import RedisServer
 from workers.logs.slot_log import SlotLog
 from workers.logs.tail import last_words
+from workers.process.exit_kinds import ExitKind
 from workers.process.options import CrawlerOptions
 from workers.supervision import launcher
 from workers.supervision.restart_policy import RestartPolicy
@@ -212,6 +213,14 @@ def test_a_crawler_that_dies_again_and_again_is_given_up_with_its_last_words(sup
     assert "Spider opened" in (record.log or "")
     assert record.failed_configs == ("c1",)
     assert any("given up after 2 failures in a row" in error.what for error in case.registry.errors())
+
+
+@pytest.mark.parametrize("kind", [ExitKind.FINISHED, ExitKind.REFUSED, ExitKind.LOST_SLOT])
+def test_a_spiders_own_exit_code_is_not_read_as_trawls(supervise: Supervise, kind: ExitKind) -> None:
+    with supervise(mode=f"exit {kind.code}") as case:
+        wait_until(lambda: case.verdict is Verdict.CRASH_LOOPING, case.said)
+        assert len(case.expired) == 2, "what each had leased is given to others"
+    assert case.last_record().last_exit == f"crashed (exit code {kind.code})"
 
 
 def test_a_crawler_that_cannot_be_launched_is_backed_off_and_given_up_with_the_reason(

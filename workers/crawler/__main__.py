@@ -21,7 +21,6 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +37,7 @@ from workers.logs.rotate_own import OwnLog
 from workers.logs.slot_log import SlotLog
 from workers.process import page_at_work, traces
 from workers.process.exit_kinds import ExitKind
+from workers.process.handshake import announce
 from workers.process.memory import leave_on_memory_error, offer_to_oom_killer
 from workers.process.options import CrawlerOptions, parse, received
 from workers.process.redis_check import reach_redis
@@ -61,9 +61,8 @@ def load_settings(options: CrawlerOptions) -> Settings:
     return settings
 
 
-def main(arguments: Sequence[str] | None = None) -> ExitKind:
+def main(options: CrawlerOptions) -> ExitKind:
     """Run one crawler; the caller leaves with the exit code of what is returned."""
-    options = received(parse(arguments))
     signals = StopSignals()
     signals.listen()
     offer_to_oom_killer()
@@ -84,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> ExitKind:
         log = CrawlerLog(lambda: page_at_work.fields() | traces.fields())
         log.take_over(settings)
         configure_logging(settings)
-        leave_on_memory_error(partial(os._exit, ExitKind.OUT_OF_MEMORY.exit_code))
+        leave_on_memory_error(partial(_exit, ExitKind.OUT_OF_MEMORY, options.pulse_fd))
         registry = reach_redis()
         process = CrawlerProcess(options, settings, registry, signals, log)
         gc.freeze()
@@ -98,15 +97,21 @@ def main(arguments: Sequence[str] | None = None) -> ExitKind:
         return ExitKind.OUT_OF_MEMORY
 
 
-def leave(kind: ExitKind) -> None:
+def leave(kind: ExitKind, pulse_fd: int | None) -> None:
     """End the process now: threads of the reactor's pool are not daemons and may never end."""
     if kind is not ExitKind.LOST_SLOT:
         traces.close()
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
+    _exit(kind, pulse_fd)
+
+
+def _exit(kind: ExitKind, pulse_fd: int | None) -> None:
+    announce(pulse_fd, kind)
     os._exit(kind.exit_code)
 
 
 if __name__ == "__main__":
-    leave(main())
+    given = received(parse())
+    leave(main(given), given.pulse_fd)

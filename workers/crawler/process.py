@@ -32,7 +32,7 @@ from redis_components.setting_values import number_of
 from workers.logs.json_lines import CrawlerLog
 from workers.process import freeze_detection, memory, page_at_work
 from workers.process.exit_kinds import ExitKind
-from workers.process.handshake import Terms
+from workers.process.handshake import Terms, announce
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 from workers.process.options import CrawlerOptions
 from workers.process.run_recorder import own_run, with_figures
@@ -167,6 +167,7 @@ class CrawlerProcess:
         """SIGCONT: a tick later is too late, the reactor's thread goes on at once and asks for pages that are others' now."""
         if why := self._leases_gone(time.monotonic() - self._ticked_at - self._tick_s):
             os.write(2, f"{why}; leaving at once\n".encode())
+            announce(self._pulse_fd, ExitKind.LOST_SLOT)
             os._exit(ExitKind.LOST_SLOT.exit_code)
 
     def _leases_gone(self, frozen_s: float) -> str | None:

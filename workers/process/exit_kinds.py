@@ -18,6 +18,9 @@
 "restart at once": at once after a life of some seconds; after short ones it waits longer and longer. "replace at once": the
 first short life is free of that wait. "restart with back-off": short lives are counted too, and the slot is given up after some
 in a row (`workers.supervision.restart_policy`). A test compares this table with the code below.
+
+A crawler announces its kind through the pipe to its supervisor (`workers.process.handshake`) before it exits: a code that was
+not announced is its spider's or project's own (`sys.exit(2)`), so the crawler has crashed.
 """
 
 from __future__ import annotations
@@ -87,10 +90,6 @@ class ExitKind(Enum):
         return self in (ExitKind.FINISHED, ExitKind.DRAINED, ExitKind.STOPPED, ExitKind.RECYCLED)
 
 
-# 0 is `finished`, unless it said that it was stopping.
-_BY_CODE = {kind.code: kind for kind in reversed(ExitKind) if kind.code is not None}
-
-
 _BY_LABEL = {kind.label: kind for kind in ExitKind}
 
 
@@ -110,9 +109,15 @@ class Exit:
 
     @classmethod
     def of(
-        cls, code: int, *, lived_s: float, stopping: bool = False, why: ExitKind | None = None, reason: str | None = None
+        cls,
+        code: int,
+        *,
+        lived_s: float,
+        announced: ExitKind | None = None,
+        why: ExitKind | None = None,
+        reason: str | None = None,
     ) -> Exit:
-        """Read an exit code. `stopping`: it had said that it was stopping.
+        """Read an exit code. `announced`: the end that the process reported before.
 
         `why` is what its supervisor knows more than the code: `drained` and `recycled` count where it obeyed, others (`hung`,
         `out-of-memory`) are why it was killed.
@@ -121,10 +126,10 @@ class Exit:
             kind = why  # it was told so before it had begun to listen to signals, long before its first lease
         elif code < 0:
             kind = why if why and not why.clean else ExitKind.KILLED
-        elif code == 0 and stopping:
-            kind = why if why and why.clean else ExitKind.STOPPED
+        elif announced is None or announced.code != code:
+            kind = ExitKind.CRASHED
         else:
-            kind = _BY_CODE.get(code, ExitKind.CRASHED)
+            kind = why if announced is ExitKind.STOPPED and why and why.clean else announced
         return cls(kind=kind, code=code, lived_s=lived_s, reason=reason)
 
     def over(self, page: object) -> str:

@@ -1,14 +1,20 @@
-"""First message from crawler to supervisor: its grace period and limits. Only the crawler reads the project's settings."""
+"""First and last message from crawler to supervisor: its grace period and limits, which only the crawler reads from the project's
+settings, and how it ends.
+"""
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 import msgspec
 
+from .exit_kinds import ExitKind, kind_of_label
 from .shutdown_times import SHUTDOWN_GRACE_S
 
 _MARK = b"terms "
+_END = b"end "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,3 +31,15 @@ class Terms:
     def from_line(cls, line: bytes) -> Terms | None:
         """None for a line that says something else. Raises ValueError for terms that cannot be read."""
         return msgspec.json.decode(line.removeprefix(_MARK), type=cls) if line.startswith(_MARK) else None
+
+
+def announce(fd: int | None, kind: ExitKind) -> None:
+    """Report how this process ends, right before it exits; its exit code alone could be the spider's own."""
+    if fd is not None:
+        with suppress(OSError):  # nobody reads it any more
+            os.write(fd, _END + kind.label.encode() + b"\n")
+
+
+def announced_in(line: bytes) -> ExitKind | None:
+    """Return the end that a line announces; None for a line of another kind."""
+    return kind_of_label(line.removeprefix(_END).decode(errors="replace")) if line.startswith(_END) else None

@@ -15,7 +15,8 @@ import psutil
 from redis_components.fleet.registry import CrawlerRecord
 from workers.logs.slot_log import SlotLog
 from workers.process.cpu_wait import waited_s
-from workers.process.handshake import Terms
+from workers.process.exit_kinds import ExitKind
+from workers.process.handshake import Terms, announced_in
 from workers.process.memory import resident
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.page_at_work import PageAtWork, SharedPage
@@ -37,6 +38,7 @@ class LaunchedCrawler:
         self._started_at = self._heard_at = time.monotonic()
         self._waited_s = 0.0  # for a CPU, when it was last heard
         self.record: CrawlerRecord | None = None  # what it last said
+        self.announced: ExitKind | None = None  # how it ends
         self.terms = Terms()
 
     @property
@@ -71,14 +73,19 @@ class LaunchedCrawler:
         if not lines:
             return False
         self._heard_at, self._waited_s = time.monotonic(), waited_s(self.pid)
+        last = b""
         try:
             for line in lines:
                 if terms := Terms.from_line(line):
                     self.terms = terms
-                elif line is lines[-1]:
-                    self.record = CrawlerRecord.from_json(line)
+                elif kind := announced_in(line):
+                    self.announced = kind
+                else:
+                    last = line
+            if last:
+                self.record = CrawlerRecord.from_json(last)
         except ValueError:
-            logger.warning("crawler %s sent a line that is not a record: %.100r", self.pid, lines[-1])
+            logger.warning("crawler %s sent a line that is not a record: %.100r", self.pid, last)
             return False
         return self.record is not None
 

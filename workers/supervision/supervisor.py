@@ -238,7 +238,7 @@ class Supervisor:
         page = crawler.page_at_work()
         is_told = stopping or (code == 0 and self._options.job_of)  # at the end of a crawl the note is Scrapy's finish reason
         reason = reason or (crawler.record.note if crawler.record and is_told else None)
-        end = Exit.of(code, lived_s=crawler.lived_s, stopping=stopping, why=why, reason=reason)
+        end = Exit.of(code, lived_s=crawler.lived_s, announced=crawler.announced, why=why, reason=reason)
         blamed = page if page and end.kind.blames_page(code, page.lasted_s) else None
         if blamed:
             end = replace(end, reason=f"{end.over(blamed)}{f'; {reason}' if reason else ''}")

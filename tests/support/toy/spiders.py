@@ -37,8 +37,8 @@ class Toy(scrapy.Spider):
     async def start(self) -> AsyncIterator[Any]:
         if self.mode == "start-error":
             raise RuntimeError("this spider cannot start")
-        if self.mode == "exit":
-            os._exit(9)
+        if self.mode.startswith("exit"):  # `exit`, or `exit 2`
+            os._exit(int(self.mode.removeprefix("exit") or 9))
         if self.mode == "fetch":
             yield scrapy.Request(self.url)
         elif self.mode == "finish":

@@ -18,40 +18,27 @@ def test_the_table_in_the_docstring_is_the_table_in_the_code() -> None:
     assert documented == {k.label: ("-signal" if k.code is None else str(k.code), k.then.value) for k in ExitKind}
 
 
+@pytest.mark.parametrize("kind", [kind for kind in ExitKind if kind.code is not None])
+def test_an_exit_code_is_a_kind_where_the_process_announced_it(kind: ExitKind) -> None:
+    assert Exit.of(kind.exit_code, lived_s=1, announced=kind).kind is kind
+    assert str(Exit.of(kind.exit_code, lived_s=1)) == f"crashed (exit code {kind.code})", "the spider's own"
+    assert Exit.of(kind.exit_code + 1, lived_s=1, announced=kind).kind is ExitKind.CRASHED, "it ended in another way then"
+
+
 @pytest.mark.parametrize(
-    ("code", "kind", "text"),
-    [
-        (0, ExitKind.FINISHED, "finished"),
-        (1, ExitKind.CRASHED, "crashed (exit code 1)"),
-        (2, ExitKind.REFUSED, "refused"),
-        (3, ExitKind.ABORTED, "aborted"),
-        (4, ExitKind.RECYCLED, "recycled"),
-        (9, ExitKind.CRASHED, "crashed (exit code 9)"),
-        (74, ExitKind.OUT_OF_MEMORY, "out-of-memory"),
-        (75, ExitKind.HUNG, "hung"),
-        (77, ExitKind.LOST_SLOT, "lost-slot"),
-        (-9, ExitKind.KILLED, "killed (SIGKILL)"),
-        (-11, ExitKind.KILLED, "killed (SIGSEGV)"),
-        (-64 - 1, ExitKind.KILLED, "killed (signal 65)"),
-    ],
+    ("code", "text"),
+    [(9, "crashed (exit code 9)"), (-9, "killed (SIGKILL)"), (-11, "killed (SIGSEGV)"), (-65, "killed (signal 65)")],
 )
-def test_an_exit_code_tells_the_kind(code: int, kind: ExitKind, text: str) -> None:
-    exit_ = Exit.of(code, lived_s=1)
-    assert exit_.kind is kind
-    assert str(exit_) == text
-
-
-def test_what_the_process_had_said_tells_a_stop_from_an_end() -> None:
-    assert Exit.of(0, lived_s=1, stopping=True).kind is ExitKind.STOPPED
-    assert Exit.of(1, lived_s=1, stopping=True).kind is ExitKind.CRASHED
+def test_an_end_without_announcement_is_told_by_its_code(code: int, text: str) -> None:
+    assert str(Exit.of(code, lived_s=1)) == text
 
 
 @pytest.mark.parametrize("asked", [ExitKind.DRAINED, ExitKind.RECYCLED])
 def test_what_its_supervisor_asked_for_counts_where_it_obeyed(asked: ExitKind) -> None:
-    assert Exit.of(0, lived_s=1, stopping=True, why=asked).kind is asked
-    assert Exit.of(0, lived_s=1, why=asked).kind is ExitKind.FINISHED, "it had come to its end by itself"
-    assert Exit.of(3, lived_s=1, stopping=True, why=asked).kind is ExitKind.ABORTED
-    assert Exit.of(-9, lived_s=1, stopping=True, why=asked).kind is ExitKind.KILLED
+    assert Exit.of(0, lived_s=1, announced=ExitKind.STOPPED, why=asked).kind is asked
+    assert Exit.of(0, lived_s=1, announced=ExitKind.FINISHED, why=asked).kind is ExitKind.FINISHED, "it had come to its end"
+    assert Exit.of(3, lived_s=1, announced=ExitKind.ABORTED, why=asked).kind is ExitKind.ABORTED
+    assert Exit.of(-9, lived_s=1, announced=ExitKind.STOPPED, why=asked).kind is ExitKind.KILLED
 
 
 @pytest.mark.parametrize("asked", [ExitKind.DRAINED, ExitKind.RECYCLED])
