@@ -24,8 +24,8 @@ from workers.fleet.sizes import default_fleet, node_crawlers
 from workers.logs.slot_log import LogLimits
 from workers.logs.stream import stream_level
 from workers.node.broker import broker_of
-from workers.node.open_files import raise_limit
 from workers.node.user_tasks import own_tasks
+from workers.process import open_files
 from workers.process.redis_check import check_login
 from workers.process.run_recorder import history_days
 from workers.process.shutdown_times import shutdown_grace
@@ -60,8 +60,8 @@ def _check(context: click.Context, _option: click.Parameter, _value: Any) -> Non
         return
     try:
         check_environment()
-        if context.info_name == "worker" and (wrong := raise_limit(node_crawlers())):
-            sys.stderr.write(f"{wrong}\n")
+        if context.info_name == "worker":
+            open_files.require_for_worker(node_crawlers())
         if context.info_name == "flower":
             arguments = sys.argv
             check_flower(arguments[arguments.index("flower") + 1 :] if "flower" in arguments else [])

@@ -78,9 +78,12 @@ def up(
     from redis_components.connection import connect
     from redis_components.embedded import redis_url
     from redis_components.server.url import impatient
+    from workers.fleet.sizes import node_crawlers
+    from workers.process import open_files
 
     refuse_example_secrets(os.environ)
     _refuse_wrong_variables()
+    open_files.require_for_worker(node_crawlers())
     if variable("TRAWL_DATABASE_URL"):
         from forums.storage.database import check_url
 

@@ -35,7 +35,7 @@ from workers.environment.identity import identify
 from workers.logs.json_lines import CrawlerLog
 from workers.logs.rotate_own import OwnLog
 from workers.logs.slot_log import SlotLog
-from workers.process import page_at_work, traces
+from workers.process import open_files, page_at_work, traces
 from workers.process.exit_kinds import ExitKind
 from workers.process.handshake import announce
 from workers.process.memory import leave_on_memory_error, offer_to_oom_killer
@@ -76,6 +76,7 @@ def main(options: CrawlerOptions) -> ExitKind:
             page_at_work.share(options.page_fd)
         if options.log_file:
             OwnLog(SlotLog(Path(options.log_file))).watch()
+        open_files.require(open_files.CRAWLER, "a crawler")
         settings = load_settings(options)
         job = options.spider if options.job_of else ""
         slot = f"{options.spider}/{options.slot.number}" if options.slot else ""
