@@ -38,10 +38,10 @@ def publish_events() -> dict[str, str]:
     try:
         rules = load()
     except ConfigError as error:
-        note_troubles(client, {RULES_FILE: str(error)}, told=(), outputs=(RULES_FILE,))
+        note_troubles(client, {RULES_FILE: str(error)}, handled=(), outputs=(RULES_FILE,))
         raise
     if rules is None or not rules.outputs:
-        note_troubles(client, {}, told=(), outputs=())
+        note_troubles(client, {}, handled=(), outputs=())
         return {}
     from forums.events.publish import publish
     from forums.storage.database import default_url

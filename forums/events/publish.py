@@ -1,8 +1,8 @@
-"""Telling the outputs of the rules file what happened: the body of the task `publish_events`.
+"""Publication of events to the outputs of the rules file: the body of the task `publish_events`.
 
-Each output has a cursor in the database. A round reads what is after it, hands over what fits the output's rules, and moves the
-cursor when that was taken. A process that dies in between hands the same events over again, with the same ids: the stream and the
-file know them, a webhook's receiver has to.
+Each output has a cursor in the database. A round reads the events after it, delivers those that match the output's rules, and
+moves the cursor when they were accepted. If a process dies in between, the same events are delivered again, with the same ids:
+the stream and the file ignore them, a webhook's receiver has to.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ from .rules import AnyOptions, FileOptions, KafkaOptions, NatsOptions, NotifyOpt
 
 _LOCK_S = 60.0  # longer than a round, with the slowest webhook
 _AT_ONCE = 500  # events read in one step
-_THREADS = 8  # outputs that are told at one time
+_THREADS = 8  # outputs that are served concurrently
 _LONGEST_WAIT_S = 300.0
 _LONGEST_HOLD_S = 60.0
-_SUSPECT_AFTER = 5  # failures with a batch, of a receiver that is there: from then on one event at a time
-_GIVE_UP_AFTER = 20  # failures with a single event, of a receiver that is there: about an hour and a half
-_LEAST_JUDGING_S = 0.25  # processor time of an output's rules in a round, however many outputs there are
+_SUSPECT_AFTER = 5  # failures with a batch, of a receiver that answers: from then on one event at a time
+_GIVE_UP_AFTER = 20  # failures with a single event, of a receiver that answers: about an hour and a half
+_LEAST_JUDGING_S = 0.25  # CPU time of an output's rules in a round, however many outputs there are
 
 logger = logging.getLogger(__name__)
 
 
 class Told(StrEnum):
-    """What became of an output in a round."""
+    """Outcome of a round for one output."""
 
     UP_TO_DATE = "up to date"
     MORE = "more"  # its time was spent; it goes on in the next round
-    WAITING = "waiting"  # it is tried later: it took nothing a while ago, or its quiet hours or its digest's time are not over
-    FAILED = "failed"  # it did not take anything now
-    MOVED = "moved"  # somebody else moved its cursor meanwhile
+    WAITING = "waiting"  # it is tried later: it failed a while ago, or its quiet hours or its digest's time are not over
+    FAILED = "failed"  # it did not accept anything now
+    MOVED = "moved"  # another process moved its cursor meanwhile
 
 
 def publish(database: Database, client: redis.Redis, rules: Rules, *, budget_s: float = 5.0) -> dict[str, Told]:
-    """Tell each output what is new, one process at a time; without those that another process tells. So a receiver that takes
-    its time delays no other: the next round goes on with them. Raises StorageError and `redis.RedisError`.
+    """Publish new events to each output, except outputs that another process serves now. So a slow receiver delays no other one:
+    the next round serves the others. Raises StorageError and `redis.RedisError`.
     """
     with ExitStack() as stack:
         locks = {name: stack.enter_context(ExitStack()) for name in rules.outputs}
@@ -76,20 +76,20 @@ def publish(database: Database, client: redis.Redis, rules: Rules, *, budget_s: 
             begin=log.begin(),
             end=log.end(),
         )
-        told = turn.tell(free)
-        troubles = _undecided(turn.undecided) | _troubles(cursors.all(), told)
-        note_troubles(client, troubles, told=told.keys(), outputs=rules.outputs)
-        return told
+        results = turn.run(free)
+        troubles = _undecided(turn.undecided) | _troubles(cursors.all(), results)
+        note_troubles(client, troubles, handled=results.keys(), outputs=rules.outputs)
+        return results
 
 
 @contextmanager
 def _only_one(client: redis.Redis, output: str) -> Iterator[bool]:
-    """Whether this process is the one that tells this output in the block."""
+    """Yield True if this process holds the output's lock in the block."""
     lock = client.lock(ForumFleetKeys().publishing(output), timeout=_LOCK_S, blocking=False)
     if not lock.acquire():
         yield False
         return
-    token = lock.local.token  # of this thread; another one may give it back
+    token = lock.local.token  # of this thread; another thread may release it
     try:
         yield True
     finally:
@@ -98,7 +98,7 @@ def _only_one(client: redis.Redis, output: str) -> Iterator[bool]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Round:
-    """One look at all outputs that this process tells."""
+    """One round over all outputs that this process has locked."""
 
     cursors: Cursors
     log: EventLog
@@ -110,16 +110,16 @@ class _Round:
     end: Position
     undecided: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)  # output -> (rule, site) -> events
 
-    def tell(self, free: Mapping[str, ExitStack]) -> dict[str, Told]:
-        """Tell the outputs whose locks are in `free`; each lock is given back once its output is told."""
+    def run(self, free: Mapping[str, ExitStack]) -> dict[str, Told]:
+        """Serve the outputs whose locks are in `free`; each lock is released once its output is done."""
         known = self.cursors.all()
-        told: dict[str, Told] = {}
+        results: dict[str, Told] = {}
         due: dict[str, Cursor] = {}
         for name in free:
             start = self.end if self.rules.outputs[name].begin == "now" else self.begin
             cursor = known.get(name) or self.cursors.create(name, start)
             if cursor.retry_at is not None and cursor.retry_at > datetime.now(UTC):
-                told[name] = Told.WAITING
+                results[name] = Told.WAITING
                 free[name].close()
             else:
                 due[name] = cursor
@@ -128,19 +128,19 @@ class _Round:
             with ThreadPoolExecutor(min(_THREADS, len(due))) as pool:
                 outputs = {name: output_of(name, self.rules, self.client, self.end) for name in due}
                 running = {
-                    name: pool.submit(self._tell_alone, free[name], cursor, outputs[name], judging_s)
+                    name: pool.submit(self._publish_locked, free[name], cursor, outputs[name], judging_s)
                     for name, cursor in due.items()
                 }
-                told |= {name: one.result() for name, one in running.items()}
-        return told
+                results |= {name: one.result() for name, one in running.items()}
+        return results
 
-    def _tell_alone(self, lock: ExitStack, cursor: Cursor, output: Output, judging_s: float) -> Told:
+    def _publish_locked(self, lock: ExitStack, cursor: Cursor, output: Output, judging_s: float) -> Told:
         with lock:
             judging = JudgingTime(judging_s)  # by the clock of this thread
             self.undecided[cursor.name] = judging.undecided
-            return self._tell(cursor, output, judging)
+            return self._publish_to(cursor, output, judging)
 
-    def _tell(self, cursor: Cursor, output: Output, judging: JudgingTime) -> Told:
+    def _publish_to(self, cursor: Cursor, output: Output, judging: JudgingTime) -> Told:
         options = self.rules.outputs[cursor.name]
         while True:
             lost = max(0, self.begin.seq - cursor.after.seq - 1)
@@ -159,7 +159,7 @@ class _Round:
 
 
 def output_of(name: str, rules: Rules, client: redis.Redis, end: Position) -> Output:
-    """The output of this name. `end` is the position after all events."""
+    """Build the output of this name. `end` is the position after all events."""
     from .outputs.file import FileOutput
     from .outputs.kafka import KafkaOutput
     from .outputs.messages import NotifyOutput
@@ -182,14 +182,14 @@ def output_of(name: str, rules: Rules, client: redis.Redis, end: Position) -> Ou
 
 
 def file_of(options: FileOptions) -> Path:
-    """Where it is: relative to the project."""
+    """Return the output's file; relative paths are relative to the project."""
     return project_dir() / Path(options.path).expanduser()
 
 
 def _hand_over(
     cursors: Cursors, options: AnyOptions, cursor: Cursor, output: Output, wanted: list[Event], end: Position, lost: int
 ) -> Cursor | Told:
-    """One step, which looked at everything up to `end`: the cursor after it, or why there is none."""
+    """Deliver one step, which covers everything up to `end`; return the next cursor, or the outcome if there is none."""
     if not wanted:
         return cursors.advance(cursor, end, lost=lost) or Told.MOVED
     if (until := _held_until(options, wanted[0])) is not None:
@@ -202,7 +202,7 @@ def _hand_over(
         if poison and cursor.failures >= _GIVE_UP_AFTER:
             refused = [(wanted[0], str(error))]
             return cursors.advance(cursor, wanted[0].at, refused, lost) or Told.MOVED
-        wait_s = asked_s or min(2.0 ** min(cursor.failures, 10), _LONGEST_WAIT_S)  # days later a float has no room for more
+        wait_s = asked_s or min(2.0 ** min(cursor.failures, 10), _LONGEST_WAIT_S)  # bounded: a float overflows after days
         if cursor.failures == 0:
             logger.warning("output %s takes nothing now, it is tried again: %s", cursor.name, error)
         cursors.failed(cursor, str(error), wait_s)
@@ -217,7 +217,7 @@ def _hand_over(
 
 
 def _held_until(options: AnyOptions, oldest: Event) -> datetime | None:
-    """When to look again at events that an output wants and must not have yet. Once a minute at least: the rules may change."""
+    """Return until when an output must not have these events. At most a minute, since the rules may change."""
     if not isinstance(options, NotifyOptions):
         return None
     now = datetime.now(UTC)
@@ -228,7 +228,7 @@ def _held_until(options: AnyOptions, oldest: Event) -> datetime | None:
 
 
 def _undecided(found: Mapping[str, Counter[tuple[str, str]]]) -> dict[str, str]:
-    """Return by output's name which rule could not judge which site's texts in time."""
+    """Return an error by output for the rule that could not judge most texts of a site in time."""
     troubles = {}
     for output, counts in found.items():
         for (rule, site), events in counts.most_common(1):
@@ -240,14 +240,14 @@ def _undecided(found: Mapping[str, Counter[tuple[str, str]]]) -> dict[str, str]:
     return troubles
 
 
-def _troubles(known: Mapping[str, Cursor], told: Mapping[str, Told]) -> dict[str, str]:
-    """Why outputs take nothing, which failed more than once."""
-    failing = {name: one for name, one in known.items() if name in told and one.failures > 1}
+def _troubles(known: Mapping[str, Cursor], results: Mapping[str, Told]) -> dict[str, str]:
+    """Return the errors of outputs that failed more than once."""
+    failing = {name: one for name, one in known.items() if name in results and one.failures > 1}
     reasons = {name: " ".join((one.error or "no reason is known").split()) for name, one in failing.items()}
     return {name: f"takes no events, they wait: {why}" for name, why in reasons.items()}
 
 
 def waiting(database: Database, rules: Rules) -> Mapping[str, int]:
-    """How many events each output has still to be told of, or to look at."""
+    """Return the number of events by output that still have to be sent or judged."""
     log, known = EventLog(database), Cursors(database).all()
     return {name: log.waiting(known[name].after) for name in rules.outputs if name in known}

@@ -1,4 +1,4 @@
-"""The rules file (TRAWL_EVENTS_FILE): which events somebody wants, and where they go.
+"""Rules file (TRAWL_EVENTS_FILE): filters of events, and the outputs that get them.
 
 [rules.gpu]
 match = "显卡 or rtx*"
@@ -47,7 +47,7 @@ class _Rule(_Table):
 class _Output(_Table):
     rules: tuple[str, ...] = ()  # none: every event
     kinds: tuple[Literal["post", "comment", "crawler", "gap", "forum", "breaker", "fleet"], ...] = ("post", "comment")
-    begin: Literal["now", "oldest"] = "now"  # of an output that is new: from when on it is told
+    begin: Literal["now", "oldest"] = "now"  # of a new output: its first event
 
 
 class StreamOptions(_Output):
@@ -58,7 +58,7 @@ class StreamOptions(_Output):
 
 
 class WebhookOptions(_Output):
-    """An address that events are posted to."""
+    """A URL that events are posted to."""
 
     kind: Literal["webhook"]
     url: Annotated[str, pydantic.StringConstraints(pattern=r"^https?://[^\s/@]+(/\S*)?$")]
@@ -78,11 +78,11 @@ class KafkaOptions(_Output):
     user: str = ""
     password: str = ""
     sasl: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
-    idempotent: bool = True  # false: for a broker that has no idempotent producers
+    idempotent: bool = True  # False: for a broker without idempotent producers
 
 
 class NatsOptions(_Output):
-    """A subject that a stream of NATS JetStream keeps."""
+    """A subject of a NATS JetStream stream."""
 
     kind: Literal["nats"]
     url: str
@@ -97,13 +97,13 @@ class FileOptions(_Output):
 
 
 class NotifyOptions(_Output):
-    """A recipient of messages, by its URL of Apprise: of events that fit its rules, and of alarms."""
+    """A recipient of messages, by its Apprise URL: of events that match its rules, and of alarms."""
 
     kind: Literal["notify"]
     url: str
     alarms: bool = False
-    digest_minutes: int = Field(0, ge=0, le=1440)  # an event may wait so long for others, to be in one message with them
-    quiet_hours: str = ""  # nothing is sent then, neither events nor alarms; it is sent afterwards
+    digest_minutes: int = Field(0, ge=0, le=1440)  # maximum delay of an event, to send several in one message
+    quiet_hours: str = ""  # neither events nor alarms are sent then; they are sent afterwards
     time_zone: str = "UTC"  # of quiet_hours
 
     @pydantic.model_validator(mode="after")
@@ -115,7 +115,7 @@ class NotifyOptions(_Output):
         return self
 
     def quiet_for_s(self, now: float) -> float | None:
-        """How long its quiet hours last from `now` (epoch s) on; None outside of them."""
+        """Return the remaining seconds of its quiet hours at `now` (epoch s); None outside of them."""
         return quiet_now(parse_quiet_hours(self.quiet_hours, self.time_zone), now) if self.quiet_hours else None
 
 
@@ -136,9 +136,9 @@ class Rules:
         self.outputs = outputs
 
     def judged(self, output: _Output, events: list[Event], judging: JudgingTime) -> tuple[int, list[Event]]:
-        """Return how many events were looked at before the time was over, at least one, and which of them fit a rule of the
-        output, each with the names of the rules it fits. One that a rule cannot decide in time is among them, with that rule's
-        name in `undecided`: rather one too many than one too few.
+        """Return how many events were judged before the time was over, at least one, and the ones that match a rule of the
+        output, each with the names of its rules. An event that a rule cannot judge in time is included, with that rule's name in
+        `undecided`, since a superfluous event is better than a missing one.
         """
         wanted: list[Event] = []
         for looked_at, event in enumerate(events):
@@ -167,7 +167,7 @@ _known: dict[Path, tuple[tuple[int, int], Rules]] = {}
 
 
 def load() -> Rules | None:
-    """The rules of TRAWL_EVENTS_FILE; None where there is no such file. Raises ConfigError with what is wrong."""
+    """Load the rules of TRAWL_EVENTS_FILE; None without such a file. Raises ConfigError with the error."""
     path = Events.read().events_file
     try:
         look = path.stat()
@@ -186,7 +186,7 @@ def load() -> Rules | None:
 
 
 def rules_of(text: str, name: str = "events.toml") -> Rules:
-    """The rules of a text in TOML. Raises ConfigError."""
+    """Parse rules in TOML. Raises ConfigError."""
     try:
         table = toml_table(text)
     except ValueError as error:
@@ -224,7 +224,7 @@ def _with_secrets(options: AnyOptions, place: str) -> AnyOptions:
 
 
 def _secret(written: str, place: str, *, least: int) -> str:
-    """The value of the environment variable that is written as `${NAME}`."""
+    """Return the value of the environment variable that is written as `${NAME}`."""
     named = _FROM_ENVIRONMENT.fullmatch(written)
     key = place.rpartition(".")[2]
     if named is None:

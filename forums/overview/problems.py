@@ -68,8 +68,8 @@ def _beat(view: Overview) -> Iterator[Problem]:
 
 
 def _nodes(view: Overview) -> Iterator[Problem]:
-    for said in differences(node for node in view.nodes if node.alive(view.now)):
-        yield Problem(what=said, fix="copy them to every node; each follows its own until then")
+    for difference in differences(node for node in view.nodes if node.alive(view.now)):
+        yield Problem(what=difference, fix="copy them to every node; each follows its own until then")
     for node in view.nodes:
         if not node.alive(view.now):
             what = f"node {node.name} was last heard {view.now - node.beat_at:.0f} s ago"

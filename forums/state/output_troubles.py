@@ -17,11 +17,13 @@ RULES_FILE = "the rules file"
 _MOST = 100  # shown
 
 
-def note_troubles(client: redis.Redis, troubles: Mapping[str, str], *, told: Collection[str], outputs: Collection[str]) -> None:
-    """Note the `troubles` (name -> why) of the outputs that were `told`, and forget those of what is not among `outputs`."""
+def note_troubles(
+    client: redis.Redis, troubles: Mapping[str, str], *, handled: Collection[str], outputs: Collection[str]
+) -> None:
+    """Store the `troubles` (name -> why) of the `handled` outputs, and delete those of names that are not in `outputs`."""
     key = ForumFleetKeys().output_troubles()
     known = [as_text(name) for name in hash_at(client, key)]  # nearly always none
-    over = [name for name in known if name not in outputs or (name in told and name not in troubles)]
+    over = [name for name in known if name not in outputs or (name in handled and name not in troubles)]
     if not troubles and not over:
         return
     pipeline = client.pipeline(transaction=True)

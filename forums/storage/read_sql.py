@@ -1,8 +1,8 @@
-"""SQL that a person wrote: one SELECT or VALUES, which changes nothing in the database and nothing on its server.
+"""SQL written by a user: one SELECT or VALUES, without effects on the database or its server.
 
-A transaction that only reads is not enough: it runs `COPY … TO PROGRAM` and `SELECT … INTO OUTFILE`. So
-PostgreSQL gets the statement behind `DECLARE … CURSOR FOR`, whose grammar takes nothing else, from a user without power over
-the server; SQLite opens the file for reading and asks for each action; MySQL and MariaDB have neither, so words are refused.
+A read-only transaction is not enough: it runs `COPY … TO PROGRAM` and `SELECT … INTO OUTFILE`. So PostgreSQL gets the statement
+behind `DECLARE … CURSOR FOR`, whose grammar allows nothing else, from a user without rights on the server; SQLite opens the file
+for reading and authorizes each action; MySQL and MariaDB have neither, so some keywords are refused.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _MYSQL_REFUSED = re.compile(
 )
 _ROWS_AT_ONCE = 1000
 _SQLITE_READS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
-_SQLITE_VALUE = 64 << 20  # bytes of one value: no expression makes one of a gigabyte
-_SQLITE_STEPS = 10_000  # of SQLite's machine between two looks at the clock
+_SQLITE_VALUE = 64 << 20  # bytes of one value: bounds the memory of an expression
+_SQLITE_STEPS = 10_000  # SQLite's virtual machine instructions between two checks of the time
 _POSTGRES_POWERS = """
 SELECT CASE WHEN rolsuper THEN 'is a superuser' ELSE 'has the role ' || (
   SELECT min(r.rolname) FROM pg_roles r WHERE pg_has_role(session_user, r.oid, 'MEMBER')
@@ -47,11 +47,11 @@ _ONE_SELECT = "write one SELECT or VALUES, tables and columns are in docs/databa
 def read_sql(database: Database, statement: str, *, limit: int, seconds: float) -> Iterator[Rows]:
     """Yield the column names and at most `limit` rows of one statement that reads, as the server sends them.
 
-    Raises ConfigError for a statement that would do more, is wrong, or takes longer than `seconds`, also while rows are taken.
+    Raises ConfigError for a statement that does more, is wrong, or takes longer than `seconds`, also while rows are taken.
     """
     if not _LEADING.match(statement):
         raise ConfigError(f"the statement does not begin with SELECT, VALUES or WITH: {_ONE_SELECT}")
-    engine = build(reading_only(database.engine.url))  # of this statement: what it sets or locks in its session goes with it
+    engine = build(reading_only(database.engine.url))  # for this statement alone: its session's settings and locks end with it
     try:
         with (
             database.translated(),
@@ -80,7 +80,7 @@ def _too_long(seconds: float) -> ConfigError:
 
 @contextmanager
 def _refusals(connection: Connection, statement: str, seconds: float) -> Iterator[None]:
-    """Raise ConfigError for what the database refuses; errors of a lost connection stay the driver's."""
+    """Raise ConfigError for statements that the database refuses; errors of a lost connection stay the driver's."""
     driver: Any = connection.connection.dbapi_connection
     started = time.monotonic()
     try:
@@ -90,8 +90,8 @@ def _refusals(connection: Connection, statement: str, seconds: float) -> Iterato
             raise _too_long(seconds) from error
         if connection.dialect.is_disconnect(error, driver, None):
             raise DBAPIError(statement, None, error) from error
-        said = " ".join(str(error.args[-1] if error.args else error).split()).rstrip(".")
-        raise ConfigError(f"the database refused: {said}; {_ONE_SELECT}") from error
+        reason = " ".join(str(error.args[-1] if error.args else error).split()).rstrip(".")
+        raise ConfigError(f"the database refused: {reason}; {_ONE_SELECT}") from error
 
 
 @contextmanager
@@ -136,7 +136,9 @@ def _allowed_in_sqlite(action: int, _first: str | None, second: str | None, *_: 
 
 @contextmanager
 def _mysql(connection: Connection, statement: str, seconds: float) -> Iterator[Any]:
-    """A transaction that reads only does not keep an administrator from writing a file, nor a reader from locking rows."""
+    """Open a read-only transaction; it would still let an administrator write a file and a reader lock rows, so these are
+    refused.
+    """
     from pymysql.cursors import SSCursor
 
     # With comments and without: a comment may part two words, and what looks like one may stand in a text.

@@ -1,4 +1,4 @@
-"""Reading stored data by words."""
+"""Full-text search of stored data by words."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from redis_components.errors import ConfigError
 from .database import Database
 from .tables import comments, posts
 
-AROUND = 60  # characters of text before and after the first word that was found
-MOST_WORDS = 16  # different ones: each is looked for in the whole of every text
+AROUND = 60  # characters of text before and after the first matching word
+MOST_WORDS = 16  # different words: each is searched in the whole of every text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hit:
-    """A post or comment that has all the words."""
+    """A post or comment with all words."""
 
     kind: str  # post, comment
     site: str
     id: str
-    title: str  # "" of a comment
+    title: str  # "" for a comment
     author: str | None
     created_at: datetime | None
     url: str
@@ -32,12 +32,12 @@ class Hit:
 
 
 def search(database: Database, text: str, *, site: str | None = None, author: str | None = None, limit: int = 20) -> list[Hit]:
-    """Posts and comments with every word of `text` in title or body, the newest first; removed ones are left out.
+    """Return posts and comments with every word of `text` in title or body, the newest first, without removed ones.
 
-    `author`: only theirs, by the whole name, ASCII letters in either case; then `text` may be empty.
+    `author`: only this author's, by the whole name, ASCII letters in either case; then `text` may be empty.
 
-    A word is found anywhere, also within another: Chinese needs no spaces. ASCII letters match in either case. The whole
-    table is read: some seconds for a million rows. Raises ConfigError for a text without words, or with more than MOST_WORDS.
+    A word also matches within another word, since Chinese has no spaces. ASCII letters match in either case. The whole table is
+    read: some seconds for a million rows. Raises ConfigError for a text without words, or with more than MOST_WORDS.
     """
     words = list({word.encode("utf-8", "replace").lower(): word for word in text.split()}.values())  # lower: ASCII alone
     if not words and author is None:
@@ -84,7 +84,7 @@ def search(database: Database, text: str, *, site: str | None = None, author: st
 
 
 def excerpt(body: str, words: list[str]) -> str:
-    """The text around the first of the words, in one line."""
+    """Return the text around the first of the words, in one line."""
     text = " ".join(body.split())
     lowered = text.lower()
     places = [place for word in words if (place := lowered.find(word.lower())) >= 0]

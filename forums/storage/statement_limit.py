@@ -1,4 +1,4 @@
-"""A limit of time for what a database does for somebody who waits: on a page, and only while its client is there."""
+"""Time limit of statements for a waiting client, such as a page: they also end when the client is gone."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LOOK_S = 0.1
 
 
 class TakesTooLong(TrawlError):
-    """The database was stopped in the middle of its work; the message has the reason."""
+    """The database was interrupted; the message has the reason."""
 
 
 @contextmanager
 def limited(engine: Engine, seconds: float, gone: threading.Event | None = None) -> Iterator[None]:
-    """Within the block what an engine runs is ended after so many seconds, or once `gone` is set. Raises TakesTooLong then."""
+    """Interrupt statements of the engine within the block after `seconds`, or once `gone` is set. Raises TakesTooLong then."""
     held: set[Any] = set()
     lock, ended, why = threading.Lock(), threading.Event(), list[str]()
     deadline = time.monotonic() + seconds
@@ -33,14 +33,14 @@ def limited(engine: Engine, seconds: float, gone: threading.Event | None = None)
             held.add(driver)
 
     def release(driver: Any, *_: Any) -> None:
-        with lock:  # what is cancelled is still this block's
+        with lock:  # only drivers of this block are cancelled
             held.discard(driver)
 
     def watch() -> None:
         while not ended.wait(_LOOK_S):
             if (is_gone := gone is not None and gone.is_set()) or time.monotonic() > deadline:
                 why[:] = ["its client is gone" if is_gone else f"it took the database more than {seconds:g} s"]
-                with lock, suppress(Exception):  # again and again: one that comes between two statements ends nothing
+                with lock, suppress(Exception):  # repeated: a cancel between two statements has no effect
                     for driver in held:
                         _cancel(engine, driver)
 
