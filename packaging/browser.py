@@ -1,5 +1,5 @@
-"""Chromium without a window, over its DevTools protocol: pages of a given width and colour scheme, as pictures or as answers of a
-script. For the pictures of the documentation and for tests; the product needs no browser.
+"""Headless Chromium over its DevTools protocol: screenshots of pages at a given width and colour scheme, and results of scripts.
+For the documentation's images and for tests; the product needs no browser.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PATIENCE_S = 120.0
 
 
 class BrowserError(Exception):
-    """The browser did not do what it was asked; the message has its words."""
+    """The browser failed or refused a command; the message has its error."""
 
 
 class Page:
@@ -35,24 +35,24 @@ class Page:
         self._number = 0
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """One command of the protocol. Raises BrowserError."""
+        """Send one command of the protocol, and return its result. Raises BrowserError."""
         self._number += 1
         await self._socket.send_json({"id": self._number, "method": method, "params": params})
         while True:
-            said = await self._socket.receive_json(timeout=_PATIENCE_S)
-            if said.get("id") == self._number:
-                if "error" in said:
-                    raise BrowserError(f"{method}: {said['error']['message']}")
-                return dict(said["result"])
+            reply = await self._socket.receive_json(timeout=_PATIENCE_S)
+            if reply.get("id") == self._number:
+                if "error" in reply:
+                    raise BrowserError(f"{method}: {reply['error']['message']}")
+                return dict(reply["result"])
 
     async def look_as(self, width: int, height: int, *, dark: bool = False) -> None:
-        """Be a window of this size (CSS pixels), in light or dark colours."""
+        """Set the window's size (CSS pixels), and light or dark colours."""
         await self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     async def open(self, url: str) -> None:
-        """Go there, and wait until it is loaded."""
+        """Open a URL, and wait until it is loaded."""
         await self.call("Page.enable")
         answer = await self.call("Page.navigate", url=url)
         if answer.get("errorText"):
@@ -61,28 +61,28 @@ class Page:
         await self.evaluate(loaded)
 
     async def evaluate(self, script: str) -> Any:
-        """The value of an expression, or of its promise. Raises BrowserError."""
+        """Return the value of an expression, or of its promise. Raises BrowserError."""
         answer = await self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
             raise BrowserError(str(answer["exceptionDetails"]))
         return answer["result"].get("value")
 
     async def press(self, key: str) -> None:
-        """A key, as `Tab`."""
+        """Press a key, as `Tab`."""
         codes = {"Tab": 9, "Enter": 13}
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
             await self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key], **text)
 
     async def picture(self, *, whole: bool = True) -> bytes:
-        """The page as PNG; `whole`: also what is below the window."""
+        """Return the page as PNG; `whole`: including the part below the window."""
         answer = await self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         return base64.b64decode(answer["data"])
 
 
 @contextlib.asynccontextmanager
 async def browser() -> AsyncIterator[Page]:
-    """A tab in a Chromium that ends with the block. Raises BrowserError where none is installed or it does not start."""
+    """Open a tab in a Chromium that ends with the block. Raises BrowserError if none is installed or it does not start."""
     if CHROMIUM is None:
         raise BrowserError("Chromium is not installed: apt-get install chromium")
     with tempfile.TemporaryDirectory(prefix="trawl-browser-", ignore_cleanup_errors=True) as profile:
@@ -105,10 +105,10 @@ async def browser() -> AsyncIterator[Page]:
 
 
 async def _port(written: Path, process: asyncio.subprocess.Process) -> int:
-    """The port that it listens on, from the file that it writes."""
+    """Return the port that the browser listens on, from the file that it writes."""
     for _ in range(int(_PATIENCE_S / 0.1)):
-        if said := _read(written):
-            return int(said[0])
+        if port := _read(written):
+            return int(port[0])
         if process.returncode is not None:
             break
         await asyncio.sleep(0.1)

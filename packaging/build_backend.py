@@ -1,8 +1,8 @@
-"""How pip builds this checkout: editable as it lies, a wheel as the application `trawl-fleet` with one top-level name.
+"""Build backend of this checkout for pip: an editable install, or the wheel of the application `trawl-fleet`.
 
-A checkout has the packages at its top (`workers`, `tasks`, ...); such names do not belong in the environment of others.
-For a wheel they are copied below `trawl_fleet`, with a `pyproject.toml` made from the checkout's: the frontier is taken
-out and required, as `trawl-frontier` of the same version (packaging/frontier). Everything else is setuptools.
+A checkout has the packages at its top (`workers`, `tasks`, ...), names that do not belong in the environment of others. For a
+wheel they are copied below `trawl_fleet`, with a `pyproject.toml` made from the checkout's: the frontier is left out and
+required, as `trawl-frontier` of the same version (packaging/frontier). Everything else is setuptools.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ MODULES = ("celeryconfig.py", "flowerconfig.py")
 
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:  # noqa: ARG001
-    """The wheel of `trawl-fleet`."""
+    """Build the wheel of `trawl-fleet`."""
     target = str(Path(wheel_directory).resolve())
     with _staged():
         return build_meta.build_wheel(target, config_settings)
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Any = None) -> str:
-    """Its metadata."""
+    """Write the metadata of the wheel."""
     target = str(Path(metadata_directory).resolve())
     with _staged():
         return build_meta.prepare_metadata_for_build_wheel(target, config_settings)
@@ -49,7 +49,7 @@ def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: A
 
 @contextmanager
 def _staged() -> Iterator[None]:
-    """The current folder is the tree of the wheel."""
+    """Make the tree of the wheel the current folder."""
     root = Path.cwd()
     with tempfile.TemporaryDirectory(prefix="trawl-wheel-") as name:
         stage = Path(name)
@@ -62,7 +62,7 @@ def _staged() -> Iterator[None]:
 
 
 def fill(root: Path, stage: Path) -> None:
-    """Copy what the wheel holds from the checkout `root` into `stage`."""
+    """Copy the wheel's content from the checkout `root` into `stage`."""
     package = stage / NAME
     shutil.copytree(root / "packaging/fleet", package, ignore=shutil.ignore_patterns("__pycache__"))
     for name in PACKAGES:
@@ -76,7 +76,7 @@ def fill(root: Path, stage: Path) -> None:
 
 
 def pyproject(project: dict[str, Any]) -> str:
-    """The wheel's `pyproject.toml`."""
+    """Return the wheel's `pyproject.toml`."""
     metadata: dict[str, Any] = project["project"]
     dependencies = [f"trawl-frontier=={metadata['version']}", *metadata["dependencies"]]
     keep = ("name", "version", "description", "readme", "requires-python", "license", "license-files", "keywords", "classifiers")

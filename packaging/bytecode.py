@@ -1,8 +1,9 @@
-"""Makes the bytecode of what each role imports: `python packaging/bytecode.py [--whole]`, with the interpreter it is made for.
+"""Compiles the modules that each role imports: `python packaging/bytecode.py [--whole]`, with the interpreter of the
+installation.
 
-`make install` and the Dockerfile run it after an installation without bytecode: of all that is installed, a third is ever
-imported. `--whole` also compiles all of the packages that import lazily: a container's root cannot be written, so what has no
-bytecode there is compiled again at each start of a process.
+`make install` and the Dockerfile run it after an installation without bytecode: a third of the installed modules is ever
+imported. `--whole` also compiles all of the packages that import lazily: a container's root is read-only, so modules without
+bytecode would be compiled again at each start of a process.
 """
 
 import compileall
@@ -36,7 +37,7 @@ WHOLE = ("redis_components", "trawl_fleet", "scrapy", "celery", "kombu", "billia
 
 
 def main(whole: bool) -> int:
-    """Import the roles, compile the whole packages where asked; 1 where a role cannot be imported."""
+    """Import the roles, and compile the whole packages if asked; return 1 if a role cannot be imported."""
     failed = 0
     sys.dont_write_bytecode = False  # PYTHONDONTWRITEBYTECODE is about those who run, not about an installation
     for name in ROLES:

@@ -1,6 +1,6 @@
-"""MkDocs hooks: pages that lie outside docs/ (changelog, results, …) get a place in the site, and links to them follow.
+"""MkDocs hooks: pages outside docs/ (changelog, results, …) are added to the site, and links to them are rewritten.
 
-A link to a file that is no page (code, a configuration) becomes its path: the site does not contain it.
+A link to a file that is not a page (code, a configuration) becomes its path, since the site does not contain it.
 """
 
 from __future__ import annotations
@@ -61,5 +61,5 @@ def _decisions() -> str:
     for page in sorted((ROOT / "docs/decisions").glob("*.md")):
         title = page.read_text("utf-8").splitlines()[0].lstrip("# ")
         rows.append(f"- [{title}]({page.name})")
-    head = "# Decisions\n\nWhy Trawl was built this way: one record for each choice that somebody will question.\n"
+    head = "# Decisions\n\nWhy Trawl was built this way: one record for each choice with an alternative.\n"
     return "\n".join([head, *rows, ""])

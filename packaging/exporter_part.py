@@ -1,4 +1,4 @@
-"""Copies what the exporter needs out of a whole installation: `python packaging/exporter_part.py ENVIRONMENT`; for its own image.
+"""Copies the exporter's files out of a whole installation: `python packaging/exporter_part.py ENVIRONMENT`; for its own image.
 
 Run with the interpreter of the whole installation; ENVIRONMENT is an empty virtual environment of the same Python. The versions
 are those of the fleet's image, since they are its files.
@@ -33,12 +33,12 @@ NEEDED = (
     "psycopg-binary",
     "pymysql",
 )
-"""Besides the fleet's own package; with what each of them needs."""
-NOT_FOLLOWED = frozenset({"trawl-fleet", "trawl-frontier"})  # they need what crawlers need
+"""Distributions in addition to the fleet's own package, with their requirements."""
+NOT_FOLLOWED = frozenset({"trawl-fleet", "trawl-frontier"})  # they require packages of crawlers
 
 
 def closure(names: tuple[str, ...]) -> set[str]:
-    """The names with all that they require and that is installed."""
+    """Return the names with all their installed requirements."""
     found: set[str] = set()
     waiting = [canonicalize_name(name) for name in names]
     while waiting:
@@ -57,7 +57,7 @@ def closure(names: tuple[str, ...]) -> set[str]:
 
 
 def copy(name: str, source: Path, target: Path) -> None:
-    """The files of a distribution that are there, with their bytecode."""
+    """Copy the existing files of a distribution, with their bytecode."""
     for file in metadata.files(name) or ():
         path = source / file
         if ".." in file.parts or not path.is_file():

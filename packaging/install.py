@@ -1,12 +1,12 @@
-"""`make install`: what Trawl needs to run, into an environment: `python packaging/install.py VENV [dev]`.
+"""`make install`: installs what Trawl needs into an environment: `python packaging/install.py VENV [dev]`.
 
-The packages are those of deploy/locked.txt, each with its hash: nothing is resolved. uv installs them where it is on PATH, else
-the pip of packaging/pip.txt. Where they cannot be had like this (a platform without one of these wheels, a mirror with other
-files), pip resolves pyproject.toml with the pins of constraints.txt. Bytecode is made of what Trawl imports, not of all that
-lies there.
+The packages are those of deploy/locked.txt, each with its hash: nothing is resolved. uv installs them if it is on PATH, else the
+pip of packaging/pip.txt. If that fails (a platform without one of these wheels, a mirror with other files), pip resolves
+pyproject.toml with the pins of constraints.txt. Bytecode is compiled for the modules that Trawl imports, not for all installed
+ones.
 
-`dev` adds what tests and checks need (`make test`, `make lint`). A terminal shows one line, which changes, and a log one for
-each step. Everything that the tools say is in VENV/install.log. Needs nothing but the standard library.
+`dev` adds the requirements of tests and checks (`make test`, `make lint`). On a terminal progress is one line that changes, in a
+log one line for each step. The output of the tools is in VENV/install.log. Needs only the standard library.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NO_NETWORK = (
 
 
 class Failed(Exception):
-    """A tool ended with another code than 0; its last words are in the log."""
+    """A tool ended with another code than 0; its output is in the log."""
 
 
 class Installation:
@@ -50,7 +50,7 @@ class Installation:
         self._begun, self._step = time.monotonic(), ""
 
     def make_environment(self) -> None:
-        """A new environment with pip in it; one that is there is kept, brought to this Python."""
+        """Create the environment with pip; an existing one is kept and updated to this Python."""
         self.venv.mkdir(parents=True, exist_ok=True)
         self.log.write_text("")
         if self.uv:
@@ -61,7 +61,7 @@ class Installation:
         self._run("an environment", sys.executable, "-m", "venv", str(self.venv))
         try:
             self._pip("pip", "--no-deps", "--require-hashes", "-r", PIP)
-        except Failed:  # that of this Python installs the same
+        except Failed:  # the pip of this Python installs the same
             if self.is_cut_off():
                 raise
 
@@ -74,7 +74,7 @@ class Installation:
         except Failed:
             if self.is_cut_off():
                 raise
-            self.say(f"  {LOCKED} cannot be installed here ({self.log} says why): resolving pyproject.toml", end="\n")
+            self.show(f"  {LOCKED} cannot be installed here (see {self.log}): resolving pyproject.toml", end="\n")
             self._pip("packages", "--no-compile", "-e", ".", "-c", PINS)
 
     def install_redis(self) -> None:
@@ -84,7 +84,7 @@ class Installation:
             sys.stdout.write(NO_BINARY)
 
     def install_tools(self) -> None:
-        """What tests and checks need, with its bytecode."""
+        """Install the requirements of tests and checks, with their bytecode."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
         needs = project["optional-dependencies"]["dev"]
         if not self.uv or not self._uv("tools", "--compile-bytecode", "-c", PINS, *needs):
@@ -94,8 +94,8 @@ class Installation:
         with contextlib.suppress(Failed):  # an optional driver is missing: the log names it
             self._run("bytecode", str(self.python), "packaging/bytecode.py", *(["--whole"] if whole else []))
 
-    def say(self, text: str, end: str = "") -> None:
-        """On a terminal the line is written over; elsewhere only lines that end are written."""
+    def show(self, text: str, end: str = "") -> None:
+        """Print a line; on a terminal the next one overwrites it, elsewhere only lines with an `end` are printed."""
         if sys.stdout.isatty():
             sys.stdout.write(f"\r\x1b[2K{text}{end}")
         elif end and text:
@@ -103,7 +103,7 @@ class Installation:
         sys.stdout.flush()
 
     def is_cut_off(self) -> bool:
-        """Whether a tool has failed for want of a network."""
+        """Return True if a tool has failed because of the network."""
         return bool(UNREACHABLE.search(self.log.read_text("utf-8", errors="replace")))
 
     def seconds(self) -> float:
@@ -114,7 +114,7 @@ class Installation:
             self._pip(what, "--no-compile", *arguments)
 
     def _uv(self, what: str, *arguments: str) -> bool:
-        """False where uv could not: it reads no pip.conf, so pip may well reach an index that uv does not know."""
+        """Run uv; return False if it failed: it ignores pip.conf, so pip may reach an index that uv does not."""
         assert self.uv
         try:
             self._run(what, self.uv, "pip", "install", "-p", str(self.python), *arguments)
@@ -130,7 +130,7 @@ class Installation:
     def _run(self, what: str, *command: str) -> None:
         if what != self._step:
             self._step = what
-            self.say(f"  {what} ...", end="" if sys.stdout.isatty() else "\n")
+            self.show(f"  {what} ...", end="" if sys.stdout.isatty() else "\n")
         counts = dict.fromkeys(PIP_WORDS, 0)
         environment = {"UV_SYSTEM_CERTS": "1"} | {
             name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
@@ -149,15 +149,15 @@ class Installation:
                 if word in counts:
                     counts[word] += 1
                     found, downloaded = counts.values()
-                    self.say(f"  {what}: {found} found, {downloaded} downloaded, {self.seconds():.0f} s")
+                    self.show(f"  {what}: {found} found, {downloaded} downloaded, {self.seconds():.0f} s")
                 elif line.startswith("Installing collected packages:"):
-                    self.say(f"  {what}: installing {line.count(',') + 1} ... {self.seconds():.0f} s")
+                    self.show(f"  {what}: installing {line.count(',') + 1} ... {self.seconds():.0f} s")
         if tool.returncode:
             raise Failed
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Install; 1, with the last words of the tools, where that failed."""
+    """Install; return 1, after printing the end of the tools' output, if that failed."""
     here = Installation(Path(arguments[0]).absolute(), os.environ.get("UV") or shutil.which("uv"))
     dev = arguments[1:] == ["dev"]
     try:
@@ -169,15 +169,15 @@ def main(arguments: Sequence[str]) -> int:
             here.install_redis()
         here.make_bytecode(whole=dev)
     except Failed:
-        here.say("")
+        here.show("")
         words = here.log.read_text("utf-8", errors="replace").splitlines()
         sys.stderr.write(NO_NETWORK if here.is_cut_off() else "\n".join(words[-30:]) + "\n")
         sys.stderr.write(f"all of it: {here.log}\n")
         return 1
     except KeyboardInterrupt:
-        here.say("interrupted: run it again", end="\n")
+        here.show("interrupted: run it again", end="\n")
         return 130
-    here.say(f"installed in {here.seconds():.0f} s{'' if dev else ': . .venv/bin/activate, then trawl --help'}", end="\n")
+    here.show(f"installed in {here.seconds():.0f} s{'' if dev else ': . .venv/bin/activate, then trawl --help'}", end="\n")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""docs/images/first-posts.svg: a terminal session as a picture that moves, made by `make pictures` from a real run.
+"""docs/images/first-posts.svg: an animated terminal session, made by `make pictures` from a real run.
 
 The commands of the quickstart run in a temporary project, on the demo's forum and a real fleet. Each command's output, with its
 colours, becomes a frame; the frames are one SVG, shown one after the other by CSS, without a script and without fonts of others.
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def _session(folder: Path) -> list[str]:
-    """What the screen shows after each command, with the terminal's colours."""
+    """Run the session; return the screen after each command, with the terminal's colours."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("TRAWL_") and name != "NO_COLOR"}
     port = _free_port()
     environment |= {
@@ -78,12 +78,12 @@ def _session(folder: Path) -> list[str]:
 
 
 def _output(command: str, folder: Path, environment: dict[str, str]) -> str:
-    """What a command prints on a terminal."""
+    """Return the output of a command on a terminal."""
     ours, theirs = pty.openpty()
     size = f"stty cols {COLUMNS} rows {LINES} 2>/dev/null; {command}"
     process = subprocess.Popen(["bash", "-c", size], cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    said = b""
+    shown = b""
     while True:
         try:
             piece = os.read(ours, 65536)
@@ -91,14 +91,14 @@ def _output(command: str, folder: Path, environment: dict[str, str]) -> str:
             break
         if not piece:
             break
-        said += piece
+        shown += piece
     process.wait(60)
     os.close(ours)
-    return said.decode("utf-8", "replace").replace("\r\n", "\n")
+    return shown.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def _picture(screen: str, number: int) -> str:
-    """One frame: the last lines of the screen, as an SVG."""
+    """Render one frame, the last lines of the screen, as an SVG."""
     console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True, color_system="truecolor")
     lines = screen.rstrip("\n").split("\n")[-LINES:]
     console.print(Text.from_ansi("\n".join([*lines, *[" "] * (LINES - len(lines))])), overflow="crop", no_wrap=True, end="")
@@ -107,7 +107,7 @@ def _picture(screen: str, number: int) -> str:
 
 
 def _moving(pictures: list[str]) -> str:
-    """The pictures as one, each shown for some seconds."""
+    """Join the frames into one picture, each shown for some seconds."""
     box = re.search(r'viewBox="([^"]+)"', pictures[0])
     assert box is not None
     share = 100 / len(pictures)

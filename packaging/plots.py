@@ -1,4 +1,4 @@
-"""docs/images/plots/*.svg: the results as bars, drawn by `make docs` from the tables of benchmarks/results/ alone.
+"""docs/images/plots/*.svg: results as bars, drawn by `make docs` from the tables of benchmarks/results/ alone.
 
 A picture adapts to a dark page, loads nothing, and is the same, byte by byte, for the same tables.
 """
@@ -84,7 +84,7 @@ PLOTS_OF = {
 
 
 def rows(page: Path, column: str) -> list[Row]:
-    """Those of the page's first table with this column. Raises ValueError where there is none."""
+    """Read the rows of the page's first table with this column. Raises ValueError if there is none."""
     for block in re.findall(r"(?:^\|.*\n)+", page.read_text("utf-8"), re.MULTILINE):
         head, _, *lines = ([cell.strip() for cell in line.strip().strip("|").split("|")] for line in block.splitlines())
         if column in head:
@@ -93,7 +93,7 @@ def rows(page: Path, column: str) -> list[Row]:
 
 
 def drawn(plot: Plot) -> str:
-    """The picture as SVG."""
+    """Draw the picture as SVG."""
     kept = [row for row in rows(RESULTS / plot.page, plot.column) if plot.keeps(row)]
     figures = [float(row[plot.column].replace(",", "")) for row in kept]
     if not kept:

@@ -1,9 +1,9 @@
-"""A release, prepared and tried: `python packaging/release.py VERSION [--tag] [--build WORDS]` (`make release VERSION=0.2.0`).
+"""Prepares and tests a release: `python packaging/release.py VERSION [--tag] [--build WORDS]` (`make release VERSION=0.2.0`).
 
-In a copy of the last commit the version is written where it stands and the changelog gets its date; both wheels are built
-there, installed into empty environments, and their first commands run; the image is built where a Docker engine answers.
-dist/VERSION then holds what is to be published. Without `--tag` nothing changes here; with it the commit and an annotated
-tag are made. Nothing is sent anywhere: docs/releasing.md says what goes where.
+In a copy of the last commit the version is written to all its places and the changelog gets its date; both wheels are built
+there, installed into empty environments, and their first commands run; the image is built if a Docker engine answers.
+dist/VERSION then holds the files to publish. Without `--tag` nothing changes here; with it the commit and an annotated tag are
+made. Nothing is sent anywhere; docs/releasing.md describes the publication.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ PLACES = {
     "redis_components/__init__.py": re.compile(r'^(__version__ = ")([^"]+)(")$', re.MULTILINE),
     "Dockerfile": re.compile(r"^(ARG VERSION=)(\S+)()$", re.MULTILINE),
 }
-"""Where the version stands."""
+"""Files that hold the version."""
 FIRST_COMMANDS = {
     "trawl_frontier": (["python", "-c", "import redis_components; print(redis_components.__version__)"],),
     "trawl_fleet": (["trawl", "--version"], ["trawl", "--help"], ["trawl", "sites", "list"]),
 }
-"""What is run in an environment that holds nothing but a wheel and what it needs; the first one says the version."""
+"""Commands to run in an environment with one wheel and its requirements; the first one prints the version."""
 
 
 IMAGES = (
     ("trawl", (), ("trawl", "--version")),
     ("trawl-exporter", ("--target", "exporter"), FIRST_COMMANDS["trawl_frontier"][0]),
 )
-"""Name, what is told to `docker build`, and what says the version."""
+"""Name, options of `docker build`, and the command that prints the version."""
 
 
 class NotReleasable(Exception):
-    """Why there is no release, in a line."""
+    """The reason against a release, in one line."""
 
 
 def order(version: str) -> tuple[int, int, int, str, int]:
-    """What versions are compared by. Raises NotReleasable."""
+    """Return the sort key of a version. Raises NotReleasable."""
     if not (found := _VERSION.fullmatch(version)):
         raise NotReleasable(f"{version!r} is not a version: write it as 0.2.0, or 0.2.0rc1")
     kind = {"a": "a", "b": "b", "rc": "c"}.get(found[4] or "", "z")
@@ -58,7 +58,7 @@ def order(version: str) -> tuple[int, int, int, str, int]:
 
 
 def check(root: Path, version: str) -> None:
-    """Raises NotReleasable where the tree is not one to release from."""
+    """Raise NotReleasable if the tree cannot be released."""
     order(version)
     if changed := _git(root, "status", "--porcelain"):
         first = changed.splitlines()[0].split(maxsplit=1)[1]
@@ -71,18 +71,18 @@ def check(root: Path, version: str) -> None:
 
 
 def notes(root: Path, version: str) -> str:
-    """The changelog's section of this version. Raises NotReleasable where it is missing, empty, or has a date already."""
+    """Return the changelog's section of this version. Raises NotReleasable if it is missing, empty, or has a date already."""
     text = (root / "CHANGELOG.md").read_text("utf-8")
     found = re.search(rf"^## {re.escape(version)} \(([^)]*)\)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     if found is None or not found[2].strip():
         raise NotReleasable(f"CHANGELOG.md has no section `## {version} (unreleased)` with text: write what users get")
     if found[1] != "unreleased":
-        raise NotReleasable(f"CHANGELOG.md says that {version} was released on {found[1]}")
+        raise NotReleasable(f"CHANGELOG.md dates {version} already: released on {found[1]}")
     return found[2].strip() + "\n"
 
 
 def write_version(root: Path, version: str, day: str) -> None:
-    """The version where it stands, and the day in the changelog. Raises NotReleasable."""
+    """Write the version to its places, and the day to the changelog. Raises NotReleasable."""
     for name, pattern in PLACES.items():
         text, count = pattern.subn(rf"\g<1>{version}\g<3>", (root / name).read_text("utf-8"))
         if count != 1:
@@ -93,7 +93,7 @@ def write_version(root: Path, version: str, day: str) -> None:
 
 
 def prepare(root: Path, copy: Path, version: str) -> str:
-    """A copy of the last commit, with the commit of the release on top; its hash."""
+    """Clone the last commit, and commit the release on top of it; return the commit's hash."""
     _git(root, "clone", "--quiet", "--shared", str(root), str(copy))
     write_version(copy, version, datetime.now(UTC).date().isoformat())
     for name in ("user.name", "user.email"):
@@ -104,7 +104,7 @@ def prepare(root: Path, copy: Path, version: str) -> str:
 
 
 def try_wheels(built: list[Path], root: Path, version: str) -> None:
-    """Install each into an empty environment, and run its first commands. Raises NotReleasable."""
+    """Install each wheel into an empty environment, and run its first commands. Raises NotReleasable."""
     for name, commands in FIRST_COMMANDS.items():
         (wheel,) = (one for one in built if one.name.startswith(f"{name}-"))
         with tempfile.TemporaryDirectory(prefix="trawl-release-") as folder:
@@ -113,28 +113,30 @@ def try_wheels(built: list[Path], root: Path, version: str) -> None:
             find = ["--find-links", str(wheel.parent), "--constraint", str(root / "constraints.txt")]
             _run([str(environment / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", *find, str(wheel)], folder)
             for at, (program, *arguments) in enumerate(commands):
-                said = _run([str(environment / "bin" / program), *arguments], folder)
-                if at == 0 and version not in said.split():
-                    raise NotReleasable(f"{program} {' '.join(arguments)} of {wheel.name} says {said.strip()!r}, not {version}")
+                shown = _run([str(environment / "bin" / program), *arguments], folder)
+                if at == 0 and version not in shown.split():
+                    raise NotReleasable(
+                        f"{program} {' '.join(arguments)} of {wheel.name} prints {shown.strip()!r}, not {version}"
+                    )
 
 
 def try_image(copy: Path, version: str, revision: str, words: list[str]) -> str | None:
-    """Build both images, with these words for `docker build`, and ask each for its version; their names, None where no engine
-    answers.
+    """Build both images, with the options `words` of `docker build`, and check their versions; return their names, None
+    without an engine.
     """
     if shutil.which("docker") is None or subprocess.run(["docker", "info"], capture_output=True, check=False).returncode:
         return None
-    told = [*words, "--build-arg", f"VERSION={version}", "--build-arg", f"REVISION={revision}"]
+    options = [*words, "--build-arg", f"VERSION={version}", "--build-arg", f"REVISION={revision}"]
     for name, target, command in IMAGES:
-        _run(["docker", "build", "--quiet", *told, *target, "--tag", f"{name}:{version}", "."], copy)
-        said = _run(["docker", "run", "--rm", f"{name}:{version}", *command], copy)
-        if version not in said.split():
-            raise NotReleasable(f"the image {name} says {said.strip()!r}, not {version}")
+        _run(["docker", "build", "--quiet", *options, *target, "--tag", f"{name}:{version}", "."], copy)
+        output = _run(["docker", "run", "--rm", f"{name}:{version}", *command], copy)
+        if version not in output.split():
+            raise NotReleasable(f"the image {name} prints {output.strip()!r}, not {version}")
     return " and ".join(f"{name}:{version}" for name, _, _ in IMAGES)
 
 
 def release(root: Path, version: str, *, tag: bool, build: str = "") -> Path:
-    """Prepare and try a release; its folder. Raises NotReleasable."""
+    """Prepare and test a release; return its folder. Raises NotReleasable."""
     check(root, version)
     folder = root / "dist" / version
     with tempfile.TemporaryDirectory(prefix="trawl-release-") as name:
@@ -142,11 +144,11 @@ def release(root: Path, version: str, *, tag: bool, build: str = "") -> Path:
         revision = prepare(root, copy, version)
         shutil.rmtree(folder, ignore_errors=True)
         built = wheels.build(copy, folder)
-        _say(f"built {', '.join(one.name for one in built)}")
+        _report(f"built {', '.join(one.name for one in built)}")
         try_wheels(built, copy, version)
-        _say("installed each into an empty environment and ran its first commands")
+        _report("installed each into an empty environment and ran its first commands")
         image = try_image(copy, version, revision, shlex.split(build))
-        _say(f"built {image}" if image else "no Docker engine answers: build the images where one does")
+        _report(f"built {image}" if image else "no Docker engine answers: build the images where one does")
         (folder / "NOTES.md").write_text(notes(root, version), "utf-8")
         sums = "".join(f"{hashlib.sha256(one.read_bytes()).hexdigest()}  {one.name}\n" for one in built)
         (folder / "SHA256SUMS").write_text(sums, "utf-8")
@@ -164,7 +166,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def _run(command: list[str], folder: str | Path) -> str:
-    """What a program prints. Raises NotReleasable where it fails. It sees nothing of this project's settings."""
+    """Return the output of a program, run without this project's settings. Raises NotReleasable if it fails."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRAWL_", "PYTHONPATH"))}
     done = subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -173,7 +175,7 @@ def _run(command: list[str], folder: str | Path) -> str:
     return done.stdout
 
 
-def _say(line: str) -> None:
+def _report(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
@@ -191,11 +193,11 @@ def main() -> int:
     except NotReleasable as reason:
         sys.stderr.write(f"release: {reason}\n")
         return 1
-    _say(f"{folder.relative_to(ROOT)} holds what is to be published: docs/releasing.md says where")
+    _report(f"{folder.relative_to(ROOT)} holds the files to publish: see docs/releasing.md")
     if given.tag:
-        _say(f"v{given.version} is tagged here: git push --follow-tags")
+        _report(f"v{given.version} is tagged here: git push --follow-tags")
     else:
-        _say(f"nothing was changed: make release VERSION={given.version} TAG=1 makes the commit and the tag")
+        _report(f"nothing was changed: make release VERSION={given.version} TAG=1 makes the commit and the tag")
     return 0
 
 

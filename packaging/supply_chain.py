@@ -1,11 +1,11 @@
-"""What is installed, from where, under which licence: `python packaging/supply_chain.py lock|sbom|licences|audit`.
+"""Installed packages, their hashes and licences: `python packaging/supply_chain.py lock|sbom|licences|audit`.
 
     lock      write deploy/locked.txt: every package of the image and of `make install`, with the hashes of all its files
     sbom      write dist/sbom.json: the packages of this environment, as CycloneDX
     licences  refuse a package whose licence is not among those that the project accepts
     audit     ask an advisory database about every locked package (needs a network that reaches one)
 
-`lock`, `sbom` and `audit` use tools of others in an environment of their own, .venv-tools.
+`lock`, `sbom` and `audit` use third-party tools in a separate environment, .venv-tools.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "deploy" / "locked.txt"
 TOOLS = {"uv": "uv==0.13.9", "cyclonedx-py": "cyclonedx-bom==7.5.0", "pip-audit": "pip-audit==2.10.1"}
 EXTRAS = ("postgres", "mysql", "top")
-"""Of the image and of `make install`."""
+"""Extras of the image and of `make install`."""
 
 ACCEPTED = re.compile(
     r"MIT(-0| License)?|BSD( License|-[23]-Clause)?|3-Clause BSD License|Apache(-2\.0| Software License)"
@@ -39,16 +39,16 @@ HEADER = """\
 
 
 def licences_of(package: Distribution) -> list[str]:
-    """The names of its licences: its SPDX expression, else its classifiers, else its own words."""
-    told = package.metadata
-    if expression := told.get("License-Expression"):
+    """Return the names of its licences: its SPDX expression, else its classifiers, else its own text."""
+    fields = package.metadata
+    if expression := fields.get("License-Expression"):
         return [name for name in re.split(r"\s+(?:AND|OR|WITH)\s+|[()]", expression) if name]
-    classifiers = [one.split(" :: ")[-1] for one in told.get_all("Classifier") or [] if one.startswith("License ::")]
-    return [one for one in classifiers if one not in _NO_LICENCE] or [(told.get("License") or "none is named").splitlines()[0]]
+    classifiers = [one.split(" :: ")[-1] for one in fields.get_all("Classifier") or [] if one.startswith("License ::")]
+    return [one for one in classifiers if one not in _NO_LICENCE] or [(fields.get("License") or "none is named").splitlines()[0]]
 
 
 def refused(packages: Iterable[Distribution]) -> list[str]:
-    """A line for each package with a licence that is not accepted."""
+    """Return a line for each package with a licence that is not accepted."""
     found = {one.metadata["Name"]: licences_of(one) for one in packages}
     return [
         f"{name}: {' and '.join(licences)}"
@@ -112,7 +112,7 @@ def audit() -> int:
 
 
 def _tool(name: str) -> str:
-    """The path of a tool, which is installed at its first use."""
+    """Return the path of a tool, which is installed at its first use."""
     folder = ROOT / ".venv-tools"
     if not (folder / "bin" / "pip").exists():
         venv.create(folder, with_pip=True)

@@ -1,7 +1,7 @@
-"""Both wheels, byte by byte the same from the same commit: `python packaging/wheels.py [FOLDER]` (default: dist).
+"""Reproducible builds of both wheels: `python packaging/wheels.py [FOLDER]` (default: dist).
 
-pip builds them; then each is packed again with the commit's date for every entry and without what differs between
-checkouts (times and modes of files). Whoever has the commit can check that a wheel was made from it.
+pip builds them; then each is packed again with the commit's date for every entry and without differences between checkouts (times
+and modes of files), so that a wheel can be verified from its commit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LEAST = 315532800  # s: a ZIP file knows no time before 1980
 
 
 def commit_time(root: Path) -> int:
-    """When the commit was made (epoch, s); SOURCE_DATE_EPOCH says another. Raises SystemExit."""
+    """Return the time of the commit (epoch, s), or SOURCE_DATE_EPOCH if set. Raises SystemExit."""
     if named := os.environ.get("SOURCE_DATE_EPOCH"):
         return max(int(named), LEAST)
     done = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=root, capture_output=True, text=True, check=False)
@@ -31,7 +31,7 @@ def commit_time(root: Path) -> int:
 
 
 def pack_again(wheel: Path, target: Path, at_s: int) -> None:
-    """Write the files of `wheel` to `target` in the same order, all of the time `at_s` and readable by everyone."""
+    """Write the files of `wheel` to `target` in the same order, all with the time `at_s` and readable by everyone."""
     when = time.gmtime(at_s)[:6]
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
         for entry in old.infolist():
@@ -42,7 +42,7 @@ def pack_again(wheel: Path, target: Path, at_s: int) -> None:
 
 
 def build(root: Path, folder: Path) -> list[Path]:
-    """Build both into `folder`; their paths."""
+    """Build both into `folder`; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     at_s = commit_time(root)
     with tempfile.TemporaryDirectory(prefix="trawl-wheels-") as name:

@@ -1,4 +1,4 @@
-"""Trawl's fleet as it is installed by the wheel `trawl-fleet`: an application in one folder, started by the command `trawl`.
+"""Trawl's fleet as installed by the wheel `trawl-fleet`: an application in one folder, started by the command `trawl`.
 
 This folder holds the packages of the checkout (`workers`, `forums`, `tasks`, `cli`, ...). They become importable by their names
 in the processes that Trawl starts, and in no other: `enter()` puts this folder on `sys.path`.
@@ -18,7 +18,7 @@ def enter() -> None:
 
 
 def main() -> int:
-    """The command `trawl`."""
+    """Run the command `trawl`."""
     enter()
     from cli.start import main as run
 

@@ -92,7 +92,7 @@ def test_both_images_are_built_with_the_words_that_were_given_and_asked_for_thei
     assert run == "run --rm trawl:1.2.0 trawl --version"
     assert second.endswith("--target exporter --tag trawl-exporter:1.2.0 .")
     assert asked.startswith("run --rm trawl-exporter:1.2.0 python -c")
-    with pytest.raises(NotReleasable, match=r"the image trawl says 'trawl 1.2.0', not 1.3.0"):
+    with pytest.raises(NotReleasable, match=r"the image trawl prints 'trawl 1.2.0', not 1.3.0"):
         release.try_image(tree, "1.3.0", "abc", [])
 
 
