@@ -52,7 +52,7 @@ def count():
     "shop/__init__.py": "",
     "shop/settings.py": """
 SPIDER_MODULES = ["shop.spiders"]
-ALLOW_PRIVATE_ADDRESSES = True
+DOWNLOAD_HANDLERS = {"file": "scrapy.core.downloader.handlers.file.FileDownloadHandler"}
 SCHEDULER = "redis_components.scheduler.Scheduler"
 DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
 ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}

@@ -134,8 +134,9 @@ def test_jobs_and_services_and_who_did_it(api: Api, redis_client: redis.Redis) -
     assert api("POST", "/api/v1/services/books/scale", token=ACT, body={"size": 3}).body["books"] == 3
     assert "books" in api("POST", "/api/v1/services/books/pause", token=ACT, body={"reason": "move"}).body
     assert api("POST", "/api/v1/services/books/resume", token=ACT).body == {}
-    urls = api("POST", "/api/v1/services/books/urls", token=ACT, body={"urls": ["http://a.example/", "no-url"]}).body
+    urls = api("POST", "/api/v1/services/books/urls", token=ACT, body={"urls": ["http://a.example/", "file:///x"]}).body
     assert (urls["queued"], list(urls["refused"])) == (1, ["2"])
+    assert urls["refused"]["2"].startswith("'file:///x': its crawlers fetch http, https, not file")
     acts = [(" ".join(act.what), act.outcome, act.origin) for act in latest(redis_client, 20)][::-1]
     assert acts[0] == ("start job books crawlers=2 password=***", "done", "192.0.2.9")
     assert len(acts) == 6

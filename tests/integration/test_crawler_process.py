@@ -114,6 +114,7 @@ def test_a_crawler_started_by_hand_is_listed_but_holds_no_slot(run: Start, regis
         (["toy", "--slot", "1"], 2, "--slot and --token go together"),
         (["toy", "-a", "mode=raise"], 1, "RuntimeError: this spider cannot be made"),
         (["toy", "-a", "mode=start-error"], 1, "this spider cannot start"),
+        (["toy", "-a", "mode=sys.exit"], 1, "raised SystemExit (sys.exit)"),
     ],
 )
 def test_what_cannot_run_says_why(arguments: list[str], code: int, line: str, run: Start) -> None:

@@ -38,6 +38,7 @@ from workers.process.options import CrawlerOptions
 from workers.process.run_recorder import own_run, with_figures
 from workers.process.shutdown_times import shutdown_grace
 
+from . import reactor_thread
 from .adapt_settings import adapt
 from .crawl import make_crawl
 from .crawl_record import CrawlPlace
@@ -53,6 +54,7 @@ WATCHDOG_S = 7.0
 STARTING = 4  # times WATCHDOG_TIMEOUT while the crawl is being opened: many that start at once share few cores
 RATE_OVER = 6  # heartbeats over which pages per second are measured
 GIVE_BACK_S = 1.0  # after SHUTDOWN_GRACE, for telling Redis which pages were not finished; shorter than the supervisor's margin
+GONE_S = 1.0  # without an answer, from which on the reactor's thread is looked for
 SUPERVISOR_GONE = "its supervisor is gone"
 
 logger = logging.getLogger(__name__)
@@ -203,6 +205,9 @@ class CrawlerProcess:
         if self._heartbeat.lost:
             logger.error("slot %s belongs to another process now; exiting at once", self._slot.name if self._slot else "?")
             return ExitKind.LOST_SLOT
+        if self._crawl.silent_s() > GONE_S and reactor_thread.is_gone():
+            logger.error("the reactor's thread has ended: the spider, or what it calls, raised SystemExit (sys.exit)")
+            return ExitKind.CRASHED
         if self._crawl.silent_s() > self._watchdog_s * (1 if self._begun else STARTING):
             self._say_that_it_hangs()
             return ExitKind.HUNG

@@ -14,9 +14,11 @@ from crochet import _shutdown
 from twisted.internet.task import LoopingCall
 
 REAP_S = 1.0
+NAME = "CrochetReactor"
 
 ASSUMES = {
     "EventLoop._startReapingProcesses": "called by `setup` in the reactor's thread; starts a LoopingCall of `_reapAllProcesses`",
+    "EventLoop.setup": "the reactor runs in a thread named CrochetReactor",
     "Watchdog.run": "polls `_canary`, the main thread, and then calls `_shutdown_function`, which stops the reactor",
 }
 """What is used of crochet -> what is assumed of it."""
@@ -30,6 +32,11 @@ def start() -> None:
         loop._startReapingProcesses = lambda: _reap(loop)
         watchdog.run = lambda: _stop_after(watchdog._canary, watchdog._shutdown_function)
     crochet.setup()
+
+
+def is_gone() -> bool:
+    """Return True where the thread has ended: SystemExit in a callback ends it without a word."""
+    return not any(thread.name == NAME for thread in threading.enumerate())
 
 
 def _reap(loop: Any) -> None:

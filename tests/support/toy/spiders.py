@@ -51,6 +51,8 @@ class Toy(scrapy.Spider):
     def parse(self, response: Response) -> Any:
         if self.mode in ("hang", "freeze", "swell") and response.url != "data:,50":  # not while it starts
             return
+        if self.mode == "sys.exit":
+            sys.exit(2)
         if self.mode not in ("crawl", "rest", "finish"):
             self.logger.info(self.mode)
         if self.mode == "hang":
