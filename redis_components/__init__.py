@@ -1,11 +1,11 @@
-"""Everything that speaks Redis: the frontier, and Scrapy's components on it.
+"""The Redis side of Trawl: the frontier, and Scrapy's components on it.
 
 Import from the modules. Public are those that scrapy-redis has, too (`scheduler`, `dupefilter`, `queue`, `spiders`, `pipelines`,
 `stats`, `connection`, `defaults`, `picklecompat`, `utils`); for settings `fingerprint` and `extensions`; for scripts `errors`,
-`keys`, `inspector`, `dead`, `seeds` and `items`. What the others are for is on the map in `docs/architecture.md`.
+`keys`, `inspector`, `dead`, `seeds` and `items`. The map of all others is in `docs/architecture.md`.
 
-Nothing is gathered here: the core would then import Scrapy, and whoever reads a key would wait for it. The two functions that
-projects written for scrapy-redis import from the package are found when they are asked for.
+This file imports none of them: the core would then import Scrapy, and each reader of a key would wait for it. The two functions
+that projects written for scrapy-redis import from the package are loaded on first access.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Clients of Redis: Trawl's own `connect`, and scrapy-redis's functions for users' Scrapy settings.
 
 `get_redis` and `from_settings` make exactly the client that the settings describe, with nothing added, as projects written for
-scrapy-redis expect. Whoever asks for the same one gets the same one: a process has one pool per server and set of parameters.
+scrapy-redis expect. Equal calls return the same client: a process has one pool per server and set of parameters.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .server.clients import FAILOVER_PARAMS, asyncio_client_of, client_of
 from .server.namespace import check_one_slot
 from .server.url import Kind, kind_of, masked, refused
 
-# Separate settings that end up in the client's parameters. An empty or zero value does not count: REDIS_PARAMS can say those.
+# Separate settings that end up in the client's parameters. An empty or zero value does not count: set it in REDIS_PARAMS.
 SETTINGS_PARAMS_MAP = {
     "REDIS_URL": "url",
     "REDIS_HOST": "host",
@@ -40,7 +40,7 @@ SETTINGS_PARAMS_MAP = {
 
 
 class Settings(Protocol):
-    """What is needed of Scrapy's settings; the core does not import Scrapy."""
+    """The methods of Scrapy's settings used here; the core does not import Scrapy."""
 
     def get(self, name: str, /) -> Any: ...
 
@@ -52,12 +52,12 @@ _kept: dict[tuple[int, str], redis.Redis] = {}
 
 
 def connect(url: str | None = None) -> redis.Redis:
-    """A client of `url` (see `redis_url.FORMS`), else of TRAWL_REDIS_URL or the embedded server; replies are bytes.
+    """Return a client of `url` (see `server.url.FORMS`), else of TRAWL_REDIS_URL or the embedded server; replies are bytes.
 
-    Everybody who asks for one URL gets the same client within a process; a forked child gets another one. Nothing is sent yet.
-    A command whose reply got lost is *not* sent again: whether it may be is for the caller to know (`-- Retry:` in the Lua
-    headers). Options can be given in the URL, as in `?socket_timeout=5`. Raises ConfigError for a URL of another form,
-    RedisUnavailable when no embedded server can be started.
+    Equal URLs return the same client within a process; a forked child gets its own. Nothing is sent yet. A command whose reply
+    got lost is *not* sent again: that is the caller's decision (`-- Retry:` in the Lua headers). Options can be given in the
+    URL, as in `?socket_timeout=5`. Raises ConfigError for a URL of another form, RedisUnavailable when no embedded server can be
+    started.
     """
     if url is None:
         from . import embedded  # here, because it needs a Unix, and users with a REDIS_URL do not
@@ -75,7 +75,9 @@ def connect(url: str | None = None) -> redis.Redis:
 
 
 def _shared(params: dict[str, Any]) -> redis.Redis:
-    """The client of these parameters. One that redis-py makes of plain values is shared in the process while anybody has it."""
+    """Return the client of these parameters. A redis-py client of plain values is shared in the process while it is
+    referenced.
+    """
     if not (params.get("redis_cls", redis.Redis) is redis.Redis and _is_plain({**params, "redis_cls": None})):
         return get_redis(**params)
     key = (os.getpid(), repr(sorted(params.items(), key=itemgetter(0))))
@@ -85,7 +87,7 @@ def _shared(params: dict[str, Any]) -> redis.Redis:
             client = get_redis(**params)
             _check_options(client)
             _clients[key] = client
-        except TypeError as exc:  # it says the parameter's name, not its value
+        except TypeError as exc:  # the message has the parameter's name, not its value
             where = f"an option of {masked(params['url'])}, or a parameter" if "url" in params else "a parameter"
             raise ConfigError(f"redis-py does not know {where} of REDIS_PARAMS: {exc}") from exc
         except ValueError:
@@ -108,9 +110,9 @@ def _defaults_for(url: str | None) -> dict[str, Any]:
 
 
 def get_redis(**kwargs: Any) -> redis.Redis:
-    """A client made by `redis_cls(**kwargs)`, or by `redis_cls.from_url(url, **kwargs)` where `url` is given.
+    """Return a client made by `redis_cls(**kwargs)`, or by `redis_cls.from_url(url, **kwargs)` where `url` is given.
 
-    `redis_cls` is `defaults.REDIS_CLS` unless it is given, as a class. A Sentinel or Cluster URL says itself which client it is.
+    `redis_cls` is `defaults.REDIS_CLS` unless a class is given. For a Sentinel or Cluster URL the scheme determines the client.
     """
     redis_cls = kwargs.pop("redis_cls", defaults.REDIS_CLS)
     url = kwargs.pop("url", None)
@@ -121,11 +123,11 @@ def get_redis(**kwargs: Any) -> redis.Redis:
 
 
 def get_redis_from_settings(settings: Settings) -> redis.Redis:
-    """The client that Scrapy's settings describe: `defaults.REDIS_PARAMS`, then REDIS_PARAMS, then REDIS_URL, REDIS_HOST, ...
+    """Return the client for Scrapy's settings: `defaults.REDIS_PARAMS`, then REDIS_PARAMS, then REDIS_URL, REDIS_HOST, ...
 
     REDIS_URL wins over host, port and the like. `redis_cls` in REDIS_PARAMS may be a class or its dotted path. Equal settings
-    give the same client within a process, unless they name a class or hold an object. Raises ConfigError when the path leads
-    nowhere or the URL is none.
+    give the same client within a process, unless they name a class or hold an object. Raises ConfigError for a path that cannot
+    be imported and for an invalid URL.
     """
     return _shared(_params(settings))
 
@@ -146,7 +148,7 @@ _ADDRESS = frozenset({"url", "host", "port", "db", "unix_socket_path", "path", "
 
 
 def names_redis(settings: Settings) -> bool:
-    """Whether the settings say where Redis is, or a part of that. Without it the client would look at localhost:6379."""
+    """Return True if the settings name the Redis server, or a part of its address; the default is localhost:6379."""
     if any(settings.get(name) for name in ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "REDIS_DB")):
         return True
     params = _params(settings)
@@ -156,7 +158,7 @@ def names_redis(settings: Settings) -> bool:
 
 
 def name_of(settings: Settings) -> str:
-    """The Redis that the settings describe, as people may see it: a URL without password and options."""
+    """Return the Redis of these settings for display: a URL without password and options."""
     params = _params(settings)
     if url := params.get("url"):
         return masked(str(url))
@@ -167,7 +169,7 @@ def name_of(settings: Settings) -> str:
 
 
 def is_cluster(settings: Settings) -> bool:
-    """Whether the settings describe a Redis Cluster."""
+    """Return True if the settings describe a Redis Cluster."""
     params = _params(settings)
     redis_cls = params.get("redis_cls", redis.Redis)
     return kind_of(params.get("url") or "") is Kind.CLUSTER or (
@@ -176,8 +178,8 @@ def is_cluster(settings: Settings) -> bool:
 
 
 def asyncio_client(settings: Settings) -> redis.asyncio.Redis | None:
-    """The same client for an event loop, or None where the settings name what redis-py's asyncio client does not share: a class
-    of the user's, a pool, or an object among the parameters.
+    """Return the same client for an event loop, or None where the settings have something that redis-py's asyncio client does
+    not share: a class of the user's, a pool, or an object among the parameters.
 
     It never sends a command again: its user, the transport, does that.
     """
@@ -216,15 +218,15 @@ def _load_class(path: str) -> Any:
 
 
 def explain(exc: Exception, url: str) -> RedisUnavailable:
-    """The one-line error for an operator: what happened, at which server (never with its password), and how to mend it.
+    """Return the one-line error for an operator: the fault, the server (never with its password), and the fix.
 
     except redis.RedisError as exc:
         raise explain(exc, url) from exc
     """
-    said = " ".join(str(exc).split())
+    text = " ".join(str(exc).split())
     if secret := re.search(r"//?[^:@/]*:(.+)@", url, re.DOTALL):
-        said = said.replace(secret[1], "***").replace(unquote(secret[1]), "***")
-    what, fix = _diagnosis(exc, said)
+        text = text.replace(secret[1], "***").replace(unquote(secret[1]), "***")
+    what, fix = _diagnosis(exc, text)
     return RedisUnavailable(f"Redis at {masked(url)} {what}: {fix}")
 
 
@@ -239,8 +241,8 @@ _STATES = (
 
 
 def is_servers_state(exc: redis.RedisError) -> bool:
-    """Whether the server cannot serve at present (away, full, read-only, another password), so that the same command may pass
-    later; False where the command itself is wrong.
+    """Return True if the server cannot serve at present (away, full, read-only, another password), so that the same command may
+    succeed later; False where the command itself is wrong.
     """
     return isinstance(exc, _STATES) or str(exc).startswith(("MISCONF", "NOREPLICAS", "BUSY", "MASTERDOWN", "TRYAGAIN"))
 
@@ -248,8 +250,8 @@ def is_servers_state(exc: redis.RedisError) -> bool:
 _URL = "the URL (TRAWL_REDIS_URL, or the setting REDIS_URL)"
 
 
-def _diagnosis(exc: Exception, said: str) -> tuple[str, str]:
-    """What happened and how to mend it. The narrow classes come first: most of them are ConnectionErrors, too."""
+def _diagnosis(exc: Exception, text: str) -> tuple[str, str]:
+    """Return the fault and the fix. The narrow classes come first: most of them are ConnectionErrors, too."""
     match exc:
         case MasterNotFoundError():
             return (
@@ -257,40 +259,40 @@ def _diagnosis(exc: Exception, said: str) -> tuple[str, str]:
                 f"check the service's name, the sentinels and their password in {_URL}, or wait for a failover",
             )
         case exceptions.ClusterDownError():
-            return f"does not serve all its slots ({said})", "wait for a failover, or mend the cluster"
+            return f"does not serve all its slots ({text})", "wait for a failover, or mend the cluster"
         case exceptions.BusyLoadingError():
             return "is still loading its data", "wait a little and try again"
         case exceptions.NoPermissionError() | exceptions.AuthorizationError():
             return (
-                f"refuses a command to this user ({said})",
+                f"refuses a command to this user ({text})",
                 "give the user that permission with ACL SETUSER, or name another user",
             )
         case exceptions.AuthenticationError() | exceptions.AuthenticationWrongNumberOfArgsError():
-            return f"does not accept the password ({said})", f"correct user and password in {_URL}"
+            return f"does not accept the password ({text})", f"correct user and password in {_URL}"
         case exceptions.ReadOnlyError():
             return "is a read-only replica", f"name the primary in {_URL}"
         case exceptions.OutOfMemoryError():
             return "is out of memory", "raise its maxmemory, or drain queues and purge what is dead"
         case exceptions.TimeoutError():
             return "does not answer in time", f"check host and port in {_URL}, firewalls, and whether it is overloaded"
-        case exceptions.ConnectionError() if "refused" in said or "No such file" in said:
+        case exceptions.ConnectionError() if "refused" in text or "No such file" in text:
             return "is not running (nothing listens there)", f"start it, correct {_URL}, or unset it to use the embedded server"
-        case exceptions.ConnectionError() if "SSL" in said or "TLS" in said:
+        case exceptions.ConnectionError() if "SSL" in text or "TLS" in text:
             return (
-                f"cannot agree on TLS ({said})",
+                f"cannot agree on TLS ({text})",
                 "use rediss:// for a server with TLS and redis:// for one without, and check the certificate",
             )
         case exceptions.ConnectionError():
-            return f"cannot be reached ({said})", f"check host and port in {_URL} and that it runs"
-        case exceptions.ResponseError() if "MISCONF" in said:
+            return f"cannot be reached ({text})", f"check host and port in {_URL} and that it runs"
+        case exceptions.ResponseError() if "MISCONF" in text:
             return "takes no writes, because it cannot write to its disk", "make room there (df), and look at its log"
-        case exceptions.ResponseError() if "NOREPLICAS" in said:
+        case exceptions.ResponseError() if "NOREPLICAS" in text:
             return "takes no writes, because too few replicas follow it", "start its replicas, or lower min-replicas-to-write"
-        case exceptions.ResponseError() if said.startswith("BUSY"):
-            return "is busy with a script that somebody runs", "wait, or end it with SCRIPT KILL"
-        case exceptions.ResponseError() if "WRONGTYPE" in said:
+        case exceptions.ResponseError() if text.startswith("BUSY"):
+            return "is busy with a running script", "wait, or end it with SCRIPT KILL"
+        case exceptions.ResponseError() if "WRONGTYPE" in text:
             return (
-                f"holds something else under one of Trawl's keys ({said})",
+                f"holds something else under one of Trawl's keys ({text})",
                 "trawl doctor names it, trawl doctor --repair sets it aside (all names: docs/redis-keys.md)",
             )
-    return f"answered with an error ({said})", f"check its version (6.2 or newer) and the database number in {_URL}"
+    return f"answered with an error ({text})", f"check its version (6.2 or newer) and the database number in {_URL}"

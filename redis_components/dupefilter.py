@@ -1,8 +1,8 @@
-"""Which requests were seen before: Scrapy's classes for the kinds in `filters`.
+"""Duplicate filters: Scrapy's classes for the kinds in `dupefilters/kinds.py`.
 
-Within the Scheduler the check happens in the step that stores the request, for all of these classes and for their subclasses that
-leave `request_seen` as it is; `fingerprint` is then what is asked. Used alone, each check is one call of Redis.
-`docs/dupefilters.md` says when to use which.
+Within the Scheduler the check is a part of the step that stores the request, for all of these classes and for their subclasses
+that keep `request_seen`; only their `fingerprint` is then called. Used alone, each check is one call of Redis.
+`docs/dupefilters.md` helps to choose a class.
 """
 
 from __future__ import annotations
@@ -37,16 +37,14 @@ logger = logging.getLogger(__name__)
 
 
 def named_dupefilter(settings: BaseSettings) -> Any:
-    """The class that DUPEFILTER_CLASS names, or its dotted path; where nobody set it (Scrapy's own default), the one that
-    SCHEDULER_DUPEFILTER_CLASS names.
-    """
+    """Return DUPEFILTER_CLASS, a class or its dotted path; where only Scrapy's default is set, SCHEDULER_DUPEFILTER_CLASS."""
     if settings.getpriority("DUPEFILTER_CLASS"):
         return settings.get("DUPEFILTER_CLASS")
     return settings.get("SCHEDULER_DUPEFILTER_CLASS") or defaults.SCHEDULER_DUPEFILTER_CLASS
 
 
 def dupefilter_class(settings: BaseSettings) -> Any:
-    """That class. Raises ConfigError when it cannot be loaded."""
+    """Return the class of `named_dupefilter`. Raises ConfigError when it cannot be loaded."""
     return loaded(named_dupefilter(settings), "DUPEFILTER_CLASS")
 
 
@@ -57,8 +55,8 @@ def filter_of(settings: BaseSettings) -> Filter:
 
 
 def is_fused(dupefilter: type) -> bool:
-    """Whether instances of this class leave the decision to the exchange, which asks for their `fingerprint` only; others decide
-    in their own `request_seen`.
+    """Return True if instances of this class leave the decision to the exchange, which calls only their `fingerprint`; others
+    decide in their own `request_seen`.
     """
     return getattr(dupefilter, "request_seen", None) is RFPDupeFilter.request_seen
 
@@ -67,7 +65,7 @@ _SHA1_AS_TEXT = re.compile(r"[0-9a-f]{40}")
 
 
 def _as_bytes(fingerprint: Any) -> bytes:
-    """What an overridden `request_fingerprint` returned: a SHA-1 as scrapy-redis writes it, other text, or bytes."""
+    """Return the bytes of an overridden `request_fingerprint`: a SHA-1 as scrapy-redis writes it, other text, or bytes."""
     if isinstance(fingerprint, bytes):
         return fingerprint
     text = str(fingerprint)
@@ -97,7 +95,7 @@ class RFPDupeFilter(BaseDupeFilter):
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
-        """A filter on the key `dupefilter:<unix time>`, with Scrapy's default fingerprints."""
+        """Return a filter on the key `dupefilter:<unix time>`, with Scrapy's default fingerprints."""
         return cls._made(settings, defaults.DUPEFILTER_KEY % {"timestamp": int(time.time())})
 
     @classmethod
@@ -110,7 +108,7 @@ class RFPDupeFilter(BaseDupeFilter):
 
     @classmethod
     def from_spider(cls, spider: Spider) -> Self:
-        """A filter on the spider's key SCHEDULER_DUPEFILTER_KEY."""
+        """Return a filter on the spider's key SCHEDULER_DUPEFILTER_KEY."""
         settings = spider.settings
         pattern = settings.get("SCHEDULER_DUPEFILTER_KEY", defaults.SCHEDULER_DUPEFILTER_KEY)
         df = cls._made(settings, filled(pattern, spider.name))
@@ -135,18 +133,18 @@ class RFPDupeFilter(BaseDupeFilter):
             self._by_scrapy = fingerprinter.fingerprint
 
     def request_seen(self, request: Request) -> bool:
-        """True if the request was seen before; it counts as seen from now on."""
+        """Return True if the request was seen before, and mark it as seen."""
         entry = self.fingerprint(request)
         if self.filter.options() is None:
             return self.server.sadd(self.key, entry) == 0
         return client.seen(self.server, self.key, self.filter, [entry])[0]
 
     def request_fingerprint(self, request: Request) -> str:
-        """The fingerprint as text. A subclass may override it, and return any text or bytes."""
+        """Return the fingerprint as text. A subclass may override it, and return any text or bytes."""
         return self._by_scrapy(request).hex()
 
     def fingerprint(self, request: Request) -> bytes:
-        """What the filter stores for `request`, in the form that the scripts take."""
+        """Return the entry that the filter stores for `request`, in the form that the scripts take."""
         is_overridden = self._is_overridden or "request_fingerprint" in self.__dict__
         return self.filter.entry(_as_bytes(self.request_fingerprint(request)) if is_overridden else self._by_scrapy(request))
 
@@ -159,7 +157,7 @@ class RFPDupeFilter(BaseDupeFilter):
         return client.forget(self.server, self.key, self.filter, [self.fingerprint(request)])[0]
 
     def close(self, reason: str = "") -> None:  # noqa: ARG002
-        """Called by Scrapy's own scheduler at the end of a run: its key is of no use any more."""
+        """Clear the filter; Scrapy's own scheduler calls it at the end of a run, after which the key is not used any more."""
         self.clear()
 
     def clear(self) -> None:
@@ -208,7 +206,7 @@ def _bloom(settings: BaseSettings) -> dict[str, Any]:
 
 
 class _Compact(RFPDupeFilter):
-    """A filter other than a plain set; made alone it has its kind's default parameters, unless `filter` says others."""
+    """A filter other than a plain set; made without `filter`, it has its kind's default parameters."""
 
     def __init__(self, server: redis.Redis, key: str, debug: bool = False, *, filter: Filter | None = None) -> None:
         super().__init__(server, key, debug)

@@ -1,12 +1,12 @@
-"""Errors of `redis_components`, each with one sentence that says what to do.
+"""Errors of `redis_components`, each with a one-sentence message that names the fix.
 
 TrawlError
 ├── ConfigError          a setting, option or file is wrong: the message names it and the fix
 ├── RedisUnavailable     no Redis can be reached or started
 ├── IncompatibleEngine   this Scrapy version lacks the point where a request is finished
 ├── LayoutError          the keys in Redis were written by another layout version
-├── FleetBusy            the fleet does something that has to end before this can begin
-├── OnHold               somebody has paused or drained what was asked for
+├── FleetBusy            another operation of the fleet has to end before this can begin
+├── OnHold               an operator has paused or drained the site or service
 ├── BadStartTask         a start task is not understood: the message names the field at fault
 ├── TaskMustWait         a start task cannot become requests yet: it goes back, and waits while its site is held
 └── CodecError           a request or payload cannot be turned into the other form
@@ -42,7 +42,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> ConfigError:
-    """The error for a name that nothing has: what there is, and what may have been meant. `what`: as in `service`."""
+    """Return the error for an unknown name: it lists the known ones and suggests a close match. `what`: as in `service`."""
     names = sorted(set(known))
     return ConfigError(f"unknown {what} {name!r:.100}: there are {', '.join(names) or 'none'}{did_you_mean(name, names)}")
 
@@ -56,11 +56,11 @@ class LayoutError(TrawlError):
 
 
 class FleetBusy(TrawlError):
-    """The fleet does something that has to end before this can begin; the message says what, and how to end it."""
+    """Another operation of the fleet has to end first; the message names it, and the way to end it."""
 
 
 class OnHold(TrawlError):
-    """Somebody has paused or drained what was asked for; the message says who, and how to end it."""
+    """An operator has paused or drained the site or service; the message names the operator, and the command that ends it."""
 
 
 class BadStartTask(TrawlError):

@@ -25,7 +25,7 @@ class GarbageCollection:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Raises NotConfigured where GC_THRESHOLD is empty."""
+        """Make the extension. Raises NotConfigured where GC_THRESHOLD is empty."""
         threshold = [int(number) for number in crawler.settings.getlist("GC_THRESHOLD")]
         if len(threshold) != 3:
             raise NotConfigured("GC_THRESHOLD is not three integers")
@@ -34,7 +34,7 @@ class GarbageCollection:
         return extension
 
     def tune(self) -> None:
-        """Called when the engine starts."""
+        """Freeze the objects that exist when the engine starts, and set the thresholds."""
         gc.collect()
         gc.freeze()
         gc.set_threshold(*self._threshold)

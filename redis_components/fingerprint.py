@@ -23,7 +23,7 @@ class ScrapyRedisFingerprinter:
     """
 
     def fingerprint(self, request: Request) -> bytes:
-        """The fingerprint; fragments and the order of query parameters do not matter, headers neither."""
+        """Return the fingerprint; fragments, the order of query parameters and headers do not matter."""
         parts = {"body": request.body.hex(), "method": request.method, "url": canonicalize_url(request.url)}
         return hashlib.sha1(json.dumps(parts).encode(), usedforsecurity=False).digest()
 
@@ -32,6 +32,6 @@ class OldScrapyFingerprinter:
     """SHA-1 of method, canonical URL and body, one after the other: Scrapy's own until 2.6, and scrapy-redis's until 0.7.3."""
 
     def fingerprint(self, request: Request) -> bytes:
-        """The fingerprint; fragments and the order of query parameters do not matter, headers neither."""
+        """Return the fingerprint; fragments, the order of query parameters and headers do not matter."""
         parts = (request.method.encode(), canonicalize_url(request.url).encode(), request.body)
         return hashlib.sha1(b"".join(parts), usedforsecurity=False).digest()

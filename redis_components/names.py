@@ -31,22 +31,22 @@ _JOB = re.compile(rf"[^\s%]{{1,{LONGEST}}}")
 
 
 def is_name(value: object) -> bool:
-    """Whether it can be the name of a service or a site."""
+    """Return True if the value is a valid name of a service or a site."""
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def is_node_name(value: object) -> bool:
-    """Whether it can be Celery's name of a worker."""
+    """Return True if the value is a valid Celery name of a worker."""
     return isinstance(value, str) and _NODE.fullmatch(value) is not None
 
 
 def is_job_name(value: object) -> bool:
-    """Whether it can be the namespace of a job."""
+    """Return True if the value is a valid namespace of a job."""
     return isinstance(value, str) and value.isprintable() and _JOB.fullmatch(value) is not None
 
 
 def is_slot_number(value: object) -> bool:
-    """Whether it can be the number of a slot."""
+    """Return True if the value is a valid number of a slot."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_SLOTS
 
 
@@ -83,7 +83,7 @@ def slot_number(value: object) -> int:
 
 
 def below(folder: Path, *parts: str) -> Path:
-    """The path of `parts` below `folder`, each the name of one file or folder. Raises ConfigError for one that is none."""
+    """Return the path of `parts` below `folder`, each the name of one file or folder. Raises ConfigError for an invalid name."""
     for part in parts:
         if not part or part in (".", "..") or "/" in part or "\\" in part or not part.isprintable():
             raise ConfigError(f"{part!r:.100} cannot be the name of a file in {folder}")

@@ -1,6 +1,6 @@
-"""The serializer that pickles, for `SCHEDULER_SERIALIZER = "redis_components.picklecompat"`; nothing else here ever does.
+"""The pickle serializer, for `SCHEDULER_SERIALIZER = "redis_components.picklecompat"`; no other module here pickles.
 
-A pickle can run any code when it is read. Choose this only where nobody but your crawlers can write to Redis.
+A pickle can run any code when it is read. Choose this only where your crawlers alone can write to Redis.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 
 
 def loads(payload: bytes) -> Any:
-    """The object that was pickled."""
+    """Return the pickled object."""
     return pickle.loads(payload)  # noqa: S301
 
 
 def dumps(obj: Any) -> bytes:
-    """A pickle of `obj`, in the newest protocol."""
+    """Return a pickle of `obj`, in the newest protocol."""
     return pickle.dumps(obj, protocol=-1)

@@ -37,7 +37,7 @@ _SCALARS = frozenset({str, int, bool, type(None)})
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON has a form for every part of `value`, about which all encoders agree."""
+    """Return True if JSON has a form for every part of `value` on which all encoders agree."""
     kind = type(value)
     if kind in _SCALARS:
         return True
@@ -91,9 +91,9 @@ class RedisPipeline:
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
-        """Reads REDIS_ITEMS_KEY, REDIS_ITEMS_GROUPS and REDIS_ITEMS_SERIALIZER (dotted path: item -> text or bytes).
+        """Read REDIS_ITEMS_KEY, REDIS_ITEMS_GROUPS and REDIS_ITEMS_SERIALIZER (dotted path: item -> text or bytes).
 
-        Raises ConfigError for what cannot be loaded.
+        Raises ConfigError for a serializer that cannot be loaded.
         """
         key = settings.get("REDIS_ITEMS_KEY") or defaults.PIPELINE_KEY
         params: dict[str, Any] = {
@@ -108,7 +108,7 @@ class RedisPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self | RefusedPipeline:
-        """The same, for a crawl."""
+        """Return the pipeline of a crawl; where the settings are wrong, one that ends the crawl with the error."""
         try:
             pipeline = cls.from_settings(crawler.settings)
         except TrawlError as error:
@@ -134,7 +134,7 @@ class RedisPipeline:
 
     @classmethod
     def check_groups(cls) -> None:
-        """Raises ConfigError where a class of the user's writes lists, which have no consumer groups."""
+        """Raise ConfigError for a user's class that writes lists, which have no consumer groups."""
         if cls.item_key is not RedisPipeline.item_key or cls._process_item is not RedisPipeline._process_item:
             raise ConfigError(
                 f"REDIS_ITEMS_GROUPS: {cls.__name__} overrides item_key or _process_item and writes lists, which have no groups:"
@@ -179,7 +179,7 @@ class RedisPipeline:
         return spider
 
     def item_key(self, item: Any, spider: Spider) -> str:  # noqa: ARG002
-        """The list for `item`. Override it to use several; on a Redis Cluster they have to be in the slot of the crawl."""
+        """Return the list for `item`. Override it to use several; on a Redis Cluster they have to be in the slot of the crawl."""
         return filled(self.key, spider.name)
 
 
@@ -193,7 +193,7 @@ class RefusedPipeline:
         self._error = error
 
     def open_spider(self) -> None:
-        """Raises CloseSpider."""
+        """Raise CloseSpider with the error."""
         if not is_refused(self._crawler):
             with refusing(self._crawler):
                 raise self._error

@@ -1,8 +1,8 @@
-"""The orders in which requests are leased, and what a queue class of a user's own may be.
+"""The orders in which requests are leased, and the contract of a user's own queue class.
 
-Used alone, each class is a synchronous queue on the Redis key of the frontier's READY requests. The Scheduler takes from our
-classes only what they say about order, score and payload, and lets the frontier do the rest; a class that stores in its own way
-is asked through `custom_queue`.
+Used alone, each class is a synchronous queue on the Redis key of the frontier's READY requests. The Scheduler takes only order,
+score and payload from our classes, and leaves the rest to the frontier; a class that stores in its own way is called through
+`custom_queue`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Base:
         self._codec = codec
 
     def __len__(self) -> int:
-        """Number of READY requests."""
+        """Return the number of READY requests."""
         return int(self.server.zcard(self.key))
 
     def push(self, request: Request) -> None:
@@ -101,7 +101,7 @@ class PriorityQueue(Base):
 
     @staticmethod
     def score(request: Request) -> int:
-        """The negated priority."""
+        """Return the negated priority."""
         return -request.priority
 
 
@@ -137,13 +137,13 @@ _STORAGE = ("__len__", "push", "pop", "clear", "rank")
 
 
 def _is_ours(cls: object, *names: str) -> bool:
-    """Whether a queue class has these methods from here, none of them overridden."""
+    """Return True if a queue class has these methods from this module, none of them overridden."""
     return all(getattr(getattr(cls, name, None), "__module__", "") == __name__ for name in names)
 
 
 def order_of(cls: object) -> messages.QueueOrder | None:
-    """The order in which the frontier itself leases the requests of this queue class; None for a class that has to be asked: it
-    stores in its own way, or scores other than by the priority where the order knows no scores.
+    """Return the order in which the frontier itself leases the requests of this queue class. None for a class that has to be
+    called: it stores in its own way, or scores other than by the priority where the order knows no scores.
     """
     order: messages.QueueOrder | None = getattr(cls, "order", None)
     if order is None or not _is_ours(cls, *_STORAGE):
@@ -154,7 +154,7 @@ def order_of(cls: object) -> messages.QueueOrder | None:
 
 
 def own_score_of(queue: object) -> Callable[[Request], float] | None:
-    """The queue's `score`, where it is a user's own."""
+    """Return the queue's `score` if it is a user's own."""
     return None if _is_ours(type(queue), "score") else getattr(queue, "score", None)
 
 
@@ -165,7 +165,7 @@ class QueueCodec:
         self._queue = queue
 
     def encode(self, request: Request) -> bytes:
-        """The payload of `request`. Raises Unserializable with what the queue raised."""
+        """Return the payload of `request`. Raises Unserializable with the queue's error."""
         try:
             return to_bytes(self._queue._encode_request(request))
         except Unserializable:
@@ -174,7 +174,7 @@ class QueueCodec:
             raise Unserializable(f"request: {type(exc).__name__}: {exc}") from exc
 
     def decode(self, payload: bytes) -> Request:
-        """The request of `payload`. Raises Undecodable with what the queue raised."""
+        """Return the request of `payload`. Raises Undecodable with the queue's error."""
         try:
             return self._queue._decode_request(payload)
         except Undecodable:
@@ -184,7 +184,7 @@ class QueueCodec:
 
 
 def own_codec_of(queue: object) -> Codec | None:
-    """A codec of the queue's own `_encode_request` and `_decode_request`, where one of them is a user's."""
+    """Return a codec of the queue's own `_encode_request` and `_decode_request`, where one of them is a user's."""
     if not isinstance(queue, Base) or _is_ours(type(queue), "_encode_request", "_decode_request"):
         return None
     return QueueCodec(queue)

@@ -73,8 +73,8 @@ class Scheduler(LoneScheduler):
     _unseen: Callable[[Request], bytes | None]
 
     def open(self, spider: Spider) -> Deferred[None] | None:
-        """Make queue and dupefilter, hook into the engine and begin to exchange. What cannot work as configured is said in one
-        line, and the crawl ends.
+        """Make queue and dupefilter, hook into the engine and begin to exchange. A wrong configuration is logged in one line,
+        and the crawl ends.
         """
         self._crawler = crawler = running_crawler(spider)
         if crawler is None:
@@ -102,9 +102,11 @@ class Scheduler(LoneScheduler):
         return self.df.open() if is_scrapys_kind(self.df) else None
 
     def _set_up(self, crawler: Crawler) -> None:
-        """Raises IncompatibleEngine, ConfigError; the frontier comes last, since it would have to be stopped again."""
+        """Make the parts. Raises IncompatibleEngine, ConfigError; the frontier comes last, since it would have to be stopped
+        again.
+        """
         settings = crawler.settings
-        # What expires in Redis must not be remembered here, and what is met again has to be told there.
+        # No local memory for a filter that expires entries in Redis, or that has to see each repeated request.
         forgets = is_fused(type(self.df)) and self.df.filter.forgets
         self._max_seen = 0 if forgets else number_of(settings, "SCHEDULER_LOCAL_SEEN", defaults.SCHEDULER_LOCAL_SEEN)
         self._unseen = self._fingerprint_here
@@ -207,7 +209,7 @@ class Scheduler(LoneScheduler):
             request, found_on = waiting
             around = current_page.set(found_on)
             try:
-                Scheduler.enqueue_request(self, request)  # a subclass has had its say
+                Scheduler.enqueue_request(self, request)  # an overridden one has run already
             finally:
                 current_page.reset(around)
             if found_on is not None:
@@ -223,7 +225,7 @@ class Scheduler(LoneScheduler):
         self._inc_value("scheduler/enqueued")
 
     def next_request(self) -> Request | None:
-        """The next request of this process, or None; the engine is woken when there is one."""
+        """Return the next request of this process, or None; the engine is woken when there is one."""
         if self._crawler is None:
             return super().next_request()
         if self._kept and (kept := self._kept.take(but_not=self._is_held)):
@@ -261,16 +263,18 @@ class Scheduler(LoneScheduler):
         return None
 
     def lease_of(self, request: Request) -> str:
-        """The id of the lease that `request` itself stands for; "" where it has none."""
+        """Return the id of the lease that `request` itself stands for; "" where it has none."""
         page = self._pages.get(request) if self._crawler is not None else None
         return page.lease_id if page is not None and page.request is request else ""
 
     def put_off(self, request: Request) -> bool:
-        """When Scrapy is done with `request`, give its lease back, unharmed; False where it has no lease."""
+        """Give the lease of `request` back once Scrapy is done with it, with no attempt counted; return False where it has no
+        lease.
+        """
         return self._lanes.put_off(request)
 
     def has_pending_requests(self) -> bool:
-        """False only when Redis has proved that nothing is ready, leased by anybody, or on its way, and that for
+        """Return False only when Redis has proved that nothing is ready, leased, or on its way in any process, for
         `idle_before_close` seconds.
         """
         if self._crawler is None:
@@ -289,7 +293,7 @@ class Scheduler(LoneScheduler):
         return now - self._idle_since >= self.idle_before_close
 
     def __len__(self) -> int:
-        """Requests that nobody has started, at the last answer of Redis."""
+        """Return the number of requests not started by any process, as of the last reply of Redis."""
         if self._crawler is None:
             return super().__len__()
         in_custom_queue = len(self._custom_queue) if self._custom_queue is not None else 0
@@ -300,13 +304,13 @@ class Scheduler(LoneScheduler):
         self._book.finish(request)
 
     def give_up(self, request: Request, reason: str) -> None:
-        """When Scrapy is done with `request`, keep it among the dead ones with `reason` (edge f) instead of acking it."""
+        """Keep `request` among the dead ones with `reason` (edge f) instead of acking it, once Scrapy is done with it."""
         self._book.give_up(request, reason)
 
     def _first_work(self) -> None:
-        """The first exchange only introduces this process, so what waits was there before."""
+        """Log requests that an earlier run left; the first exchange only introduces this process, so they were there before."""
         if self._frontier.exchanges == 1 and (waiting := self._frontier.waiting_to_start):
-            self._say_resuming(waiting)
+            self._log_resuming(waiting)
         self._frontier.listeners.work = self._wake
         self._wake()
 
@@ -317,7 +321,7 @@ class Scheduler(LoneScheduler):
             self._inc_value("dupefilter/filtered")
 
     def _count_of_filtered(self) -> int:
-        """What a dupefilter of the user's may count, as Scrapy's own does; ours do not."""
+        """Return the count of a user's own dupefilter, which may count as Scrapy's does; ours do not."""
         if self._custom_dupefilter is None:
             return 0
         assert self.stats is not None
@@ -337,11 +341,11 @@ class Scheduler(LoneScheduler):
         return names_of(request.meta.get("site"), request.url)
 
     def _is_held(self, request: Request) -> bool:
-        """Whether this request must not be sent now."""
+        """Return True if this request must not be sent now."""
         return self._frontier.holds.keeps_back(names_of(request.meta.get("site"), request.url))
 
     def _hold_back(self, *_: object) -> None:
-        """What waits in the downloader for its turn is not sent while it is held."""
+        """Take back held requests that wait in the downloader for their turn."""
         holds = self._frontier.holds
         if holds.paused or holds.sites:
             self._book.take_back(self._is_held)
@@ -400,7 +404,7 @@ class Scheduler(LoneScheduler):
 
 
 def scheduler_of(crawler: Crawler) -> Scheduler | None:
-    """The crawl's scheduler; None where that is another one than ours, or there is none yet."""
+    """Return the crawl's scheduler; None where it is of another class, or not made yet."""
     scheduler = crawler.engine.scheduler if crawler.engine else None
     # isinstance() is true for everything that has its methods
     return cast("Scheduler", scheduler) if Scheduler in type(scheduler).__mro__ else None

@@ -1,4 +1,4 @@
-"""What settings say: objects by their dotted path, and numbers. What is wrong is refused with the setting's name."""
+"""Values of settings: objects by their dotted path, and numbers. A wrong value is refused with the setting's name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def object_of(settings: BaseSettings, name: str, default: str | None = None) -> Any:
-    """What the setting `name` (else `default`) names: a class, a function, an object or a module; None where neither is set.
+    """Return the object that the setting `name` (else `default`) names: a class, a function, an object or a module; None where
+    neither is set.
 
     Raises ConfigError with the setting's name and value.
     """
@@ -23,9 +24,7 @@ def object_of(settings: BaseSettings, name: str, default: str | None = None) -> 
 
 
 def loaded(value: Any, name: str) -> Any:
-    """What the dotted path `value` names; something other than a text is returned as it is. Raises ConfigError, which calls it
-    `name`.
-    """
+    """Return the object at the dotted path `value`; other than text is returned as it is. Raises ConfigError with `name`."""
     if not isinstance(value, str):
         return value
     try:
@@ -38,7 +37,7 @@ def loaded(value: Any, name: str) -> Any:
 
 
 def number_of(settings: BaseSettings, name: str, default: float) -> Any:
-    """The setting `name` as a number of the type of its default. Raises ConfigError for what is none."""
+    """Return the setting `name` as a number of the type of its default. Raises ConfigError for another value."""
     value = settings.get(name, default)
     try:
         return type(default)(value)
@@ -47,7 +46,7 @@ def number_of(settings: BaseSettings, name: str, default: float) -> Any:
 
 
 def item_groups(settings: BaseSettings) -> tuple[str, ...]:
-    """The consumer groups of the item stream, REDIS_ITEMS_GROUPS: a list, or names with commas. Raises ConfigError."""
+    """Return the consumer groups of the item stream, REDIS_ITEMS_GROUPS: a list, or names with commas. Raises ConfigError."""
     name = "REDIS_ITEMS_GROUPS"
     try:
         return check_groups([one.strip() if isinstance(one, str) else one for one in settings.getlist(name)], name)

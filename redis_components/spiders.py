@@ -1,7 +1,7 @@
 """Spiders that are fed from Redis, continuously: a slow page never holds back the next start task.
 
 The names are scrapy-redis's. In a crawl under our scheduler `start()` leases start tasks; the methods that pop them
-(`synchronous_tasks`) serve spiders that override them, other schedulers, and whoever calls them without a crawl.
+(`start_tasks/scrapy_redis_api.py`) serve spiders that override them, other schedulers, and calls outside of a crawl.
 """
 
 from __future__ import annotations
@@ -130,20 +130,20 @@ class RedisMixin(SynchronousTasks):
 
     @property
     def fetches_itself(self) -> bool:
-        """Whether the spider fetches start tasks in its own way, by an overridden method or its own `fetch_data`."""
+        """Return True if the spider fetches start tasks in its own way, by an overridden method or its own `fetch_data`."""
         return self._pops_itself or self._overrides("next_requests", "schedule_next_requests")
 
     @property
     def _pops_itself(self) -> bool:
-        """Whether what `next_requests` shall read is not leased, but popped in the spider's own way."""
+        """Return True if `next_requests` reads tasks that are popped in the spider's own way instead of leased."""
         return self.fetch_data != self._usual_fetch or self._overrides("pop_list_queue", "pop_priority_queue")
 
     def _overrides(self, *methods: str) -> bool:
         return any(getattr(type(self), name) is not getattr(RedisMixin, name) for name in methods)
 
     async def start(self) -> AsyncIterator[Any]:
-        """The requests of one start task after the other; ends only when the whole crawl was idle for `max_idle_time` seconds
-        (0: never).
+        """Yield the requests of one start task after the other; ends only when the whole crawl was idle for `max_idle_time`
+        seconds (0: never).
         """
         if self.server is None:
             with refusing(self.crawler):
@@ -185,8 +185,8 @@ class RedisMixin(SynchronousTasks):
             logger.exception("start_requests() of %s failed", self)
 
     def next_requests(self) -> Iterator[Request]:
-        """The requests of the start tasks that are leased to this process at this moment; outside of a crawl, of a batch that
-        is popped.
+        """Yield the requests of the start tasks that are leased to this process at this moment; outside of a crawl, of a popped
+        batch.
         """
         if scheduler_of(self.crawler) is None or self._pops_itself:
             return super().next_requests()
@@ -222,7 +222,7 @@ class RedisMixin(SynchronousTasks):
             self._parallel.cancel()
 
     def hand_over_open_task(self) -> None:
-        """The crawl closes and `start()` may never be resumed: the rest of the task it is at goes into the frontier now."""
+        """Enqueue the rest of the open start task when the crawl closes, as `start()` may never be resumed."""
         if self._task_feed is not None:
             self._task_feed.hand_over()
 
@@ -239,12 +239,11 @@ class RedisMixin(SynchronousTasks):
             self._task_feed.return_open(why)
 
     def feed(self, task_id: str, token: str, data: bytes, *, lane: Lane = "", wide: bool = False, site: str = "") -> None:
-        """Make a start task for the service named by `feeds`, unless `token` is the one it last had for `task_id`. In the
-        lane "later" it waits until the service has nothing else to do (`lane_later`), in the "backlog" until somebody moves it
-        there.
+        """Make a start task for the service named by `feeds`, unless `token` is the last one of `task_id`. In the lane "later"
+        it waits until the service has nothing else to do (`lane_later`), in the "backlog" until it is moved to another lane.
 
-        One task waits for each id: a newer one takes its place. One that is `wide` does what one that is not does, too, and is
-        not replaced by it, but for its `newest_fields`. `site` is its value of the other spider's `turn_by`: where
+        One task waits for each id: a newer one takes its place. A `wide` task covers the narrow one of its id, and is not
+        replaced by it, but for its `newest_fields`. `site` is its value of the other spider's `turn_by`: where
         SCHEDULER_MAX_FED_TASKS tasks of it wait, further ones are kept until there is capacity.
 
         Called in a callback, it is stored before or together with the ack of the callback's request.
@@ -252,14 +251,14 @@ class RedisMixin(SynchronousTasks):
         frontier_of(self.crawler).add_task(NextTask(task_id, token, data, lane, wide, site))
 
     def set_aside(self, failure: Failure) -> None:
-        """An errback: the request is not forgotten but kept among the dead ones with the reason, to be replayed."""
+        """Keep the failed request among the dead ones with the reason, to be replayed; an errback."""
         set_aside(self.crawler, failure.request, reason_of(failure))  # type: ignore[attr-defined]  # the engine puts it there
 
     def make_request_from_data(self, data: bytes) -> Request | Iterable[Request] | None:
-        """The request or requests of a start task: a bare URL, or JSON with the fields of `StartTask`. Override it for other
-        formats.
+        """Return the request or requests of a start task: a bare URL, or JSON with the fields of `StartTask`. Override it for
+        other formats.
 
-        What it raises sets the task aside with that reason; but TaskMustWait gives it back, and parks it while its site is held.
+        An exception sets the task aside with that reason; but TaskMustWait gives it back, and parks it while its site is held.
         """
         return request_of(read(data, self.redis_encoding), self)  # type: ignore[arg-type]  # mixed into a Spider
 

@@ -64,12 +64,12 @@ class RedisStatsCollector(MemoryStatsCollector):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """The collector of a crawl."""
+        """Return the collector of a crawl."""
         return cls(crawler)
 
     @classmethod
     def from_spider(cls, spider: Spider) -> Self:
-        """The collector for the spider's crawler."""
+        """Return the collector for the spider's crawler."""
         return cls(spider.crawler)
 
     @cached_property
@@ -78,13 +78,13 @@ class RedisStatsCollector(MemoryStatsCollector):
         return connection.from_settings(self._crawler.settings)
 
     def _get_key(self, spider: Spider | None = None) -> str:
-        """The hash of the shared stats."""
+        """Return the key of the shared stats, a hash."""
         known = spider or self.spider
         key = filled(self.stats_key, known.name if known else self.spider_name or "scrapy")
         return prefixed(key, namespace_of(self._crawler.settings))
 
     def shared_stats(self, spider: Spider | None = None) -> dict[str, Any]:
-        """The stats over all processes, as Redis has them now; numbers as numbers. Waits for Redis."""
+        """Return the stats over all processes, as Redis has them now; numbers as numbers. Waits for Redis."""
         raw: Any = self.server.hgetall(self._get_key(spider))
         return {bytes_to_str(field): _number(bytes_to_str(value)) for field, value in raw.items()}
 
@@ -121,7 +121,7 @@ class RedisStatsCollector(MemoryStatsCollector):
         self._frontier.listeners.stats = self._changes
 
     def _changes(self, final: bool) -> list[StatChange]:
-        """What changed since the last call, at most once a second, and at the end; it goes into the next exchange."""
+        """Return the changes since the last call, at most once a second and at the end, for the next exchange."""
         assert self._frontier is not None
         now = self._frontier.now()
         if now - self._sent_at < INTERVAL_S and not final:

@@ -11,7 +11,7 @@ _INTEGERS = range(-(2**63), 2**63)  # TOML's own; Python reads longer ones, and 
 
 
 def toml_table(text: str) -> dict[str, Any]:
-    """The table that a file is. Raises ValueError, whose text says what is wrong and, where it is known, in which line."""
+    """Return the table of a TOML text. Raises ValueError with the fault and, where it is known, its line."""
     try:
         table = tomllib.loads(text)
     except RecursionError:

@@ -26,7 +26,7 @@ def bytes_to_str(s: Any, encoding: str = "utf-8") -> Any:
 
 
 def is_dict(string_content: str) -> bool:
-    """Whether the text is JSON of any kind, not only an object: spiders rely on what scrapy-redis's function says."""
+    """Return True if the text is JSON of any kind, not only an object: spiders rely on scrapy-redis's result."""
     try:
         json.loads(string_content)
     except json.JSONDecodeError:

@@ -66,7 +66,7 @@ def _server(client: redis.Redis, name: str) -> Iterator[Verdict]:
         version = client.info("server").get("redis_version", "?")
         yield Verdict(what="Redis", state="ok", said=f"{name} answers, version {version}, keeps what it is given")
     for one in findings:
-        yield Verdict(what="Redis", state="bad" if one.grave else "note", said=one.said, fix=one.fix)
+        yield Verdict(what="Redis", state="bad" if one.grave else "note", said=one.problem, fix=one.fix)
 
 
 def _latency(client: redis.Redis) -> Iterator[Verdict]:

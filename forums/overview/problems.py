@@ -50,7 +50,7 @@ def _redis(view: Overview) -> Iterator[Problem]:
     for part, why in view.unreadable.items():
         yield Problem(what=f"{part} cannot be read ({why})", fix="trawl doctor --repair sets foreign keys aside")
     for finding in view.server:
-        yield Problem(what=finding.said, fix=finding.fix, grave=finding.grave)
+        yield Problem(what=finding.problem, fix=finding.fix, grave=finding.grave)
     if view.foreign:
         number = len(view.foreign)
         records = f"{number:,} records in Redis are not Trawl's and were left out" if number > 1 else "a record was left out"

@@ -62,7 +62,7 @@ class Writer:
         self._sums: list[str] = []
 
     def __enter__(self) -> Self:
-        # In a folder of several users somebody may have made a file of that name, which would be his.
+        # In a folder of several users another user may have made a file of that name, and would own it.
         handle = os.open(self._unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, FILE)
         self._file = os.fdopen(handle, "wb")
         self._packed = gzip.GzipFile(filename="", fileobj=self._file, mode="wb", compresslevel=1)
@@ -162,7 +162,7 @@ class _Header(tarfile.TarInfo):
 
 
 def records(content: IO[bytes], size: int) -> list[tuple[bytes, str, int, list[Any]]]:
-    """The portions in one member. Raises BackupError."""
+    """Return the portions in one member. Raises BackupError."""
     if size > MOST_PART_BYTES:
         raise BackupError(f"a part of {size:,} bytes is larger than Redis can have")
     try:
@@ -180,7 +180,7 @@ def _values(raw: msgspec.Raw) -> list[Any]:
 
 
 def _check_length(raw: bytes, most: int) -> None:
-    """Raise BackupError for an array in MessagePack of more elements: its head says how many there are."""
+    """Raise BackupError for an array in MessagePack of more elements, by the count in its head."""
     head = raw[:1]
     width = {b"\xdc": 2, b"\xdd": 4}.get(head, 0)
     length = int.from_bytes(raw[1 : 1 + width], "big") if width else 0  # without: at most 15, or not an array
@@ -225,34 +225,34 @@ def verified(path: Path, *, unsigned: bool = False) -> tuple[dict[str, Any], byt
     Where the fleet signs its signature has to fit, unless `unsigned`.
     """
     sums: list[str] = []
-    manifest = said = signature = b""
+    manifest = stored_sums = signature = b""
     with members(path) as found:
         for name, size, content in found:
-            if said and (name != SIGNATURE or signature):
+            if stored_sums and (name != SIGNATURE or signature):
                 raise BackupError(f"{path}: something follows its sums: it was changed")
             if size > {SUMS: MOST_SUMS_BYTES, MANIFEST: MOST_SUMS_BYTES, SIGNATURE: MOST_SIGNATURE_BYTES}.get(name, size):
                 raise BackupError(f"{path}: {name} has {size:,} bytes")
-            if said:
+            if stored_sums:
                 signature = content.read()
                 continue
             if name == SUMS:
-                said = content.read()
+                stored_sums = content.read()
                 continue
             total = hashlib.sha256()
             while part := content.read(_READ):
                 total.update(part)
                 manifest += part if name == MANIFEST else b""
             sums.append(f"{total.hexdigest()}  {name}\n")
-    if not said:
+    if not stored_sums:
         raise BackupError(f"{path} was cut off: it has no sums")
-    if said != "".join(sums).encode():
+    if stored_sums != "".join(sums).encode():
         raise BackupError(f"{path} is damaged: a sum differs")
-    if not unsigned and signing_is_on() and (wrong := fault(signature.decode("latin-1") or None, PURPOSE, said)):
-        raise BackupError(f"{path} {wrong}: if nobody else could write the file, restore it with --unsigned")
+    if not unsigned and signing_is_on() and (wrong := fault(signature.decode("latin-1") or None, PURPOSE, stored_sums)):
+        raise BackupError(f"{path} {wrong}: if only trusted users could write the file, restore it with --unsigned")
     try:
         known: dict[str, Any] = msgspec.json.decode(manifest, type=dict)
     except msgspec.MsgspecError as error:
         raise BackupError(f"{path}: its manifest cannot be read: {error}") from error
     if known.get("format") != FORMAT:
         raise BackupError(f"{path} has format {known.get('format')!r:.40}, this Trawl reads {FORMAT}: use the Trawl that made it")
-    return known, said
+    return known, stored_sums

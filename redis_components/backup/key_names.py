@@ -1,4 +1,4 @@
-"""Which keys of a Redis belong to one fleet, and which of those belong to its living processes."""
+"""The keys of a Redis that belong to one fleet, and the keys of its living processes among them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class KeyNames:
     """Services whose frontier is in another Redis, which is not looked at."""
 
     def owns(self, key: bytes) -> bool:
-        """Whether a key is the fleet's."""
+        """Return True if a key is the fleet's."""
         return any(key == base or key.startswith(base + b":") for base in self._encoded())
 
     def is_of_living_processes(self, key: bytes) -> bool:
-        """Whether a key speaks of processes that live now: a restored one would speak of others."""
+        """Return True if a key describes processes that live now: a restored one would describe others."""
         fleet = FleetKeys()
         exact = {one.encode() for one in (fleet.nodes(), fleet.crawlers(), fleet.orders(), fleet.beats())}
         return key in exact or key.startswith(fleet.backup_copy("", "").rstrip(":").encode() + b":")
@@ -52,11 +52,11 @@ class KeyNames:
                 yield key
 
     def crawl_records(self) -> str:
-        """The key that says where each crawl is."""
+        """Return the key of the records of all crawls."""
         return FleetKeys().crawls()
 
     def with_records(self, stored: Mapping[bytes, bytes]) -> KeyNames:
-        """These names and those of the crawls of other records, by service."""
+        """Return these names and the names of the crawls in other records, by service."""
         records = {as_text(name): one for name, one in readable(stored, crawl_record_of).items()}
         crawls = [record.keys for record in records.values() if not record.redis]
         bases = [base for keys in crawls for base in _bases(keys)]
@@ -65,7 +65,7 @@ class KeyNames:
         )
 
     def fixed(self) -> list[bytes]:
-        """The keys that have the same name in each fleet of these services, also where they do not exist now."""
+        """Return the keys that have the same name in each fleet of these services, also where they do not exist now."""
         keys_of: list[FleetKeys | CrawlKeys] = [FleetKeys(), *self.crawls]
         named = [key for keys in keys_of for key in _without_parameters(keys)]
         named += [key for crawl in self.crawls for key in (*crawl.more_start_urls, *crawl.turn_keys)]
@@ -76,7 +76,7 @@ class KeyNames:
 
 
 def key_names(client: redis.Redis, services: Iterable[str]) -> KeyNames:
-    """The keys of the fleet of this namespace, whose services are `services` and all that ever had a crawler."""
+    """Return the keys of the fleet of this namespace, whose services are `services` and all that ever had a crawler."""
     records = CrawlRecords(client).all()
     names = list(dict.fromkeys((*services, *records)))
     elsewhere = tuple(name for name in names if name in records and records[name].redis)
@@ -93,7 +93,7 @@ def _bases(keys: CrawlKeys) -> list[str]:
 
 
 def _without_parameters(keys: FleetKeys | CrawlKeys) -> Iterator[str]:
-    """What each method returns that needs no more than the object."""
+    """Yield the results of all methods without parameters."""
     for cls in type(keys).__mro__[:-1]:
         for name, method in vars(cls).items():
             if inspect.isfunction(method) and not name.startswith("_") and method.__code__.co_argcount == 1:

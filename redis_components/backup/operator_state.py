@@ -1,7 +1,7 @@
-"""What an operator has said: sizes, autoscaling, schedule, pauses, limits, drained nodes; read as of one instant, and put back.
+"""The operator's state: sizes, autoscaling, schedule, pauses, limits, drained nodes; read as of one instant, and put back.
 
-Small, and worth more than all that crawls gather again: a copy of it is kept in the database. Breakers are left out, which find
-out again how a site is.
+Small, and worth more than all that crawls gather again: a copy of it is kept in the database. Breakers are left out, as they
+measure the state of a site again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from redis_components.server.replies import as_bytes
 SIZES, AUTOSCALING, SCHEDULE, HOLDS, LIMITS, DRAINED = "sizes", "autoscaling", "schedule", "holds", "limits", "drained nodes"
 OF_SERVICE = "holds of "
 DEAD = "dead letters"
-"""Told, and not put back: the letters themselves are in backups only."""
+"""Counted, and not put back: the letters themselves are in backups only."""
 
 State = dict[str, dict[str, str]]
 """Part -> field -> value, both as Redis has them."""
@@ -31,7 +31,7 @@ State = dict[str, dict[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What Redis had at one instant."""
+    """The state of Redis at one instant."""
 
     marked: bool
     """It is a state that was copied before; False after a loss, and before the first copy."""
@@ -49,10 +49,10 @@ def look(client: redis.Redis, services: Iterable[str]) -> Found:
         for keys in crawls.values():
             pipe.llen(keys.dead())
             pipe.lrange(keys.dead(), -1, -1)
-        marked, *said = pipe.execute(raise_on_error=False)
-    hashes = dict(zip(places, said, strict=False))
+        marked, *replies = pipe.execute(raise_on_error=False)
+    hashes = dict(zip(places, replies, strict=False))
     state = {part: kept for part, fields in hashes.items() if isinstance(fields, dict) and (kept := _texts(part, fields))}
-    dead = said[len(places) :]
+    dead = replies[len(places) :]
     for service, count, last in zip(crawls, dead[::2], dead[1::2], strict=True):
         if isinstance(count, int) and count and isinstance(last, list):
             state.setdefault(DEAD, {})[service] = json.dumps({"count": count, "last_reason": _reason(last)})
@@ -60,17 +60,17 @@ def look(client: redis.Redis, services: Iterable[str]) -> Found:
 
 
 def put_back(client: redis.Redis, services: Iterable[str], state: Mapping[str, Mapping[str, str]], mark: str) -> list[str]:
-    """Write what Redis does not have, and the mark, in one transaction; returns the parts that were written.
+    """Write the entries that Redis does not have, and the mark, in one transaction; return the parts that were written.
 
-    What was said since the loss stays. Raises `redis.RedisError`.
+    Entries written since the loss stay. Raises `redis.RedisError`.
     """
     places = _places(CrawlRecords(client).keys_of_all(services))
     order = [(part, field) for part in places for field in state.get(part, {})]
     with client.pipeline(transaction=True) as pipe:
         for part, field in order:
             pipe.hsetnx(places[part], field, state[part][field])
-        said = pipe.execute(raise_on_error=False)
-        written = [one for one, new in zip(order, said, strict=True) if new == 1]
+        replies = pipe.execute(raise_on_error=False)
+        written = [one for one, new in zip(order, replies, strict=True) if new == 1]
         for part in {part for part, _ in written if part in (HOLDS, LIMITS) or part.startswith(OF_SERVICE)}:
             if part == LIMITS:
                 pipe.hincrby(places[part], VERSION, 1 + secrets.randbelow(2**40))  # another one than crawlers know
@@ -82,7 +82,7 @@ def put_back(client: redis.Redis, services: Iterable[str], state: Mapping[str, M
 
 
 def mark_copied(client: redis.Redis, mark: str) -> None:
-    """Say that the state in Redis has a copy. Raises `redis.RedisError`."""
+    """Mark the state in Redis as copied. Raises `redis.RedisError`."""
     client.set(FleetKeys().operator_mark(), mark, nx=True)
 
 
@@ -100,7 +100,7 @@ def _places(crawls: Mapping[str, CrawlKeys]) -> dict[str, str]:
 
 
 def _texts(part: str, fields: Mapping[Any, Any]) -> dict[str, str]:
-    """What an operator has said in a hash; what follows from it, and what is not text, is left out."""
+    """Return an operator's entries in a hash, without derived ones and values that are not text."""
     kept: dict[str, str] = {}
     for raw_name, raw in fields.items():
         try:
@@ -114,7 +114,7 @@ def _texts(part: str, fields: Mapping[Any, Any]) -> dict[str, str]:
 
 
 def _policy(value: str) -> str:
-    """Of a service that sizes itself what was said, not what it has measured since."""
+    """Return the policy of a service that sizes itself, without its measurements."""
     try:
         return json.dumps({"policy": json.loads(value)["policy"]}, sort_keys=True)
     except (ValueError, LookupError, TypeError, RecursionError):

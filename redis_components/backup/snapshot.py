@@ -29,7 +29,7 @@ AT_ONCE = 500  # keys for each round trip
 
 
 class BackupError(TrawlError):
-    """A backup that cannot be made or read; the message says why."""
+    """A backup that cannot be made or read; the message has the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Copied:
 
 @contextmanager
 def snapshot(client: redis.Redis, names: KeyNames) -> Iterator[list[Copied]]:
-    """Copies of every key of the fleet, of one instant; they are removed at the end of the block.
+    """Yield copies of every key of the fleet, of one instant; they are removed at the end of the block.
 
     Locks and marks of living processes (strings with a TTL) are left out. Raises BackupError where Redis has no room for the
     copies or keys change too quickly, `redis.RedisError`.
@@ -68,7 +68,7 @@ def snapshot(client: redis.Redis, names: KeyNames) -> Iterator[list[Copied]]:
 
 
 def read(client: redis.Redis, copies: list[Copied]) -> Iterator[tuple[Copied, Values]]:
-    """The values of the copies, in portions; each copy is removed when it is read.
+    """Yield the values of the copies, in portions; each copy is removed when it is read.
 
     Raises BackupError when a copy is gone, which an evicting Redis does, `redis.RedisError`.
     """
@@ -85,7 +85,7 @@ def read(client: redis.Redis, copies: list[Copied]) -> Iterator[tuple[Copied, Va
 
 
 def _copy(client: redis.Redis, names: KeyNames, keys: list[bytes], word: str) -> tuple[list[Copied], set[bytes]]:
-    """What was copied, and the keys whose names follow from others, as they were at that instant."""
+    """Copy the keys; return the copies, and the keys whose names follow from others, as they were at that instant."""
     copies = [FleetKeys().backup_copy(word, number) for number in range(len(keys))]
     with client.pipeline(transaction=True) as pipe:
         for key, copy in zip(keys, copies, strict=True):
@@ -96,7 +96,7 @@ def _copy(client: redis.Redis, names: KeyNames, keys: list[bytes], word: str) ->
             pipe.zrange(crawl.owners(), 0, -1)
             pipe.zrange(crawl.lanes(), 0, -1)
             pipe.hkeys(crawl.parked())
-        said: list[Any] = pipe.execute()
+        replies: list[Any] = pipe.execute()
     kinds: list[str] = []
     for some in in_lots(copies, AT_ONCE):
         with client.pipeline(transaction=False) as pipe:
@@ -105,16 +105,16 @@ def _copy(client: redis.Redis, names: KeyNames, keys: list[bytes], word: str) ->
             kinds += map(as_text, pipe.execute())
     copied = [
         Copied(key=key, copy=copy, kind=kind, left_ms=left_ms)
-        for key, copy, kind, left_ms in zip(keys, copies, kinds, said[1 : 3 * len(keys) : 3], strict=True)
+        for key, copy, kind, left_ms in zip(keys, copies, kinds, replies[1 : 3 * len(keys) : 3], strict=True)
     ]
-    return copied, _implied(names, said[3 * len(keys) :])
+    return copied, _implied(names, replies[3 * len(keys) :])
 
 
-def _implied(names: KeyNames, said: list[Any]) -> set[bytes]:
-    """The keys of leases, lanes and lots that owners, lanes and counts speak of."""
+def _implied(names: KeyNames, replies: list[Any]) -> set[bytes]:
+    """Return the keys of leases, lanes and lots that owners, lanes and counts name."""
     found: list[str] = []
     for number, crawl in enumerate(names.crawls):
-        owners, lanes, lots = said[3 * number : 3 * number + 3]
+        owners, lanes, lots = replies[3 * number : 3 * number + 3]
         found += [crawl.leases(as_text(owner)) for owner in owners]
         found += [crawl.lane(as_text(lane)) for lane in lanes]
         found += [crawl.parked_lot(as_text(lot)) for lot in lots]

@@ -1,4 +1,4 @@
-"""What was read of a backup, in Redis under other names, until all of it takes the place of the fleet's keys in one step."""
+"""The keys of a backup, loaded into Redis under other names, until they replace the fleet's keys in one step."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class Staging:
 
     @property
     def keys(self) -> int:
-        """How many were loaded."""
+        """Return the number of loaded keys."""
         return len(self._keys)
 
     def foreign(self, names: KeyNames) -> list[bytes]:
-        """Loaded keys that are not the fleet's."""
+        """Return the loaded keys that are not the fleet's."""
         return [key for key in self._keys if not names.owns(key) or names.is_of_living_processes(key)]
 
     def hash_of(self, key: str) -> dict[bytes, bytes]:
-        """The fields of a loaded hash."""
+        """Return the fields of a loaded hash."""
         if key.encode() not in self._copies:
             return {}
         fields = self._client.hgetall(self._copy(key.encode()))  # of the fleet: as many as services
@@ -79,8 +79,8 @@ class Staging:
                     pipe.pexpire(key, self._keys[key])
                 else:
                     pipe.persist(key)
-            said = pipe.execute(raise_on_error=False)
-        if any(isinstance(one, redis.RedisError) for one in said):
+            replies = pipe.execute(raise_on_error=False)
+        if any(isinstance(one, redis.RedisError) for one in replies):
             raise BackupError("a key that was loaded is gone again: does Redis evict keys? Restore once more")
 
     def discard(self) -> None:
@@ -89,7 +89,7 @@ class Staging:
             self._client.unlink(*some)
 
     def renew(self) -> None:
-        """What was loaded lives for another quarter of an hour. Raises BackupError when some of it is gone."""
+        """Keep the loaded keys for another quarter of an hour. Raises BackupError when one of them is gone."""
         for some in in_lots(self._copies.values(), AT_ONCE):
             with self._client.pipeline(transaction=False) as pipe:
                 for copy in some:
@@ -111,8 +111,12 @@ class Staging:
             for key in keys:
                 pipe.pttl(key)
                 pipe.type(key)
-            said = pipe.execute()
-        return [key for key, left, kind in zip(keys, said[::2], said[1::2], strict=True) if left < 0 or as_text(kind) != "string"]
+            replies = pipe.execute()
+        return [
+            key
+            for key, left, kind in zip(keys, replies[::2], replies[1::2], strict=True)
+            if left < 0 or as_text(kind) != "string"
+        ]
 
     def _copy(self, key: bytes) -> str:
         return self._copies.setdefault(key, FleetKeys().backup_copy(self._word, len(self._copies)))

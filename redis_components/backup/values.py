@@ -25,14 +25,14 @@ T = TypeVar("T")
 
 
 def in_lots(things: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The things in lists of `size`, the last one shorter."""
+    """Yield the things in lists of `size`, the last one shorter."""
     rest = iter(things)
     while lot := list(islice(rest, size)):
         yield lot
 
 
 def portions(client: redis.Redis, key: str | bytes, kind: str) -> Iterator[Values]:
-    """The values of a key that nobody changes, flat: fields and values of a hash, members and scores of a sorted set.
+    """Yield the values of a key that does not change, flat: fields and values of a hash, members and scores of a sorted set.
 
     An element may come twice, in no more than two portions. Raises `redis.RedisError`.
     """

@@ -1,9 +1,8 @@
-"""Which methods of a spider a stored request may name as its callback or errback.
+"""The methods of a spider that a stored request may name as its callback or errback.
 
-Whoever can write to Redis must not be able to call what runs the crawl itself: `__init__` would overwrite a live spider's
-attributes. A method that the user's own classes define may be named, private ones too; of what Scrapy or Trawl defines, also
-where the user overrides it, only what was made to receive a response or a failure. Start tasks may name less:
-`task_requests.py`.
+A writer to Redis must not be able to call the methods that run the crawl: `__init__` would overwrite a live spider's attributes.
+A method that the user's own classes define may be named, private ones too; of the methods of Scrapy or Trawl, also where the
+user overrides them, only those made to receive a response or a failure. Start tasks may name less: `start_tasks/requests.py`.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ _MADE_FOR_RESPONSES = frozenset(
 
 
 def is_plumbing(cls: type) -> bool:
-    """Whether a class belongs to Scrapy, Trawl or Python."""
+    """Return True if a class belongs to Scrapy, Trawl or Python."""
     return f"{cls.__module__}.".startswith(PLUMBING)
 
 
 def callback_of(spider: Spider, name: str) -> Callable[..., Any] | None:
-    """The method of that name, or None where there is none that a stored request may name."""
+    """Return the method of that name, or None where there is none that a stored request may name."""
     if not isinstance(name, str) or (name.startswith("__") and name.endswith("__")):
         return None
     owners = [base for base in type(spider).__mro__ if name in vars(base)]

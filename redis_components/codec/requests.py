@@ -34,24 +34,24 @@ class Codec(Protocol):
     """Requests of one spider to payloads and back."""
 
     def encode(self, request: Request) -> bytes:
-        """The payload of `request`. Raises Unserializable naming the field at fault."""
+        """Return the payload of `request`. Raises Unserializable naming the field at fault."""
 
     def decode(self, payload: bytes) -> Request:
-        """The request of `payload`. Raises Undecodable with the reason."""
+        """Return the request of `payload`. Raises Undecodable with the reason."""
 
 
 class Serializer(Protocol):
-    """What `SCHEDULER_SERIALIZER` names: a module or an object."""
+    """The object or module of `SCHEDULER_SERIALIZER`."""
 
     def dumps(self, obj: dict[str, Any], /) -> bytes | str:
-        """A payload of `request.to_dict()`."""
+        """Return a payload of `request.to_dict()`."""
 
     def loads(self, payload: bytes, /) -> dict[str, Any]:
-        """That dictionary again."""
+        """Return the dictionary of a payload."""
 
 
 def request_codec(spider: Spider, serializer: Serializer | None, allowed: Iterable[str | type[Request]] = ()) -> Codec:
-    """The exact codec, or one on the user's own serializer. Raises ConfigError for classes that cannot be loaded."""
+    """Return the exact codec, or one on the user's own serializer. Raises ConfigError for classes that cannot be loaded."""
     exact = RequestCodec(spider, allowed)
     return exact if serializer is None else SerializerCodec(spider, serializer, exact)
 
@@ -76,7 +76,7 @@ class RequestCodec:
             self._classes[f"{cls.__module__}.{cls.__qualname__}"] = cls
 
     def encode(self, request: Request) -> bytes:
-        """The payload of `request`. Raises Unserializable naming the field at fault."""
+        """Return the payload of `request`. Raises Unserializable naming the field at fault."""
         fields: dict[str, Any] = {"u": request.url}
         if request.callback is not None:
             fields["c"] = self._name(request.callback, "callback")
@@ -133,7 +133,7 @@ class RequestCodec:
         return name
 
     def decode(self, payload: bytes) -> Request:
-        """The request of `payload`. Raises Undecodable with the reason."""
+        """Return the request of `payload`. Raises Undecodable with the reason."""
         stored = read(payload)
         if stored.cls is not None:
             return self._of_class(stored, stored.cls)
@@ -170,7 +170,7 @@ class RequestCodec:
         return request
 
     def _of_class(self, stored: StoredRequest, path: str) -> Request:
-        """A request of another class, by its constructor."""
+        """Make a request of another class, by its constructor."""
         cls = self.allowed_class(path)
         check(stored)
         arguments = dict(stored.x or ())
@@ -189,7 +189,7 @@ class RequestCodec:
             raise Undecodable(f"payload does not make a request: {exc}") from exc
 
     def allowed_class(self, path: str) -> type[Request]:
-        """The request class of that path. Raises Undecodable for one that is not allowed."""
+        """Return the request class of that path. Raises Undecodable for one that is not allowed."""
         try:
             return self._classes[path]
         except KeyError:
@@ -217,11 +217,11 @@ class ExactFields:
     """The serializer where none is named: dictionaries of plain and tagged values, exactly, and never a pickle."""
 
     def dumps(self, obj: dict[str, Any], /) -> bytes:
-        """A payload of `obj`. Raises Unserializable."""
+        """Return a payload of `obj`. Raises Unserializable."""
         return codec.dumps({name: codec.exact(value, name) for name, value in obj.items()})
 
     def loads(self, payload: bytes, /) -> dict[str, Any]:
-        """That dictionary again. Raises Undecodable."""
+        """Return the dictionary of a payload. Raises Undecodable."""
         fields: dict[str, Any] = codec.loads(payload)
         return fields
 
@@ -246,7 +246,7 @@ class SerializerCodec:
         self._exact = exact
 
     def encode(self, request: Request) -> bytes:
-        """The payload of `request`. Raises Unserializable for what `to_dict` or the serializer refuses."""
+        """Return the payload of `request`. Raises Unserializable if `to_dict` or the serializer refuses it."""
         try:
             fields = request.to_dict(spider=self._spider)
             if self._exact is None:
@@ -260,7 +260,7 @@ class SerializerCodec:
             raise Unserializable(f"request: cannot serialize it: {type(exc).__name__}: {exc}") from exc
 
     def decode(self, payload: bytes) -> Request:
-        """The request of `payload`. Raises Undecodable with the reason."""
+        """Return the request of `payload`. Raises Undecodable with the reason."""
         try:
             fields = self._serializer.loads(payload)
             if not isinstance(fields, dict):

@@ -13,9 +13,9 @@ from . import values
 
 
 class StoredRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
-    """What a payload holds: the URL and what differs from a plain GET. The letters are part of the stored format.
+    """The content of a payload: the URL and all that differs from a plain GET. The letters are part of the stored format.
 
-    msgspec checks the types while it reads. `Any` is what may be tagged (`values.py`); `check` looks at those.
+    msgspec checks the types while it reads. `Any` fields may hold tagged values (`values.py`), which `check` checks.
     """
 
     u: str  # URL
@@ -53,7 +53,7 @@ _decode = msgspec.msgpack.Decoder(StoredRequest, ext_hook=values.ext_hook).decod
 
 
 def read(payload: bytes) -> StoredRequest:
-    """What a payload holds. Raises Undecodable; meta, cookies and the like are left to `check`."""
+    """Return the content of a payload. Raises Undecodable; meta, cookies and the like are left to `check`."""
     stored: StoredRequest = values.loads(payload, _decode)
     return stored
 
@@ -78,7 +78,7 @@ def _unfit(name: str, value: object) -> Undecodable:
 
 @lru_cache(maxsize=64)
 def is_encoding(name: str) -> bool:
-    """Whether text can be written in it: Python also knows codecs such as `zlib`."""
+    """Return True if text can be written in this encoding: Python also knows codecs such as `zlib`."""
     try:
         "".encode(name)
     except (LookupError, ValueError):

@@ -1,7 +1,7 @@
-"""Exact msgpack: what comes back is what went in, or it is refused with the name of the field.
+"""Exact msgpack: each value is returned as it was stored, or refused with the name of its field.
 
 Plain msgpack silently turns tuples and sets into lists and refuses or changes dates, decimals and the like. Here every value
-either comes back with the same type and content, or `Unserializable` says which field holds what. A payload starts with one
+either comes back with the same type and content, or `Unserializable` names the field and the value. A payload starts with one
 byte, the codec's version.
 """
 
@@ -56,7 +56,9 @@ _by_hash: dict[int, tuple[Any, int]] = {}  # of those beyond the free ones: the 
 
 
 def ext_hook(code: int, data: memoryview) -> Any:
-    """The value that a tag stands for, for a decoder of msgspec. Raises Undecodable, and what a malformed value raises."""
+    """Return the value that a tag stands for, for a decoder of msgspec. Raises Undecodable, and other errors for malformed
+    values.
+    """
     try:
         plain, back = _BACK[code]
     except KeyError:
@@ -99,7 +101,7 @@ def exact(value: Any, path: str) -> Any:
 
 
 class _Refused(Exception):
-    """What cannot be stored, and where it stands; the way is put together on the way up, so that it costs nothing otherwise."""
+    """A value that cannot be stored, and its place, which is put together on the way up, so that it costs nothing otherwise."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -147,7 +149,7 @@ def _tagged(value: Any) -> msgspec.msgpack.Ext:
 
 
 def dumps(fields: dict[str, Any]) -> bytes:
-    """A payload from `fields`, which holds plain values or what `exact` returned. Raises Unserializable for text that is not
+    """Return a payload of `fields`, which holds plain values or results of `exact`. Raises Unserializable for text that is not
     Unicode.
     """
     try:
@@ -157,7 +159,7 @@ def dumps(fields: dict[str, Any]) -> bytes:
 
 
 def _culprit(fields: dict[str, Any]) -> str:
-    """The first field that cannot be encoded; only looked for when something went wrong."""
+    """Return the first field that cannot be encoded; called only after an error."""
     for name, value in fields.items():
         try:
             _encode(value)
@@ -167,12 +169,12 @@ def _culprit(fields: dict[str, Any]) -> str:
 
 
 def is_ours(payload: bytes) -> bool:
-    """Whether a payload was written by this codec, as far as its first byte tells."""
+    """Return True if the first byte of a payload is that of this codec."""
     return payload[:1] == _PREFIX
 
 
 def _whose(payload: bytes) -> str:
-    """What a payload seems to be that is not ours, and what to do about it."""
+    """Return the likely origin of a foreign payload, and the fix."""
     first = payload[:1]
     if not first:
         return "payload is empty"
@@ -191,9 +193,9 @@ def _whose(payload: bytes) -> str:
 
 
 def loads(payload: bytes, decode: Callable[[memoryview], Any] = _decode) -> Any:
-    """The fields of a payload, a dictionary; with another decoder of msgspec (its `ext_hook` is the one here) what that makes.
+    """Return the fields of a payload, a dictionary; with another decoder of msgspec (its `ext_hook` is the one here) its result.
 
-    Raises Undecodable with the reason for every payload that does not fit: also for one that is nested too deeply, or too large.
+    Raises Undecodable with the reason for every other payload: also for one that is nested too deeply, or too large.
     """
     if payload[:1] != _PREFIX:
         raise Undecodable(_whose(payload))

@@ -80,13 +80,13 @@ class LaneView:
 
 def in_one_line(lanes: Sequence[LaneView], most_named: int = 3) -> str:
     """Which lanes are sent less than their limits say, and why; "" for none: `2 slowed (a, b), 1 quiet (c)`."""
-    said = []
+    parts = []
     for condition in (LaneCondition.LEFT_ALONE, LaneCondition.QUIET, LaneCondition.SLOWED):
         found = [one.lane for one in lanes if one.condition is condition]
         if found:
             more = ", …" if len(found) > most_named else ""
-            said.append(f"{len(found):,} {condition.value} ({', '.join(found[:most_named])}{more})")
-    return ", ".join(said)
+            parts.append(f"{len(found):,} {condition.value} ({', '.join(found[:most_named])}{more})")
+    return ", ".join(parts)
 
 
 def look(
@@ -124,10 +124,10 @@ def _states(client: redis.Redis, keys: list[str]) -> Iterator[list[bytes | None]
     """The state of each lane: a command for each would be half of what a look at 200 lanes costs."""
     states = script("lane_states")
     parts = [keys[begin : begin + _AT_ONCE] for begin in range(0, len(keys), _AT_ONCE)]
-    for told in states.each(client, [states.operands({"states": part}, {"fields": STATE_FIELDS}) for part in parts]):
-        if isinstance(told, redis.ResponseError):
-            raise told
-        yield from told
+    for reply in states.each(client, [states.operands({"states": part}, {"fields": STATE_FIELDS}) for part in parts]):
+        if isinstance(reply, redis.ResponseError):
+            raise reply
+        yield from reply
 
 
 @dataclass(kw_only=True)
@@ -146,10 +146,10 @@ def _waiting(client: redis.Redis, lanes: list[str], keys: list[CrawlKeys]) -> de
     calls = [
         sizes.operands({"lanes": one.lanes(), "of_lanes": [one.lane(lane) for lane in lanes]}, {"names": lanes}) for one in keys
     ]
-    for told in sizes.each(client, calls) if calls else ():
-        if isinstance(told, redis.ResponseError):
-            raise told
-        for lane, due, size, oldest_ms in zip(lanes, told[::3], told[1::3], told[2::3], strict=True):
+    for reply in sizes.each(client, calls) if calls else ():
+        if isinstance(reply, redis.ResponseError):
+            raise reply
+        for lane, due, size, oldest_ms in zip(lanes, reply[::3], reply[1::3], reply[2::3], strict=True):
             if due:
                 of_lane = found[lane]
                 of_lane.due.append(float(due))

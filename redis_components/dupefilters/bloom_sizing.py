@@ -32,7 +32,7 @@ def block_rate(load: float, hashes: int) -> float:
 
 @cache
 def _load_and_hashes(rate: float) -> tuple[float, int]:
-    """The most entries per block with which a layer keeps `rate`, and the bits for each entry with which it does."""
+    """Return the most entries per block with which a layer keeps `rate`, and the bits for each entry with which it does."""
     most = min(MOST_HASHES, max(2, math.ceil(-math.log2(rate))))
     loads = {hashes: _load(rate, hashes) for hashes in range(most // 2, most + 1)}
     enough = 0.97 * max(loads.values())  # fewer bits are faster, which is worth 3 percent of memory
@@ -60,7 +60,9 @@ def layer_plans(false_positives: float, capacity: int) -> tuple[tuple[int, int, 
 
 
 def native_rate(false_positives: float, capacity: int, entries: int) -> float:
-    """The same of RedisBloom's scalable filter: each layer is twice as large as the one before and has half of its rate."""
+    """Return the rate of RedisBloom's scalable filter: each layer is twice as large as the one before and has half
+    of its rate.
+    """
     passed, layer_rate = 1.0, false_positives / 2
     while entries > 0:
         hashes = math.ceil(-math.log2(layer_rate))

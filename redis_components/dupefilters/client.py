@@ -29,7 +29,7 @@ def _ask(client: redis.Redis, operation: str, key: str, filter: Filter, entries:
 
 
 def seen(client: redis.Redis, key: str, filter: Filter, entries: Sequence[bytes]) -> list[bool]:
-    """Whether each entry was seen before; all are from now on. For a filter other than a plain set, which is one SADD.
+    """Return for each entry True if it was seen before, and mark all as seen. Not for a plain set, which is one SADD.
 
     Raises ConfigError when another dupefilter is at `key`.
     """
@@ -56,13 +56,13 @@ def clear(client: redis.Redis, key: str) -> None:
 
 
 def begin_to_clear(pipe: redis.client.Pipeline, key: str) -> None:
-    """The first of the calls of `clear`, as a part of a transaction."""
+    """Add the first of the calls of `clear` to a transaction."""
     empty = script("dupefilter_clear")
     pipe.execute_command("EVAL", empty.source, *empty.operands({"seen": key}, {"most": SWEEP}))  # type: ignore[no-untyped-call]
 
 
 def false_positive_rate(form: str, layers: str) -> float:
-    """The estimate for the Bloom filter whose hash has these fields: the part of the new requests that it takes for seen now.
+    """Return the estimated share of new requests that a Bloom filter takes for seen now, from the fields of its hash.
 
     0.0 for one without layers, or with fields that are not ours.
     """

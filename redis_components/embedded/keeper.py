@@ -3,7 +3,7 @@
     starter ─ locks keeper.lock, hands the lock down ─▶ keeper ─ starts ─▶ server (ends with the keeper)
     users   ─ hold users.lock (shared) as long as they live; the keeper tries it (exclusive) five times a second
 
-It is started by `session.py` as `python -m redis_components.embedded keep` and says on its standard output, in one line of
+It is started by `session.py` as `python -m redis_components.embedded keep` and reports on its standard output, in one line of
 JSON, that the server answers or why it does not.
 """
 
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 class Keeper:
-    """Runs one server until nobody uses it."""
+    """Runs one server as long as it has users."""
 
     def __init__(self, place: ServerFolder, binary: ServerBinary) -> None:
         self.place = place
@@ -41,7 +41,7 @@ class Keeper:
         # Opened once: should the folder be removed and made again, these users are still the ones we serve.
         self.users = locks.unlocked(place.users)
         self.server: Server | None = None
-        self.told_to_stop = False
+        self.stop_requested = False
 
     def start(self) -> None:
         """Start the server and announce it. Raises RedisUnavailable when it does not start."""
@@ -67,11 +67,11 @@ class Keeper:
     def _watch(self) -> str:
         """Keep the server up until there is a reason to stop it, and return that.
 
-        While nobody uses it we hold `users.lock` only for an instant at a time, so that a user can come within the grace time.
-        At the end we go on holding it: who comes now waits until we are gone, and then finds no server at all.
+        Without users we hold `users.lock` only for an instant at a time, so that one can come within the grace time. At the end
+        we go on holding it: a new user then waits until we are gone, and finds no server at all.
         """
         unused_since: float | None = None
-        while not self.told_to_stop:
+        while not self.stop_requested:
             time.sleep(POLL_S)
             if self.server and not self.server.running:
                 self._revive()
@@ -80,9 +80,9 @@ class Keeper:
                 continue
             unused_since = unused_since or time.monotonic()
             if time.monotonic() - unused_since > GRACE_S:
-                return "nobody uses it"
+                return "it has no users"
             locks.unlock(self.users)
-        return "told to"
+        return "stop requested"
 
     def _started(self) -> Server:
         new_port = False
@@ -103,7 +103,7 @@ class Keeper:
         raise RedisUnavailable(f"five ports in a row were taken by other programs: see {self.place.log}, then try again")
 
     def _revive(self) -> None:
-        """The server ended without being asked: start it again, on the same port and with the data of its append-only file."""
+        """Start a server again that ended without a request, on the same port and with the data of its append-only file."""
         for attempt in range(1, RESTARTS + 1):
             logger.error("the server ended unasked; starting it again (%d of %d)", attempt, RESTARTS)
             try:
@@ -124,7 +124,7 @@ class Keeper:
 
 def main(root: Path, binary: ServerBinary) -> int:
     """Detach, start the server, report, keep it. The lock on `keeper.lock` was inherited and is held until the process ends."""
-    if os.fork():  # no child of the starter: nobody has to wait for us, and nobody counts us as theirs
+    if os.fork():  # no child of the starter: it need not wait for us, and does not count us as its own
         os._exit(0)
     os.umask(0o077)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the starter may have blocked any of them
@@ -132,7 +132,7 @@ def main(root: Path, binary: ServerBinary) -> int:
     keeper = Keeper(ServerFolder(root=root), binary)
 
     def stop(_signal: int, _frame: object) -> None:
-        keeper.told_to_stop = True
+        keeper.stop_requested = True
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
@@ -149,7 +149,7 @@ def main(root: Path, binary: ServerBinary) -> int:
 
 
 def report(*, error: str | None) -> None:
-    """Tell the starter, if it still listens, and let go of its pipe."""
+    """Send the outcome to the starter, if it still reads, and close our end of its pipe."""
     try:
         sys.stdout.write(json.dumps({"error": error}) + "\n")
         sys.stdout.flush()

@@ -31,12 +31,12 @@ def acquire(path: Path, *, exclusive: bool, timeout_s: float = 0.0) -> int | Non
 
 
 def unlocked(path: Path) -> int:
-    """A descriptor of the file (created 0600 if missing) that holds no lock yet."""
+    """Open the file (created 0600 if missing) and return its descriptor, which holds no lock yet."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def try_lock(fd: int, *, exclusive: bool) -> bool:
-    """Lock an open file, if nobody else's lock is in the way."""
+    """Lock an open file, unless another process's lock is in the way."""
     try:
         fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -61,6 +61,6 @@ def held(path: Path, *, timeout_s: float = 0.0) -> Iterator[int | None]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody holds the lock, shared or exclusive."""
+    """Return True if any process holds the lock, shared or exclusive."""
     with held(path) as fd:
         return fd is None

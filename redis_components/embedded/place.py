@@ -1,4 +1,4 @@
-"""Where the embedded server lives on disk, and what is known of the one that runs."""
+"""Folder and state file of the embedded server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .server import free_port, write_private
 
 
 def data_dir() -> Path:
-    """The folder for everything that Trawl stores: TRAWL_DATA_DIR, else `data` in `project_dir()`."""
+    """Return the folder for everything that Trawl stores: TRAWL_DATA_DIR, else `data` in `project_dir()`."""
     named = variable("TRAWL_DATA_DIR")
     return Path(named).expanduser().absolute() if named else project_dir() / "data"
 
@@ -82,14 +82,16 @@ class ServerFolder:
             raise self.cannot_write(exc) from exc
 
     def cannot_write(self, error: OSError) -> RedisUnavailable:
-        """What to say where the server's files cannot be written, and what to do."""
+        """Return the error for files of the server that cannot be written, with the fix."""
         advice = "set TRAWL_DATA_DIR to a folder that can be written, or TRAWL_REDIS_URL to a server of your own"
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             advice = f"make room there (df), or {advice}"
         return RedisUnavailable(f"cannot write to {self.root} for the embedded Redis ({error.strerror}): {advice}")
 
     def state(self) -> ServerState | None:
-        """What `server.json` says; None when there is none. It may be left over from a killed keeper: see `session`."""
+        """Return the content of `server.json`; None when there is none. It may be left over from a killed keeper:
+        see `session`.
+        """
         try:
             return ServerState(**json.loads(self._state.read_text("utf-8")))
         except (OSError, ValueError, TypeError):
@@ -99,7 +101,7 @@ class ServerFolder:
         write_private(self._state, json.dumps(asdict(state), indent=1) + "\n")
 
     def withdraw(self, *, keeper: int | None = None) -> None:
-        """Remove `server.json`; with `keeper`, only if it is that keeper's (somebody may have replaced the whole folder)."""
+        """Remove `server.json`; with `keeper`, only if it is that keeper's (the whole folder may have been replaced)."""
         state = self.state()
         if keeper is None or (state and state.keeper == keeper):
             self._state.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Folders and files that only their owner may read: what is stored is nobody else's, on a machine with other users, too."""
+"""Folders and files that only their owner may read, also on a machine with other users."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class PortTaken(RedisUnavailable):
 
 @dataclass(frozen=True, kw_only=True)
 class ServerConfig:
-    """Where a server listens and how it keeps its data."""
+    """Address and persistence of a server."""
 
     directory: Path
     port: int
@@ -146,11 +146,11 @@ class Server:
             yield lock
 
     def _failure(self, log_start: int) -> RedisUnavailable:
-        """Why the server ended while it started, from what it logged since."""
+        """Return the reason why the server ended while it started, from its log since then."""
         with self.config.log.open("rb") as log:
             log.seek(log_start)
-            said = log.read().decode(errors="replace").splitlines()
-        text = "\n".join(said)
+            lines = log.read().decode(errors="replace").splitlines()
+        text = "\n".join(lines)
         if "Address already in use" in text:
             return PortTaken(f"port {self.config.port} is in use by another program: free it, or choose another port")
         where = self.config.directory
@@ -159,12 +159,12 @@ class Server:
                 f"{self.binary} cannot read the data in {where}: another server wrote them, or they are damaged;"
                 f" set TRAWL_REDIS_BIN to that server, or move the folder away to start empty (details: {self.config.log})"
             )
-        tail = " | ".join(line.strip() for line in said[-LOG_LINES:]) or "it said nothing"
+        tail = " | ".join(line.strip() for line in lines[-LOG_LINES:]) or "it logged nothing"
         return RedisUnavailable(f"{self.binary} ({self.binary.path}) does not start in {where}: {tail}")
 
 
 def free_port() -> int:
-    """A loopback port that nothing listens on. Another program may still be faster: be ready for PortTaken."""
+    """Return a loopback port that is not in use. Another program may still be faster: be ready for PortTaken."""
     for port in random.sample(PORTS, 200):
         if is_free(port):
             return port
@@ -172,7 +172,7 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on this loopback port now."""
+    """Return True if a server could listen on this loopback port now."""
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does: a port in TIME_WAIT is free
         try:

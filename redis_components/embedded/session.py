@@ -1,7 +1,7 @@
-"""A process's part in the embedded server: join it, or start it for everybody.
+"""A process's part in the embedded server: join it, or start it for all processes.
 
-1. Hold `users.lock`, shared, for the life of the process: while anyone does, the keeper keeps the server.
-2. Nobody holds `keeper.lock`? Then whoever gets it starts the keeper and hands the lock down to it, so that two can never
+1. Hold `users.lock`, shared, for the life of the process: while any process does, the keeper keeps the server.
+2. If `keeper.lock` is free, the process that gets it starts the keeper and hands the lock down to it, so that two can never
    be started, and a `server.json` found at that moment is left over from a killed keeper.
 3. Otherwise wait until `server.json` is there and the server answers.
 """
@@ -42,7 +42,7 @@ class Membership:
     lock: int  # descriptor of users.lock
 
     def is_good(self) -> bool:
-        """Whether we still hold the lock (a daemon may have closed its files) and a keeper is there."""
+        """Return True if we still hold the lock (a daemon may have closed its files) and a keeper is there."""
         try:
             mine, now = os.fstat(self.lock), self.place.users.stat()
             return (mine.st_dev, mine.st_ino) == (now.st_dev, now.st_ino) and locks.is_held(self.place.keeper)
@@ -71,7 +71,7 @@ def redis_url() -> str:
 
 
 def status() -> ServerState | None:
-    """The embedded server of `data_dir()`, if one runs. Does not start it."""
+    """Return the embedded server of `data_dir()`, if one runs. Does not start it."""
     place = ServerFolder.current()
     if not place.keeper.exists() or not locks.is_held(place.keeper):
         return None
@@ -79,7 +79,7 @@ def status() -> ServerState | None:
 
 
 def stop() -> bool:
-    """Stop the embedded server of `data_dir()`, in use or not; whoever needs it next starts it again. False if none runs.
+    """Stop the embedded server of `data_dir()`, in use or not; its next user starts it again. False if none runs.
 
     Raises RedisUnavailable when it does not end in time.
     """
@@ -87,18 +87,18 @@ def stop() -> bool:
     if not place.keeper.exists():
         return False
     deadline = time.monotonic() + STOP_TIMEOUT_S
-    told = None
+    signalled = None
     while locks.is_held(place.keeper):
-        # Whoever gets the lock removes the state of the keeper before it, so this pid is of the keeper that holds it now.
+        # A process that gets the lock removes the state of the keeper before it, so this pid is of the keeper that holds it now.
         state = place.state()
-        if state and state.keeper != told:
-            told = state.keeper
+        if state and state.keeper != signalled:
+            signalled = state.keeper
             with contextlib.suppress(ProcessLookupError):
                 os.kill(state.keeper, signal.SIGTERM)
         if time.monotonic() > deadline:
             raise RedisUnavailable(f"the embedded Redis did not end within {STOP_TIMEOUT_S:g} s: see {place.log}")
         time.sleep(0.02)
-    return told is not None
+    return signalled is not None
 
 
 def _join(place: ServerFolder) -> tuple[Membership, str]:
@@ -130,8 +130,8 @@ def _find_or_start(place: ServerFolder) -> str:
 
 
 def _start_keeper(place: ServerFolder, binary: ServerBinary, lock: int) -> None:
-    """Start the keeper, which takes over `lock`, and wait until it says how the server fares."""
-    _tell_of_other_data(place, binary)
+    """Start the keeper, which takes over `lock`, and wait until it reports the server's state."""
+    _log_other_data(place, binary)
     command = [sys.executable, "-m", "redis_components.embedded", "keep", str(place.root), str(binary.path), binary.source]
     try:
         place.log.touch(mode=0o600)
@@ -150,17 +150,17 @@ def _start_keeper(place: ServerFolder, binary: ServerBinary, lock: int) -> None:
         )
     with starter:
         assert starter.stdout is not None
-        said = select.select([starter.stdout], [], [], START_TIMEOUT_S)[0] and starter.stdout.readline()
-    if said == []:
+        report = select.select([starter.stdout], [], [], START_TIMEOUT_S)[0] and starter.stdout.readline()
+    if report == []:
         raise _late(place)
-    if not said:
+    if not report:
         raise RedisUnavailable(f"the keeper of the embedded Redis ended without a word: see {place.log}")
-    if error := json.loads(said)["error"]:
+    if error := json.loads(report)["error"]:
         raise RedisUnavailable(error)
 
 
-def _tell_of_other_data(place: ServerFolder, binary: ServerBinary) -> None:
-    """A newly installed server is chosen before the bundled one and starts empty: say so, rather than seem to have lost data."""
+def _log_other_data(place: ServerFolder, binary: ServerBinary) -> None:
+    """Warn that a newly installed server is chosen before the bundled one and starts empty, as data would seem lost."""
     mine = place.root / binary.family
     others = sorted(folder.name for folder in place.root.glob("*-*/") if folder.name != mine.name)
     if others and not mine.exists():

@@ -1,4 +1,4 @@
-"""The two commands that the keeper says to its server, without the client library: a keeper should stay small and start fast."""
+"""The two commands that the keeper sends to its server, without the client library: a keeper should stay small and start fast."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class Answer(Enum):
-    """What came back on a port."""
+    """The kinds of answer on a port."""
 
     READY = "ready"  # our server: it knows the password and answers
     LOADING = "loading"  # our server, still reading its data
@@ -18,7 +18,7 @@ class Answer(Enum):
 
 
 def ping(url: str, *, timeout_s: float = 1.0) -> Answer:
-    """Who answers at this `redis://:password@host:port`."""
+    """Return the kind of server at this `redis://:password@host:port`."""
     try:
         auth, pong = _ask(url, timeout_s, "PING")
     except OSError:

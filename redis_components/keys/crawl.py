@@ -14,22 +14,22 @@ from .start_tasks import StartTaskKeys
 
 
 def limits_key(namespace: str | None = None) -> str:
-    """The key of the limits of lanes that all crawls of a namespace share; None: that of the fleet and the tools."""
+    """Return the key of the limits of lanes that all crawls of a namespace share; None: that of the fleet and the tools."""
     return prefixed("trawl:limits", fleet_namespace() if namespace is None else namespace)
 
 
 def lane_state_key(limits: str, lane: str) -> str:
-    """The key of `CrawlKeys.lane_state` for the lanes of `limits`, also where no crawl is at hand."""
+    """Return the key of `CrawlKeys.lane_state` for the lanes of `limits`, also where no crawl is at hand."""
     return f"{limits}:{lane}"
 
 
 def lane_busy_key(limits: str, lane: str) -> str:
-    """The key of `CrawlKeys.lane_busy`."""
+    """Return the key of `CrawlKeys.lane_busy`."""
     return f"{limits}:{lane}:busy"
 
 
 def filled(pattern: str, spider: str) -> str:
-    """The key of `spider` by `pattern`. Raises ConfigError."""
+    """Return the key of `spider` by `pattern`. Raises ConfigError."""
     try:
         return pattern % {"spider": spider, "name": spider}
     except (TypeError, KeyError, ValueError) as exc:
@@ -71,10 +71,10 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         stats: str = defaults.STATS_KEY,
         item_groups: Sequence[str] = (),
     ) -> CrawlKeys:
-        """The keys for the spider named `spider`; patterns may hold `%(spider)s` or `%(name)s`. Of several start keys the most
-        urgent one stands first.
+        """Return the keys for the spider named `spider`; patterns may hold `%(spider)s` or `%(name)s`. Of several start keys the
+        most urgent one stands first.
 
-        `namespace` is that of the fleet and the tools (TRAWL_NAMESPACE) where none is given; "" is none. Raises ConfigError.
+        `namespace` defaults to that of the fleet and the tools (TRAWL_NAMESPACE); "" is none. Raises ConfigError.
         """
         within = fleet_namespace() if namespace is None else namespace
         first, *more = [start_urls] if isinstance(start_urls, str) else start_urls
@@ -101,7 +101,7 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
     def ready_aside(self) -> str:
         """ZSET: READY requests where a queue class of the user's own has the key before.
 
-        Written and read as that key; `custom_queue` in the counters tells where they are.
+        Written and read as that key; `custom_queue` in the counters names its place.
         """
         return f"{self.requests}:ready"
 
@@ -132,16 +132,16 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
     def forgotten(self) -> str:
         """STRING with TTL: time at which single requests were last removed from the dupefilter (Redis, ms), kept for a day.
 
-        Written by `dupefilter_forget.lua`; read by `exchange.lua`, which tells crawlers that remember what they met.
+        Written by `dupefilter_forget.lua`; read by `exchange.lua`, which reports it to crawlers that remember fingerprints.
         """
         return f"{self.dupefilter}:forgotten"
 
     def leases(self, owner: str) -> str:
-        """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>` (the
-        number of an exchange is about its time, in ms), value = `<kind><score>|<member>`; before the member of a start task
-        `<bytes>|<key>`, the key that it came from.
+        """HASH: LEASED requests and start tasks of one crawler process. Field = lease id `<exchange>.<n>` (the number of an
+        exchange is about its time, in ms), value = `<kind><score>|<member>`; before the member of a start task `<bytes>|<key>`,
+        the key that it came from.
 
-        Written and read by `exchange.lua`; moved back by whoever reclaims a dead owner.
+        Written and read by `exchange.lua`; moved back by `expire_owner.lua` and `exchange.lua` when the owner is dead.
         """
         return f"{self.requests}:leases:{owner}"
 
@@ -162,7 +162,7 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
 
     def gone(self, owner: str) -> str:
         """STRING with TTL: number of the last exchange of an owner that was taken for dead, for a day, should it come back; of
-        one that said good-bye for an hour, should a message of it come late.
+        one that left in order for an hour, should a message of it come late.
 
         Written and read by `exchange.lua`.
         """
@@ -257,8 +257,8 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         return f"{self.robots()}-bytes"
 
     def validators(self) -> str:
-        """HASH with TTL: what sites said to know their pages again by (digest of the URL -> msgpack of `ETag`, `Last-Modified`,
-        digest of the body), at most CONDITIONAL_MAX_URLS with the next one.
+        """HASH with TTL: validators of pages (digest of the URL -> msgpack of `ETag`, `Last-Modified`, digest of the body), at
+        most CONDITIONAL_MAX_URLS with the next one.
 
         Written by crawlers when pages are settled (`validators_store.lua`); read by them.
         """
@@ -281,11 +281,11 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         return f"{self.requests}:dead"
 
     def holds(self) -> str:
-        """HASH: what an operator holds (`spider`, `site:<name>`, and for the whole fleet `fleet`, `fleet:site:<name>`), and the
-        breaker of a site (`fleet:breaker:<site>`) -> JSON with word, at, by, reason; and `version`, another one after each
-        change. Kept when the crawl's keys are removed.
+        """HASH: an operator's holds (`spider`, `site:<name>`, and for the whole fleet `fleet`, `fleet:site:<name>`), and the
+        breaker of a site (`fleet:breaker:<site>`) -> JSON with word, at, by, reason; and `version`, which each change replaces.
+        Kept when the crawl's keys are removed.
 
-        Written by `hold.lua`; read by `exchange.lua`, which tells a crawler that knows another version, and by `trawl status`.
+        Written by `hold.lua`; read by `exchange.lua`, which sends them to a crawler with another version, and by `trawl status`.
         """
         return f"{self.requests}:holds"
 
@@ -326,8 +326,8 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         return self.stats
 
     def own_stats(self, owner: str) -> str:
-        """HASH with TTL: the stats that one process has set (start time, ...), as long as it crawls; a day after its last change
-        where nobody finds that it is gone.
+        """HASH with TTL: the stats that one process has set (start time, ...), as long as it crawls; expires a day after its
+        last change if its end is not noticed.
 
         Written by `exchange.lua`, removed by it and by `expire_owner.lua`; read by people.
         """

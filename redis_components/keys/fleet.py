@@ -105,7 +105,7 @@ class FleetKeys:
         return f"{self.prefix}:nodes"
 
     def drained_nodes(self) -> str:
-        """HASH: nodes that take no crawlers until somebody says otherwise (name -> epoch seconds when they were last heard).
+        """HASH: nodes that take no crawlers until an operator undoes it (name -> epoch seconds of their last heartbeat).
 
         Written by `trawl drain --node` (`node_drain.lua`) and `node_beat.lua`; read by `reconcile_fleet` and the nodes.
         """
@@ -179,9 +179,9 @@ class FleetKeys:
         return f"{self.prefix}:errors"
 
     def error_news(self, digest: str) -> str:
-        """STRING with TTL: `1` after an error was news, so that one process says it; `digest` is of its text and last time.
+        """STRING with TTL: `1` after an error was news, so that one process reports it; `digest` is of its text and last time.
 
-        Written by whoever reports an error first; read by who reports the same in the same moment.
+        Written by the first process that reports an error; read by others with the same error in the same moment.
         """
         return f"{self.prefix}:errors:news:{digest}"
 
@@ -189,7 +189,7 @@ class FleetKeys:
         """LIST: messages of the broker that no worker could read or run, oldest first, as one line of JSON (`at_ms`, `queue`,
         `reason`, `form`) and the message's bytes; the newest 10,000 are kept until they are replayed or purged.
 
-        Written by `dead_message.lua` (workers, and whoever reads a queue); read by `trawl dead messages`, which takes them
+        Written by `dead_message.lua` (workers, and tools that read a queue); read by `trawl dead messages`, which takes them
         out.
         """
         return f"{self.prefix}:dead_messages"

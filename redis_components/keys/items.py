@@ -17,9 +17,9 @@ class ItemKeys:
         """LIST, STREAM: scraped items as JSON, oldest first. Where a pipeline overrides `item_key`, its lists are written alike.
         With consumer groups (REDIS_ITEMS_GROUPS) a stream, each entry with the one field `item`.
 
-        Written by `exchange.lua` and `items_replay.lua`. Consumed by whoever pops it; where the service declares the forum writer
-        as its consumer, read in place and trimmed after the commit by that (`settle.lua`), and by nobody else of the fleet. Of a
-        stream, entries that all groups have acknowledged are removed by `exchange.lua`, `settle_group.lua` and `items_tend.lua`.
+        Written by `exchange.lua` and `items_replay.lua`. A user's consumer pops them; where the service declares the forum
+        writer as its consumer, that alone reads them in place and trims them after the commit (`settle.lua`). Of a stream,
+        entries that all groups have acknowledged are removed by `exchange.lua`, `settle_group.lua` and `items_tend.lua`.
         """
         return self.items
 

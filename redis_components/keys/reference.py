@@ -48,7 +48,7 @@ def rows(keys: object, cls: type, samples: Mapping[str, str]) -> list[str]:
 
 
 def document() -> str:
-    """The part of `docs/redis-keys.md` that speaks of the frontier and the fleet."""
+    """Return the part of `docs/redis-keys.md` about the frontier and the fleet."""
     crawl = CrawlKeys.for_spider("<spider>", namespace="")
     found = [
         *rows(crawl, CrawlKeys, CRAWL_SAMPLES),

@@ -119,10 +119,10 @@ class StartTaskKeys:
         return f"{self.start_urls}:backlog"
 
     def threads(self) -> str:
-        """HASH: what is stored of each thread (`<site>/<thread>` -> msgpack: change token, comments, last page or 0 if it was
-        gone, id of the last comment, cursor, hour of the last reading, comments as the list counts them, readings that saw fewer
-        than it claims), by which a scan tells new, changed and unchanged threads apart. Bounded by TRAWL_THREAD_RECORDS: then of
-        a few random ones the oldest goes.
+        """HASH: records of stored threads (`<site>/<thread>` -> msgpack: change token, comments, last page or 0 if it was gone,
+        id of the last comment, cursor, hour of the last reading, comments as the list counts them, readings that saw fewer than
+        it claims), by which a scan finds new, changed and unchanged threads. Bounded by TRAWL_THREAD_RECORDS: then of a few
+        random ones the oldest goes.
 
         Written by the writer's hook (`remember.lua`), removed by `trawl forget`; read by the spider `forum_list`.
         """

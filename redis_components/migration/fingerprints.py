@@ -19,7 +19,7 @@ from redis_components.errors import ConfigError
 
 from .aside import set_aside
 from .both_keys import BothKeys
-from .members import Tell, kind_of
+from .members import Progress, kind_of
 
 SCAN = 1000
 SAMPLE = 100
@@ -73,7 +73,7 @@ def inspect_fingerprints(client: redis.Redis, keys: BothKeys, ours: Filter) -> F
 
 
 def import_fingerprints(
-    client: redis.Redis, keys: BothKeys, found: FingerprintsFound, ours: Filter, *, tell: Tell
+    client: redis.Redis, keys: BothKeys, found: FingerprintsFound, ours: Filter, *, progress: Progress
 ) -> FingerprintsReport:
     """Move them into our dupefilter. Raises TrawlError while a Trawl crawler works there, ConfigError where another dupefilter
     is in its key.
@@ -86,7 +86,7 @@ def import_fingerprints(
         _store(client, keys.ours.dupefilter, ours, [ours.entry(fingerprint_of(member)) for member in members])
         client.srem(aside, *members)
         report.added += len(members)
-        tell(report.added, report.found)
+        progress(report.added, report.found)
     return report
 
 

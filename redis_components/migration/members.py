@@ -12,7 +12,7 @@ from redis_components.utils import bytes_to_str
 WINDOW = 200
 SCAN = 1000
 
-Tell = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 """Told how many are done, and of how many."""
 
 
@@ -39,7 +39,7 @@ def size_of(client: redis.Redis, key: str, kind: str) -> int:
 
 
 def bytes_of(client: redis.Redis, *keys: str) -> int:
-    """Memory of Redis for these keys, as far as its samples tell; 0 where it does not say."""
+    """Memory of Redis for these keys, as far as its samples progress; 0 where it does not say."""
     try:
         return sum(client.memory_usage(key) or 0 for key in keys)
     except redis.ResponseError:  # a user without the right to ask

@@ -21,7 +21,7 @@ from redis_components.server.scripts import script
 
 from .aside import set_aside
 from .both_keys import BothKeys
-from .members import Tell, is_foreign, is_pickle, kind_of, oldest, size_of, strangers, windows
+from .members import Progress, is_foreign, is_pickle, kind_of, oldest, size_of, strangers, windows
 from .pickles import PickleReader, Unread
 from .requests import payload_of
 
@@ -111,7 +111,7 @@ def inspect_queue(client: redis.Redis, keys: BothKeys) -> QueueFound:
 
 
 def order_of(found: QueueFound, wanted: QueueOrder | None) -> QueueOrder:
-    """The order of the queue that is imported. Raises ConfigError where a list does not tell which of two it is."""
+    """The order of the queue that is imported. Raises ConfigError where a list does not progress which of two it is."""
     if found.kind != "list":
         return QueueOrder.PRIORITY
     if wanted not in (QueueOrder.FIFO, QueueOrder.LIFO):
@@ -141,7 +141,7 @@ def import_requests(
     order: QueueOrder,
     *,
     as_is: bool,
-    tell: Tell = lambda done, total: None,
+    progress: Progress = lambda done, total: None,
 ) -> QueueReport:
     """Move what was set aside into the queue, oldest first; what cannot be read among the dead, as it was. Raises LayoutError."""
     report, reader = QueueReport(found=found.total), PickleReader()
@@ -161,16 +161,16 @@ def import_requests(
             raise LayoutError(f"{keys.ours.counters()}: another layout version: import with the Trawl that crawls there")
         _count(report, fates[:moved])
         report.guards = reader.guards
-        tell(report.moved + report.dead.total(), report.found)
+        progress(report.moved + report.dead.total(), report.found)
     return report
 
 
-def try_requests(client: redis.Redis, keys: BothKeys, found: QueueFound, *, as_is: bool, tell: Tell) -> QueueReport:
+def try_requests(client: redis.Redis, keys: BothKeys, found: QueueFound, *, as_is: bool, progress: Progress) -> QueueReport:
     """What `import_requests` would say, without changing anything."""
     report, reader = QueueReport(found=found.total), PickleReader()
     for members in _all_members(client, keys, found):
         _count(report, _fates(reader, members, as_is=as_is))
-        tell(report.moved + report.dead.total(), report.found)
+        progress(report.moved + report.dead.total(), report.found)
     report.guards = reader.guards
     return report
 

@@ -28,13 +28,13 @@ class Options:
 
     allow_pickle: bool = False
     as_is: bool = False  # payloads stay as they are, for the serializer that the project has
-    order: QueueOrder | None = None  # of a queue that is a list, where the project does not tell
+    order: QueueOrder | None = None  # of a queue that is a list, where the project does not progress
     convert_start_tasks: bool = False  # move what scrapy-redis sent as a form into `formdata`
     dry_run: bool = False
     watch_s: float = 6.0  # time to look for crawlers of scrapy-redis; 0: not at all
 
 
-class Tell(Protocol):
+class Progress(Protocol):
     """Told what is being imported, how many are done, and of how many."""
 
     def __call__(self, what: str, done: int, total: int, /) -> None: ...
@@ -58,14 +58,14 @@ class MigrationReport:
     seconds: float = 0.0
 
 
-def migrate(client: redis.Redis, spider: str, project: Project, options: Options, tell: Tell) -> MigrationReport:
+def migrate(client: redis.Redis, spider: str, project: Project, options: Options, progress: Progress) -> MigrationReport:
     """Import what scrapy-redis left of one spider's crawl; with `dry_run` only say what would become of it.
 
     Raises ConfigError where an option is missing, TrawlError while a crawler of either package works there.
     """
     began = time.monotonic()
     report = MigrationReport(spider=spider, dry_run=options.dry_run)
-    _Import(client, project, options, report, tell).run()
+    _Import(client, project, options, report, progress).run()
     if not project.own_start_tasks:
         report.start_tasks = [_start_tasks(client, key, options) for key in project.start_keys]
     report.seconds = time.monotonic() - began
@@ -75,13 +75,15 @@ def migrate(client: redis.Redis, spider: str, project: Project, options: Options
 class _Import:
     """The queue and the dupefilter of one spider."""
 
-    def __init__(self, client: redis.Redis, project: Project, options: Options, report: MigrationReport, tell: Tell) -> None:
+    def __init__(
+        self, client: redis.Redis, project: Project, options: Options, report: MigrationReport, progress: Progress
+    ) -> None:
         self._client = client
         self._project = project
         self._keys = project.keys
         self._options = options
         self._report = report
-        self._tell = tell
+        self._progress = progress
         self._as_is = options.as_is or project.keeps_payloads
 
     def run(self) -> None:
@@ -130,17 +132,17 @@ class _Import:
     def _try(self, found: QueueFound, known: FingerprintsFound) -> None:
         self._report.fingerprints = FingerprintsReport(found=known.total, added=known.total)
         self._report.requests = queue.try_requests(
-            self._client, self._keys, found, as_is=self._as_is, tell=self._part("requests")
+            self._client, self._keys, found, as_is=self._as_is, progress=self._part("requests")
         )
 
     def _do(self, found: QueueFound, known: FingerprintsFound, order: QueueOrder) -> None:
         queue.put_aside(self._client, self._keys, found)  # first: from now on nothing of old crawlers can be taken for ours
         if self._project.filter:
             self._report.fingerprints = fingerprints.import_fingerprints(
-                self._client, self._keys, known, self._project.filter, tell=self._part("fingerprints")
+                self._client, self._keys, known, self._project.filter, progress=self._part("fingerprints")
             )
         self._report.requests = queue.import_requests(
-            self._client, self._keys, found, order, as_is=self._as_is, tell=self._part("requests")
+            self._client, self._keys, found, order, as_is=self._as_is, progress=self._part("requests")
         )
         self._report.late = sum(one.foreign for one in self._look())
         self._report.bytes_after = self._bytes()
@@ -151,7 +153,7 @@ class _Import:
         return bytes_of(self._client, *both, theirs.foreign_requests(), theirs.foreign_fingerprints())
 
     def _part(self, what: str) -> Callable[[int, int], None]:
-        return lambda done, total: self._tell(what, done, total)
+        return lambda done, total: self._progress(what, done, total)
 
 
 def _start_tasks(client: redis.Redis, key: StartKey, options: Options) -> StartTasksReport:

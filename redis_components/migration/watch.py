@@ -35,12 +35,17 @@ def seen_at_work(client: redis.Redis, keys: CrawlKeys, seconds: float) -> str | 
     try:
         with client.monitor() as monitor:  # type: ignore[no-untyped-call]  # redis-py has no types for it
             end.start()
-            for said in monitor.listen():
-                name, *operands = _words(said)
+            for entry in monitor.listen():
+                name, *operands = _words(entry)
                 if name == "ECHO" and operands == [ENOUGH]:
                     return None
-                if name in _AT_WORK and watched.intersection(operands[:1]) and said["db"] == db and said["client_type"] != "lua":
-                    return f"{said['client_address']}:{said['client_port']} ({name})"
+                if (
+                    name in _AT_WORK
+                    and watched.intersection(operands[:1])
+                    and entry["db"] == db
+                    and entry["client_type"] != "lua"
+                ):
+                    return f"{entry['client_address']}:{entry['client_port']} ({name})"
     except (NoPermissionError, ResponseError) as exc:
         raise ConfigError(
             f"cannot look for crawlers of scrapy-redis, MONITOR is refused ({exc}): stop all of them, then say --watch 0"
@@ -50,8 +55,8 @@ def seen_at_work(client: redis.Redis, keys: CrawlKeys, seconds: float) -> str | 
     return None
 
 
-def _words(said: dict[str, Any]) -> list[str]:
-    name, *operands = str(said["command"]).split(" ")
+def _words(entry: dict[str, Any]) -> list[str]:
+    name, *operands = str(entry["command"]).split(" ")
     if name.upper() == "ECHO":
         return ["ECHO", " ".join(operands)]
     return [name.upper(), *operands]

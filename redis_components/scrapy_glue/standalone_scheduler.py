@@ -107,7 +107,7 @@ class LoneScheduler(BaseScheduler):
         if self.flush_on_start:
             self.flush()
         if waiting := len(self.queue):
-            self._say_resuming(waiting)
+            self._log_resuming(waiting)
         return None
 
     def _make_parts(self) -> None:
@@ -199,7 +199,7 @@ class LoneScheduler(BaseScheduler):
         """Requests that wait."""
         return len(self.queue)
 
-    def _say_resuming(self, waiting: int) -> None:
+    def _log_resuming(self, waiting: int) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ScrapyDeprecationWarning)  # scrapy-redis's users may listen to it here
             self.spider.log(f"Resuming crawl ({waiting} requests scheduled)")

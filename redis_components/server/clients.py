@@ -29,7 +29,7 @@ FAILOVER_PARAMS = {"socket_timeout": 5, "socket_connect_timeout": 2}  # s
 
 
 def client_of(url: str, **params: Any) -> redis.Redis:
-    """A synchronous client of a Sentinel or Cluster URL, whose options win over `params`. Raises ConfigError."""
+    """Return a synchronous client of a Sentinel or Cluster URL, whose options win over `params`. Raises ConfigError."""
     place = address_of(url)
     retry = redis.retry.Retry(NoBackoff(), 0)
     if place.kind is Kind.CLUSTER:
@@ -41,7 +41,7 @@ def client_of(url: str, **params: Any) -> redis.Redis:
 
 
 def asyncio_client_of(url: str, **params: Any) -> redis.asyncio.Redis:
-    """The same for an event loop."""
+    """Return the same client for an event loop."""
     place = address_of(url)
     retry = redis.asyncio.retry.Retry(NoBackoff(), 0)
     if place.kind is Kind.CLUSTER:
@@ -55,7 +55,7 @@ def asyncio_client_of(url: str, **params: Any) -> redis.asyncio.Redis:
 
 
 def _server_params(place: ServerAddress, params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of the connections to servers; which host it is, is not ours to say."""
+    """Return the parameters of the connections to servers, without a host."""
     return {name: value for name, value in (params | place.params).items() if name not in ("host", "port")}
 
 
@@ -84,8 +84,8 @@ class _Primary(redis.asyncio.Redis):
 
 
 class Cluster(redis.RedisCluster):
-    """redis-py's cluster client, which asks the cluster for its layout at the first command, not when it is made, and says in
-    redis-py's usual terms when no node answers.
+    """redis-py's cluster client, which asks the cluster for its layout at the first command, not when it is made, and raises
+    redis-py's usual errors when no node answers.
     """
 
     def __init__(self, place: ServerAddress, **params: Any) -> None:

@@ -1,6 +1,6 @@
-"""Whether a Redis is set up and able to keep what a frontier needs kept: by INFO alone, which managed servers allow, too.
+"""Checks that a Redis is set up and able to keep a frontier: by INFO alone, which managed servers allow, too.
 
-Pure but for `look`. Each finding says what is wrong, what follows, and what to do.
+Pure but for `look`. Each finding names the problem, its consequence, and the fix.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class Finding:
     """One thing that is wrong with the server."""
 
     name: str  # for metrics: `eviction`, `no_aof`, `cannot_save`, `memory`, `version`, `replica`, `loading`
-    said: str
+    problem: str
     fix: str
     grave: bool = True  # data is lost, or nothing works; else it will be one day
 
     def __str__(self) -> str:
         """One line."""
-        return f"{self.said}: {self.fix}"
+        return f"{self.problem}: {self.fix}"
 
 
 NAMES = ("eviction", "no_aof", "cannot_save", "memory", "version", "replica", "loading")
@@ -35,7 +35,7 @@ NAMES = ("eviction", "no_aof", "cannot_save", "memory", "version", "replica", "l
 
 
 def look(client: redis.Redis) -> list[Finding]:
-    """What is wrong with the server now. Raises `redis.RedisError`."""
+    """Return the problems of the server now. Raises `redis.RedisError`."""
     found: Any = client.info()
     if found and all(isinstance(value, dict) for value in found.values()):  # of a Cluster: by node
         return list({one.name: one for info in found.values() for one in findings(info)}.values())
@@ -43,7 +43,7 @@ def look(client: redis.Redis) -> list[Finding]:
 
 
 def findings(info: Mapping[str, Any]) -> list[Finding]:
-    """What INFO says that an operator has to mend, the worst first."""
+    """Return the problems in INFO that an operator has to mend, the worst first."""
     found = [*_keeping(info), *_serving(info)]
     return sorted(found, key=lambda one: not one.grave)
 
@@ -56,7 +56,7 @@ def _keeping(info: Mapping[str, Any]) -> list[Finding]:
         found.append(
             Finding(
                 name="eviction",
-                said=f"Redis may evict keys (maxmemory-policy {policy}): queues vanish without a word",
+                problem=f"Redis may evict keys (maxmemory-policy {policy}): queues vanish without a word",
                 fix="CONFIG SET maxmemory-policy noeviction, and in its configuration",
                 grave=limit > 0,
             )
@@ -65,7 +65,7 @@ def _keeping(info: Mapping[str, Any]) -> list[Finding]:
         found.append(
             Finding(
                 name="memory",
-                said=f"Redis uses {used / limit:.0%} of its maxmemory ({used / 2**20:,.0f} of {limit / 2**20:,.0f} MiB)",
+                problem=f"Redis uses {used / limit:.0%} of its maxmemory ({used / 2**20:,.0f} of {limit / 2**20:,.0f} MiB)",
                 fix="raise maxmemory, drain queues, or purge what is dead (trawl dead purge)",
                 grave=used >= limit,
             )
@@ -74,7 +74,7 @@ def _keeping(info: Mapping[str, Any]) -> list[Finding]:
         found.append(
             Finding(
                 name="no_aof",
-                said="Redis has no append-only file: what was queued since the last snapshot is gone when it ends",
+                problem="Redis has no append-only file: what was queued since the last snapshot is gone when it ends",
                 fix="CONFIG SET appendonly yes, and in its configuration",
                 grave=False,
             )
@@ -84,7 +84,7 @@ def _keeping(info: Mapping[str, Any]) -> list[Finding]:
         found.append(
             Finding(
                 name="cannot_save",
-                said=f"Redis cannot write its {' and '.join(failing)} to disk",
+                problem=f"Redis cannot write its {' and '.join(failing)} to disk",
                 fix="make room on its disk (df), and look at its log; it goes on without a restart then",
             )
         )
@@ -99,12 +99,12 @@ def _serving(info: Mapping[str, Any]) -> list[Finding]:
     version = str(info.get("redis_version", ""))
     numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
     if numbers and numbers < OLDEST:
-        found.append(Finding(name="version", said=f"Redis {version} is too old", fix="install 6.2 or newer"))
+        found.append(Finding(name="version", problem=f"Redis {version} is too old", fix="install 6.2 or newer"))
     if info.get("role") == "slave":
         primary = f"{info.get('master_host', '?')}:{info.get('master_port', '?')}"
         found.append(
-            Finding(name="replica", said=f"this Redis is a replica of {primary} and takes no writes", fix="name the primary")
+            Finding(name="replica", problem=f"this Redis is a replica of {primary} and takes no writes", fix="name the primary")
         )
     if int(info.get("loading", 0)):
-        found.append(Finding(name="loading", said="Redis is still loading its data", fix="wait", grave=False))
+        found.append(Finding(name="loading", problem="Redis is still loading its data", fix="wait", grave=False))
     return found

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def literal(text: str) -> str:
-    """A pattern that stands for the text itself."""
+    """Return a pattern that matches exactly the text."""
     return "".join(f"\\{sign}" if sign in "*?[]^-\\" else sign for sign in text)

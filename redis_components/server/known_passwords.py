@@ -21,7 +21,7 @@ _WORD = re.compile(r"(?<![\w-])change-me(?![\w-])", re.IGNORECASE)
 
 
 def example_secrets(environment: Mapping[str, str]) -> list[str]:
-    """The variables whose value holds the example's password. Raises ConfigError for a file of a value that cannot be read."""
+    """Return the variables with the example's password. Raises ConfigError for a value's file that cannot be read."""
     return [name for name in _SECRET_NAMES if _WORD.search(unquote(variable(name, environment) or ""))]
 
 

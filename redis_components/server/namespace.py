@@ -21,8 +21,9 @@ PREFIX = "trawl"
 
 
 def fleet_namespace() -> str:
-    """The namespace of fleet and tools: TRAWL_NAMESPACE, or none. Raises ConfigError, also for one that lies in another one's
-    keys: users of Redis, backups and `trawl restore` take all that begins with a namespace for its fleet's.
+    """Return the namespace of fleet and tools: TRAWL_NAMESPACE, or none. Raises ConfigError, also for a namespace that lies in
+    the keys of another one: users of Redis, backups and `trawl restore` take all keys that begin with a namespace for its
+    fleet's.
     """
     namespace = _checked(variable("TRAWL_NAMESPACE") or "", "TRAWL_NAMESPACE")
     if ":" in namespace or namespace == PREFIX:
@@ -38,7 +39,7 @@ class _Settings(Protocol):
 
 
 def namespace_of(settings: _Settings) -> str:
-    """The namespace of a crawl: REDIS_NAMESPACE, or none. Raises ConfigError."""
+    """Return the namespace of a crawl: REDIS_NAMESPACE, or none. Raises ConfigError."""
     return _checked(str(settings.get("REDIS_NAMESPACE") or ""), "REDIS_NAMESPACE")
 
 

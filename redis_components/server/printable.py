@@ -3,10 +3,10 @@
 | characters                                  | why they are dangerous                                            |
 |---------------------------------------------|-------------------------------------------------------------------|
 | C0 without newline and tab, DEL, C1         | escape sequences: title of the window, clipboard, cleared screen; |
-|                                             | `\\r` and `\\b` overwrite what was said before                      |
+|                                             | `\\r` and `\\b` overwrite earlier text                              |
 | U+2028, U+2029 (and NEL, VT, FF, FS, GS, RS)| end a line for some readers: a forged log line                    |
 | U+202A-202E, U+2066-2069                    | reorder what stands around them ("Trojan source")                 |
-| lone surrogates                             | cannot be encoded: who prints them fails                          |
+| lone surrogates                             | cannot be encoded: printing them fails                            |
 
 Each is shown as its escape (`\\x1b`, `\\u202e`), so nothing is lost and nothing acts.
 """
@@ -25,22 +25,24 @@ _FLUSH_LEFT = re.compile(r"\n(?=\S)")
 
 
 def printable(text: str) -> str:
-    """The text with what acts on a terminal as visible escapes; newlines and tabs stay. Idempotent."""
+    """Return the text with characters that act on a terminal as visible escapes; newlines and tabs stay. Idempotent."""
     return _UNSAFE.sub(_escaped, text) if _UNSAFE.search(text) else text
 
 
 def in_one_line(text: str) -> str:
-    """The same with newlines as `\\n`: for a name, or a reason, in the middle of a line."""
+    """Return the printable text with newlines as `\\n`: for a name, or a reason, in the middle of a line."""
     return _UNSAFE_OR_BREAK.sub(_escaped, text)
 
 
 def log_entry(text: str) -> str:
-    """A message for a log: lines after the first are indented, so none of them can pass for an entry. Idempotent."""
+    """Return a message for a log: lines after the first are indented, so none of them can pass for an entry. Idempotent."""
     return _FLUSH_LEFT.sub("\n  ", printable(text)) if "\n" in text or _UNSAFE.search(text) else text
 
 
 def in_json(document: str) -> str:
-    """A JSON document with the same values and without characters that act on a terminal (JSON allows DEL, C1 and bidi raw)."""
+    """Return a JSON document with the same values and without characters that act on a terminal (JSON allows DEL,
+    C1, bidi raw).
+    """
     return _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
 
 

@@ -3,18 +3,18 @@
 A package keeps its scripts in its folder `lua`, one operation a file, in subfolders by topic; names are unique in a package.
 Each `<name>.lua` starts with a header that is parsed, not only read:
 
-    -- One sentence that says what the script does.
+    -- One sentence that describes the script.
     -- (more lines of prose, if needed)
     --
-    -- KEYS[1] slot   (string)  what it holds
-    -- ARGV[1] token  (text)    what it means, with its unit; a key or argument whose type says `any number` is the last of
+    -- KEYS[1] slot   (string)  its content
+    -- ARGV[1] token  (text)    its meaning, with its unit; a key or argument of a type with `any number` is the last of
     its kind and takes a list
-    -- Returns: what comes back
+    -- Returns: the reply
     -- Retry: safe | unsafe, and why
 
-and its body begins with `local slot = KEYS[1]` / `local token = ARGV[1]`, so that nothing below speaks of numbers.
-`-- include: name` alone on a line inserts `redis_components/lua/lib/<name>.lua`; within a block, what that defines is
-made only where the block runs.
+and its body begins with `local slot = KEYS[1]` / `local token = ARGV[1]`, so that the rest uses names, not numbers. `-- include:
+name` alone on a line inserts `redis_components/lua/lib/<name>.lua`; within a block, its definitions are made only where the
+block runs.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Script:
             return client.execute_command("EVAL", self.source, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
 
     def each(self, client: redis.Redis, calls: Sequence[Sequence[Any]]) -> list[Any]:
-        """The replies to many calls, each given by its operands, in one round trip; in the place of one that fails its
-        `redis.ResponseError`. Raises `redis.RedisError` when Redis does not answer.
+        """Return the replies to many calls, each given by its operands, in one round trip; a call that fails has its
+        `redis.ResponseError` as its reply. Raises `redis.RedisError` when Redis does not answer.
         """
         commands = [("EVALSHA", self.sha, *operands) for operands in calls]
         replies = _replies(client, commands)
@@ -87,7 +87,7 @@ class Script:
         return replies
 
     async def run(self, client: redis.asyncio.Redis, keys: Mapping[str, str | list[str]], args: Mapping[str, Any]) -> Any:
-        """The same on an event loop."""
+        """Run the script on an event loop."""
         operands = self.operands(keys, args)
         try:
             return await client.execute_command("EVALSHA", self.sha, *operands, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
@@ -103,14 +103,14 @@ def _replies(client: redis.Redis, commands: list[tuple[Any, ...]]) -> list[Any]:
 
 
 def script_files(folder: Path = LUA) -> dict[str, Path]:
-    """The scripts below `folder` by name, without `lib`."""
+    """Return the scripts below `folder` by name, without `lib`."""
     return {path.stem: path for path in sorted(folder.rglob("*.lua")) if path.parent.name != "lib"}
 
 
 @cache
 def script(name: str, folder: Path = LUA) -> Script:
-    """The script `<name>.lua` below `folder`. Raises KeyError where there is none, ValueError when its header is not of the form
-    above.
+    """Return the script `<name>.lua` below `folder`. Raises KeyError where there is none, ValueError when its header is not of
+    the form above.
     """
     text = _INCLUDE.sub(
         lambda m: (LUA / "lib" / f"{m[1]}.lua").read_text("utf-8").rstrip(), script_files(folder)[name].read_text("utf-8")

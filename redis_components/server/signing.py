@@ -1,13 +1,13 @@
-"""Signatures of what crosses Redis or the broker, so that who can write there and has no key cannot give orders.
+"""Signatures of data that crosses Redis or the broker, so that a writer there without a key cannot give orders.
 
     seal("task", b"...")                 "1.1764000000000.9f0c....<64 hex digits>"; raises ConfigError
-    fault(seal, "task", b"...")          None, or what is wrong with it in one line
-    signing_is_on()                      whether this process has keys
+    fault(seal, "task", b"...")          None, or its fault in one line
+    signing_is_on()                      True if this process has keys
 
 HMAC-SHA-256 with a key of TRAWL_SIGNING_KEY, or better of the file that TRAWL_SIGNING_KEY_FILE names: one key a line, the first
-one signs, each is accepted. The file is read each time, so keys are changed without a restart; where it cannot be read any
-more, the keys that were read last remain. A signature holds for one namespace and one purpose, names its time (ms of the
-signer's clock) and has a random part, so that no two are equal. It does not tell which key it was made with.
+one signs, each is accepted. The file is read each time, so keys are changed without a restart; where it cannot be read any more,
+the keys that were read last remain. A signature holds for one namespace and one purpose, names its time (ms of the signer's
+clock) and has a random part, so that no two are equal. It does not reveal its key.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ logger = logging.getLogger(__name__)
 
 
 def read_keys() -> tuple[bytes, ...]:
-    """The keys, of which the first one signs; () where signing is off. Raises ConfigError, which shows no part of a key."""
+    """Return the keys, of which the first one signs; () where signing is off. Raises ConfigError, which shows no
+    part of a key.
+    """
     text = variable(VARIABLE)
     if text is None or (not text.strip() and not variable(f"{VARIABLE}_FILE")):
         return ()
@@ -62,12 +64,12 @@ def parse_keys(text: str) -> tuple[bytes, ...]:
 
 
 def signing_is_on() -> bool:
-    """Whether this process has keys: it signs, and accepts only what is signed."""
+    """Return True if this process has keys: it then signs, and accepts only signed data."""
     return bool(_lasting_keys())
 
 
 def seal(purpose: str, *parts: str | bytes) -> str:
-    """A signature over `parts`. Raises ConfigError where there is no key."""
+    """Return a signature over `parts`. Raises ConfigError where there is no key."""
     keys = _lasting_keys()
     if not keys:
         raise ConfigError(f"there is no key to sign with: set {VARIABLE}_FILE")
@@ -76,13 +78,13 @@ def seal(purpose: str, *parts: str | bytes) -> str:
 
 
 def fault(signature: object, purpose: str, *parts: str | bytes, oldest_s: float | None = None) -> str | None:
-    """What is wrong with a signature over `parts`; `oldest_s`: seconds after which it holds no more."""
+    """Return the fault of a signature over `parts`, or None; it expires `oldest_s` seconds after it was made."""
     if not isinstance(signature, str):
         return "is not signed"
     if not (form := _FORM.fullmatch(signature)):
         return "has a signature that cannot be read"
     at_ms, nonce = int(form[1]), form[2]
-    # Every key is tried, so that the time that it takes tells nothing about which one it was.
+    # Every key is tried, so that the time taken does not reveal which one fits.
     fits = [hmac.compare_digest(form[3], _code(key, purpose, at_ms, nonce, parts)) for key in _lasting_keys()]
     if not any(fits):
         return "has a signature that does not fit: it was changed, or signed with another key or for another fleet"
@@ -95,7 +97,7 @@ def fault(signature: object, purpose: str, *parts: str | bytes, oldest_s: float 
 
 
 def signed_at(signature: str) -> float:
-    """When a signature that fits was made, in epoch seconds of the signer's clock."""
+    """Return the time of a signature that fits, in epoch seconds of the signer's clock."""
     return int(signature.split(".")[1]) / 1000
 
 
@@ -114,11 +116,11 @@ def _lasting_keys() -> tuple[bytes, ...]:
     except ConfigError as error:
         if VARIABLE not in _last:
             raise
-        if "said" not in _last:
+        if "logged" not in _last:
             logger.error("the keys that were read before remain: %s", error)
-            _last["said"] = ()
+            _last["logged"] = ()
         return _last[VARIABLE]
-    _last.pop("said", None)
+    _last.pop("logged", None)
     if keys:
         _last[VARIABLE] = keys
     return keys

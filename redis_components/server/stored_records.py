@@ -45,8 +45,8 @@ class JsonRecord:
 class RecordStore(Generic[R]):
     """The records of kind `kind` (a dataclass or a Struct) in the hash `key`. Not for two threads.
 
-    `signed`: what a record is called in its signature; with signing on, what has none that fits counts as unreadable. For
-    records that say what is loaded or written on nodes. Methods raise `redis.RedisError` when Redis does not answer.
+    `signed`: the purpose of the records' signatures; with signing on, a record without a valid one counts as unreadable. For
+    records that determine the code and files of nodes. Methods raise `redis.RedisError` when Redis does not answer.
     """
 
     def __init__(self, client: redis.Redis, key: str, kind: type[R], *, signed: str = "") -> None:
@@ -74,12 +74,14 @@ class RecordStore(Generic[R]):
         return self._read(field, self._found[field])
 
     def encoded(self, field: str, record: R) -> bytes:
-        """The line of JSON that stands for a record there."""
+        """Return the line of JSON that is stored for a record."""
         raw = msgspec.json.encode(record)
         return with_signature(self._signed, field, raw) if self._signed and signing_is_on() else raw
 
     def swap(self, field: str, record: R | None) -> bool:
-        """Put it (None: nothing) in the place of what was read; False, and nothing is changed, when somebody else was quicker."""
+        """Put the record (None: nothing) in the place of the one that was read; return False, and change nothing, if another
+        process has changed it since.
+        """
         value = b"" if record is None else self.encoded(field, record)
         args = {"field": field, "expected": self._found.get(field, b""), "value": value}
         written = bool(script("swap")(self._client, {"notes": self._key}, args))
@@ -100,7 +102,7 @@ _BEFORE_SIGNATURE = b',"signature":"'
 
 
 def with_signature(purpose: str, field: str, raw: bytes) -> bytes:
-    """An object in JSON, with a signature as its last field. Raises ConfigError where there is no key."""
+    """Return an object in JSON, with a signature as its last field. Raises ConfigError where there is no key."""
     return raw[:-1] + _BEFORE_SIGNATURE + seal(purpose, field, raw).encode() + b'"}'
 
 
@@ -108,6 +110,6 @@ def check_signature(purpose: str, field: str, raw: bytes) -> None:
     """Raise WrongValue where signing is on and the record does not have the signature that `with_signature` gives it."""
     if signing_is_on():
         head, _, end = raw.rpartition(_BEFORE_SIGNATURE)
-        said = end[:-2].decode("ascii", "replace") if end.endswith(b'"}') and head else None
-        if wrong := fault(said, purpose, field, head + b"}"):
+        signature = end[:-2].decode("ascii", "replace") if end.endswith(b'"}') and head else None
+        if wrong := fault(signature, purpose, field, head + b"}"):
             raise WrongValue(wrong)

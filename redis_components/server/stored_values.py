@@ -1,7 +1,7 @@
-"""Reading what others may have written: one value that cannot be read, or one key of another type, costs nobody else.
+"""Parses values written by other processes. Bad values are skipped; the rest is still read.
 
-Each reader of the fleet's records goes by these. What is left out here is named by `forums.state.foreign_values`, which checks by
-the same functions: `trawl status` shows it, `trawl doctor --repair` sets it aside.
+Each reader of the fleet's records uses these functions. Skipped values are found by `forums.state.foreign_values`, which checks
+by the same functions: `trawl status` shows them, `trawl doctor --repair` sets them aside.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .replies import as_bytes, as_text
 MOST_BYTES = 65_536
 """Of one record: the largest that Trawl writes are a tenth of it."""
 LATEST = 32_503_680_000.0
-"""Epoch s, the year 3000: later times cannot be shown, and are nobody's."""
+"""Epoch s, the year 3000: later times cannot be shown, and are not valid."""
 
 Epoch = Annotated[float, msgspec.Meta(ge=0, le=LATEST)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
@@ -32,11 +32,11 @@ T = TypeVar("T")
 
 
 class WrongValue(ValueError):
-    """What Trawl would not have written. The message is a predicate: `is not a number from 0 to 1`."""
+    """A value that Trawl does not write. The message is a predicate: `is not a number from 0 to 1`."""
 
 
 def decoded(raw: bytes | str, kind: type[T], *, most: int = MOST_BYTES) -> T:
-    """The record of that kind in a line of JSON. Raises ValueError for everything else, however large or deep it is."""
+    """Return the record of that kind in a line of JSON. Raises ValueError for everything else, however large or deep it is."""
     if len(raw) > most:
         raise ValueError(f"{len(raw):,} bytes are more than a record has ({most:,})")
     try:
@@ -46,7 +46,7 @@ def decoded(raw: bytes | str, kind: type[T], *, most: int = MOST_BYTES) -> T:
 
 
 def whole(raw: bytes | str, least: int = 0, most: int = 2**53) -> int:
-    """A whole number in ASCII digits within these bounds. Raises WrongValue."""
+    """Return a whole number in ASCII digits within these bounds. Raises WrongValue."""
     text = as_text(raw)
     if not re.fullmatch(r"\d{1,16}", text, re.ASCII) or not least <= int(text) <= most:
         raise WrongValue(f"is not a whole number from {least} to {most}")
@@ -54,7 +54,7 @@ def whole(raw: bytes | str, least: int = 0, most: int = 2**53) -> int:
 
 
 def number(raw: bytes | str, least: float = 0.0, most: float = LATEST) -> float:
-    """A number within these bounds. Raises WrongValue."""
+    """Return a number within these bounds. Raises WrongValue."""
     text = as_text(raw)
     try:
         value = float(text) if len(text) < 64 else math.nan
@@ -77,7 +77,7 @@ def hash_at(client: redis.Redis, key: str) -> dict[bytes, bytes]:
 
 
 def readable(fields: Mapping[bytes, bytes], read: Callable[[str, bytes], T]) -> dict[str, T]:
-    """What `read` makes of each field and its value, by field in their order; what it raises ValueError for is left out."""
+    """Return the results of `read` for each field and value, by field in their order; fields with a ValueError are left out."""
     found = {}
     for field, raw in sorted(fields.items()):
         try:
@@ -89,18 +89,18 @@ def readable(fields: Mapping[bytes, bytes], read: Callable[[str, bytes], T]) -> 
 
 
 def is_foreign(error: BaseException) -> bool:
-    """Whether Redis refuses because of what stands in a key: another type, or a value that a script cannot count with.
+    """Return True if Redis refuses because of a key's content: another type, or a value that a script cannot count with.
 
-    Not: out of memory, read-only, a full disk, a missing permission. Those are of Redis itself, and pass.
+    False for out of memory, read-only, a full disk, a missing permission: these are states of Redis itself, and pass.
     """
     if not isinstance(error, redis.ResponseError) or isinstance(error, OutOfMemoryError | ReadOnlyError | NoPermissionError):
         return False
-    said = str(error)
-    return "WRONGTYPE" in said or "attempt to " in said or "not an integer" in said or "not a valid float" in said
+    text = str(error)
+    return "WRONGTYPE" in text or "attempt to " in text or "not an integer" in text or "not a valid float" in text
 
 
 def answers_of(pipe: Any) -> list[Any]:
-    """The answers of a pipeline without a transaction; None for a command whose key has another type."""
+    """Return the replies of a pipeline without a transaction; None for a command whose key has another type."""
     answers = pipe.execute(raise_on_error=False)
     for answer in answers:
         if isinstance(answer, Exception) and not is_foreign(answer):

@@ -1,4 +1,4 @@
-"""The URL that says where Redis is, in the forms beyond redis-py's own.
+"""The URL of Redis, in the forms beyond redis-py's own.
 
     redis+sentinel://[user:password@]host[:port][,host[:port]...]/service[/db][?option=value&...]
     redis+cluster://[user:password@]host[:port][,host[:port]...][?option=value&...]
@@ -33,7 +33,7 @@ _FOR_SENTINELS = "sentinel_"
 
 
 class Kind(Enum):
-    """What answers at the URL."""
+    """The kind of server at a URL."""
 
     SERVER = "server"  # one server, by redis-py's own forms
     SENTINEL = "sentinel"  # sentinels, which know where the primary is
@@ -52,7 +52,7 @@ class ServerAddress:
 
 
 def kind_of(url: str) -> Kind:
-    """Which of the forms this is; a text that is not a URL counts as a server's."""
+    """Return the form of this URL; a text that is not a URL counts as a server's."""
     ours = re.match(r"rediss?\+(sentinel|cluster)://", url)
     return Kind(ours[1]) if ours else Kind.SERVER
 
@@ -92,7 +92,7 @@ def address_of(url: str) -> ServerAddress:
 
 
 def server_params(url: str) -> dict[str, Any]:
-    """The parameters of a redis-py client of one server; `ssl` where the URL says TLS. Raises ConfigError."""
+    """Return the parameters of a redis-py client of one server; `ssl` for a URL with TLS. Raises ConfigError."""
     try:
         params: dict[str, Any] = parse_url(url)  # type: ignore[no-untyped-call]  # redis-py has no types for it
     except ValueError:
@@ -102,7 +102,7 @@ def server_params(url: str) -> dict[str, Any]:
 
 
 def impatient(url: str, seconds: float) -> str:
-    """The URL of a client that waits for an answer no longer than that; a timeout that the URL itself names wins."""
+    """Return the URL of a client that waits at most `seconds` for an answer; a timeout in the URL itself wins."""
     # Of two values for one option redis-py takes the first.
     return f"{url}{'&' if '?' in url else '?'}socket_timeout={seconds:g}&socket_connect_timeout={seconds:g}"
 
@@ -124,12 +124,12 @@ def _params(login: str, options: list[tuple[str, str]]) -> dict[str, Any]:
 
 
 def refused(url: str) -> ConfigError:
-    """The error for a text that is not a URL of these forms. It shows no part of the password, wherever that ended up."""
+    """Return the error for a text that is not a URL of these forms. It shows no part of the password, wherever that ended up."""
     return ConfigError(f"{masked(url)} is not a Redis URL: write {FORMS}, with %-codes for special characters")
 
 
 def masked(url: str) -> str:
-    """The URL as it may be shown: without password and options, also where it is malformed."""
+    """Return the URL as it may be shown: without password and options, also where it is malformed."""
     # Up to the last @, before anything is parsed: an unquoted / or ? in a password would end up in another part of the URL.
     login, at, rest = url.rpartition("@")
     scheme, user = _HEAD.match(login).groups() if at else ("", "")  # type: ignore[union-attr]  # it fits each text

@@ -1,4 +1,4 @@
-"""How a `TRAWL_*` variable is found: in the environment, in a file that `<name>_FILE` names, or in the project's `.env`.
+"""Look-up of `TRAWL_*` variables: in the environment, in a file that `<name>_FILE` names, or in the project's `.env`.
 
     TRAWL_REDIS_URL=redis://host          the value
     TRAWL_REDIS_URL_FILE=/run/secrets/x   a file with the value, as Docker and Kubernetes mount secrets; read each time
@@ -23,13 +23,13 @@ _from_env_file: dict[str, Path] = {}
 
 
 def project_dir() -> Path:
-    """The folder of the nearest `scrapy.cfg` at or above the working directory, else the working directory."""
+    """Return the folder of the nearest `scrapy.cfg` at or above the working directory, else the working directory."""
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / "scrapy.cfg").is_file()), here)
 
 
 def variable(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The value, None where there is none. Raises ConfigError for a file that cannot be read, and for two values."""
+    """Return the value, None where there is none. Raises ConfigError for a file that cannot be read, and for two values."""
     text, file = environment.get(name), environment.get(f"{name}_FILE")
     if not file:
         return text
@@ -39,7 +39,7 @@ def variable(name: str, environment: Mapping[str, str] = os.environ) -> str | No
 
 
 def origin(name: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Where the value comes from, for people: `environment`, `file /run/secrets/x`, `/project/.env`; "" without a value."""
+    """Return the source of the value for display: `environment`, `file /run/secrets/x`, `/project/.env`; "" without a value."""
     if not environment.get(name):
         file = environment.get(f"{name}_FILE")
         return f"file {file}" if file else ""

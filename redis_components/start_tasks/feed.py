@@ -33,7 +33,7 @@ FAILED_S = 2.0
 
 
 class FedSpider(Protocol):
-    """What a feed needs of its spider."""
+    """The part of a spider that a feed uses."""
 
     crawler: Crawler
     redis_batch_size: Any
@@ -76,7 +76,7 @@ class TaskFeed:
         return bool(limit) and idle_since is not None and self._frontier.now() - max(idle_since, self._idle_from) >= limit
 
     async def requests(self) -> AsyncIterator[Request]:
-        """The requests of one start task after the other; ends when the crawl is over."""
+        """Yield the requests of one start task after the other; ends when the crawl is over."""
         while not self.over:
             self.asked_at = self._frontier.now()
             task = self._next_task()
@@ -89,7 +89,7 @@ class TaskFeed:
             await self.pause(1.0)
 
     def leased_now(self) -> Iterator[Request]:
-        """The requests of the tasks that are leased at this moment; asks for more."""
+        """Yield the requests of the tasks that are leased at this moment; asks for more."""
         while (task := self._next_task()) is not None:
             yield from self._rest_of(task)
         self._want_more()
@@ -112,7 +112,7 @@ class TaskFeed:
             except CloseSpider:
                 raise
             except Exception:  # the user's own; the crawl goes on, and it is tried again
-                pause_s, self._idle_from = FAILED_S, math.inf  # nobody knows what waits there
+                pause_s, self._idle_from = FAILED_S, math.inf  # it is not known what waits there
                 logger.exception("schedule_next_requests() of %s failed; again in %d s", self._spider, FAILED_S)
             else:
                 self._idle_from = min(self._idle_from, frontier.now())
@@ -162,7 +162,7 @@ class TaskFeed:
             listeners.tasks = lambda: None
 
     def hand_over(self) -> None:
-        """The crawl closes and nobody may ask for the rest of the open task: it goes into the frontier now."""
+        """Enqueue the rest of the open task when the crawl closes, as no further request may be taken from it."""
         engine = self._spider.crawler.engine
         if self._open is not None and engine is not None:
             for request in self._rest_of(self._open):
@@ -176,7 +176,7 @@ class TaskFeed:
             task.page.lease_id, task.rest = "", iter(())
 
     def _next_task(self) -> OpenTask | None:
-        """The open task, else the next one that is leased and can be understood."""
+        """Return the open task, else the next leased one that can be parsed."""
         while self._open is None and (lease := self._frontier.take_task()) is not None:
             self._open = self._opened(lease)
         return self._open
@@ -211,7 +211,7 @@ class TaskFeed:
         return bool(frontier.holds.sites) and frontier.park(lease.id, names_of(site, url), task=True)
 
     def _rest_of(self, task: OpenTask) -> Iterator[Request]:
-        """The requests of `task` that are left; whoever asks for what comes after them has the outbox hold them by then."""
+        """Yield the remaining requests of `task`; the outbox holds each by the time the next one is taken."""
         for request in task.rest:
             around = current_page.get()
             current_page.set(task.page)

@@ -14,7 +14,7 @@ LONGEST_DELAY_S = 10 * 365 * 86_400
 
 
 class StartTask(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A start task; `docs/start-tasks.md` says what each field means. A bare URL stands for `{"url": ...}`."""
+    """A start task; `docs/start-tasks.md` describes each field. A bare URL stands for `{"url": ...}`."""
 
     url: str
     method: str | None = None
@@ -51,7 +51,7 @@ _MISSING = re.compile(r"Object missing required field `(.*)`")
 
 
 def read(data: bytes | str, encoding: str = "utf-8") -> StartTask:
-    """The start task that `data` holds. Raises BadStartTask, which names the field at fault and what was expected."""
+    """Return the start task in `data`. Raises BadStartTask with the field at fault and its expected form."""
     try:
         text = data if isinstance(data, str) else data.decode(encoding)
     except UnicodeDecodeError as exc:
@@ -83,17 +83,17 @@ def read(data: bytes | str, encoding: str = "utf-8") -> StartTask:
     return task
 
 
-def _explained(said: str) -> str:
-    """msgspec's sentence in the words of this format."""
-    if found := _UNKNOWN.match(said):
+def _explained(message: str) -> str:
+    """Return msgspec's message in the terms of this format."""
+    if found := _UNKNOWN.match(message):
         return f"unknown field {found[1]!r:.100}; known are {', '.join(FIELDS)} (data of a form goes into 'formdata')"
-    if found := _MISSING.match(said):
+    if found := _MISSING.match(message):
         return f"field {found[1]!r} is missing"
-    if found := _AT.match(said):
+    if found := _AT.match(message):
         what, field, inside = found.groups()
         place = f"a value in field {field!r}" if inside else f"field {field!r}"
         return f"{place}: {what[:1].lower()}{what[1:]}{_hint(what)}"
-    return said
+    return message
 
 
 def _hint(what: str) -> str:

@@ -19,7 +19,7 @@ from .seeding import CHUNK
 
 @dataclass(kw_only=True)
 class Pushed:
-    """What became of some tasks."""
+    """The outcome of pushing tasks."""
 
     queued: int = 0
     refused: dict[int, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ def push_urls(
 
 
 def encoded(task: str | bytes | Mapping[str, Any], *, unique: bool = False, schemes: Collection[str] = WEB) -> tuple[bytes, int]:
-    """The text of a start task and its priority. Raises BadStartTask."""
+    """Return the text of a start task and its priority. Raises BadStartTask."""
     if isinstance(task, Mapping):
         try:
             task = msgspec.json.encode(dict(task))

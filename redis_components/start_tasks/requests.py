@@ -19,8 +19,8 @@ _MADE_FOR_TASKS = frozenset({"parse", "parse_with_rules", "set_aside"})
 
 
 def request_of(task: StartTask, spider: Spider) -> Request:
-    """The request of a start task. Raises BadStartTask for a callback that the spider does not have, and what Scrapy raises for
-    a URL, a method or an encoding that it does not take.
+    """Return the request of a start task. Raises BadStartTask for a callback that the spider does not have, and Scrapy's errors
+    for an invalid URL, method or encoding.
     """
     arguments: dict[str, Any] = {
         "url": task.url,
@@ -56,8 +56,8 @@ def _method(spider: Spider, name: str | None, field: str) -> Callable[..., Any] 
 
 
 def _is_for_tasks(cls: type, name: str) -> bool:
-    """Whether a start task may name this method. Whoever can write to Redis must not be able to call what runs the crawl
-    itself: nothing private, and of the base classes only what was made to receive a response or a failure.
+    """Return True if a start task may name this method. A writer to Redis must not be able to call the methods that run the
+    crawl: nothing private, and of the base classes only methods made to receive a response or a failure.
     """
     if name.startswith("_"):
         return False

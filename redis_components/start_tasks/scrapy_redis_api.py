@@ -45,7 +45,7 @@ class SynchronousTasks:
     _last_priority_scan: float = 0
 
     def make_request_from_data(self, data: bytes) -> Request | Iterable[Request] | None:
-        """The request or requests of a start task."""
+        """Return the request or requests of a start task."""
         raise NotImplementedError
 
     def pop_list_queue(self, redis_key: str, batch_size: int) -> list[bytes]:
@@ -65,7 +65,7 @@ class SynchronousTasks:
         return tasks
 
     def next_requests(self) -> Iterator[Request]:
-        """The requests of one batch of start tasks. One that cannot be understood is logged; its neighbours are not touched."""
+        """Yield the requests of one batch of start tasks. One that cannot be parsed is logged; the others are not affected."""
         self._maybe_check_priority_scan()
         for data in self.fetch_data(self.redis_key, self.redis_batch_size):
             try:
@@ -96,8 +96,9 @@ class SynchronousTasks:
     # Several start keys, the most urgent first
 
     def _normalize_redis_key(self, redis_key: Any) -> tuple[str, list[str] | None]:
-        """The key to begin with, and all keys where several may be given. Raises ValueError for one that is empty, ConfigError
-        for a wrong pattern."""
+        """Return the key to begin with, and all keys where several may be given. Raises ValueError for an empty one, ConfigError
+        for a wrong pattern.
+        """
         if isinstance(redis_key, str):
             key = filled(redis_key, self.name)
             if not key.strip():
@@ -119,7 +120,7 @@ class SynchronousTasks:
         return any(self.count_size(key) > 0 for key in self._redis_keys or [self.redis_key])
 
     def _select_priority_key(self) -> str | None:
-        """The most urgent key that has tasks."""
+        """Return the most urgent key that has tasks."""
         return next((key for key in self._redis_keys or () if self.count_size(key) > 0), None)
 
     def _maybe_switch_to_higher_priority_key(self) -> None:
@@ -139,7 +140,7 @@ class SynchronousTasks:
             self._last_priority_scan = now
 
     def _choose_type(self, settings: BaseSettings) -> None:
-        """How `next_requests` pops: from a set, a zset or a list."""
+        """Choose the commands by which `next_requests` pops: from a set, a zset or a list."""
         by_type: Mapping[str, tuple[Any, Any]] = {
             "set": (self.server.spop, self.server.scard),
             "zset": (self.pop_priority_queue, self.server.zcard),

@@ -30,7 +30,7 @@ class Seed:
 
 
 class SeedOutcome(StrEnum):
-    """What happened to a seed, in the words of `seed.lua`."""
+    """The outcomes of a seed, in the words of `seed.lua`."""
 
     SEEDED = "seeded"
     PENDING = "pending"  # seeded before, and not finished
@@ -40,7 +40,7 @@ class SeedOutcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Seeding:
-    """What happened to one seed. `at` is epoch seconds: when it was seeded, or is due; for FULL it is the limit."""
+    """The outcome of one seed. `at` is epoch seconds: when it was seeded, or is due; for FULL it is the limit."""
 
     outcome: SeedOutcome
     at: float
@@ -55,8 +55,8 @@ def seed(
     force: bool = False,
     pending_s: float = PENDING_S,
 ) -> list[Seeding]:
-    """Seed those of `seeds` that are not pending and were not seeded just now (with `force` those, too), the first ones first,
-    up to `max_pending` pending ones. Returns the outcome of each, in the order given.
+    """Seed the first of `seeds` that are not pending and were not seeded just now (with `force` also these), up to `max_pending`
+    pending ones. Return the outcome of each, in the order given.
     """
     operands: list[str | bytes | int] = []
     for one in seeds:
@@ -77,7 +77,7 @@ def seed(
 
 
 def pending(client: redis.Redis, keys: CrawlKeys, ids: Sequence[str], now: float) -> dict[str, float]:
-    """Which of these start tasks are pending at `now`, since when (epoch s)."""
+    """Return the pending ones of these start tasks at `now`, each with the time of its seeding (epoch s)."""
     found = cast("list[bytes | None]", client.hmget(keys.pending(), list(ids))) if ids else []
     known = {name.encode(): text for name, text in zip(ids, found, strict=True) if text is not None}
     marks = readable(known, mark_of)
@@ -85,7 +85,7 @@ def pending(client: redis.Redis, keys: CrawlKeys, ids: Sequence[str], now: float
 
 
 class NamedTask(NamedTuple):
-    """A start task with its id, of which one waits; `wide`: it does what one that is not wide does, too."""
+    """A start task with its id, of which one waits; `wide`: it also covers the narrow task with the same id."""
 
     id: str
     data: bytes
@@ -124,12 +124,12 @@ def push_named(
 
 
 def in_overflow(client: redis.Redis, keys: CrawlKeys, turn: str) -> int:
-    """How many fed start tasks with this value of `turn_by` (for forums: of a site) wait in the overflow. O(log n)."""
+    """Return the number of fed start tasks with this value of `turn_by` (for forums: of a site) in the overflow. O(log n)."""
     return client.zlexcount(keys.overflow_order(), f"[{turn}\0", f"({turn}\1")
 
 
 def mark_of(name: str, raw: bytes) -> float:  # noqa: ARG001 - the form of what reads a field
-    """When a task was seeded (epoch s, of the Redis's milliseconds). Raises ValueError."""
+    """Return the time at which a task was seeded (epoch s, of the Redis's milliseconds). Raises ValueError."""
     return number(raw, 0.0, LATEST * 1000) / 1000
 
 
