@@ -44,7 +44,7 @@ POLITE = ("politeness",)
 
 
 def module_of(name: str) -> str:
-    """The module of a benchmark: its file lies in `frontier`, `fleet` or `forums`. Raises ValueError where there is none."""
+    """Return the module of a benchmark, in `frontier`, `fleet` or `forums`. Raises ValueError for an unknown one."""
     found = [path for path in Path(__file__).parent.glob(f"*/{name}.py") if path.parent.name in ("frontier", "fleet", "forums")]
     if not found:
         raise ValueError(f"no benchmark is called {name!r}")

@@ -1,15 +1,15 @@
-"""How a fleet comes through each way to die: seconds until it is noticed and until it is whole, orphans, pages lost and twice.
+"""Recovery of a fleet from each kind of death: seconds until noticed and until whole, orphans, pages lost and fetched twice.
 
     python -m benchmarks.fleet.deaths [--repetitions 3] [--crawlers 2] [--away 60] [--only NAME ...]
 
 For each run a new fleet: two nodes (`celery worker`, each with room for all crawlers) and two beats on one machine, in sessions
 of their own, a Redis with AOF, a site that counts, and crawlers on the shared frontier, 4 requests of 0.2 s at a time, at work
-for 10 s. "Noticed" is when the fleet's memory in Redis first tells of it (for Redis away: the nodes' logs), "whole" when every
+for 10 s. "Noticed" is when the fleet's records in Redis first show it (for Redis away: the nodes' logs), "whole" when every
 slot has a crawler that has asked for a page since. "In one slot" is the most crawler processes in one slot at a time, from
-/proc a hundred times a second; one that was frozen does not count any more, and "late" are crawlers that asked for a page after
-their successor had. "Orphans" are crawlers without a supervisor two seconds later. At the end the crawl runs out: a page that
-was linked and never fetched is lost. Then everything gets SIGTERM, and what is left is counted: processes, leases, slots that
-are held.
+/proc a hundred times a second; a process that was frozen does not count any more, and "late" are crawlers that asked for a
+page after their successor had. "Orphans" are crawlers without a supervisor two seconds later. At the end the crawl runs out: a
+page that was linked and never fetched is lost. Then everything gets SIGTERM, and what is left is counted: processes, leases,
+slots that are held.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Run:
 
 
 def run(death: Death, crawlers: int, away_s: float, lived_s: float) -> Run:
-    """A new fleet, this death, the end. Raises AssertionError or pytest's failure where the fleet does not come back."""
+    """Run a new fleet with this death, to the end. Raises AssertionError or pytest's failure if the fleet does not recover."""
     with (
         tempfile.TemporaryDirectory(prefix="trawl-deaths-") as folder,
         none_left((MARK, folder)),
@@ -56,7 +56,7 @@ def run(death: Death, crawlers: int, away_s: float, lived_s: float) -> Run:
 
 
 def main() -> int:
-    """Play the deaths, tell; exit code 1 if an aim was missed."""
+    """Run the deaths and print the report; exit code 1 if an aim was missed."""
     parser = options(__doc__)
     parser.add_argument("--repetitions", type=int, default=3, help="runs of each death (default: %(default)s)")
     parser.add_argument("--crawlers", type=int, default=2, help="crawlers of the fleet (default: %(default)s)")
@@ -107,7 +107,7 @@ def main() -> int:
         "A heartbeat comes every 2 s, a slot runs out after 10 s, beat looks every 2 s: node deaths wait for that."
     )
     report.figures["runs"] = [asdict(one) | {"toll": asdict(one.toll) | {"death": one.toll.death.label}} for one in runs]
-    report.tell(chosen)
+    report.finish(chosen)
     return int(not reached)
 
 

@@ -45,7 +45,7 @@ SITUATIONS: dict[str, tuple[float, dict[str, object]]] = {
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Run the benchmark and print the report."""
     parser = options(__doc__, rounds=10)
     parser.add_argument("--crawlers", type=int, default=4)
     parser.add_argument("--backlog", type=int, default=100_000, help="requests of the paused site (default: %(default)s)")
@@ -61,7 +61,7 @@ def main() -> None:
     report.table(["paused site", "requests on top", "another site's first page, s", "all parked, s", "all back, s"], rows)
     longest = max(max(times) for times in delays.values())
     report.target(f"no page is started later than {TARGET_S:g} s after the command: {longest:.2f} s", longest <= TARGET_S)
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def _delays(report: Report, name: str, rounds: int, crawlers: int) -> list[float]:
@@ -124,7 +124,7 @@ def _store(run: Crawl, client: redis.Redis, urls: list[str], priority: int = 0) 
 
 @contextmanager
 def _crawl(latency_s: float) -> Iterator[tuple[Crawl, redis.Redis, list[float]]]:
-    """A crawl, a client of its Redis, and when each request arrived at its site, which answers in this process."""
+    """Yield a crawl, a client of its Redis, and the times of requests at its site, which is served by this process."""
     arrivals: list[float] = []
 
     class Page(http.server.BaseHTTPRequestHandler):
@@ -139,7 +139,7 @@ def _crawl(latency_s: float) -> Iterator[tuple[Crawl, redis.Redis, list[float]]]
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
     site.daemon_threads = True

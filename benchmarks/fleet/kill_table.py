@@ -1,4 +1,4 @@
-"""What each way to die costs: pages and items missing, pages fetched twice, seconds to recover.
+"""Cost of each kind of death: pages and items missing, pages fetched twice, seconds to recover.
 
     python -m benchmarks.fleet.kill_table [--repetitions 5] [--pages 3000] [--page-ms 10] [--only NAME ...]
 
@@ -47,7 +47,7 @@ class Row:
 
 @dataclass(kw_only=True)
 class Scene:
-    """What a case may play with."""
+    """The processes of a case."""
 
     run: Crawl
     pages: int
@@ -70,7 +70,7 @@ class Scene:
         return time.monotonic() - begun
 
     def acked(self) -> int:
-        """Requests that Redis knows as done."""
+        """Return the number of requests that Redis has recorded as done."""
         with self.run.client() as client:
             return int(client.hget(self.run.keys.counters(), "acked") or 0)
 
@@ -176,7 +176,7 @@ def cut_every_second(scene: OneServer) -> float:
 
 
 def replies_dropped(scene: OneServer) -> float:
-    """Requests arrive, replies are lost, five times for half a second."""
+    """Drop replies, but not requests, five times for half a second."""
     for share in (0.1, 0.25, 0.4, 0.55, 0.7):
         scene.reach(share)
         scene.proxy.swallow = True
@@ -186,7 +186,7 @@ def replies_dropped(scene: OneServer) -> float:
 
 
 def failed_over(scene: Several) -> float:
-    """The primary is killed half a second after its replica was cut off from it; a second process exchanges in a thread."""
+    """Kill the primary half a second after its replica was cut off from it; a second process exchanges in a thread."""
     scene.run.start(TWISTED_REACTOR="twisted.internet.epollreactor.EPollReactor")
     scene.reach(0.4)
 
@@ -266,7 +266,7 @@ def play(name: str, pages: int, page_s: float) -> Row:
 
 
 def main() -> int:
-    """Play the cases, tell; exit code 1 if anything is missing."""
+    """Run the cases and print the report; exit code 1 if anything is missing."""
     parser = options(__doc__)
     parser.add_argument("--repetitions", type=int, default=5, help="runs of each case (default: %(default)s)")
     parser.add_argument("--pages", type=int, default=3000, help="pages of the site (default: %(default)s)")
@@ -293,7 +293,7 @@ def main() -> int:
     missing = sum(row.pages_missing + row.items_missing for row in rows)
     report.target(f"nothing missing in {len(rows)} crawls: {missing} pages and items", not missing)
     report.figures["rows"] = [asdict(row) for row in rows]
-    report.tell(chosen)
+    report.finish(chosen)
     return int(bool(missing))
 
 

@@ -1,11 +1,11 @@
-"""Two hundred slots on one node: how soon they are whole, what each costs, and what follows when some of them are killed.
+"""Two hundred slots on one node: time until all crawl, cost of each, and recovery when some of them are killed.
 
     python -m benchmarks.fleet.many_slots [--slots 200] [--killed 20] [--files 1024]
 
-One worker with room for all, a beat, and a service of that size with a small spider that has read a page and waits. The soft
+One worker for all slots, a beat, and a service of that size with a small spider that has read a page and waits. The soft
 limit of open files is `--files`, what a login shell and systemd give. Memory is what the processes would give back (USS,
-summed); descriptors are those of the worker's main process, and the most of another one. Where memory is short, so many slots
-are tried as have room, and the table says how many.
+summed); descriptors are those of the worker's main process, and the maximum of the others. Where memory is short, so many slots
+are tried as fit, and the table has their number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REST_S = 20.0
 
 
 def main() -> int:
-    """Measure and tell; exit code 1 where a slot is missing."""
+    """Run the benchmark and print the report; exit code 1 where a slot is missing."""
     parser = options(__doc__)
     parser.add_argument("--slots", type=int, default=200, help="crawlers of the node (default: %(default)s)")
     parser.add_argument("--killed", type=int, default=20, help="of them, by SIGKILL at once (default: %(default)s)")
@@ -45,7 +45,7 @@ def main() -> int:
             rows = _measured(fleet, chosen.slots, chosen.killed)
     report.table(["what", "figure"], rows)
     report.target(f"all of {chosen.slots} slots crawl, and again after {chosen.killed} were killed", rows[0][1] == chosen.slots)
-    report.tell(chosen)
+    report.finish(chosen)
     return int(rows[0][1] != chosen.slots)
 
 
@@ -103,14 +103,14 @@ def _ended(node: Program) -> list[list[object]]:
 
 
 def _whole(fleet: ToyFleet, size: int) -> None:
-    def said() -> str:
+    def state_of_fleet() -> str:
         return f"{len(fleet.crawlers())} of {size}\n{fleet.said()[-5000:]}"
 
-    wait_until(lambda: len(fleet.crawlers()) == size, said, LONGEST_S)
+    wait_until(lambda: len(fleet.crawlers()) == size, state_of_fleet, LONGEST_S)
 
 
 def _come_up(fleet: ToyFleet, size: int) -> int:
-    """How many crawl, at most `LONGEST_S` later."""
+    """Return how many crawl, at most `LONGEST_S` later."""
     end = time.monotonic() + LONGEST_S
     while (there := len(fleet.crawlers())) < size and time.monotonic() < end:
         time.sleep(0.5)

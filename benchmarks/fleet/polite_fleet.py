@@ -1,4 +1,4 @@
-"""What one site gets from a whole fleet while things happen to it: by the log of the site.
+"""Requests of a whole fleet to one site during kills and other events, by the log of the site.
 
     python -m benchmarks.fleet.polite_fleet [--seconds 30] [--only NAME ...]
 
@@ -73,7 +73,7 @@ class PoliteFleet(WatchedFleet):
         wait_until(lambda: len(self.site.times) > RATE, self.said, 60)
 
     def slowed(self) -> float | None:
-        """The rate to which complaints have lowered the site's."""
+        """Return the rate to which complaints have lowered the site's."""
         lane = self.site.url.removeprefix("http://")
         return limits.state_of(self.client, KEYS.limits, lane, self.registry.now()).slowed
 
@@ -82,12 +82,12 @@ class PoliteFleet(WatchedFleet):
 
 
 def nothing(_: PoliteFleet, seconds: float) -> None:
-    """The fleet works."""
+    """Let the fleet work."""
     time.sleep(seconds)
 
 
 def kills(fleet: PoliteFleet, seconds: float) -> None:
-    """A crawler is killed every 4 s."""
+    """Kill a crawler every 4 s."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if alive := fleet.at_work():
@@ -122,7 +122,7 @@ def redis_dies(fleet: PoliteFleet, seconds: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What is done, to which fleet."""
+    """A row of the table: an action on a fleet."""
 
     act: Callable[[PoliteFleet, float], None]
     wrong_s: int = 0
@@ -139,7 +139,7 @@ ROWS = {
 }
 
 
-def told(name: str, times: list[float], begun: float, ended: float, most_open: int) -> list[object]:
+def row_of(name: str, times: list[float], begun: float, ended: float, most_open: int) -> list[object]:
     """One row: what the site saw in that time."""
     here = [place for place, at in enumerate(times) if begun <= at < ended]
     counts = [bisect_left(times, times[place] + 1) - place for place in here]
@@ -161,16 +161,16 @@ def run(wrong_s: int, names: list[str], seconds: float, arrivals: dict[str, list
                 begun, site.most_open = time.monotonic(), 0
                 ROWS[name].act(fleet, seconds)
                 parts.append((name, begun, time.monotonic(), site.most_open))
-                print(told(name, sorted(site.times), *parts[-1][1:]), fleet.slowed(), file=sys.stderr, flush=True)
+                print(row_of(name, sorted(site.times), *parts[-1][1:]), fleet.slowed(), file=sys.stderr, flush=True)
             time.sleep(1)
             times = sorted(site.times)
             fleet.stop()
     arrivals.update({name: [round(at - begun, 4) for at in times if begun <= at < ended] for name, begun, ended, _ in parts})
-    return [told(name, times, *rest) for name, *rest in parts]
+    return [row_of(name, times, *rest) for name, *rest in parts]
 
 
 def main() -> None:
-    """Run what is chosen, and tell."""
+    """Run the chosen cases and print the report."""
     parser = options(__doc__)
     parser.add_argument("--only", nargs="*", choices=list(ROWS), default=list(ROWS), metavar="NAME", help=", ".join(ROWS))
     parser.add_argument("--seconds", type=float, default=30.0, help="of each row (default: %(default)s)")
@@ -192,7 +192,7 @@ def main() -> None:
     report.target("at least 19/s while there is work and Redis is there", all(float(str(row[2])) >= 19 for row in rows))
     report.target("never more than 6 open", all(int(str(row[6])) <= AT_A_TIME for row in rows))
     report.figures["arrivals"] = arrivals
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ STATS = {f"downloader/response_status_count/{code}": "17" for code in (200, 301,
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Run the benchmark and print the report."""
     parser = options(__doc__)
     parser.add_argument("--scrapes", type=int, default=40, help="default: %(default)s")
     parser.add_argument("--services", type=int, default=100, help="default: %(default)s")
@@ -62,7 +62,7 @@ def main() -> None:
     report.table(["of the scrapes", *columns], rows)
     report.caveats.append(f"{series:,} lines. The first three scrapes, which read every board and load scripts, are left out.")
     report.target(f"a scrape takes ≤ {TARGET_MS:g} ms of CPU: {rows[0][3]:.1f}", float(rows[0][3]) <= TARGET_MS)
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 SHARES = {"median": 0.5, "nine in ten": 0.9}
@@ -73,7 +73,7 @@ def _at(values: list[float], share: float) -> float:
 
 
 def fill(client: redis.Redis, services: list[str], lanes: int, boards: int) -> None:
-    """The fleet as it stands in Redis."""
+    """Write the records of a fleet to Redis."""
     registry, records, now = Registry(client), CrawlRecords(client), Registry(client).now()
     for name in services:
         keys = CrawlKeys.for_spider(name)
@@ -94,7 +94,7 @@ def fill(client: redis.Redis, services: list[str], lanes: int, boards: int) -> N
 
 
 def beat(registry: Registry, services: list[str]) -> None:
-    """Each crawler says that it lives: else the exporter looks for room for those that are missing."""
+    """Renew each crawler's heartbeat: else the exporter computes shortages."""
     now = registry.now()
     for name in services:
         registry.note(CrawlerRecord(spider=name, number=0, node="n1", pid=7, state=CrawlerState.RUNNING, beat_at=now))

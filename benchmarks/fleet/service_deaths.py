@@ -1,13 +1,14 @@
-"""How a service whose spider knows nothing of Trawl comes through deaths: seconds until it is whole, pages and items lost.
+"""Recovery of a service whose spider does not use Trawl from deaths: seconds until it is whole, pages and items lost.
 
     python -m benchmarks.fleet.service_deaths [--repetitions 2] [--crawlers 2] [--away 60] [--only NAME ...]
 
 For each run a new fleet as in `benchmarks.fleet.deaths`: two nodes (`celery worker`) and two beats on one machine, a Redis with
 AOF, a site that counts, crawlers that ask for 4 pages of 0.2 s at a time, at work for 10 s. The spider imports nothing but
 Scrapy (`scrapy.Spider` with `start_urls`), or scrapy-redis's names alone (`RedisSpider`, fed by a list); its project sets the
-scheduler, the dupefilter, the stats and the pipeline of `redis_components`. It yields one item for each page, into a list that
-nobody reads. "Whole" is when every slot has a crawler that has asked for a page since the death (for Redis: since its return).
-At the end the crawl runs out: a page that was linked and never fetched is lost, and so is an item that is not in the list.
+scheduler, the dupefilter, the stats and the pipeline of `redis_components`. It yields one item for each page, into a list
+without a consumer. "Whole" is when every slot has a crawler that has asked for a page since the death (for Redis: since its
+return). At the end the crawl runs out: a page that was linked and never fetched is lost, and so is an item that is not in the
+list.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Run:
 
 
 def run(kind: Kind, death: Death, crawlers: int, away_s: float) -> Run:
-    """A new fleet, this death, the end. Raises AssertionError or pytest's failure where the fleet does not come back."""
+    """Run a new fleet with this death, to the end. Raises AssertionError or pytest's failure if the fleet does not recover."""
     with (
         tempfile.TemporaryDirectory(prefix="trawl-deaths-") as folder,
         none_left((MARK, folder)),
@@ -57,7 +58,7 @@ def run(kind: Kind, death: Death, crawlers: int, away_s: float) -> Run:
 
 
 def main() -> int:
-    """Play the deaths, tell; exit code 1 if an aim was missed."""
+    """Run the deaths and print the report; exit code 1 if an aim was missed."""
     parser = options(__doc__)
     parser.add_argument("--repetitions", type=int, default=2, help="runs of each death (default: %(default)s)")
     parser.add_argument("--crawlers", type=int, default=2, help="crawlers of the fleet (default: %(default)s)")
@@ -77,8 +78,8 @@ def main() -> int:
             failures.append(f"{kind.label}: {name}")
             print(f"{failures[-1]} failed: {error}", file=sys.stderr, flush=True)
         else:
-            said = asdict(runs[-1].toll) | {"death": name, "left": runs[-1].left, "lost_items": runs[-1].lost_items}
-            print(kind.label, said, file=sys.stderr, flush=True)
+            result = asdict(runs[-1].toll) | {"death": name, "left": runs[-1].left, "lost_items": runs[-1].lost_items}
+            print(kind.label, result, file=sys.stderr, flush=True)
     rows = [
         line(mine)
         for kind in Kind
@@ -95,7 +96,7 @@ def main() -> int:
     report.figures["runs"] = [
         asdict(one) | {"kind": one.kind.label, "toll": asdict(one.toll) | {"death": one.toll.death.label}} for one in runs
     ]
-    report.tell(chosen)
+    report.finish(chosen)
     return int(not reached)
 
 

@@ -1,4 +1,4 @@
-"""What keeping idle crawlers alive costs: CPU of each process, Redis commands for each crawler and minute.
+"""Cost of keeping idle crawlers alive: CPU of each process, Redis commands for each crawler and minute.
 
     python -m benchmarks.fleet.supervision [--seconds 60] [--crawlers 1 10] [--simulated 1 10 100] [--rounds-of 1 10 100 1000]
 
@@ -6,7 +6,7 @@ A fleet of a size on a Redis of its own: a worker, a beat, crawlers of the detai
 costs without a crawler is measured first and taken off. "All" are the commands that Redis ran, those inside scripts too (INFO
 commandstats after CONFIG RESETSTAT); "sent" those that came from clients (MONITOR, in the same time), of which "frontier" are
 the crawlers' looks for work and the rest is supervision. Simulated crawlers are real supervisors in one process over crawlers
-that only say they live: no frontier, and no CPU that could be told apart. A round of `reconcile_fleet` and a scrape of the
+that only send heartbeats: no frontier, and no CPU that could be measured apart. A round of `reconcile_fleet` and a scrape of the
 exporter are timed with so many slots in Redis, in one process.
 """
 
@@ -43,7 +43,7 @@ NOISE = 30.0  # commands in a minute by which a whole fleet may differ from itse
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a fleet did in a minute."""
+    """Cost of a fleet in a minute."""
 
     commands: float = 0.0
     sent: Counter[str] = field(default_factory=Counter)
@@ -83,11 +83,11 @@ class Monitor:
     def _run(self) -> None:
         with self._client.monitor() as monitor:
             self._listening.set()
-            for said in monitor.listen():
+            for command in monitor.listen():
                 if self._ended:
                     return
-                if said["client_type"] != "lua":
-                    name, _, rest = said["command"].partition(" ")
+                if command["client_type"] != "lua":
+                    name, _, rest = command["command"].partition(" ")
                     self.sent[self._scripts.get(rest.partition(" ")[0], name.lower())] += 1
 
 
@@ -96,8 +96,8 @@ def _lua_files() -> list[Path]:
 
 
 def measure(client: redis.Redis, roles: dict[str, list[psutil.Process]], seconds: float, settle_s: float) -> Cost:
-    """What happens in so many seconds, for a minute; after `settle_s`, so that what a start costs is not counted."""
-    wait_until(lambda: Nodes(client).all(), "the node says that it is there", 30)
+    """Measure for `seconds`, per minute; after `settle_s`, to leave out the cost of the start."""
+    wait_until(lambda: Nodes(client).all(), "the node has registered", 30)
     time.sleep(settle_s)
     cpu = {role: _cpu(processes) for role, processes in roles.items()}
     client.config_resetstat()
@@ -120,7 +120,7 @@ def _cpu(processes: list[psutil.Process]) -> float:
 
 @contextmanager
 def fleet_of(room: int, desired: int) -> Iterator[ToyFleet]:
-    """A Redis for a fleet that has the real settings and no site."""
+    """Run a Redis for a fleet with the real settings and without a site."""
     with tempfile.TemporaryDirectory(prefix="trawl-supervision-") as name:
         folder = Path(name)
         (folder / "sites").mkdir()
@@ -140,7 +140,7 @@ def fleet_of(room: int, desired: int) -> Iterator[ToyFleet]:
 
 
 def real(sizes: list[int], seconds: float, settle_s: float) -> dict[int, Cost]:
-    """A fleet of each size, and of none."""
+    """Measure a fleet of each size, and an empty one."""
     costs = {}
     with fleet_of(max(sizes), 0) as fleet:
         node, beat = fleet.node(), fleet.beat()
@@ -183,14 +183,14 @@ def simulated(size: int, seconds: float, settle_s: float) -> Cost:
 
 
 def rounds(size: int) -> dict[str, float]:
-    """What a round of the reconciler and a scrape cost with so many slots."""
+    """Return the cost of a round of the reconciler and of a scrape with so many slots."""
     with fleet_of(1, size) as fleet:
-        said = fleet.run(f"from benchmarks.support.simulated_fleet import rounds; import json; print(json.dumps(rounds({size})))")
-        return dict(json.loads(said.splitlines()[-1]))
+        text = fleet.run(f"from benchmarks.support.simulated_fleet import rounds; import json; print(json.dumps(rounds({size})))")
+        return dict(json.loads(text.splitlines()[-1]))
 
 
 def main() -> int:
-    """Measure, tell; exit code 1 when the cost is not flat."""
+    """Run the benchmark and print the report; exit code 1 when the cost is not flat."""
     parser = options(__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long each size is measured (default: %(default)s)")
     parser.add_argument("--settle", type=float, default=10.0, help="s before that (default: %(default)s)")
@@ -234,7 +234,7 @@ def main() -> int:
     report.caveats.append(
         "The first three tables are for a minute; of a crawler is: (fleet - fleet without crawlers) ÷ crawlers."
     )
-    report.tell(chosen)
+    report.finish(chosen)
     return int(not flat)
 
 
@@ -255,7 +255,7 @@ def _cpu_line(size: int, cost: Cost) -> list[object]:
 
 
 def _judge(report: Report, costs: dict[int, Cost], base: Cost, kind: str) -> bool:
-    """Whether supervision costs each crawler the same, whatever the fleet's size."""
+    """Return True if supervision costs each crawler the same at any size of the fleet."""
     each = {size: (cost.supervision - base.supervision) / size for size, cost in costs.items()}
     least, most = min(each.values()), max(each.values())
     flat = most - least <= (FLAT - 1) * abs(least) + NOISE

@@ -1,4 +1,4 @@
-"""Items of a service that nobody takes: the crawl stops at the bound, everybody is told, and none is lost.
+"""Items of a service without a consumer: the crawl stops at the bound, operators are informed, and no item is lost.
 
     python -m benchmarks.fleet.unconsumed_items [--bound 100000] [--posts 1100] [--consumers 3]
 
@@ -27,7 +27,7 @@ PATIENCE_S = 900.0
 
 
 def consume(fleet: CollectorFleet, consumers: int, number: int) -> list[bytes]:
-    """What so many BLPOP consumers get together until they have `number` items and no more come for a moment."""
+    """Return the items that so many BLPOP consumers get together until they have `number` and no more arrive."""
     client = fleet.redis.client()
     with plain_consumers(fleet, consumers) as taken:
 
@@ -40,7 +40,7 @@ def consume(fleet: CollectorFleet, consumers: int, number: int) -> list[bytes]:
 
 
 def main() -> int:
-    """Crawl, tell; exit code 1 if an aim was missed."""
+    """Crawl and print the report; exit code 1 if an aim was missed."""
     parser = options(__doc__)
     parser.add_argument("--bound", type=int, default=100_000, help="REDIS_ITEMS_MAX_WAITING (default: %(default)s)")
     parser.add_argument("--posts", type=int, default=1_100, help="posts of each forum (default: %(default)s)")
@@ -48,7 +48,7 @@ def main() -> int:
     chosen = parser.parse_args()
     forums = {f"0000{n}": Forum(posts=chosen.posts, hot=20, third=120) for n in (1, 2, 3)}
     expected = truth(forums)
-    report = Report(title="Items that nobody takes", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
+    report = Report(title="Items without a consumer", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
     with (
         tempfile.TemporaryDirectory(prefix="trawl-items-") as folder,
         forums_site(forums) as site,
@@ -68,8 +68,8 @@ def main() -> int:
         shot, memory = snapshot(client, SERVICE), client.info("memory")["used_memory"]
         time.sleep(SETTLED_S)
         later = snapshot(client, SERVICE)
-        code, said = fleet.status()
-        told = f"{SERVICE} starts no page" in said.replace("\n", " ")
+        code, output = fleet.status()
+        reported = f"{SERVICE} starts no page" in output.replace("\n", " ")
         begun = time.monotonic()
         taken = consume(fleet, chosen.consumers, len(expected))
         taken_s = time.monotonic() - begun
@@ -90,13 +90,13 @@ def main() -> int:
     report.table(["figure", "value"], rows)
     aims = [
         (f"the crawl stops at the bound of {chosen.bound:,}: {shot.items:,} items", later.items == shot.items >= chosen.bound),
-        ("`trawl status` says it and ends with 1", told and code == 1),
+        ("`trawl status` reports it and ends with 1", reported and code == 1),
         (f"nothing lost: {lost} items", not lost),
     ]
     for text, reached in aims:
         report.target(text, reached)
     report.caveats.append("One machine has the site, the crawlers, Redis and the consumers; an item is about 170 bytes.")
-    report.tell(chosen)
+    report.finish(chosen)
     return int(not all(reached for _, reached in aims))
 
 

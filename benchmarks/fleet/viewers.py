@@ -1,9 +1,9 @@
-"""What people who look at the page cost: nobody, one, and fifty viewers of a fleet that crawls.
+"""Cost of viewers of the status page: none, one, and fifty viewers of a fleet that crawls.
 
     python -m benchmarks.fleet.viewers [--rounds 8] [--seconds 15] [--viewers 50]
 
 One fleet (a beat, a worker with two crawlers, the exporter) crawls a site on this machine all the time. In each round there is a
-window of equal length with nobody, with one viewer and with many, in random order. A viewer does what the page's script does:
+window of equal length without a viewer, with one and with many, in random order. A viewer does what the page's script does:
 asks for its page every five seconds, on a connection that stays: the overview, a service, a crawler, the history or dead letters.
 Pages a second are counted by the site. The exporter's CPU is that of its process in the window, as a share of one core.
 """
@@ -34,19 +34,19 @@ from tests.support.processes import wait_until
 PATHS = ("/", "/service/links", "/crawler/links/0", "/history", "/dead")
 SETTINGS = {"SCRAPY_SETTINGS_MODULE": "tests.support.link_fleet_settings", "TRAWL_NODE_CRAWLERS": "2"}
 CHAINS = 24
-NOBODY, ONE = "nobody", "1 viewer"
+NO_VIEWER, ONE = "no viewer", "1 viewer"
 CPU_TARGET, SPEED_TARGET = 1.0, 0.98
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Run the benchmark and print the report."""
     parser = options(__doc__, rounds=8)
     parser.add_argument("--seconds", type=float, default=15, help="of each window (default: %(default)s)")
     parser.add_argument("--viewers", type=int, default=50, help="default: %(default)s")
     chosen = parser.parse_args()
     report = Report(title="What viewers of the page cost", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
     many = f"{chosen.viewers} viewers"
-    numbers = {NOBODY: 0, ONE: 1, many: chosen.viewers}
+    numbers = {NO_VIEWER: 0, ONE: 1, many: chosen.viewers}
     with tempfile.TemporaryDirectory(prefix="trawl-viewers-") as folder, ToyFleet(Path(folder), "links=2", **SETTINGS) as fleet:
         report.served_by(fleet.redis.client())
         with link_site(fleet.folder, pages=3, latency_s=0.05) as site:
@@ -58,12 +58,12 @@ def main() -> None:
             measure(many)  # the first answers import and compile
             rounds = Rounds.play(chosen.rounds, list(numbers), measure)
     report.figures["rounds"] = rounds.played
-    tell(report, rounds, numbers)
-    report.tell(chosen)
+    add_tables(report, rounds, numbers)
+    report.finish(chosen)
 
 
 def crawling(fleet: ToyFleet, site: str) -> tuple[str, psutil.Process]:
-    """The exporter's address and process, once the whole fleet crawls without an end."""
+    """Yield the exporter's address and process, once the whole fleet crawls without an end."""
     port = free_port()
     fleet.beat()
     fleet.node()
@@ -123,24 +123,25 @@ async def looking(url: str, viewers: int, waits: list[float]) -> AsyncIterator[N
                     raise ended
 
 
-def tell(report: Report, rounds: Rounds, numbers: dict[str, int]) -> None:
-    """The table and the aims."""
+def add_tables(report: Report, rounds: Rounds, numbers: dict[str, int]) -> None:
+    """Add the table and the aims."""
 
     def cpu(one: Figures) -> float:
         return float(one["exporter_cpu"])
 
-    idle = rounds.median(NOBODY, cpu)
+    idle = rounds.median(NO_VIEWER, cpu)
     rows: list[list[Any]] = []
     for variant, number in numbers.items():
-        ratios = rounds.ratios(variant, NOBODY)
+        ratios = rounds.ratios(variant, NO_VIEWER)
         waits = sorted(wait for one in rounds.played for wait in one[variant]["waits"])
-        more = statistics.median(cpu(one[variant]) - cpu(one[NOBODY]) for one in rounds.played)
-        speed = [rounds.median(variant, pages_per_s), rounds.ratio(variant, NOBODY), f"{ratios[0]:.2f}-{ratios[-1]:.2f}"]
+        more = statistics.median(cpu(one[variant]) - cpu(one[NO_VIEWER]) for one in rounds.played)
+        speed = [rounds.median(variant, pages_per_s), rounds.ratio(variant, NO_VIEWER), f"{ratios[0]:.2f}-{ratios[-1]:.2f}"]
         each = more / number if number else ""
         answer = [1000 * statistics.median(waits), 1000 * waits[int(0.99 * len(waits))]] if waits else ["", ""]
         rows.append([variant, *speed, rounds.median(variant, cpu), each, *answer])
     report.table(
-        ["who looks", "pages/s", "÷ nobody", "from-to", "exporter, % of a core", "each viewer, %", "answer, ms", "99 %, ms"], rows
+        ["who looks", "pages/s", "÷ none", "from-to", "exporter, % of a core", "each viewer, %", "answer, ms", "99 %, ms"],
+        rows,
     )
     report.caveats += [
         f"The exporter takes {idle:.2f} % of a core without a viewer: nothing scrapes it here.",

@@ -1,4 +1,4 @@
-"""What `trawl read --batch` costs for a page, beside its parse: `python -m benchmarks.forums.any_page [--pages FOLDER]`.
+"""Cost of `trawl read --batch` for a page, in comparison with its parse: `python -m benchmarks.forums.any_page [--pages FOLDER]`.
 
 Milliseconds of CPU for a page of posts, read without a site file: the software is recognised, its profile reads the posts, and
 the rest is learned where those are not complete. Without `--pages` the pages are the fixtures of profiles with 25 rows; with it,
@@ -30,7 +30,7 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Run the benchmark and print the report."""
     parser = options(__doc__, rounds=7)
     parser.add_argument("--pages", type=Path, help="folder of saved pages (default: fixtures of profiles)")
     parser.add_argument("--rows", type=int, default=25, help="rows of a fixture's page (default: %(default)s)")
@@ -47,11 +47,11 @@ def main() -> None:
         rows.append([name, len(pages), played.median(name, ms), ratio, slowest])
     report.table(["what", "pages", "median page, ms", "÷ parse", "slowest page, ms"], rows)
     report.figures["rounds"] = played.played
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def run(name: str, pages: list[Page]) -> Figures:
-    """The median and the slowest of the pages."""
+    """Return the median and the slowest of the pages."""
     taken = []
     for markup, url in random.sample(pages, len(pages)):
         begun = time.process_time()
@@ -69,7 +69,7 @@ def ms(figures: Figures) -> float:
 
 
 def fixtures(rows: int) -> list[Page]:
-    """The thread pages of profiles that the other benchmark of reading has, with so many rows."""
+    """Return the thread pages of profiles in the other reading benchmark, with so many rows."""
     pages = []
     with tempfile.TemporaryDirectory() as folder:
         for profile, stem in READERS:

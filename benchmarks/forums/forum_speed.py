@@ -1,8 +1,8 @@
-"""How fast the demo forum serves: `python benchmarks/forums/forum_speed.py [--pages N] [--connections N] [--json]`.
+"""Speed of the demo forum's server: `python benchmarks/forums/forum_speed.py [--pages N] [--connections N] [--json]`.
 
-This process keeps connections open and asks, the server runs beside it; both have one thread. The wall clock says what two
-processes got out of this machine in this minute; the server's CPU time per page says what one core can serve, whoever else
-is busy.
+This process sends requests over open connections, the server is another process; both have one thread. The wall-clock rate is
+that of two processes on this machine at this moment; the server's CPU time per page gives the rate of one core, independent of
+other load.
 """
 
 from __future__ import annotations

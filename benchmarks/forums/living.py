@@ -40,7 +40,7 @@ SHARE = 0.35  # of the rescan's requests
 
 
 def rescan(plan: Plan, period_s: float, seconds: float) -> tuple[int, float]:
-    """A uniform rescan for real, of a forum of its own that lives alike: its requests, and their number as computed."""
+    """Run a uniform rescan of a similar forum; return its requests, and their number as computed."""
     with plan.forum() as forum:
         forum.control(rate=plan.rate, latency_ms=20, **MIX)
         pages = [pages_of(forum.stats())]
@@ -52,7 +52,7 @@ def rescan(plan: Plan, period_s: float, seconds: float) -> tuple[int, float]:
 
 
 def main() -> int:
-    """Run, tell; exit code 1 if an aim was missed."""
+    """Run the benchmark and print the report; exit code 1 if an aim was missed."""
     parser = options(__doc__)
     parser.add_argument("--seconds", type=float, default=600.0, help="how long the forum lives (default: %(default)s)")
     parser.add_argument("--pace", type=float, default=60.0, help="seconds of forum time in a second (default: %(default)s)")
@@ -75,20 +75,20 @@ def main() -> int:
     runs: list[Run] = []
     for kind in chosen.runs:
         try:
-            runs.append(run(plan, killed=kind == "killed", say=_say))
+            runs.append(run(plan, killed=kind == "killed", log=_log))
         except (AssertionError, pytest.fail.Exception) as error:
             report.target(f"the run {kind} comes to its end: {str(error)[:200]}", False)
             print(error, file=sys.stderr, flush=True)
     if runs:
-        tell(report, plan, runs)
+        add_tables(report, plan, runs)
         if chosen.rescan:
             _tell_rescan(report, plan, runs[0], chosen.rescan)
-    report.tell(chosen)
+    report.finish(chosen)
     return int(not all(reached for _, reached in report.targets))
 
 
-def tell(report: Report, plan: Plan, runs: list[Run]) -> None:
-    """The tables and the aims."""
+def add_tables(report: Report, plan: Plan, runs: list[Run]) -> None:
+    """Add the tables and the aims."""
     report.table(
         ["run", "table", "in the forum", "stored as shown", "edited", "deleted", "wrong", "missing", "not noticed", "buried"],
         [_coverage_line(one, table) for one in runs for table in one.coverage],
@@ -173,7 +173,7 @@ def _name(one: Run) -> str:
     return "killed" if one.killed else "undisturbed"
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,10 +1,10 @@
-"""Neighbours: how long a thread of one site waits to be fetched while another site has a backlog, or does not answer.
+"""Neighbours: delay of a thread of one site while another site has a backlog, or does not answer.
 
     python -m benchmarks.forums.neighbours [--crawlers 1] [--backlog 100000] [--threads 15] [--only TEXT]
 
 Site A, or twenty of its kind, has a backlog of threads that wait for `forum_detail`, and answers well, slowly, with 503, or
 never. Then each second one thread of site B is new. The time is from its start task to the request's arrival at B, which
-answers at once. A's breaker is switched off but in the situation that says so; downloads time out after 5 s, and failed ones
+answers at once. A's breaker is switched off except in the situation named so; downloads time out after 5 s, and failed ones
 are tried again as usual.
 """
 
@@ -72,7 +72,7 @@ body = "body"
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """How site A is, and how hard it may be asked."""
+    """State of site A, and its limits."""
 
     answers_after_s: float | None = 0.0
     """None: never."""
@@ -100,7 +100,7 @@ SITUATIONS = {
 
 
 class Pages:
-    """A site in a thread of this process; `arrivals` says when which path was first asked for."""
+    """A site in a thread of this process; `arrivals` has the first request of each path."""
 
     def __init__(self, situation: Situation) -> None:
         self.situation = situation
@@ -147,7 +147,7 @@ class Pages:
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Run the benchmark and print the report."""
     parser = options(__doc__)
     parser.add_argument("--crawlers", type=int, default=1)
     parser.add_argument("--backlog", type=int, default=100_000, help="threads of A that wait (default: %(default)s)")
@@ -167,7 +167,7 @@ def main() -> None:
     report.table(["", "B waits, s (mean)", "longest, s", f"not fetched within {LONGEST_S:g} s", "pages of A per s"], rows)
     longest = max(row[2] for row in rows)
     report.target(f"no thread of B waits longer than {TARGET_S:g} s: {longest:.2f} s", longest <= TARGET_S)
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def _measure(report: Report, situation: Situation, crawlers: int, backlog: int, threads: int) -> tuple[list[float], float]:
@@ -192,10 +192,10 @@ def _measure(report: Report, situation: Situation, crawlers: int, backlog: int, 
             client.rpush(KEYS.start_tasks(), *tasks[at : at + 10_000])
         if situation.held:
             holds.change(client, KEYS, {"site:a": Hold(word=HoldKind.PAUSE)})
-        with _crawlers(Path(folder), server.url, crawlers) as said:
-            wait_until(lambda: snapshot(client, "forum_detail").owners == crawlers, said, 60)
+        with _crawlers(Path(folder), server.url, crawlers) as output:
+            wait_until(lambda: snapshot(client, "forum_detail").owners == crawlers, output, 60)
             if backlog and not situation.held:
-                wait_until(lambda: a.asked, said, 30)
+                wait_until(lambda: a.asked, output, 30)
             time.sleep(2.0)
             begun, asked = time.monotonic(), a.asked
             pushed = {}

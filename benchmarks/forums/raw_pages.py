@@ -1,4 +1,4 @@
-"""What judging and keeping a page costs a crawler, and how fast kept pages are read again:
+"""Cost of judging and storing a page for a crawler, and speed of reading stored pages again:
 `python benchmarks/forums/raw_pages.py [--pages 2000]`.
 
 Microseconds of the reactor's thread for each page: the verdict of a page of JSON and of one of HTML, and handing it to the store;
@@ -30,7 +30,24 @@ from forums.storage import Database
 ROOT = Path(__file__).parents[2]
 AT = "2026-11-22T10:00:00.000+00:00"
 ROWS = 20
-WORDS = ["the", "quick", "brown", "fox", "of", "a", "forum", "jumps", "over", "what", "somebody", "wrote", "before", "it", "then"]
+WORDS = [
+    "the",
+    "quick",
+    "brown",
+    "fox",
+    "of",
+    "a",
+    "forum",
+    "jumps",
+    "over",
+    "what",
+    "a",
+    "user",
+    "wrote",
+    "before",
+    "it",
+    "then",
+]
 
 
 def main() -> None:

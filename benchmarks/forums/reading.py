@@ -1,4 +1,4 @@
-"""What it costs to read a page as a site file says: `python -m benchmarks.forums.reading [--rounds 15] [--pages FOLDER]`.
+"""Cost of reading a page by a site file: `python -m benchmarks.forums.reading [--rounds 15] [--pages FOLDER]`.
 
 Milliseconds of the reactor's thread for a page of 15 rows, by a profile, by a callback written by hand for this one board
 (`benchmarks/peers/by_hand.py`: parsel for each field of each row, `strptime` with the board's known format, the words of a post
@@ -51,7 +51,7 @@ Read = Callable[[Any], Any]
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Run the benchmark and print the report."""
     parser = options(__doc__, rounds=15)
     parser.add_argument("--rows", type=int, default=15, help="rows of a page (default: %(default)s)")
     parser.add_argument("--bytes", type=int, default=86_000, help="least size of a page of HTML (default: %(default)s)")
@@ -98,11 +98,11 @@ def main() -> None:
     report.target(f"a page of HTML costs at most {MOST:g} × by hand: {max(html):.2f}", max(html) <= MOST)
     median = statistics.median(threads)
     report.target(f"the median thread page of HTML takes at most {MOST_MS:g} ms: {median:.2f}", median <= MOST_MS)
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def compared(ours: Read, by_hand: Read, pages: list[TextResponse], rounds: int) -> tuple[Rounds, float]:
-    """The rounds, and what each of the pages took when they were the first."""
+    """Return the rounds, and the times of the pages when they were the first."""
     first = ms(run(ours, pages))
     if [len(ours(page)) for page in pages] != [len(by_hand(page)) for page in pages]:
         raise BenchmarkFailed("the same rows are to be read by both")
@@ -111,7 +111,7 @@ def compared(ours: Read, by_hand: Read, pages: list[TextResponse], rounds: int) 
 
 
 def of_saved(pages: Path, folder: Path, rounds: int, report: Report) -> list[Any]:
-    """The row of saved pages."""
+    """Return the row of saved pages."""
     readers = {profile: by_hand for (profile, stem), by_hand in READERS.items() if stem.startswith("comments")}
     threads = list(saved_pages.threads(pages, readers, lambda profile: site_of(profile, folder), HEADERS))
     if not threads:
@@ -140,12 +140,13 @@ def of_saved(pages: Path, folder: Path, rounds: int, report: Report) -> list[Any
 
 
 def parse(page: TextResponse) -> Any:
-    """The page's tree, and no more."""
+    """Parse the page's tree alone."""
     return create_root_node(page.text, etree.HTMLParser) if isinstance(page, HtmlResponse) else json.loads(page.body)
 
 
 def filled(page: TextResponse, size: int) -> TextResponse:
-    """A page of HTML with scripts and navigation, half of each, so that it has so many bytes. Real ones have an element for each
+    """Fill a page of HTML with scripts and navigation, half of each, to so many bytes. As in real pages, there is an element
+    for each
     75 bytes, too.
     """
     missing = size - len(page.body)
@@ -175,21 +176,21 @@ def ms(figures: Figures) -> float:
 
 
 def reader(site: Site, stem: str) -> Read:
-    """Reads a page by the profile."""
+    """Return a reader of pages by the profile."""
     if stem.startswith("list"):
         return lambda page: read_list(site, page, "2").threads
     return lambda page: read_comments(site, page, "41", 2).comments
 
 
 def site_of(profile: str, folder: Path) -> Site:
-    """A site with nothing but its profile."""
+    """Return a site with its profile alone."""
     file = folder / f"{profile}.toml"
     file.write_text(f'profile = "{profile}"\nbase_url = "https://forum.example"\nforums = ["2"]\n', encoding="utf-8")
     return load_file(file)
 
 
 def page_of(site: Site, profile: str, stem: str, rows: int, seed: int) -> TextResponse:
-    """The fixture page with so many rows; another seed, other ids and times."""
+    """Return the fixture page with so many rows; another seed gives other ids and times."""
     file = next(path for path in (FORUMS / profile).iterdir() if path.stem == stem)
     kind: Any = "list" if stem.startswith("list") else "comments"
     is_json = file.suffix == ".json"

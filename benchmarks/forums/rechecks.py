@@ -1,4 +1,4 @@
-"""When to check threads for edits that no list shows: policies at equal requests, simulated.
+"""Checks of threads for edits that no list shows: policies at equal requests, simulated.
 
     python -m benchmarks.forums.rechecks [--threads 400] [--requests 80] [--seed 1]
 
@@ -88,7 +88,7 @@ def measure(found: Sequence[Thread], wait: Wait, scale: float) -> tuple[list[flo
 
 
 def _checks(thread: Thread, wait: Wait, scale: float) -> tuple[list[float], int]:
-    """When a thread is checked, last of all a month after its last post, and the requests for it."""
+    """Return the times of checks of a thread, the last a month after its last post, and the requests for them."""
     checks: list[float] = []
     requests, at, end = 0, 0.0, thread.posts[-1] + LAST_S
     while at < end:
@@ -105,7 +105,7 @@ def _checks(thread: Thread, wait: Wait, scale: float) -> tuple[list[float], int]
 
 
 def fitted(found: Sequence[Thread], wait: Wait, requests: float) -> list[float]:
-    """The delays under a policy that is scaled to so many requests per thread."""
+    """Return the delays under a policy that is scaled to so many requests per thread."""
     low, high = math.log(1e-3), math.log(1e4)
     for _ in range(_STEPS):
         middle = (low + high) / 2
@@ -118,7 +118,7 @@ def _by_age(rng: random.Random) -> float:
 
 
 def main() -> int:
-    """Simulate and tell; exit code 1 if Trawl's policy is not the best where edits come as it assumes."""
+    """Simulate and print the report; exit code 1 if Trawl's policy is not the best where edits come as it assumes."""
     parser = options(__doc__)
     parser.add_argument("--threads", type=int, default=400, help="threads (default: %(default)s)")
     parser.add_argument("--requests", type=float, default=80.0, help="for the checks of each (default: %(default)s)")
@@ -134,7 +134,7 @@ def main() -> int:
     report.table(["edits", "policy", "mean delay, h", "median, h"], rows)
     means = report.figures["at the rate 1/age"]
     report.target("the least mean delay where edits come at the rate 1/age", min(means, key=means.get) == next(iter(POLICIES)))
-    report.tell(chosen)
+    report.finish(chosen)
     return int(not all(reached for _, reached in report.targets))
 
 

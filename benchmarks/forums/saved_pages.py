@@ -22,7 +22,7 @@ ByHand = Callable[[Any], Any]
 
 
 def saved(folder: Path) -> list[Page]:
-    """The pages in a folder. Raises BenchmarkFailed where there are none."""
+    """Read the pages in a folder. Raises BenchmarkFailed if there are none."""
     pages = [(file.read_text("utf-8", "replace"), f"https://forum.example/{file.name}") for file in sorted(folder.glob("*.html"))]
     for file in sorted(folder.glob("*.json")):
         page = json.loads(file.read_text("utf-8"))
@@ -36,7 +36,7 @@ def saved(folder: Path) -> list[Page]:
 def threads(
     folder: Path, readers: Mapping[str, ByHand], site_of: Callable[[str], Site], headers: dict[str, str]
 ) -> Iterator[tuple[Site, HtmlResponse, ByHand]]:
-    """The thread pages of software that a callback by hand reads, where it finds as many posts as the profile, two at least."""
+    """Return the thread pages of software with a handwritten callback, which finds as many posts as the profile, two at least."""
     for markup, url in saved(folder):
         page = HtmlResponse(url, body=markup.encode("utf-8", "replace"), encoding="utf-8", headers=headers)
         profile = recognise(page, ElementIndex(tree_of(page.text))).html_profile

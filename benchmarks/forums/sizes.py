@@ -1,4 +1,4 @@
-"""What a million of each takes, and what a page costs in a browser.
+"""Size of a million records and rows, and cost of a page in a browser.
 
     python -m benchmarks.forums.sizes [--threads 100000] [--rows 40000] [--pages 30] [--chromium /usr/bin/chromium]
 
@@ -31,7 +31,7 @@ MILLION = 1_000_000
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Run the benchmark and print the report."""
     parser = options(__doc__)
     parser.add_argument("--threads", type=int, default=100_000, help="(default: %(default)s)")
     parser.add_argument("--rows", type=int, default=40_000, help="(default: %(default)s)")
@@ -55,7 +55,7 @@ def main() -> None:
     if chosen.chromium:
         cpu_ms, memory_mib = pages_of(chosen.chromium, chosen.pages)
         report.table(["browser", "CPU of a page, ms", "memory with one page, MiB"], [["Chromium, headless", cpu_ms, memory_mib]])
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def of_threads(client: redis.Redis, threads: int) -> int:

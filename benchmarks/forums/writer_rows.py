@@ -49,7 +49,7 @@ KEY = ("site", "id")
 
 
 def main() -> None:
-    """Store, compare, tell."""
+    """Store, compare, and print the report."""
     parser = options(__doc__, rounds=5)
     parser.add_argument("--rows", type=int, default=40_000, help="(default: %(default)s)")
     parser.add_argument("--only", nargs="+", choices=("SQLite", "PostgreSQL", "MariaDB"), help="these databases only")
@@ -73,12 +73,12 @@ def main() -> None:
         states = {name: lines(chosen.rows, *state) for name, state in STATES.items()}
         subjects = {f"{writer.name}, {kind}": (writer, url) for kind, url in urls.items() for writer in (_Trawl(redis), _Plain())}
         rounds = Rounds.play(chosen.rounds, list(subjects), lambda name: _measure(*subjects[name], states))
-    tell(report, rounds, list(urls))
-    report.tell(chosen)
+    add_tables(report, rounds, list(urls))
+    report.finish(chosen)
 
 
-def tell(report: Report, rounds: Rounds, kinds: Sequence[str]) -> None:
-    """A table for each kind of database."""
+def add_tables(report: Report, rounds: Rounds, kinds: Sequence[str]) -> None:
+    """Add a table for each kind of database."""
     for kind in kinds:
         trawl, plain = f"Trawl, {kind}", f"plain upsert, {kind}"
         rows = []
@@ -93,7 +93,7 @@ def tell(report: Report, rounds: Rounds, kinds: Sequence[str]) -> None:
 
 
 def rate_of(name: str) -> Callable[[Figures], float]:
-    """The rate `name` of a run."""
+    """Return a getter of the rate `name` of a run."""
     return lambda figures: float(figures[name])
 
 

@@ -21,7 +21,7 @@ TARGETS = {8: 0.7, 32: 0.85}
 
 
 def main() -> None:
-    """Run the rounds and tell."""
+    """Run the rounds and print the report."""
     parser = options(__doc__, rounds=5)
     parser.add_argument("--chains", type=int, nargs="*", default=[8, 32], help="chains at once (default: %(default)s)")
     parser.add_argument("--pages", type=int, default=3200, help="pages of all chains together (default: %(default)s)")
@@ -62,7 +62,7 @@ def main() -> None:
         if name in variants:
             ratio = rounds.ratio(name, base_of(name), steps_per_ms)
             report.target(f"{chains} chains at 0 ms ≥ {aim} of vanilla: {ratio:.2f}", ratio >= aim)
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def parts(variant: str) -> tuple[int, str, float]:
@@ -73,12 +73,12 @@ def parts(variant: str) -> tuple[int, str, float]:
 
 
 def base_of(variant: str) -> str:
-    """The vanilla variant with as many chains."""
+    """Return the vanilla variant with as many chains."""
     return f"{parts(variant)[0]} chains, vanilla"
 
 
 def steps_per_ms(figures: Figures) -> float:
-    """The speed of one chain."""
+    """Return the speed of one chain."""
     return float(1 / figures["step_ms"])
 
 

@@ -25,7 +25,7 @@ PER_PAGE = ("reads_per_page", "sent_per_page", "commands_per_page", "redis_cpu_u
 
 
 def main() -> None:
-    """Run the rounds and tell."""
+    """Run the rounds and print the report."""
     parser = options(__doc__, rounds=9)
     parser.add_argument("--threads", type=int, default=565, help="threads in each of the four forums (default: %(default)s)")
     parser.add_argument(
@@ -69,7 +69,7 @@ def main() -> None:
         if delay in chosen.delays:
             ratio = rounds.ratio(f"trawl {delay:g} ms", "vanilla")
             report.target(f"pages/s ÷ vanilla at {delay:g} ms ≥ {aim}: {ratio:.2f}", ratio >= aim)
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def row(rounds: Rounds, variant: str) -> list[object]:

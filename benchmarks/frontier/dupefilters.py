@@ -38,7 +38,7 @@ LIMITS = {"exact of 64 bits": 12, "exact": 12, "exact of 80 bits": 16, "rolling"
 LEAST_CHECKS = 200_000
 SMALL = 2_000_000
 SMALL_ONLY = ("exact of 64 bits", "bloom grown from a tenth", "window of all")
-"""What says nothing new with more entries, which take minutes."""
+"""Filters whose figures do not change with more entries, which take minutes."""
 
 
 def kinds(entries: int) -> dict[str, tuple[Filter, int]]:
@@ -57,7 +57,7 @@ def kinds(entries: int) -> dict[str, tuple[Filter, int]]:
 
 
 def main() -> None:
-    """Fill, check, tell."""
+    """Fill, check, and print the report."""
     parser = options(__doc__)
     parser.add_argument(
         "--entries", type=int, nargs="+", default=[1_000_000, 10_000_000], help="at least 10,000 (default: %(default)s)"
@@ -69,7 +69,7 @@ def main() -> None:
     chosen = parser.parse_args()
     report = Report(title="Dupefilters", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
     report.caveats += [
-        "Neighbours on the machine slow caches and so CPU time, too: the load at the start is said above.",
+        "Neighbours on the machine slow caches and so CPU time, too: see the load at the start above.",
         "A filter of 10,000,000 entries does not fit the processor's caches: each check then costs about two misses of them.",
     ]
     for entries in chosen.entries:
@@ -86,11 +86,11 @@ def main() -> None:
                 aims(report, name, figures)
         report.tables.append(f"{entries:,} entries:")
         report.table(["dupefilter", *figures], rows)
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def aims(report: Report, name: str, figures: dict[str, Any]) -> None:
-    """The limits that were set for this project."""
+    """Check the limits that were set for this project."""
     if name in LIMITS:
         each = figures["B per entry"]
         report.target(f"{name}: at most {LIMITS[name]} bytes per entry: {each:.2f}", each <= LIMITS[name])
@@ -155,7 +155,7 @@ def fill(client: redis.Redis, kind: Filter, first: int, count: int) -> int:
 
 
 def ask(client: redis.Redis, kind: Filter, numbers: Iterable[int]) -> list[bool]:
-    """Whether each was seen before."""
+    """Return for each number if it was seen before."""
     entries = [kind.entry(fingerprint(number)) for number in numbers]
     if isinstance(kind.options(), dict):
         return filter_access.seen(client, KEY, kind, entries)

@@ -1,4 +1,4 @@
-"""What an exchange costs Redis as its queue grows.
+"""Cost of an exchange in Redis as its queue grows.
 
     python -m benchmarks.frontier.growth [--requests 100000 1000000 10000000] [--rounds 12]
 
@@ -87,7 +87,7 @@ def compared(requests: int, rounds: int) -> list[object]:
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Run the benchmark and print the report."""
     parser = options(__doc__)
     parser.add_argument("--requests", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000], help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=12, help="of each (default: %(default)s)")
@@ -102,7 +102,7 @@ def main() -> None:
     report.table(["requests queued", "µs an exchange, empty", "µs, with these", "ratio", "bytes a request"], rows)
     report.target(f"at most {WANTED} times of empty", all(float(str(row[3])) <= WANTED for row in rows))
     report.target(f"at most {WANTED_BYTES} bytes a request", all(float(str(row[4])) <= WANTED_BYTES for row in rows))
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 if __name__ == "__main__":

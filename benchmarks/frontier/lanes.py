@@ -1,10 +1,10 @@
-"""What lanes cost Redis, and how it shares an exchange among them.
+"""Cost of lanes in Redis, and their shares of an exchange.
 
     python -m benchmarks.frontier.lanes [--exchanges 300]
 
 One process stores 30 requests, leases 30 and acks 30 in each exchange; µs are processor time of Redis's main thread, memory is
-what `MEMORY USAGE` says of the limits. No limit holds anybody up: what is measured is the limiter. Fairness: 99 lanes with 100
-requests each are worked off alone, and beside a lane of a million; counted are the exchanges until the 99 are empty, which no
+the `MEMORY USAGE` of the limits. No limit delays a request: only the limiter is measured. Fairness: 99 lanes with 100
+requests each are worked off alone, and next to a lane of a million; counted are the exchanges until the 99 are empty, which no
 clock changes.
 """
 
@@ -29,7 +29,7 @@ SMALL_LANES, SMALL = 99, 100
 
 
 def limited(client: redis.Redis, lanes: int) -> float:
-    """So many lanes get limits that hold nobody up; bytes of each."""
+    """Set limits for so many lanes that delay no request; return the bytes of each."""
     client.hset(KEYS.limits, mapping={f"site{n}.example": FREE for n in range(lanes)})
     client.hincrby(KEYS.limits, "version", 1)
     return (client.memory_usage(KEYS.limits, samples=0) or 0) / lanes
@@ -51,7 +51,7 @@ def spent_s(client: redis.Redis) -> float:
 
 
 def one_exchange(one: Owner) -> None:
-    """What is leased has to be taken at its time, or it is given back."""
+    """Release leases that were not taken at their time."""
     answered = one.frontier.exchanges
     while one.frontier.exchanges == answered:
         one.advance(0.001)
@@ -99,7 +99,7 @@ def until_empty(client: redis.Redis, *, beside: int) -> int:
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Run the benchmark and print the report."""
     parser = options(__doc__)
     parser.add_argument("--exchanges", type=int, default=300, help="of each row (default: %(default)s)")
     chosen = parser.parse_args()
@@ -120,7 +120,7 @@ def main() -> None:
     report.table(["lanes with limits", "requests waiting", "µs an exchange", "bytes of limits a lane"], rows)
     report.table(["99 lanes of 100 requests", "exchanges"], [["alone", alone], ["beside a lane of a million", beside]])
     report.target("beside a lane of a million at most 1.1 times as long", beside <= 1.1 * alone)
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 if __name__ == "__main__":

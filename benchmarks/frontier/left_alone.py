@@ -1,4 +1,4 @@
-"""A site that says that it wants to be left alone, and what eight crawlers send it then: by the log of the site.
+"""Requests of eight crawlers to a site that asks for a pause, by the log of the site.
 
     python -m benchmarks.frontier.left_alone [--only seconds date ramp quiet] [--crawlers 8]
 
@@ -32,17 +32,17 @@ HEARD_S = 0.5
 """So long after the answer requests may come that were sent before every crawler had heard of it."""
 
 
-def leaves_alone(folder: Path, crawlers: int, said: str) -> list[object]:
-    """One row: what came after a 429 that says until when."""
-    told: list[bool] = []
+def leaves_alone(folder: Path, crawlers: int, form: str) -> list[object]:
+    """Return one row: requests after a 429 with a time."""
+    refused: list[bool] = []
     with crawling(folder, crawlers=crawlers, pages=4000, limited=None, at_once=2) as (_, site, _, _):
 
         def answer(_: str) -> Page:
-            if told or len(site.times) < 300:
+            if refused or len(site.times) < 300:
                 return Page("a page")
-            told.append(True)
+            refused.append(True)
             at = time.time() + site.latency_s
-            after = str(WAIT_S) if said == "seconds" else formatdate(int(at + WAIT_S) + 1, usegmt=True)
+            after = str(WAIT_S) if form == "seconds" else formatdate(int(at + WAIT_S) + 1, usegmt=True)
             return Page("too many", 429, {"Retry-After": after, "Date": formatdate(at, usegmt=True)})
 
         site.answer = answer
@@ -57,11 +57,11 @@ def leaves_alone(folder: Path, crawlers: int, said: str) -> list[object]:
     after = [at for at in since if at >= WAIT_S]
     late = sum(at > HEARD_S for at in in_flight)
     rate = sum(at > -1 for at in before)
-    return [f"429, `Retry-After` as {said}", rate, len(in_flight), max(in_flight, default=0.0), late, min(after, default=-1.0)]
+    return [f"429, `Retry-After` as {form}", rate, len(in_flight), max(in_flight, default=0.0), late, min(after, default=-1.0)]
 
 
 def ramps(folder: Path, crawlers: int) -> list[int]:
-    """Requests in each step."""
+    """Return the requests in each step."""
     with crawling(folder, crawlers=crawlers, pages=30_000, limited=None) as (_, site, _, log):
 
         def answer(_: str) -> Page:
@@ -104,7 +104,7 @@ def plotted(counts: list[int]) -> str:
 
 
 def main() -> None:
-    """Run what is chosen, and tell."""
+    """Run the chosen cases and print the report."""
     parser = options(__doc__)
     scenarios = ["seconds", "date", "ramp", "quiet"]
     parser.add_argument("--only", nargs="*", choices=scenarios, default=scenarios)
@@ -121,9 +121,9 @@ def main() -> None:
         return row
 
     if rows := [
-        run(lambda folder, said=said: leaves_alone(folder, chosen.crawlers, said))
-        for said in ("seconds", "date")
-        if said in chosen.only
+        run(lambda folder, form=form: leaves_alone(folder, chosen.crawlers, form))
+        for form in ("seconds", "date")
+        if form in chosen.only
     ]:
         head = ["", "in the second before", "after the answer", "the last, s", f"later than {HEARD_S:g} s", "the next, s"]
         report.table(head, rows)
@@ -135,7 +135,7 @@ def main() -> None:
         row = run(lambda folder: is_quiet(folder, chosen.crawlers))
         report.table(["", "before", "the last, s", "in it", "after it"], [row])
         report.target("nothing in a quiet minute", row[3] == 0)
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ TARGETS = {"queued request": 417, "fingerprint": 88}
 
 
 def main() -> None:
-    """Fill, read, tell."""
+    """Fill, read, and print the report."""
     parser = options(__doc__)
     parser.add_argument("--requests", type=int, default=100_000, help="requests in the queue (default: %(default)s)")
     parser.add_argument("--without-scrapy-redis", action="store_true")
@@ -52,7 +52,7 @@ def main() -> None:
     trawl = measured["trawl"]
     for what, got in (("queued request", trawl["bytes_per_request"]), ("fingerprint", trawl["bytes_per_fingerprint"])):
         report.target(f"bytes per {what} below {TARGETS[what]}: {got:.0f}", got < TARGETS[what])
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def fill(peer: str, server: RedisServer, client: redis.Redis, url: str, requests: int) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def fill(peer: str, server: RedisServer, client: redis.Redis, url: str, requests
 
 
 def entries(client: redis.Redis, key: str) -> int:
-    """How many entries stand in `key` and the keys that begin with it."""
+    """Count the entries in `key` and in the keys with this prefix."""
     size: dict[Any, Any] = {b"set": client.scard, b"hash": client.hlen, b"zset": client.zcard}
     found = 0
     for one in client.scan_iter(f"{key}*", count=1000):
@@ -87,7 +87,7 @@ def entries(client: redis.Redis, key: str) -> int:
 
 
 def freed_by_deleting(client: redis.Redis, key: str) -> int:
-    """The bytes that `key` and the keys that begin with it take."""
+    """Return the bytes of `key` and of the keys with this prefix."""
     keys = list(client.scan_iter(f"{key}*", count=1000))
     before = client.info("memory")["used_memory"]
     for one in keys:

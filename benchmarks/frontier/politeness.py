@@ -1,4 +1,4 @@
-"""What a site gets from many crawlers that share its limits: by the log of the site.
+"""Requests of many crawlers that share the limits of a site, by the log of the site.
 
     python -m benchmarks.frontier.politeness [--only rate deaths refusals quota] [--crawlers 8] [--seconds 40] [--shares 0.5]
 
@@ -45,7 +45,7 @@ MIDDLEWARES = {
 
 @dataclass(kw_only=True)
 class Log:
-    """What a site saw: when each request came (s), and whether it was answered with a page."""
+    """Log of a site: the time of each request (s), and True if it was answered with a page."""
 
     answers: list[tuple[float, bool]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -53,7 +53,7 @@ class Log:
     filled_at: float = 0.0
 
     def has_room(self) -> bool:
-        """Whether a site of CAPACITY can answer one more."""
+        """Return True if a site of CAPACITY can answer one more."""
         now = time.monotonic()
         self.tokens = min(CAPACITY_BURST, self.tokens + (now - self.filled_at) * CAPACITY)
         self.filled_at = now
@@ -175,7 +175,7 @@ def keeps_a_quota(folder: Path, crawlers: int) -> list[object]:
 
 
 def main() -> None:
-    """Run what is chosen, and tell."""
+    """Run the chosen cases and print the report."""
     parser = options(__doc__)
     parser.add_argument("--only", nargs="*", choices=SCENARIOS, default=list(SCENARIOS))
     parser.add_argument("--crawlers", type=int, default=8, help="processes (default: %(default)s)")
@@ -215,7 +215,7 @@ def main() -> None:
         row = run("quota", lambda folder: keeps_a_quota(folder, chosen.crawlers))
         report.table(["quota", "most in a window"], [row])
         report.target(f"never more than {QUOTA} in {WINDOW_S:g} s", int(str(row[1])) <= QUOTA)
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def _tell_rates(report: Report, rows: list[list[object]]) -> None:

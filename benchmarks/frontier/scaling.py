@@ -28,7 +28,7 @@ TARGET = 0.95
 
 
 def main() -> None:
-    """Run the rounds and tell."""
+    """Run the rounds and print the report."""
     parser = options(__doc__, rounds=5)
     parser.add_argument("--crawlers", type=int, nargs="*", default=[1, 2, 4], help="numbers of crawlers (default: %(default)s)")
     parser.add_argument("--concurrency", type=int, default=8, help="requests at a time of each (default: %(default)s)")
@@ -65,7 +65,7 @@ def main() -> None:
         if number != int(one):
             report.target(f"{number} crawlers ≥ {TARGET} of linear: {middle:.3f}", middle >= TARGET)
     report.table(["crawlers", "pages/s", "÷ linear", "from-to", "÷ what the latency allows", "cores used by the crawlers"], rows)
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def crawl(
@@ -102,8 +102,8 @@ def crawl(
 
         wait_until(over, lambda: f"{pages} pages are done, not {acked(client)}", 600, every_s=0.2)
         if acked(client) < pages:
-            said = "\n".join(one.said() for one in processes)
-            raise BenchmarkFailed(f"{acked(client)} of {pages} pages; one was set aside, or a crawler has ended: {said}")
+            output = "\n".join(one.output() for one in processes)
+            raise BenchmarkFailed(f"{acked(client)} of {pages} pages; one was set aside, or a crawler has ended: {output}")
         for process in processes:
             process.terminate()
         each = [process.figures(60) for process in processes]
@@ -125,7 +125,7 @@ def crawl(
 
 
 def acked(client: redis.Redis) -> int:
-    """Requests that Redis knows as done."""
+    """Return the number of requests that Redis has recorded as done."""
     return int(client.hget(KEYS.counters(), "acked") or 0)
 
 

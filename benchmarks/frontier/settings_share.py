@@ -1,4 +1,4 @@
-"""What the fleet's settings are worth: against Scrapy's defaults, and each one's share.
+"""Gain by the fleet's settings over Scrapy's defaults, and each one's share.
 
     python -m benchmarks.frontier.settings_share [--rounds 5] [--only NAME ...]
 
@@ -59,7 +59,7 @@ MORE: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    """Run the rounds and tell."""
+    """Run the rounds and print the report."""
     parser = options(__doc__, rounds=5)
     parser.add_argument("--threads", type=int, default=300, help="threads in each of the four forums (default: %(default)s)")
     parser.add_argument("--only", nargs="*", choices=[*BACK, *MORE], metavar="NAME", help="these parts (default: all)")
@@ -102,7 +102,7 @@ def main() -> None:
             )
     ratio = whole.ratio(FLEET, DEFAULTS)
     report.target(f"the fleet's settings ≥ {TARGET:g} × vanilla with Scrapy's defaults: {ratio:.2f}", ratio >= TARGET)
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def row(rounds: Rounds, variant: str, base: str) -> list[object]:

@@ -31,7 +31,7 @@ ARRIVES_S = 30.0
 
 
 def main() -> None:
-    """Run both measurements and tell."""
+    """Run both measurements and print the report."""
     parser = options(__doc__, rounds=5)
     parser.add_argument("--pages", type=int, default=3000, help="start tasks of each crawl (default: %(default)s)")
     parser.add_argument("--slow-share", type=float, default=0.05, help="share of slow pages (default: %(default)s)")
@@ -78,7 +78,7 @@ def main() -> None:
     ratio, median = rounds.ratio("trawl", "vanilla"), statistics.median(waited["trawl"])
     report.target(f"pages/s ≥ {SPEED_TARGET} of vanilla: {ratio:.2f}", ratio >= SPEED_TARGET)
     report.target(f"median pick-up ≤ {PICK_UP_TARGET_S} s: {median:.3f} s", median <= PICK_UP_TARGET_S)
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def pick_ups(peer: str, server: RedisServer, tasks: int) -> list[float]:
@@ -101,7 +101,7 @@ def pick_ups(peer: str, server: RedisServer, tasks: int) -> list[float]:
 
 
 def arrived(arrivals: queue.Queue[tuple[str, float]], path: str) -> float:
-    """When the request for `path` arrived."""
+    """Return the time of arrival of the request for `path`."""
     try:
         seen, at = arrivals.get(timeout=ARRIVES_S)
     except queue.Empty:
@@ -113,7 +113,7 @@ def arrived(arrivals: queue.Queue[tuple[str, float]], path: str) -> float:
 
 @contextmanager
 def listening() -> Iterator[tuple[str, queue.Queue[tuple[str, float]]]]:
-    """A site in this process, on the clock that times the tasks; yields its URL and the queue of (path, time of arrival)."""
+    """Serve a site in this process, on the clock that times the tasks; yield its URL and the queue of (path, time of arrival)."""
     arrivals: queue.Queue[tuple[str, float]] = queue.Queue()
 
     class Arrival(http.server.BaseHTTPRequestHandler):
@@ -125,7 +125,7 @@ def listening() -> Iterator[tuple[str, queue.Queue[tuple[str, float]]]]:
             self.wfile.write(b"ok")
 
         def log_message(self, format: str, *args: object) -> None:
-            """The queue is the log."""
+            """Log nothing: the queue is the log."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Arrival) as listener:
         thread = threading.Thread(target=listener.serve_forever, name="arrivals", daemon=True)

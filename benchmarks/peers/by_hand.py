@@ -31,7 +31,7 @@ def phpbb_list(response: HtmlResponse) -> Rows:
 
 
 def phpbb_comments(response: HtmlResponse) -> Rows:
-    """Posts of a phpBB board."""
+    """Parse the posts of a phpBB board."""
     return [
         {
             "id": row.attrib["id"][1:],
@@ -46,7 +46,7 @@ def phpbb_comments(response: HtmlResponse) -> Rows:
 
 
 def vbulletin4_comments(response: HtmlResponse) -> Rows:
-    """Posts of a vBulletin 4 board."""
+    """Parse the posts of a vBulletin 4 board."""
     return [
         {
             "id": row.attrib["id"][5:],
@@ -62,7 +62,7 @@ def vbulletin4_comments(response: HtmlResponse) -> Rows:
 
 
 def xenforo_comments(response: HtmlResponse) -> Rows:
-    """Posts of a XenForo board."""
+    """Parse the posts of a XenForo board."""
     return [
         {
             "id": row.attrib["data-content"][5:],
@@ -78,7 +78,7 @@ def xenforo_comments(response: HtmlResponse) -> Rows:
 
 
 def flaskbb_comments(response: HtmlResponse) -> Rows:
-    """Posts of a FlaskBB board."""
+    """Parse the posts of a FlaskBB board."""
     return [
         {
             "id": row.attrib["id"],

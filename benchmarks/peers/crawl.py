@@ -43,7 +43,7 @@ PEERS: dict[str, dict[str, Any]] = {
 
 
 def settings_of(job: Job) -> dict[str, Any]:
-    """The profile, then what makes the peer, then the job's own."""
+    """Return the settings: the profile, then those of the peer, then the job's own."""
     profiles: dict[str, Callable[[], dict[str, Any]]] = {
         "equal": lambda: {**QUIET, "CONCURRENT_ITEMS": 8, "COOKIES_ENABLED": False},
         "defaults": dict,
@@ -58,7 +58,7 @@ def settings_of(job: Job) -> dict[str, Any]:
 
 
 def laid_over(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """`settings` with `changes`; dicts are merged, else one middleware's change would drop those that the fleet names."""
+    """Merge `changes` into `settings`; dicts are merged, so that a changed middleware does not drop the fleet's."""
     changed = dict(settings)
     for name, value in changes.items():
         theirs = settings.get(name)
@@ -76,7 +76,7 @@ def _fleet(peer: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Crawl, and say how many pages came in which time; times are from the first page to the last."""
+    """Crawl, and print the number of pages and the time from the first page to the last."""
     job = Job.load(Path(sys.argv[1]))
     process = AsyncCrawlerProcess(settings_of(job))
     crawler = process.create_crawler(spider_class(job))

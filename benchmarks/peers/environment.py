@@ -13,7 +13,7 @@ STAMP = FOLDER / ".installed"
 
 
 def interpreter() -> str | None:
-    """The environment's Python, installed at first use; None, after a line that says why, where that fails."""
+    """Return the environment's Python, installed at first use; None, after a line with the reason, if that fails."""
     python = str(FOLDER / "bin" / "python")
     wanted = REQUIREMENTS.read_text(encoding="utf-8")
     if STAMP.exists() and STAMP.read_text(encoding="utf-8") == wanted:
@@ -34,8 +34,8 @@ def interpreter() -> str | None:
     for command in ([sys.executable, "-m", "venv", str(FOLDER)], pip):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
         if done.returncode:
-            said = (done.stderr.strip() or "no reason given").splitlines()[-1]
-            print(f"scrapy-redis is left out: its environment cannot be installed: {said}", file=sys.stderr, flush=True)
+            reason = (done.stderr.strip() or "no reason given").splitlines()[-1]
+            print(f"scrapy-redis is left out: its environment cannot be installed: {reason}", file=sys.stderr, flush=True)
             return None
     STAMP.write_text(wanted, encoding="utf-8")
     return python

@@ -1,4 +1,4 @@
-"""What one measured process shall do, written by the benchmark and read by `benchmarks.peers.crawl`.
+"""Job of one measured process, written by the benchmark and read by `benchmarks.peers.crawl`.
 
 The peers' own environment imports this too, so it needs nothing but the standard library.
 """
@@ -32,7 +32,7 @@ class Job:
     options: dict[str, Any] = field(default_factory=dict)
     """Of the spider."""
     stamps: bool = False
-    """Tell the time of each page too."""
+    """Report the time of each page, too."""
 
     def save(self, path: Path) -> None:
         """Write it as JSON: an environment variable would be too short for thousands of start URLs."""

@@ -18,7 +18,7 @@ class Forum:
     job: ClassVar[Job]
 
     def parse(self, response: Any) -> Iterator[Any]:
-        """A list page."""
+        """Parse a list page."""
         page = json.loads(response.body)
         for thread in page["threads"]:
             yield Request(f"{self.job.site}/post/{thread['id']}", callback=self.parse_post)
@@ -26,13 +26,13 @@ class Forum:
             yield Request(f"{self.job.site}/list/{page['forum_id']}/{page['page'] + 1}", priority=10)
 
     def parse_post(self, response: Any) -> Iterator[Any]:
-        """A post."""
+        """Parse a post."""
         post = json.loads(response.body)
         yield {"kind": "post", **post, "url": response.url}
         yield Request(f"{self.job.site}/comment/{post['id']}/1", callback=self.parse_comments)
 
     def parse_comments(self, response: Any) -> Iterator[Any]:
-        """A page of comments."""
+        """Parse a page of comments."""
         page = json.loads(response.body)
         yield {"kind": "comments", "post": page["post_id"], "comments": page["comments"]}
         if page["page"] == 1:
@@ -46,7 +46,7 @@ class Chains:
     job: ClassVar[Job]
 
     def parse(self, response: Any) -> Iterator[Any]:
-        """The page from which all chains begin."""
+        """Parse the page from which all chains begin."""
         yield {"url": response.url}
         for chain in range(self.job.options["chains"]):
             yield self._step(chain, 1)
@@ -95,7 +95,7 @@ class Fill:
     crawler: Any
 
     def parse(self, response: Any) -> Iterator[Any]:  # noqa: ARG002
-        """The page that links to all."""
+        """Parse the page that links to all."""
         self.crawler.engine.pause()
         for number in range(self.job.options["requests"]):
             forum, thread = number % 40, number // 40
@@ -116,7 +116,7 @@ SPIDERS: dict[str, type] = {"forum": Forum, "chains": Chains, "tree": Tree, "tas
 
 
 def spider_class(job: Job) -> type[Spider]:
-    """The spider of `job` on the base class of its peer."""
+    """Return the spider of `job` on the base class of its peer."""
     return type(
         "BenchSpider", (SPIDERS[job.spider], _base(job.peer)), {"name": "bench", "job": job, "start_urls": list(job.urls)}
     )

@@ -23,8 +23,8 @@ def pages_of(chromium: str, pages: int) -> tuple[float, float]:
     """CPU time of a page in ms, and memory of the browser while one is open in MiB."""
     with tempfile.TemporaryDirectory() as name, _browser(chromium, Path(name)) as (process, address):
         file = Path(name) / "page.html"
-        said = "The weather was fine, and nobody had anything to add. " * 20
-        row = f"<div class=post><b>ada</b><time>2026-01-02 03:04</time><p>{said}</p></div>"
+        sentence = "The weather was fine, and there was nothing to add. " * 20
+        row = f"<div class=post><b>ada</b><time>2026-01-02 03:04</time><p>{sentence}</p></div>"
         file.write_text(f"<title>A thread</title>{row * (PAGE_BYTES // len(row))}", "utf-8")
         return asyncio.run(_measure(process.pid, address, file.as_uri(), pages))
 
@@ -66,10 +66,10 @@ class _DevTools:
         found: dict[str, Any] = {}
         waits = {number, until} if until else {number}
         while waits:
-            told = await self._socket.receive_json()
-            if told.get("id") == number:
-                found = told["result"]
-            waits -= {told.get("id"), told.get("method")}
+            message = await self._socket.receive_json()
+            if message.get("id") == number:
+                found = message["result"]
+            waits -= {message.get("id"), message.get("method")}
         return found
 
 

@@ -42,7 +42,7 @@ SETTLE_S = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is run; `rate` in events per second."""
+    """Parameters of a run; `rate` in events per second."""
 
     seconds: float
     pace: float
@@ -56,7 +56,7 @@ class Plan:
     keep: Path | None = None  # a folder for what is left: database, logs, the forum's truth
 
     def forum(self) -> ForumProcess:
-        """A forum that stands still, to be started. As much was written on it in a second, on all boards, as it will be."""
+        """Return a frozen forum, to be started. Its past rate, over all boards, is that of the run."""
         written = self.boards * self.threads * (COMMENTS + 1)
         days = written / self.rate * self.pace / 86_400
         sizes = {"forums": self.boards, "threads": self.threads, "comments": COMMENTS}
@@ -65,7 +65,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What was measured."""
+    """Result of a run."""
 
     killed: bool
     coverage: tuple[Coverage, Coverage]
@@ -90,7 +90,7 @@ class Run:
 
     @property
     def rescan_requests(self) -> float:
-        """What a uniform rescan of the same mean delay asks for in the same time."""
+        """Requests of a uniform rescan with the same mean delay in the same time."""
         return requests_per_s(self.pages, self.delay_s) * self.seconds
 
     @property
@@ -111,13 +111,13 @@ class Run:
 
 
 def boards(number: int) -> list[str]:
-    """The ids of so many boards."""
+    """Return the ids of so many boards."""
     return [f"f{one}" for one in range(1, number + 1)]
 
 
 def site_file(folder: Path, plan: Plan) -> Path:
-    """The demo's site with so many boards and the default schedule but for the budget, accelerated; with its newest messages if
-    wanted. Returns the folder of site files.
+    """Write the demo's site file with the plan's boards, the default schedule and budget, accelerated; with its newest messages
+    if wanted. Return the folder of site files.
     """
     pace = plan.pace
     text = (ROOT / "demo" / "sites" / "demo.toml").read_text("utf-8")
@@ -141,7 +141,7 @@ checks_per_request = {plan.checks}
 
 @contextmanager
 def crawled_forum(plan: Plan) -> Iterator[tuple[ForumProcess, ForumFleet]]:
-    """A forum that stands still and a fleet that has read all of it."""
+    """Yield a frozen forum and a fleet that has read all of it."""
     with (
         tempfile.TemporaryDirectory(prefix="trawl-living-") as name,
         none_left((MARK, name)),
@@ -159,17 +159,17 @@ def crawled_forum(plan: Plan) -> Iterator[tuple[ForumProcess, ForumFleet]]:
             yield forum, fleet
 
 
-def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
+def run(plan: Plan, *, killed: bool, log: Callable[[str], None]) -> Run:
     """One run. Raises pytest's failure where the fleet does not come to its end."""
     with crawled_forum(plan) as (forum, fleet):
         fleet.client.delete(ForumFleetKeys().spent(SITE))  # it counts by the wall's hour: else the first crawl's, too
         before = forum.stats()
         first = before["total"]
-        say(f"read once: {first} requests; the forum lives for {plan.seconds:g} s")
+        log(f"read once: {first} requests; the forum lives for {plan.seconds:g} s")
         begun = time.monotonic()
         with Watch(fleet.database_url, SITE) as watch:
             forum.control(rate=plan.rate, **MIX)
-            chaos = Chaos(fleet, choices(plan.seed, KILLS, PAUSE_S), say) if killed else None
+            chaos = Chaos(fleet, choices(plan.seed, KILLS, PAUSE_S), log) if killed else None
             pages = _live(forum, plan.seconds, chaos)
             forum.control(rate=0)
             lived, still_since, stats = time.monotonic() - begun, time.time(), forum.stats()
@@ -177,7 +177,7 @@ def run(plan: Plan, *, killed: bool, say: Callable[[str], None]) -> Run:
             if chaos:
                 fleet.wait_whole_again()
             Schedules(fleet.client).put("recheck_threads", StoredEntry(every_s=3600.0))  # the last check is of everything
-            say(f"{stats['revision']} events, {stats['total'] - first} requests in {lived:.0f} s; it stands still")
+            log(f"{stats['revision']} events, {stats['total'] - first} requests in {lived:.0f} s; it stands still")
             coverage = fleet.settle(SETTLE_S)
         happened = forum.truth()
         found = Run(

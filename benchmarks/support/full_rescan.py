@@ -1,4 +1,4 @@
-"""What a crawler that knows nothing needs: it reads every page of the forum once in a period, over and over.
+"""A uniform rescan: a crawler without knowledge that reads every page of the forum once in a period, over and over.
 
 `demo.followed.requests_per_s` computes it, in the rescan's favour: what it takes to fetch and to store is left out. `Rescan` does
 it for real and notes when it saw what: `python -m benchmarks.support.full_rescan` compares the two.
@@ -86,7 +86,7 @@ class Rescan:
         while number <= pages:
             page = await self._get(session, f"/comment/{post}/{number}")
             if page is None:
-                return  # it moved while it was read: the next round will tell
+                return  # it moved while it was read: the next round reads it
             alive = [comment for comment in page["comments"] if not comment["deleted"]]
             self._see("comments", alive, _COMMENT)
             there |= {comment["id"] for comment in alive}
@@ -104,7 +104,7 @@ class Rescan:
         self._known[post] = there
 
     async def _get(self, session: aiohttp.ClientSession, path: str) -> Any:
-        """A page's content, None where it is gone; each waits for its turn in the period."""
+        """Return a page's content, None if it is gone; each waits for its turn in the period."""
         async with self._turn:
             now = time.monotonic()
             self._next = max(self._next, now - 1.0) + self._period_s / self._pages

@@ -1,4 +1,4 @@
-"""Which versions of posts and comments a database holds: the present ones and those of `revisions`, as the forum hashes them."""
+"""Versions of posts and comments in a database, present ones and those of `revisions`, hashed as the forum does."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ SCRAPY_REDIS = ("scrapy-redis", "scrapy-redis+stats")
 
 
 def scrapy_redis_peers(report: Report, *, left_out: bool) -> tuple[str, ...]:
-    """The two peers of scrapy-redis; none where they are not wanted or cannot be installed, and then the report says so."""
+    """Return the two peers of scrapy-redis; none if not wanted or not installable, with a note in the report."""
     if not left_out and interpreter() is not None:
         return SCRAPY_REDIS
     report.caveats.append("scrapy-redis was left out" + ("." if left_out else ": its environment could not be installed."))
@@ -72,13 +72,13 @@ class PeerProcess:
             )
 
     def figures(self, timeout_s: float = TIMEOUT_S) -> Figures:
-        """What the process printed at its end. Raises BenchmarkFailed with its log where it printed nothing."""
+        """Return the figures that the process printed at its end. Raises BenchmarkFailed with its log if it printed none."""
         try:
             out, _ = self.process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            raise BenchmarkFailed(f"{self.job.peer}: not done after {timeout_s:g} s: {self.said()}") from None
+            raise BenchmarkFailed(f"{self.job.peer}: not done after {timeout_s:g} s: {self.output()}") from None
         if self.process.returncode or not out.strip():
-            raise BenchmarkFailed(f"{self.job.peer}: exit code {self.process.returncode}: {self.said()}")
+            raise BenchmarkFailed(f"{self.job.peer}: exit code {self.process.returncode}: {self.output()}")
         figures: Figures = json.loads(out.splitlines()[-1])
         return figures
 
@@ -86,8 +86,8 @@ class PeerProcess:
         """SIGTERM: Scrapy closes in an orderly way."""
         self.process.terminate()
 
-    def said(self) -> str:
-        """The end of its log."""
+    def output(self) -> str:
+        """Return the end of its log."""
         return self._log.read_text(errors="replace")[-3000:]
 
     def __enter__(self) -> PeerProcess:
@@ -105,7 +105,7 @@ def run(job: Job) -> Figures:
     with PeerProcess(job) as process:
         figures = process.figures()
         if not figures["pages"]:
-            raise BenchmarkFailed(f"{job.peer}: no page was fetched: {process.said()}")
+            raise BenchmarkFailed(f"{job.peer}: no page was fetched: {process.output()}")
         return figures
 
 
@@ -127,7 +127,7 @@ def run_with_redis(job: Job, server: RedisServer, *, delay_ms: float = 0.0, seed
 
 @contextmanager
 def distance(server: RedisServer, delay_ms: float) -> Iterator[str]:
-    """The URL of `server` from so far away; without a distance there is no proxy, which would be one by itself."""
+    """Yield the URL of `server` at this distance; without a distance there is no proxy, which would add one."""
     if not delay_ms:
         yield server.url
         return
@@ -144,7 +144,7 @@ def seed(client: redis.Redis, urls: Iterable[str]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RedisWork:
-    """What a server has done so far.
+    """Counters of a server's work.
 
     `reads` of sockets stand for round trips: what is sent together is read together, and a message over 16 KiB counts more
     than once. `commands` are all that ran, those inside `scripts` too; `cpu_s` is the CPU time of the server process.
@@ -168,7 +168,7 @@ class RedisWork:
         )
 
     def per_page(self, before: RedisWork, pages: int) -> dict[str, float]:
-        """The difference, for each page; `sent` are the commands that clients sent: a peer sends scripts or plain commands."""
+        """Return the difference, for each page; `sent` are the commands of clients: a peer sends scripts or plain commands."""
         pages = max(1, pages)
         scripts, commands = self.scripts - before.scripts, self.commands - before.commands
         return {

@@ -1,4 +1,4 @@
-"""Who decides when a forum is scanned next: the policy of Trawl and what it is compared with. All get the same scans an hour."""
+"""Policies for the next scan of a forum: Trawl's, and others for comparison. All get the same scans an hour."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Poller:
         self.forums = workload.forums
 
     def scanned(self, forum: int, scan: Observation) -> None:
-        """A forum was scanned."""
+        """Record a scan of a forum."""
 
     def reprice(self, now: float) -> bool:  # noqa: ARG002 - for those that follow the time
-        """The time has come to look at all forums again; whether their due times have changed."""
+        """Recompute the intervals of all forums; return True if due times have changed."""
         return False
 
     def interval(self, forum: int, now: float) -> float:
@@ -87,7 +87,7 @@ class Halving(Poller):
 
 
 class Learned(Poller):
-    """Trawl's policy, told nothing but what its scans see."""
+    """Trawl's policy, which knows only the results of its scans."""
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -145,7 +145,7 @@ def harmonic(rates: Sequence[float], budget: float) -> list[float]:
 
 
 def _spent(scans: Callable[[float, float], float], rates: Sequence[float], budget: float) -> list[float]:
-    """The rule at the multiplier where it spends the budget; scans fall as `worth` rises."""
+    """Return the scans by the rule with the multiplier that spends the budget; scans fall as `worth` rises."""
     low, high = 1e-15, 1e15
     for _ in range(120):
         worth = math.sqrt(low * high)

@@ -27,7 +27,7 @@ RECORDED_DAYS = 14  # from 0 on
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """When a forum changed, and which of its threads did. Without `threads` each change is another thread's."""
+    """Changes of a forum, and their threads. Without `threads` each change is another thread's."""
 
     at: list[float]
     threads: Sequence[int] | None = None
@@ -48,32 +48,32 @@ class Workload:
     scans_per_hour: float = 360.0
 
     def rates(self) -> list[float]:
-        """Changes a second of each forum, in the long run."""
+        """Return the changes a second of each forum, in the long run."""
         alive = self.forums - round(self.silent * self.forums)
         raw = [1 / (place + 1) ** self.skew if place < alive else 0.0 for place in range(self.forums)]
         return [one * self.load * self.scans_per_hour / HOUR / sum(raw) for one in raw]
 
     def shape(self, at: float) -> float:
-        """What the time of the day and the week does to all rates, about 1 on average."""
+        """Return the factor of all rates by the time of the day and the week, about 1 on average."""
         week = (5 + 2 * self.weekend) / 7
         weekend = self.weekend if (at // DAY) % 7 >= 5 else 1.0
         return (1 + self.day * math.sin(2 * math.pi * (at / DAY - 0.375))) * weekend / week
 
     def changes(self, rng: random.Random, days: float) -> list[Stream]:
-        """The changes of each forum, from `HISTORY_S` before 0 on."""
+        """Return the changes of each forum, from `HISTORY_S` before 0 on."""
         return [Stream(at=_times(rng, rate, self, days * DAY)) for rate in self.rates()]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Workload):
-    """What was recorded. `skew` is only that its forums differ like those of such a power law."""
+    """A recorded workload. `skew` only describes that its forums differ like those of such a power law."""
 
     def rates(self) -> list[float]:
-        """Changes a second of each forum, in the mean of the days that are simulated."""
+        """Return the changes a second of each forum, as the mean of the simulated days."""
         return [sum(at >= 0 for at in stream.at) / (RECORDED_DAYS * DAY) for stream in _recorded()]
 
     def changes(self, rng: random.Random, days: float) -> list[Stream]:
-        """The record from another moment on in each run. Raises ValueError for more days than it has."""
+        """Return the record from another moment on in each run. Raises ValueError for more days than it has."""
         if days > RECORDED_DAYS:
             raise ValueError(f"--days {days:g}: the record has {RECORDED_DAYS} days")
         start = rng.uniform(0, RECORDED_DAYS - days) * DAY
@@ -108,7 +108,7 @@ def _times(rng: random.Random, rate: float, workload: Workload, end: float) -> l
 def _thinned(
     rng: random.Random, rate: float, shape: Callable[[float], float], peak: float, start: float, end: float
 ) -> list[float]:
-    """A Poisson process of rate `rate * shape(t)` (Lewis and Shedler 1979)."""
+    """Draw a Poisson process of rate `rate * shape(t)` (Lewis and Shedler 1979)."""
     found, at = [], start
     while (at := at + rng.expovariate(rate * peak)) < end:
         if rng.random() * peak < shape(at):

@@ -1,4 +1,4 @@
-"""What a benchmark says at its end: a Markdown page with its table, the machine, the command and the caveats; and JSON."""
+"""Report of a benchmark: a Markdown page with its table, the machine, the command and the caveats; and JSON."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from redis_components.errors import TrawlError
 
 
 class BenchmarkFailed(TrawlError):
-    """A measured process did not do what it should; the message holds what it said."""
+    """A measured process failed; the message holds its output."""
 
 
 def options(doc: str | None, *, rounds: int | None = None) -> argparse.ArgumentParser:
-    """A parser with the options that every benchmark has."""
+    """Build a parser with the options of every benchmark."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     if rounds is not None:
         parser.add_argument("--rounds", type=int, default=rounds, help="interleaved rounds (default: %(default)s)")
@@ -36,7 +36,7 @@ def options(doc: str | None, *, rounds: int | None = None) -> argparse.ArgumentP
 
 @dataclass(kw_only=True)
 class Report:
-    """Filled while a benchmark runs, told at its end."""
+    """Report, filled while a benchmark runs, and printed at its end."""
 
     title: str
     method: str
@@ -71,7 +71,7 @@ class Report:
         return ", ".join(parts)
 
     def markdown(self) -> str:
-        """The page."""
+        """Return the page in Markdown."""
         took = (datetime.now(UTC) - self.begun).total_seconds()
         facts = [
             f"- Made by: `{_command()}` in {took / 60:.1f} minutes, {self.begun:%Y-%m-%d}",
@@ -81,8 +81,8 @@ class Report:
         caveats = ["Caveats:\n\n" + "\n".join(f"- {caveat}" for caveat in self.caveats)] if self.caveats else []
         return "\n\n".join([f"# {self.title}", self.method, "\n".join(facts), *self.tables, *caveats]) + "\n"
 
-    def tell(self, chosen: argparse.Namespace) -> None:
-        """Print the page; write it and the figures where the options say."""
+    def finish(self, chosen: argparse.Namespace) -> None:
+        """Print the page; write it and the figures to the files of the options."""
         page = self.markdown()
         print(page)
         if chosen.page:
@@ -100,7 +100,7 @@ def _cell(value: object) -> str:
 
 
 def _command() -> str:
-    """How this run was called, without where its results went: no path of this machine."""
+    """Return the command of this run without the paths of its results, which are of this machine."""
     places = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     places.add_argument("--out")
     places.add_argument("--page")

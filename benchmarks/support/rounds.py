@@ -1,7 +1,7 @@
 """Interleaved rounds: each runs its variants once, in random order; a ratio is taken within a round.
 
-What disturbs the machine for a minute disturbs all variants of that round alike, so the median of the rounds' ratios says more
-than the ratio of two medians.
+A disturbance of a minute affects all variants of that round alike, so the median of the rounds' ratios is more reliable than the
+ratio of two medians.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def pages_per_cpu_s(figures: Figures) -> float:
 
 @dataclass(frozen=True)
 class Rounds:
-    """What was measured: for each round the figures of each variant that ran in it."""
+    """Results: for each round the figures of each variant that ran in it."""
 
     played: list[dict[str, Figures]]
 
@@ -37,8 +37,8 @@ class Rounds:
     def play(
         cls, number: int, variants: Sequence[str], measure: Callable[[str], Figures], *, slow: Mapping[str, int] | None = None
     ) -> Rounds:
-        """`number` rounds; a variant in `slow` takes part only in the first so many, after the others: it must not come
-        between two that are compared.
+        """Run `number` rounds; a variant in `slow` takes part only in the first so many, after the others: it must not
+        come between two that are compared.
         """
         slow = slow or {}
         played = []
@@ -50,7 +50,7 @@ class Rounds:
 
     @classmethod
     def pairs(cls, number: int, base: str, variants: Sequence[str], measure: Callable[[str], Figures]) -> Rounds:
-        """`number` times each variant beside a run of the base of its own, for small differences between many variants."""
+        """Run each variant `number` times, each with a run of the base, for small differences between many variants."""
         order = [(place + 1, variant) for place in range(number) for variant in random.sample(variants, len(variants))]
         return cls(
             [cls._round(f"round {place}/{number}", random.sample([base, variant], 2), measure) for place, variant in order]
@@ -73,7 +73,7 @@ class Rounds:
         return sorted(value(one[variant]) / value(one[base]) for one in self.played if variant in one and base in one)
 
     def ratio(self, variant: str, base: str, value: Value = pages_per_s) -> float:
-        """The median of `ratios`."""
+        """Return the median of `ratios`."""
         return statistics.median(self.ratios(variant, base, value))
 
 

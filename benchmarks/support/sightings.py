@@ -1,4 +1,4 @@
-"""When was what in the database: how long publications, edits and deletions took to arrive. Pure, but for the watch.
+"""Times at which content was in the database: delays of publications, edits and deletions. Pure, but for the watch.
 
 A sighting has the resolution of the watch (`EVERY_S`), and is never early.
 """
@@ -74,7 +74,9 @@ def delays(truth: Mapping[str, Any], seen: Sightings) -> Delays:
 
 
 def noticed_after(truth: Mapping[str, Any], seen: Sightings, since: float) -> int:
-    """How many edits and deletions were in the database only after this time; each piece's last edit counts."""
+    """Return the number of edits and deletions that were in the database only after this time; the last edit of a piece
+    counts.
+    """
     times = []
     for kind in KINDS:
         edits = truth["edited"][kind].items()

@@ -1,7 +1,7 @@
 """A fleet without crawlers, for what costs too much with them: `python -m benchmarks.support.simulated_fleet supervise|rounds N`.
 
 `supervise` runs N real supervisors (`workers.supervision.supervisor`, each with its heartbeat, events and run book) in one
-process, over simulated crawlers: no process, no frontier, only the words that a crawler says to its supervisor and to Redis.
+process, over simulated crawlers: no process, no frontier, only the messages of a crawler to its supervisor and to Redis.
 It goes on until SIGTERM. `rounds` puts N slots and their records into Redis and prints, as JSON, what one round of
 `reconcile_fleet` and one scrape of the exporter cost then.
 """
@@ -32,7 +32,7 @@ NAME = "simulated@bench"
 
 
 class SimulatedCrawler:
-    """What a supervisor sees of a `LaunchedCrawler`; its heartbeat has a connection of its own, as a process has."""
+    """Simulated `LaunchedCrawler` for a supervisor; its heartbeat has its own connection, as a process has."""
 
     def __init__(self, slot: Slot) -> None:
         self._born = time.monotonic()
@@ -84,7 +84,7 @@ class SimulatedCrawler:
 
 
 def record_of(slot: Slot) -> CrawlerRecord:
-    """What an idle crawler says."""
+    """Return the record of an idle crawler."""
     return CrawlerRecord(
         spider=slot.spider,
         number=slot.number,

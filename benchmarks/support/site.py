@@ -1,6 +1,6 @@
-"""A site that waits as its address says: `python -m benchmarks.support.site PORT_FILE` serves `/MILLISECONDS/NAME`.
+"""A site that answers with the delay in its address: `python -m benchmarks.support.site PORT_FILE` serves `/MILLISECONDS/NAME`.
 
-Cheap to serve, so that the crawler is what is measured.
+It is cheap to serve, so that the crawler is measured.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def serve(port_file: Path) -> None:
 
 @contextmanager
 def site() -> Iterator[str]:
-    """The site in a process of its own; yields its URL."""
+    """Run the site in a separate process; yield its URL."""
     with tempfile.TemporaryDirectory(prefix="trawl-bench-site-") as folder:
         port_file = Path(folder) / "port"
         process = subprocess.Popen(tied(sys.executable, "-m", "benchmarks.support.site", str(port_file)), cwd=ROOT)
