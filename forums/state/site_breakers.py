@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 import redis
@@ -31,6 +31,8 @@ class BreakerState(StrEnum):
 
 class Breaker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The breaker of one site. Times are Redis's, in epoch seconds."""
+
+    CUT: ClassVar[bool] = True
 
     state: BreakerState
     cause: str  # a label of metrics, one of `forums.sites.http.soft_block.Cause`

@@ -25,6 +25,8 @@ _OPTION = re.compile(rf"--?{SECRET_NAME}", re.IGNORECASE)  # the next argument i
 class Act(JsonRecord):
     """One change, or the attempt of one."""
 
+    CUT = True
+
     at: Epoch
     by: str  # user@host, or the process that sent a task
     what: tuple[str, ...]  # command or task and its arguments, secrets masked

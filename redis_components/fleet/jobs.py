@@ -6,7 +6,7 @@ are those of services. `workers.fleet.jobs` starts, follows and ends them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import redis
@@ -19,6 +19,7 @@ from redis_components.server.stored_values import Count, Epoch, Size
 from .services import ServiceRecord
 
 SIGNED = "job"
+MOST_REASON = 2_000  # characters
 FINISHED = "finished"
 """Scrapy's reason of a crawl that had nothing left to do."""
 
@@ -54,6 +55,7 @@ class Job(JsonRecord):
     """One job from its start to its end. Times are Redis's, in epoch seconds."""
 
     MOST = 1024 * 1024  # with its URLs
+    LATER = 16_384  # bytes of it that are kept free for its end
 
     id: str
     service: str
@@ -112,14 +114,18 @@ class Jobs:
         """One of them; None where there is none that can be read."""
         return self._store.get(name)
 
+    def check(self, job: Job) -> bytes:
+        """Return the line of a new one. Raises ConfigError for one that is too large."""
+        return self._store.encoded(job.id, job, spare=Job.LATER)
+
     def add(self, job: Job) -> bool:
-        """A new one; False, and nothing is changed, where there is one with its id."""
-        line = self._store.encoded(job.id, job)
+        """A new one; False, and nothing is changed, where there is one with its id. Raises ConfigError."""
+        line = self.check(job)
         return bool(self._client.hsetnx(self._keys.jobs(), job.id, line))
 
     def swap(self, job: Job) -> bool:
         """Put it in the place of what `all` or `of` has read; False where somebody else was quicker."""
-        return self._store.swap(job.id, job)
+        return self._store.swap(job.id, replace(job, reason=job.reason[:MOST_REASON]))
 
     def forget(self, job: Job) -> None:
         """Drop its record."""

@@ -32,6 +32,8 @@ BACK_AFTER_S = 3.0
 class NodeRecord(JsonRecord):
     """The last that was heard of one node."""
 
+    CUT = True
+
     STAMPED = frozenset({"beat_at", "back_at"})
 
     name: str  # Celery's name of the worker, `celery@host`

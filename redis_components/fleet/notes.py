@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 class Note(JsonRecord):
     """One thing that happened."""
 
+    CUT = True
+
     about: str  # `breaker`, `fleet`
     type: str  # `opened`, `closed`, `changed`
     said: str  # one sentence

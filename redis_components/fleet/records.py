@@ -69,6 +69,8 @@ def parse_slot(name: str) -> tuple[str, int]:
 class CrawlerRecord(JsonRecord, SlotStory):
     """The last that was heard of one crawler. Figures are of this process alone, since its start."""
 
+    CUT = True
+
     STAMPED = frozenset({"beat_at"})
 
     spider: str

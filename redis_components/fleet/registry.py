@@ -52,6 +52,7 @@ __all__ = [
 SLOT_TTL_S = 10.0  # a node that died is noticed after this; renewals come every 2 s, from the crawler and its supervisor
 LAUNCH_TTL_S = 10.0  # a launch that nobody picked up for this time is sent again
 KEPT_ERRORS = 100
+LONGEST_ERROR = 2_000  # characters
 NEWS_CLAIM_MS = 10_000  # so long the others wait for the line of the one that says it
 NEWS_AFTER_S = 60.0  # an error that comes again after so long is said again
 NO_END = -1  # PTTL of a key that stays: no slot script writes one
@@ -223,7 +224,7 @@ class Registry:
 
         Where the key of the errors holds something else nothing is added: that must not undo what led to the report.
         """
-        now, claim_ms = self.now(), NEWS_CLAIM_MS
+        now, claim_ms, what = self.now(), NEWS_CLAIM_MS, what[:LONGEST_ERROR]
         try:
             before = self._add_error(where, what, now)
         except redis.ResponseError as error:

@@ -36,6 +36,8 @@ class RunBy(StrEnum):
 class Run(JsonRecord):
     """One crawler process, or one crawl of `crawl_once`, as it was last told."""
 
+    CUT = True
+
     id: str  # of a supervised one its frontier owner, `spider/number#token.n`
     spider: str
     by: RunBy

@@ -14,7 +14,8 @@ from redis_components.keys import FleetKeys
 from redis_components.server.replies import as_text, server_time
 from redis_components.server.scripts import script
 from redis_components.server.signing import fault, seal, signing_is_on
-from redis_components.server.stored_values import LATEST, Epoch, decoded, hash_at, readable, whole
+from redis_components.server.stored_records import SIGNATURE_BYTES
+from redis_components.server.stored_values import LATEST, MOST_BYTES, Epoch, decoded, encoded, hash_at, readable, whole
 
 MAX_ENTRIES = 1000  # of one fleet: beat reads them all every few seconds
 
@@ -71,13 +72,16 @@ class Schedules:
         return {name: _entry(name, raw) for name, raw in found.items()}
 
     def put(self, name: str, entry: StoredEntry) -> None:
-        """Add or replace; takes effect within seconds. Raises ConfigError when there are too many."""
+        """Add or replace; takes effect within seconds. Raises ConfigError when there are too many, or it is too large."""
         if self._client.hlen(self._keys.schedule()) >= MAX_ENTRIES:
             raise ConfigError(f"there are {MAX_ENTRIES} scheduled tasks already: remove some with `trawl schedule remove`")
         stamped = msgspec.structs.replace(entry, changed_at=server_time(self._client))
+        line = encoded(stamped, f"scheduled task {name}", most=MOST_BYTES - SIGNATURE_BYTES)
         if signing_is_on():
-            stamped = msgspec.structs.replace(stamped, signature=seal("schedule", *_signed_parts(name, stamped)))
-        self._client.hset(self._keys.schedule(), name, msgspec.json.encode(stamped))
+            line = msgspec.json.encode(
+                msgspec.structs.replace(stamped, signature=seal("schedule", *_signed_parts(name, stamped)))
+            )
+        self._client.hset(self._keys.schedule(), name, line)
 
     def remove(self, name: str) -> bool:
         """Forget what was changed or added under this name; False when nothing was."""

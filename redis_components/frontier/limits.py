@@ -16,7 +16,7 @@ import redis
 
 from redis_components.errors import ConfigError
 from redis_components.keys import lane_state_key
-from redis_components.server.stored_values import decoded
+from redis_components.server.stored_values import decoded, encoded
 
 from .holds import names_of
 from .quiet_hours import QuietHours, written
@@ -278,6 +278,6 @@ def change(client: redis.Redis, key: str, lane: str, limits: LaneLimits | None) 
         if limits is None:
             pipe.hdel(lane_state_key(key, lane), *_ASKED)
         else:
-            pipe.hset(key, lane, msgspec.json.encode(limits))
+            pipe.hset(key, lane, encoded(limits, f"limits of {lane}"))
         pipe.hincrby(key, VERSION, 1)
         pipe.execute()

@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-import msgspec
 import redis
 
 from .replies import as_bytes, as_text
 from .scripts import script
 from .signing import fault, seal, signing_is_on
-from .stored_values import MOST_BYTES, WrongValue, decoded, hash_at, is_foreign
+from .stored_values import MOST_BYTES, WrongValue, decoded, encoded, hash_at, is_foreign
 
 R = TypeVar("R")
+SIGNATURE_BYTES = 256  # at most, with its name
 
 
 class JsonRecord:
@@ -27,11 +27,14 @@ class JsonRecord:
     """Fields that Redis writes itself."""
     MOST: ClassVar[int] = MOST_BYTES
     """Bytes that one may have."""
+    CUT: ClassVar[bool] = False
+    """True for what processes report: where it is too large its texts are shortened. What an operator gives is refused."""
 
     def to_json(self) -> str:
-        """One line; the same for the same record."""
+        """Return one line; the same for the same record. Raises ConfigError for one that `from_json` would refuse."""
         fields: dict[str, Any] = asdict(self)  # type: ignore[call-overload]  # it is a dataclass
-        return msgspec.json.encode({name: value for name, value in fields.items() if name not in self.STAMPED}).decode()
+        kept = {name: value for name, value in fields.items() if name not in self.STAMPED}
+        return encoded(kept, type(self).__name__.lower(), most=self.MOST, cut=self.CUT).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -73,9 +76,12 @@ class RecordStore(Generic[R]):
                 raise
         return self._read(field, self._found[field])
 
-    def encoded(self, field: str, record: R) -> bytes:
-        """Return the line of JSON that is stored for a record."""
-        raw = msgspec.json.encode(record)
+    def encoded(self, field: str, record: R, *, spare: int = SIGNATURE_BYTES) -> bytes:
+        """Return the line of JSON that stands for a record there. Raises ConfigError for one that is too large; `spare` bytes are
+        left for what comes later.
+        """
+        kind = self._signed or self._kind.__name__.lower()
+        raw = encoded(record, f"{kind} {field}", most=self._most - spare, cut=getattr(self._kind, "CUT", False))
         return with_signature(self._signed, field, raw) if self._signed and signing_is_on() else raw
 
     def swap(self, field: str, record: R | None) -> bool:

@@ -15,6 +15,8 @@ import msgspec
 import redis
 from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError
 
+from redis_components.errors import ConfigError
+
 from .replies import as_bytes, as_text
 
 MOST_BYTES = 65_536
@@ -43,6 +45,39 @@ def decoded(raw: bytes | str, kind: type[T], *, most: int = MOST_BYTES) -> T:
         return msgspec.json.decode(raw, type=kind)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+
+
+def encoded(record: Any, what: str, *, most: int = MOST_BYTES, cut: bool = False) -> bytes:
+    """Return the line of JSON from which `decoded` reads the record. Where that would be refused: raise ConfigError that names
+    `what` it is and its largest field, or with `cut` shorten its texts and lists, for what processes report of themselves.
+    """
+    line = msgspec.json.encode(record)
+    for longest in (2_000, 300, 100) if cut and len(line) > most else ():
+        line = msgspec.json.encode(_shortened(msgspec.to_builtins(record), longest))
+        if len(line) <= most:
+            return line
+    if len(line) > most:
+        field, size = _largest(msgspec.to_builtins(record))
+        raise ConfigError(f"{what} is too large: {field} has {size:,} bytes, and all of it may have {most:,}: make it shorter")
+    return line
+
+
+def _shortened(value: Any, longest: int) -> Any:
+    if isinstance(value, dict):
+        return {name: _shortened(one, longest) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shortened(one, longest) for one in value[:longest]]
+    return value[:longest] if isinstance(value, str) else value
+
+
+def _largest(fields: Any) -> tuple[str, int]:
+    """Return the largest field of an object and its bytes, as `declaration.arguments`."""
+    sizes = {name: len(msgspec.json.encode(value)) for name, value in fields.items()}
+    name = max(sizes, key=lambda one: sizes[one])
+    inner = fields[name]
+    if isinstance(inner, dict) and inner:
+        return f"{name}.{_largest(inner)[0]:.200}", sizes[name]
+    return name, sizes[name]
 
 
 def whole(raw: bytes | str, least: int = 0, most: int = 2**53) -> int:

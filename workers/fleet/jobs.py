@@ -108,6 +108,7 @@ def start(client: redis.Redis, order: JobOrder) -> Job:
         task_id=order.task_id,
         keep_s=Fleet.read().jobs_keep,
     )
+    Jobs(client).check(job)
     _seed(client, job)  # before its crawlers look whether there is anything to do
     if not Jobs(client).add(job):
         raise ConfigError(f"there is a job {name} already: take another id")
