@@ -2,50 +2,66 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, HTTPException, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 MOST_BYTES = 1024 * 1024
 MOST_FIELDS = 2000
 
 
-class JobBody(BaseModel):
+MOST_WHOLE, MOST_CRAWLERS = 2**63, 1000
+
+
+def _finite(value: Any) -> Any:
+    """Return what JSON and Redis can hold as it is. Raises ValueError for other numbers, such as 1e999, however deep."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a number must be finite")
+    if isinstance(value, int) and abs(value) >= MOST_WHOLE:
+        raise ValueError("a whole number must be below 2**63")
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _finite(one)
+    return value
+
+
+Anything = Annotated[Any, AfterValidator(_finite)]
+
+
+class _Body(BaseModel):
+    """A body whose types are exact, so `true` and "1" are refused as numbers, and whose numbers are finite."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class JobBody(_Body):
     """A job to start."""
 
-    model_config = ConfigDict(extra="forbid")
-
     service: str = Field(description="A service of the fleet, or a spider of the nodes' project.")
-    arguments: dict[str, Any] = Field(default_factory=dict, description="Arguments of the spider.")
-    settings: dict[str, Any] = Field(default_factory=dict, description="Scrapy settings that are numbers or switches.")
-    crawlers: int = Field(1, ge=1, description="Crawlers that share the crawl.")
+    arguments: dict[str, Anything] = Field(default_factory=dict, description="Arguments of the spider.")
+    settings: dict[str, Anything] = Field(default_factory=dict, description="Scrapy settings that are numbers or switches.")
+    crawlers: int = Field(1, ge=1, le=MOST_CRAWLERS, description="Crawlers that share the crawl.")
     urls: list[str] = Field(default_factory=list, max_length=1000, description="Start tasks of a spider fed from Redis.")
     id: str = Field("", description="The end of the job's name; by default a new one.")
 
 
-class SizeBody(BaseModel):
+class SizeBody(_Body):
     """How many crawlers a service shall have."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    size: int = Field(ge=0)
+    size: int = Field(ge=0, le=MOST_CRAWLERS)
 
 
-class UrlsBody(BaseModel):
+class UrlsBody(_Body):
     """URLs for a service that is fed from Redis."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    urls: list[str | dict[str, Any]] = Field(max_length=10_000)
+    urls: list[str | dict[str, Anything]] = Field(max_length=10_000)
     unique: bool = Field(False, description="Leave out what the crawl requested before.")
 
 
-class LimitsBody(BaseModel):
+class LimitsBody(_Body):
     """What a site gets from all crawlers together; what is left out is not limited."""
-
-    model_config = ConfigDict(extra="forbid")
 
     rate: float | None = Field(None, description="Requests per second.")
     burst: int | None = Field(None, description="Requests that may be sent at once after a pause; 1 by default.")
@@ -56,10 +72,8 @@ class LimitsBody(BaseModel):
     quiet: str | None = Field(None, max_length=200, description="Nothing is sent in these hours: 01:00-06:00 Europe/Berlin.")
 
 
-class ReasonBody(BaseModel):
+class ReasonBody(_Body):
     """Why somebody acts; for those who look later."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reason: str = Field("", max_length=500)
 

@@ -21,6 +21,7 @@ from redis_components.fleet.registry import Registry
 from redis_components.fleet.rolls import RollNote
 from redis_components.frontier.holds import HoldKind
 from redis_components.server.masking import masked_values
+from redis_components.server.printable import in_one_line
 from redis_components.start_tasks.pushing import Pushed
 from workers.fleet import jobs
 from workers.fleet.holds import Target, hold, overview, resume
@@ -34,10 +35,11 @@ from .body import JobBody, ReasonBody, SizeBody, UrlsBody
 from .entrance import AsciiJson, Entrance
 from .guesses import Guesses
 from .limits import limit_routes
-from .scrapyd import scrapyd_routes
+from .scrapyd import Spiders, scrapyd_routes
 from .scrapyd_pages import scrapyd_pages
 
 BY = "the API"
+MOST_SAID = 5  # wrong values
 Told = dict[str, Any]
 
 
@@ -65,10 +67,11 @@ def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
         return app.openapi()
 
     app.include_router(_reading(client, read), prefix="/api/v1")
-    app.include_router(_jobs(client, act), prefix="/api/v1/jobs")
+    spiders = Spiders()
+    app.include_router(_jobs(client, act, spiders), prefix="/api/v1/jobs")
     app.include_router(_services(client, act), prefix="/api/v1/services/{service}")
     app.include_router(limit_routes(client, read, act))
-    app.include_router(scrapyd_routes(client, read, act))
+    app.include_router(scrapyd_routes(client, read, act, spiders))
     app.include_router(scrapyd_pages(client, read))
     return app
 
@@ -87,7 +90,8 @@ def _answer_errors(app: FastAPI, url: str) -> None:
     async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
         # Without FastAPI's `input`: it may be what JSON cannot hold, or a secret that was misplaced.
         found = [{name: one[name] for name in ("type", "loc", "msg")} for one in error.errors()]
-        return AsciiJson({"detail": found}, 422)
+        said = "; ".join(f"{'.'.join(map(str, one['loc'][1:])) or 'the body'}: {one['msg']}" for one in found[:MOST_SAID])
+        return AsciiJson({"error": in_one_line(said), "detail": found}, 422)
 
     @app.exception_handler(UnicodeEncodeError)
     async def half_a_character(_request: Request, _error: UnicodeEncodeError) -> JSONResponse:
@@ -134,7 +138,7 @@ def _reading(client: redis.Redis, read: Check) -> APIRouter:
     return routes
 
 
-def _jobs(client: redis.Redis, act: Check) -> APIRouter:
+def _jobs(client: redis.Redis, act: Check, spiders: Spiders) -> APIRouter:
     routes = APIRouter(dependencies=[Depends(act)])
 
     @routes.post("", status_code=201)
@@ -143,6 +147,7 @@ def _jobs(client: redis.Redis, act: Check) -> APIRouter:
         given = [f"{name}={value}" for name, value in {**body.arguments, **body.settings}.items()]
         with audited(client, request, ["start job", body.service, f"crawlers={body.crawlers}", *given]):
             check_settings(body.settings)
+            spiders.check(client, body.service)
             return jobs.told(jobs.start(client, jobs.JobOrder(**body.model_dump(), by=BY)))
 
     @routes.post("/{job}/cancel")

@@ -21,6 +21,7 @@ from fastapi.responses import JSONResponse
 
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
 from redis_components.fleet.versions import Deployments
+from redis_components.names import service_name
 from workers.fleet import jobs
 from workers.fleet.job_orders import check_settings
 from workers.fleet.sizes import declared_fleet, service_in
@@ -38,9 +39,9 @@ Fields = Mapping[str, list[str]]
 Answer = Callable[[Fields, Request], Told]
 
 
-def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[..., Any]) -> APIRouter:
+def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[..., Any], spiders: Spiders) -> APIRouter:
     """The routes; `read` and `act` check the scope."""
-    routes, spiders = APIRouter(include_in_schema=False), _Spiders()
+    routes = APIRouter(include_in_schema=False)
 
     def answering(path: str, methods: list[str], check: Callable[..., Any], answer: Answer) -> None:
         def route(fields: FormFields, request: Request) -> JSONResponse:
@@ -104,14 +105,13 @@ def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[
     return routes
 
 
-def _order(client: redis.Redis, fields: Fields, spiders: _Spiders) -> jobs.JobOrder:
+def _order(client: redis.Redis, fields: Fields, spiders: Spiders) -> jobs.JobOrder:
     """What a form of `schedule.json` asks for. Raises ConfigError."""
     name, module = _project(client, fields)
     spider = _one(fields, "spider")
     if (declared := service_in(client, spider)) and project_of(declared) != name:
         raise ConfigError(f"spider {spider!r} belongs to the project {project_of(declared)!r}")
-    if declared is None and spider not in declared_fleet(client) and (known := spiders.of(module)) and spider not in known:
-        raise ConfigError(f"spider '{spider:.100}' not found{did_you_mean(spider, known)}")
+    spiders.check(client, spider, module)
     version, current = fields.get("_version", [""])[-1], Deployments(client).of(spider).current
     if version and version != current:
         raise ConfigError(f"_version = {version!r:.100}: the crawlers of {spider} have {current or 'none'}")
@@ -167,11 +167,18 @@ def _project(client: redis.Redis, fields: Fields) -> tuple[str, str]:
     return name, known[name]
 
 
-class _Spiders:
+class Spiders:
     """The spiders of projects on this machine, found in a process each: importing a project may do anything."""
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[float, list[str]]] = {}
+
+    def check(self, client: redis.Redis, spider: str, module: str = "") -> None:
+        """Raise ConfigError for a name that neither a service has nor a spider of the project, where this machine has that."""
+        service_name(spider)
+        declared = service_in(client, spider) is not None or spider in declared_fleet(client)
+        if not declared and (known := self.of(module)) and spider not in known:
+            raise ConfigError(f"spider '{spider:.100}' not found{did_you_mean(spider, known)}")
 
     def of(self, module: str) -> list[str]:
         """Their names; none where the project is not installed here."""

@@ -300,3 +300,69 @@ def test_without_a_token_or_with_one_that_can_be_guessed_nothing_is_served(
     with pytest.raises(ConfigError, match="are the same"):
         Tokens.from_environment()
     assert Tokens(act=ACT).scope_of("Bearer ") is Scope.NOTHING, "a token that is not set opens nothing"
+
+
+HUGE, DEEP = 10**400, [[[[{"a": [float("inf")]}]]]]
+BY_TYPE: dict[str, list[Any]] = {
+    "integer": [True, "1", 1.5, float("nan"), float("inf"), -1, HUGE, 2**63, [], {}],
+    "number": [True, "1", float("nan"), float("inf"), -1.0, HUGE, [], {}],
+    "boolean": ["true", 1, 0.0, [], {}],
+    "string": [True, 1, float("inf"), [], {}, "x" * 2_000_000],
+    "array": [
+        "x",
+        {},
+        True,
+        1,
+        [1],
+        [float("nan")],
+        [{"url": "http://a/", "meta": DEEP}],
+        [{"url": "http://a/", "priority": HUGE}],
+    ],
+    "object": ["x", [], True, 1, {"a": float("inf")}, {"a": HUGE}, {"a": DEEP}],
+}
+WELL: dict[str, Any] = {"service": "books", "size": 1, "urls": ["http://a/"], "rate": 1.0}
+NAMES = {"service": "nope", "job": "nope", "site": "../x"}
+BODIES: dict[str, Any] = {"scale": {"size": 1}, "urls": {"urls": []}, "limits": {"rate": 1.0}}
+
+
+def wrong_bodies(described: dict[str, Any], schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """For each value of a body that is well, what cannot be in its place."""
+    known = described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]["properties"]
+    for name, one in known.items():
+        kinds = {kind["type"] for kind in one.get("anyOf", [one])} - {"null"}
+        for wrong in [wrong for kind in kinds for wrong in BY_TYPE[kind]]:
+            yield name, {key: value for key, value in WELL.items() if key in known} | {name: wrong}
+    yield "nope", {key: value for key, value in WELL.items() if key in known} | {"nope": 1}
+
+
+def test_every_value_that_cannot_be_is_refused_at_the_door_of_every_route(api: Api, redis_client: redis.Redis) -> None:
+    described = api("GET", "/openapi.json", token=READ).body
+    asked = 0
+
+    def refused(method: str, path: str, body: Any, name: str) -> None:
+        nonlocal asked
+        before, answer = redis_client.keys(), api(method, path, token=ACT, body=json.dumps(body).encode())
+        said = (path, name, str(body)[:100], answer)
+        assert 400 <= answer.code < 500, said
+        line = str(answer.body.get("error") or answer.body["detail"])
+        assert len(line.splitlines()) == 1, said
+        assert name in line.replace("per ", "per_") or answer.code in (404, 413), said
+        assert {*redis_client.keys()} <= {*before, b"trawl:fleet:audit"}, said
+        asked += 1
+
+    for path, methods in described["paths"].items():
+        known = path.format(service="books", site="books.example", job="books.1")
+        for method, route in methods.items():
+            if "{" in path and "remove" not in path:
+                name = path.partition("{")[2].partition("}")[0]
+                body = next((one for word, one in BODIES.items() if word in path), {})
+                refused(method.upper(), path.replace("{" + name + "}", NAMES[name]), body, NAMES[name].rpartition("/")[2])
+            if "requestBody" in route:
+                schema = route["requestBody"]["content"]["application/json"]["schema"]
+                for name, body in wrong_bodies(described, schema):
+                    refused(method.upper(), known, body, name)
+    assert asked > 150
+    for name in ("nope", "../x"):
+        refused("POST", "/api/v1/jobs", {"service": name}, name)
+    for wrong in ("1e999", "nan", "-inf", None, [1], {"a": 1}):
+        refused("POST", "/api/v1/jobs", {"service": "books", "settings": {"DOWNLOAD_DELAY": wrong}}, "DOWNLOAD_DELAY")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Mapping
+from typing import Any
 
 from redis_components.errors import ConfigError
 
@@ -37,10 +39,21 @@ ALLOWED_SETTINGS = frozenset(
 )
 
 
-def check_settings(names: Iterable[str]) -> None:
-    """Raise ConfigError for a setting that only an operator's command or the project may set."""
-    if foreign := sorted(set(names) - ALLOWED_SETTINGS):
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a setting that only an operator's command or the project may set, and for a value that is neither a
+    switch, a finite number nor another text.
+    """
+    if foreign := sorted(set(settings) - ALLOWED_SETTINGS):
         raise ConfigError(
             f"{', '.join(foreign)}: not to be set by a task or by the API, which have to be told less than an operator; set it in"
             f" the project's settings, or use trawl run -s. Allowed: {', '.join(sorted(ALLOWED_SETTINGS))}"
         )
+    for name, value in settings.items():
+        try:
+            is_wrong = not isinstance(value, bool | int | float | str) or not math.isfinite(float(value))
+        except ValueError:  # a text
+            is_wrong = False
+        except OverflowError:
+            is_wrong = True
+        if is_wrong:
+            raise ConfigError(f"{name} = {str(value)!r:.100}: must be a switch, a finite number or a text")
