@@ -7,8 +7,6 @@ from collections.abc import Collection
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from forums.overview import problems
-from redis_components.server.printable import in_one_line
 from workers.process.bot_identity import DIRECTORY, MEDIA_TYPE, bot_identity
 
 from .api.access import NOBODY, Tokens
@@ -18,11 +16,11 @@ from .pages.action_routes import action_routes
 from .pages.login import Login
 from .pages.login_routes import login_routes
 from .pages.routes import Desk, page_routes
+from .readiness import readiness
 from .shared_look import SharedLook
 from .source import Source
 
 HEALTH_AGE_S = 0.2
-PROBLEMS_SAID = 20
 
 
 def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tokens = NOBODY) -> FastAPI:
@@ -55,9 +53,7 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tok
     @app.get("/readyz")
     def ready() -> PlainTextResponse:
         """200 `ok` while the fleet works, or 503 and a line for each thing that does not, with the next step."""
-        grave = [in_one_line(str(one)) for one in problems(look()) if one.grave]
-        lines = "\n".join(grave[:PROBLEMS_SAID]) or "ok"
-        return PlainTextResponse(f"{lines}\n", status_code=503 if grave else 200, headers={"X-Content-Type-Options": "nosniff"})
+        return readiness(look())
 
     @app.get(DIRECTORY)
     def bot_directory(request: Request) -> Response:

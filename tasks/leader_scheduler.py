@@ -31,7 +31,9 @@ from redis_components.embedded import redis_url
 from redis_components.fleet.beats import Beats, Standing
 from redis_components.fleet.registry import Registry
 from redis_components.fleet.schedules import Round, RoundState, Schedules
+from redis_components.fleet.troubles import EVERY_S, Troubles
 from redis_components.server import health
+from redis_components.server.health import Problem
 from redis_components.server.stored_values import is_foreign
 from redis_components.server.url import impatient
 from workers.node.clock_skew import complaint, off_by
@@ -67,7 +69,7 @@ class LeaderScheduler(Scheduler):
         self._rounds: dict[str, Round] = {}
         self._token: int | None = None  # while it leads
         self._leader = ""  # as it was last heard
-        self._clock_off_s = 0.0
+        self._troubles, self._compared_at = Troubles(client), 0.0  # monotonic
         self._read_at = self._health_at = 0.0  # monotonic
         self._findings: dict[str, str] = {}  # what was said about the server, by name
         self._broker: Any = None
@@ -120,10 +122,11 @@ class LeaderScheduler(Scheduler):
 
     def _compare(self, off_s: float) -> None:
         """A beat that is behind sends messages that no worker takes; one that is ahead does no harm."""
-        before, self._clock_off_s = self._clock_off_s, min(0.0, off_s)
-        if self._clock_off_s and not before:
-            logger.error("beat: %s", complaint(off_s))
-            self._registry.report_error(f"beat {self._owner.partition('#')[0]}", complaint(off_s))
+        if time.monotonic() >= self._compared_at:
+            self._compared_at = time.monotonic() + EVERY_S
+            found = [Problem(what=complaint(off_s))] if off_s < 0 else []
+            with suppress(redis.ResponseError):  # a user of an older `trawl acl` may not write there
+                self._troubles.report(f"beat {self._owner.partition('#')[0]}", found)
 
     def _heard(self, standing: Standing) -> None:
         if standing.leads and standing.token != self._token:

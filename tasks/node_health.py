@@ -10,6 +10,7 @@ from celery import bootsteps
 from redis_components.embedded import data_dir
 from workers.node.health import NodeHealth
 from workers.node.host import NODE
+from workers.node.machine import MachineWatch
 from workers.process.status_file import StatusFile
 
 from .celery_internals import around_reconnection, hosted
@@ -18,7 +19,9 @@ TICK_S = 2.0
 
 
 class HealthStep(bootsteps.StartStopStep):
-    """Of the worker: writes the status file from before the pool is made until the worker ends."""
+    """Of the worker: writes the status file, and reports what is wrong with its machine, from before the pool is made until the
+    worker ends.
+    """
 
     def __init__(self, worker: Any, **kwargs: Any) -> None:
         super().__init__(worker, **kwargs)
@@ -31,8 +34,11 @@ class HealthStep(bootsteps.StartStopStep):
 
     def start(self, worker: Any) -> None:
         worker.node_health.start()
+        self._machine = MachineWatch(worker.hostname)
+        self._machine.start()
 
     def stop(self, worker: Any) -> None:
+        self._machine.stop()
         worker.node_health.stop()
 
     def terminate(self, worker: Any) -> None:

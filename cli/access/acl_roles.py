@@ -114,6 +114,7 @@ def _fleet_patterns() -> dict[str, list[str]]:
     ]
     beat = [
         *(fleet.beat_leader(), fleet.beats(), fleet.beat_runs(), fleet.fences(), fleet.schedule(), fleet.errors()),
+        fleet.troubles(),
     ]
     slots = [f"{literal(fleet.slot('', 0)[: -len('/0')])}{_ANY}", f"{literal(fleet.met(''))}{_ANY}"]
     return {"crawler": [*map(literal, crawler), *slots], "beat": [*map(literal, beat)]}

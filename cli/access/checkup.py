@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import redis
@@ -50,8 +50,7 @@ def of_redis(*, repair: bool) -> Iterator[Verdict]:
             yield from _latency(client)
             yield from _clock(client)
             yield from _foreign(client, repair=repair)
-            yield from _beats(client)
-            yield from _nodes(client)
+            yield from _fleet(client)
     except TrawlError as error:
         yield Verdict(what="Redis", state="bad", said=str(error))
         return
@@ -59,14 +58,8 @@ def of_redis(*, repair: bool) -> Iterator[Verdict]:
 
 
 def _server(client: redis.Redis, name: str) -> Iterator[Verdict]:
-    from redis_components.server import health
-
-    findings = health.look(client)
-    if not findings:
-        version = client.info("server").get("redis_version", "?")
-        yield Verdict(what="Redis", state="ok", said=f"{name} answers, version {version}, keeps what it is given")
-    for one in findings:
-        yield Verdict(what="Redis", state="bad" if one.grave else "note", said=one.problem, fix=one.fix)
+    version = client.info("server").get("redis_version", "?")
+    yield Verdict(what="Redis", state="ok", said=f"{name} answers, version {version}")
 
 
 def _latency(client: redis.Redis) -> Iterator[Verdict]:
@@ -87,11 +80,11 @@ def _latency(client: redis.Redis) -> Iterator[Verdict]:
 
 def _clock(client: redis.Redis) -> Iterator[Verdict]:
     from redis_components.server.replies import server_time
-    from workers.node.clock_skew import complaint, off_by
+    from workers.node.machine import clock_problem
 
     asked = time.time()
-    if off := off_by(server_time(client), asked, time.time()):
-        yield Verdict(what="clock", state="bad", said=complaint(off))
+    if problem := clock_problem(server_time(client), asked, time.time()):
+        yield Verdict(what="clock", state="bad", said=problem.what)
     else:
         yield Verdict(what="clock", state="ok", said="this machine's clock agrees with Redis's")
 
@@ -124,29 +117,24 @@ def _named(found: list[Foreign]) -> Iterator[Verdict]:
         yield Verdict(what="data", state="bad", said=f"and {len(found) - SHOWN} more foreign values", fix=fix)
 
 
-def _beats(client: redis.Redis) -> Iterator[Verdict]:
-    from redis_components.fleet.beats import Beats
-    from redis_components.server.replies import server_time
+def _fleet(client: redis.Redis) -> Iterator[Verdict]:
+    """What `trawl status` has to say; of a fleet that does not run only what is wrong all the same."""
+    from forums.overview import OverviewReader, problems
 
-    view = Beats(client).look(server_time(client))
-    yield Verdict(what="beat", state="note" if view.stalled else "ok", said=view.sentence())
-
-
-def _nodes(client: redis.Redis) -> Iterator[Verdict]:
-    from redis_components.fleet.nodes import Nodes
-    from redis_components.server.replies import server_time
-
-    now = server_time(client)
-    nodes = [one for one in Nodes(client).all() if one.alive(now)]
-    for one in nodes:
-        if one.rivals:
-            yield Verdict(what="node", state="bad", said=one.rivalry(), fix="give each worker a unique name (-n NAME@%h)")
+    view = replace(OverviewReader(client).read(), foreign=())  # those are named above
+    nodes = [one for one in view.nodes if one.alive(view.now)]
     if not nodes:
         yield Verdict(what="node", state="note", said="no node was heard lately", fix="trawl up, or celery -A tasks worker")
+        view = replace(view, services=(), beats=None)
     else:
         versions = Counter(one.version for one in nodes if one.version)
         mixed = f", of {len(versions)} versions ({', '.join(sorted(versions))})" if len(versions) > 1 else ""
         yield Verdict(what="node", state="ok", said=f"up: {counted(len(nodes), 'node')}{mixed}")
+    found = problems(view)
+    for one in found:
+        yield Verdict(what="fleet", state="bad" if one.grave else "note", said=one.what, fix=one.fix)
+    if not found:
+        yield Verdict(what="fleet", state="ok", said="all is well")
 
 
 def _broker(redis_url: str) -> Iterable[Verdict]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -11,8 +10,6 @@ from cli.views.output import counted
 
 from .checkup import Verdict
 
-LITTLE_BYTES = 200 * 2**20
-LITTLE_SHARE = 0.03  # of the disk
 PORTS = {"Flower": 5555, "the exporter": 9410}
 
 
@@ -36,17 +33,13 @@ def _database() -> Iterator[Verdict]:
 
 def _disks() -> Iterator[Verdict]:
     from redis_components.embedded import data_dir
+    from workers.node.machine import disk_problems
 
-    folder = next(path for path in (data_dir(), *data_dir().parents) if path.is_dir())
-    usage = shutil.disk_usage(folder)
-    free = f"{usage.free / 2**30:.1f} GiB free for {data_dir()}"
-    if usage.free < max(LITTLE_BYTES, usage.total * LITTLE_SHARE):
-        fix = "make room: where it is full, nothing is stored and the embedded Redis refuses writes"
-        yield Verdict(what="disk", state="bad" if usage.free < LITTLE_BYTES else "note", said=free, fix=fix)
-    elif not os.access(folder, os.W_OK):
-        yield Verdict(what="disk", state="bad", said=f"{folder} cannot be written by this user", fix="set TRAWL_DATA_DIR")
-    else:
-        yield Verdict(what="disk", state="ok", said=free)
+    found = list(disk_problems(data_dir()))
+    for one in found:
+        yield Verdict(what="disk", state="bad" if one.grave else "note", said=one.what, fix=one.fix)
+    if not found:
+        yield Verdict(what="disk", state="ok", said=f"there is room for {data_dir()}")
 
 
 def _permissions() -> Iterator[Verdict]:

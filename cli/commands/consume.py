@@ -85,7 +85,8 @@ def consume(
 def _supervise(interrupts: Interrupts) -> int:
     """A consumer process for each service that declares one, until somebody asks for the end."""
     from cli.access.redis import redis_client
-    from cli.processes.consumers import Consumers, declared_targets
+    from cli.processes.consumers import Consumers
+    from workers.fleet.item_streams import declared_targets
 
     with redis_client() as client:
         consumers = Consumers(lambda: declared_targets(client), lambda name, line: complain(f"{name}: {line}"))

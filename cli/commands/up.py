@@ -69,7 +69,7 @@ def up(
         trawl up --fleet forum_list=1,forum_detail=4 --port-flower 0
     """
     from cli.access.redis import redis_client
-    from cli.processes.consumers import Consumers, declared_targets
+    from cli.processes.consumers import Consumers
     from cli.processes.interrupts import Interrupts
     from cli.processes.node_services import FlowerAccess, node_services
     from cli.processes.ports import PortInUse, take
@@ -78,6 +78,7 @@ def up(
     from redis_components.connection import connect
     from redis_components.embedded import redis_url
     from redis_components.server.url import impatient
+    from workers.fleet.item_streams import declared_targets
     from workers.fleet.sizes import node_crawlers
     from workers.process import open_files
 

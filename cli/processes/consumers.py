@@ -18,21 +18,6 @@ AGAIN_S = 30.0  # after a consumer that did not stay up: what was missing may be
 STOP_S = 30.0  # longer than one batch takes
 
 
-def declared_targets(client: redis.Redis) -> dict[str, str]:
-    """Where the items of each service go that declares it, and those of each group of a service: `books/files`.
-
-    Raises ConfigError and `redis.RedisError`.
-    """
-    from redis_components.fleet.services import Services as Declared
-    from workers.fleet.service_file import services_in_file
-    from workers.process.item_targets import is_target
-
-    declared = services_in_file() | Declared(client).all()
-    found = {name: one.consumer for name, one in declared.items()}
-    found |= {f"{name}/{group}": target for name, one in declared.items() for group, target in one.groups.items()}
-    return {name: target for name, target in found.items() if is_target(target)}
-
-
 class Consumers:
     """One consumer process for each service, or group of one, that declares it. Used from the main thread, as `Services`."""
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from forums.overview import Overview, Problem, ServiceView, problems
+from forums.overview import Overview, ServiceView, problems
 from forums.overview.model import shown_state
 from redis_components.crawl_admin.lanes import in_one_line
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from redis_components.fleet.rolls import RollState
+from redis_components.server.health import Problem
 
 from .breakers import sites_table
 from .columns import INDENT, LEAST_BELOW, Column, FittedTable, figures

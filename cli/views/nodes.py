@@ -59,14 +59,13 @@ def nodes_table(found: Iterable[NodeRecord], now: float, *, most: int | None = N
         Column(name="serves", least=20, rank=3, cut=True),
     )
     rows = []
-    for one in sorted(found, key=lambda one: (one.state(now) == "up" and not one.rivals and not one.clock_off_s, one.name)):
+    for one in sorted(found, key=lambda one: (one.state(now) == "up" and not one.rivals, one.name)):
         state = one.state(now)
-        clock = f", clock {one.clock_off_s:+.0f} s" if one.clock_off_s and state != "gone" else ""
         twice = ", name used twice" if one.rivals else ""
         rows.append(
             (
                 one.name,
-                Text(state + clock + twice, style="bold red" if clock or twice else styles[state]),
+                Text(state + twice, style="bold red" if twice else styles[state]),
                 f"{one.taken}/{one.capacity}",
                 duration(now - one.beat_at),
                 duration(now - one.started_at) if one.started_at else "-",

@@ -7,7 +7,7 @@ samples.py   a bounded history of figures      why.py       state of one URL
 
 from .boards import Boards, BoardView
 from .model import Overview, ServiceView, SitesView
-from .problems import Problem, problems
+from .problems import problems
 from .reader import OverviewReader
 
-__all__ = ["BoardView", "Boards", "Overview", "OverviewReader", "Problem", "ServiceView", "SitesView", "problems"]
+__all__ = ["BoardView", "Boards", "Overview", "OverviewReader", "ServiceView", "SitesView", "problems"]

@@ -26,7 +26,7 @@ from redis_components.fleet.nodes import NodeRecord
 from redis_components.fleet.registry import CrawlerRecord, ErrorRecord
 from redis_components.fleet.rolls import Roll
 from redis_components.frontier.holds import HoldKind
-from redis_components.server.health import Finding
+from redis_components.server.health import Finding, Problem
 
 from .boards import Boards, BoardView, fails
 
@@ -197,6 +197,8 @@ class Overview:
     another_database: bool = False  # the last written database is not that of the thread records
     refused_database: str | None = None  # refusal of a writer with another database than the fleet's
     memory: RedisMemory | None = None  # None: not read, as it is slow to find
+    troubles: tuple[Problem, ...] = ()  # what single processes have reported: disks, clocks, databases, places of items
+    without_consumer: tuple[str, ...] = ()  # services, or `books/files`, that declare a consumer of which none runs
     server: tuple[Finding, ...] = ()  # problems of the Redis server's configuration
     foreign: tuple[Foreign, ...] = ()  # records that cannot be read, and keys of another type, each left out
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from forums.state.database_identity import ANOTHER_DATABASE
 from forums.state.output_troubles import RULES_FILE
 from forums.state.site_breakers import HOST, drift_sentence
 from forums.state.trial import BY_TRIAL, TRIAL_PER_DAY
+from redis_components.crawl_admin.lanes import LaneCondition
 from redis_components.fleet.records import GONE_AFTER_S
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from redis_components.fleet.rolls import RollState
+from redis_components.server.health import Problem
 from workers.fleet.shared_files import differences
-from workers.node.clock_skew import complaint
 
 from .model import Overview, ServiceView
 
@@ -22,19 +22,9 @@ NO_OTHER_REDIS = "remove REDIS_URL, REDIS_HOST and the like from its project's s
 MOST_NAMED = 5  # boards, records or parts in one sentence
 
 
+WRITER_LATE_S = 300.0
+STARVED_S = 60.0  # until the limits of a site let one of its waiting requests go
 STANDS_S = 300.0  # without a sign of life: a page in flight, or a starting crawler
-
-
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """A problem of the fleet."""
-
-    what: str  # one line
-    fix: str  # the next step, one line; "" if `what` has it
-    grave: bool = True  # something does not work, or data will be lost; False: it works, but not for ever
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.fix}" if self.fix else self.what
 
 
 def problems(view: Overview) -> list[Problem]:
@@ -49,8 +39,8 @@ def problems(view: Overview) -> list[Problem]:
 def _redis(view: Overview) -> Iterator[Problem]:
     for part, why in view.unreadable.items():
         yield Problem(what=f"{part} cannot be read ({why})", fix="trawl doctor --repair sets foreign keys aside")
-    for finding in view.server:
-        yield Problem(what=finding.problem, fix=finding.fix, grave=finding.grave)
+    yield from view.server
+    yield from view.troubles
     if view.foreign:
         number = len(view.foreign)
         records = f"{number:,} records in Redis are not Trawl's and were left out" if number > 1 else "a record was left out"
@@ -76,26 +66,41 @@ def _nodes(view: Overview) -> Iterator[Problem]:
             yield Problem(what=what, fix="look at that machine; its crawlers start on nodes that have room", grave=False)
         elif node.rivals:
             yield Problem(what=node.rivalry(), fix="give each worker a unique name (celery -A tasks worker -n NAME@%h)")
-        elif node.clock_off_s:
-            yield Problem(what=f"{node.name}: {complaint(node.clock_off_s)}", fix="")
+        elif not (node.draining or {one.name for one in view.services} & {*node.services}):
+            what = f"node {node.name} serves nothing of this fleet ({', '.join(node.services[:MOST_NAMED]) or 'no service'})"
+            yield Problem(what=what, fix="start it with -Q crawlers.SERVICE, or without -Q for all services", grave=False)
 
 
 def _services(view: Overview) -> Iterator[Problem]:
     for one in view.services:
         if one.crawl.redis and not any(crawler.redis and crawler.spider == one.name for crawler in _alive(view)):
             yield Problem(what=f"{one.name} {_elsewhere(one.crawl.redis)}", fix=NO_OTHER_REDIS)
+    unserved = _unserved(view)
+    for name in unserved:
+        yield Problem(
+            what=f"no node serves {name}", fix=f"start a worker with -Q crawlers.{name}, or without -Q for all services"
+        )
     hopeless = Counter(one.spider for one in view.crawlers if one.state.given_up)
-    short = [one for one in view.services if one.up < view.wanted(one)]
+    short = [one for one in view.services if one.up < view.wanted(one) and one.name not in unserved]
     if not short:
         return
     if not (any(one.alive for one in view.services) or hopeless or _backing_off(view)):
         yield Problem(what="no crawler is alive", fix=_start_hint(view))
         return
     for service, sentence in view.shortages.items():
+        if service in unserved:
+            continue
         yield Problem(what=f"{service}: {sentence}", fix="start another node, or raise TRAWL_NODE_CRAWLERS")
     for one in short:
         if one.name not in view.shortages and view.wanted(one) - one.up > hopeless[one.name]:
             yield _short(view, one)
+
+
+def _unserved(view: Overview) -> list[str]:
+    """Return the services that shall have crawlers and that none of the nodes serves; none where there is no node at all."""
+    nodes = [node for node in view.nodes if node.alive(view.now) and not node.draining]
+    served = {service for node in nodes for service in node.services}
+    return [one.name for one in view.services if nodes and one.up < view.wanted(one) and one.name not in served]
 
 
 def _elsewhere(place: str) -> str:
@@ -149,6 +154,14 @@ def _crawlers(view: Overview) -> Iterator[Problem]:
 
 
 def _items(view: Overview) -> Iterator[Problem]:
+    waiting = {one.name: one.items_waiting for one in view.services}
+    for name in view.without_consumer:
+        number = waiting.get(name.partition("/")[0], 0)
+        what = f"{name} declares a consumer and none runs" + (f", {number:,} items wait" if number else "")
+        yield Problem(what=what, fix="trawl consume --all, or trawl up", grave=bool(number))
+    if (view.sites.writer_lag_s or 0.0) >= WRITER_LATE_S:
+        what = f"the oldest item has waited for {_span(view.sites.writer_lag_s or 0.0)} to be stored"
+        yield Problem(what=what, fix="is there a worker with -Q control, and does the database answer? trawl doctor")
     for one in view.services:
         crawl = one.crawl
         if crawl.backed_up:
@@ -187,6 +200,14 @@ REFUSED_S = 1800.0
 
 
 def _lanes(view: Overview) -> Iterator[Problem]:
+    asked = (LaneCondition.LEFT_ALONE, LaneCondition.QUIET)
+    starved = [one for one in view.sites.lanes if one.waiting and (one.next_s or 0.0) >= STARVED_S and one.condition not in asked]
+    if starved:
+        most = max(starved, key=lambda one: one.waiting)
+        what = f"{most.waiting:,} requests of {most.lane} wait, its limits let none go for {_span(most.next_s or 0.0)}"
+        others = f"; as does {_named(one.lane for one in starved if one is not most)}" if len(starved) > 1 else ""
+        fix = f"wait, or raise it: trawl limit {most.lane}; trawl lanes"
+        yield Problem(what=f"{what} ({most.why or 'a quota'}){others}", fix=fix, grave=False)
     refusing = [one for one in view.sites.lanes if one.state.refusals > 1 and one.state.refused_s >= REFUSED_S]
     if refusing:
         most = max(refusing, key=lambda one: one.state.refusals)

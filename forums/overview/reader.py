@@ -37,11 +37,13 @@ from redis_components.fleet.holds import FleetHolds, Held
 from redis_components.fleet.nodes import NodeRecord, Nodes, shortages
 from redis_components.fleet.registry import CrawlerRecord, Registry
 from redis_components.fleet.rolls import RollNote
+from redis_components.fleet.troubles import Troubles
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server import health
 from redis_components.server.health import Finding
 from workers.fleet.holds import why_not_seeded
+from workers.fleet.item_streams import without_consumer
 from workers.fleet.sizes import declared_fleet
 from workers.process.item_consumers import FORUM_WRITER, streams_of
 from workers.process.stat_metrics import readable_metrics
@@ -68,6 +70,8 @@ FLEET_PARTS = (
     "messages",
     "database",
     "outputs",
+    "troubles",
+    "consumers",
     "slots",
     "breakers",
     "drift",
@@ -163,6 +167,9 @@ class _Reading:
         nodes = self.part("nodes", Nodes(client).all) or []
         services = self._kept(self._views(names, records, crawlers, held), crawlers)
         crawls = [one.keys for one in records.values() if not one.redis]
+        keys = {name: CrawlKeys.for_spider(name) for name in self._declared} | {
+            name: one.keys for name, one in records.items() if not one.redis
+        }
         found = find(self, names, crawls)
         return Overview(
             now=now,
@@ -180,6 +187,8 @@ class _Reading:
             output_troubles=self.part("outputs", lambda: output_troubles(client)) or {},
             another_database=self.part("database", claim.is_another) or False,
             refused_database=self.part("database", claim.refused),
+            troubles=tuple(self.part("troubles", lambda: Troubles(client).all(now)) or []),
+            without_consumer=tuple(self.part("consumers", lambda: without_consumer(client, keys)) or []),
             memory=found.memory,
             server=found.server,
             foreign=found.foreign,

@@ -25,6 +25,7 @@ from redis_components.fleet.rolls import Roll
 from redis_components.fleet.runs import Run
 from redis_components.fleet.schedules import StoredEntry, round_of
 from redis_components.fleet.services import service_record_of
+from redis_components.fleet.troubles import reported_of
 from redis_components.fleet.versions import deployment_of
 from redis_components.frontier.holds import VERSION, Hold
 from redis_components.keys import CrawlKeys
@@ -127,7 +128,7 @@ def _types(fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tupl
     types: dict[str, tuple[str, ...]] = {fleet.aside(): HASH}  # first: foreign values are moved there
     types |= {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING, fleet.probing(): STRING}
     types |= {fleet.beats(): ZSET, fleet.errors(): LIST, fleet.runs(): LIST, fleet.dead_messages(): LIST}
-    types |= {fleet.audit(): STREAM, fleet.output_troubles(): HASH, fleet.writable(): STRING}
+    types |= {fleet.audit(): STREAM, fleet.output_troubles(): HASH, fleet.troubles(): HASH, fleet.writable(): STRING}
     for keys in crawls:
         types |= _types_of_crawl(keys)
     return types
@@ -185,6 +186,7 @@ def _hashes(
         fleet.jobs(): job_of,
         fleet.versions(): deployment_of,
         fleet.nodes(): node_of,
+        fleet.troubles(): reported_of,
         fleet.drained_nodes(): lambda _, raw: number(raw),
         fleet.roll(): lambda _, raw: Roll.from_json(raw),
         fleet.autoscale(): autoscaled_of,

@@ -6,6 +6,7 @@ It handles only services whose consumer is the forum writer (`item_consumers`).
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Iterable, Sequence
 
 import redis
@@ -16,6 +17,8 @@ from forums.storage import Database, Item, Rechecks, StorageError
 from forums.storage.database import default_url
 from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.fleet.crawl_records import CrawlRecords
+from redis_components.fleet.troubles import Troubles
+from redis_components.server.health import Problem
 from workers.process.item_consumers import FORUM_WRITER, streams_of
 
 from .claim import claim
@@ -81,6 +84,7 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
     nothing is lost then.
     """
     url, services = default_url(), list(services)
+    troubles, writer = Troubles(client), f"writer on {socket.gethostname()}"
 
     def after(items: Sequence[Item]) -> None:
         remember(client, items)
@@ -100,7 +104,10 @@ def store(client: redis.Redis, services: Iterable[str], *, budget_s: float = 10.
         store_runs(client, database)  # last, as the next two: they must never keep items waiting
         log_fleet_notes(client, database)
         keep_operator_state(client, database, services)
+        troubles.report(writer, [])
         return reports
-    except StorageError:
+    except StorageError as error:
         forget(url)
+        what = f"nothing is stored, items wait: {' '.join(str(error).split())}"
+        troubles.report(writer, [Problem(what=what, fix="mend the database, or TRAWL_DATABASE_URL; trawl doctor")])
         raise

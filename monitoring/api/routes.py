@@ -9,8 +9,11 @@ from typing import Any
 import redis
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 
+from monitoring.readiness import readiness
+from monitoring.shared_look import SharedLook
+from monitoring.source import Source
 from redis_components.connection import explain
 from redis_components.crawl_admin.inspector import snapshot
 from redis_components.errors import ConfigError, RedisUnavailable, TrawlError
@@ -61,6 +64,12 @@ def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
     @app.get("/livez", include_in_schema=False)
     async def live() -> JSONResponse:
         return JSONResponse({"status": "ok"})
+
+    look = SharedLook(Source(url, None).look)
+
+    @app.get("/readyz", include_in_schema=False, dependencies=[Depends(read)])
+    def ready() -> PlainTextResponse:
+        return readiness(look())
 
     @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(read)])
     def described() -> Told:

@@ -46,7 +46,6 @@ class NodeRecord(JsonRecord):
     started_at: Epoch = 0.0  # epoch s
     beat_at: Epoch = 0.0  # epoch s by Redis's clock, stamped there
     back_at: Epoch = 0.0  # the same: when Redis, having lost what it knew, heard of this node again
-    clock_off_s: float = 0.0  # its own clock is so much ahead of Redis's, or behind; 0 where they agree
     instance: str = ""  # of this process of that name; random
     rivals: bool = False  # another worker beats under the same name
     draining: bool = False  # it takes no crawler any more: it is shutting down, or `Nodes.drain` has named it

@@ -171,6 +171,14 @@ class FleetKeys:
         """
         return f"{self.prefix}:schedule"
 
+    def troubles(self) -> str:
+        """HASH: what workers, beats, writers and consumers cannot do at the moment (process -> JSON of the problems that it sees,
+        with the time); what is older than a minute does not count.
+
+        Written by these processes; read by `trawl status`, the exporter and the API.
+        """
+        return f"{self.prefix}:troubles"
+
     def errors(self) -> str:
         """LIST: last errors of the fleet as JSON `{"at", "where", "what", "times"}`, newest first, at most 100.
 

@@ -17,17 +17,23 @@ NEARLY_FULL = 0.9  # of maxmemory
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One thing that is wrong with the server."""
+class Problem:
+    """One thing that is wrong in a fleet, whichever part of it found that."""
 
-    name: str  # for metrics: `eviction`, `no_aof`, `cannot_save`, `memory`, `version`, `replica`, `loading`
-    problem: str
-    fix: str
-    grave: bool = True  # data is lost, or nothing works; else it will be one day
+    what: str  # one line
+    fix: str = ""  # what to do next, one line; "" where `what` says it
+    grave: bool = True  # something does not work, or data will be lost; else it works, and will not always
 
     def __str__(self) -> str:
         """One line."""
-        return f"{self.problem}: {self.fix}"
+        return f"{self.what}: {self.fix}" if self.fix else self.what
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding(Problem):
+    """One thing that is wrong with the server."""
+
+    name: str  # for metrics: `eviction`, `no_aof`, `cannot_save`, `memory`, `version`, `replica`, `loading`
 
 
 NAMES = ("eviction", "no_aof", "cannot_save", "memory", "version", "replica", "loading")
@@ -56,7 +62,7 @@ def _keeping(info: Mapping[str, Any]) -> list[Finding]:
         found.append(
             Finding(
                 name="eviction",
-                problem=f"Redis may evict keys (maxmemory-policy {policy}): queues vanish without a word",
+                what=f"Redis may evict keys (maxmemory-policy {policy}): queues vanish without a word",
                 fix="CONFIG SET maxmemory-policy noeviction, and in its configuration",
                 grave=limit > 0,
             )
@@ -65,7 +71,7 @@ def _keeping(info: Mapping[str, Any]) -> list[Finding]:
         found.append(
             Finding(
                 name="memory",
-                problem=f"Redis uses {used / limit:.0%} of its maxmemory ({used / 2**20:,.0f} of {limit / 2**20:,.0f} MiB)",
+                what=f"Redis uses {used / limit:.0%} of its maxmemory ({used / 2**20:,.0f} of {limit / 2**20:,.0f} MiB)",
                 fix="raise maxmemory, drain queues, or purge what is dead (trawl dead purge)",
                 grave=used >= limit,
             )
@@ -74,7 +80,7 @@ def _keeping(info: Mapping[str, Any]) -> list[Finding]:
         found.append(
             Finding(
                 name="no_aof",
-                problem="Redis has no append-only file: what was queued since the last snapshot is gone when it ends",
+                what="Redis has no append-only file: what was queued since the last snapshot is gone when it ends",
                 fix="CONFIG SET appendonly yes, and in its configuration",
                 grave=False,
             )
@@ -84,7 +90,7 @@ def _keeping(info: Mapping[str, Any]) -> list[Finding]:
         found.append(
             Finding(
                 name="cannot_save",
-                problem=f"Redis cannot write its {' and '.join(failing)} to disk",
+                what=f"Redis cannot write its {' and '.join(failing)} to disk",
                 fix="make room on its disk (df), and look at its log; it goes on without a restart then",
             )
         )
@@ -99,12 +105,12 @@ def _serving(info: Mapping[str, Any]) -> list[Finding]:
     version = str(info.get("redis_version", ""))
     numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
     if numbers and numbers < OLDEST:
-        found.append(Finding(name="version", problem=f"Redis {version} is too old", fix="install 6.2 or newer"))
+        found.append(Finding(name="version", what=f"Redis {version} is too old", fix="install 6.2 or newer"))
     if info.get("role") == "slave":
         primary = f"{info.get('master_host', '?')}:{info.get('master_port', '?')}"
         found.append(
-            Finding(name="replica", problem=f"this Redis is a replica of {primary} and takes no writes", fix="name the primary")
+            Finding(name="replica", what=f"this Redis is a replica of {primary} and takes no writes", fix="name the primary")
         )
     if int(info.get("loading", 0)):
-        found.append(Finding(name="loading", problem="Redis is still loading its data", fix="wait", grave=False))
+        found.append(Finding(name="loading", what="Redis is still loading its data", fix="wait", grave=False))
     return found

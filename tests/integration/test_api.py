@@ -47,7 +47,17 @@ class Api:
     def __init__(self, app: Any) -> None:
         self._app = app
 
-    def __call__(self, method: str, target: str, *, token: str = "", body: Any = None, form: Any = None, **more: str) -> Answer:
+    def __call__(
+        self,
+        method: str,
+        target: str,
+        *,
+        token: str = "",
+        body: Any = None,
+        form: Any = None,
+        client: str = "192.0.2.9",
+        **more: str,
+    ) -> Answer:
         path, _, query = target.partition("?")
         data = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
         data = data if form is None else urlencode(form, doseq=True).encode()
@@ -64,7 +74,7 @@ class Api:
             "raw_path": path.encode(),
             "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-            "client": ("192.0.2.9", 5),
+            "client": (client, 5),
             "server": ("localhost", 80),
             "scheme": "http",
             "root_path": "",

@@ -270,7 +270,6 @@ def test_nodes_are_shown_with_what_they_serve_and_their_room(trawl: Trawl, redis
         "config": "c0ffee",
         "version": "0.1.0",
         "draining": True,
-        "clock_off_s": 0.0,
         "rivals": False,
         "started_at": None,
     }

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from cli.processes.consumers import Consumers, declared_targets
+from cli.processes.consumers import Consumers
 from redis_components.fleet.services import ServiceRecord, Services
 from tests.support.processes import wait_until
+from workers.fleet.item_streams import declared_targets
 
 
 @pytest.mark.usefixtures("no_process_left")

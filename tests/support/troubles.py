@@ -67,7 +67,7 @@ class Fleet:
             record = CrawlerRecord(spider=spider, number=int(number), pid=7, node="n1", state=state, **figures)
             self.registry.note(record)
         if self.node_lives:
-            self.nodes.beat(NodeRecord(name="n1"))
+            self.nodes.beat(NodeRecord(name="n1", services=("forum_list", "forum_detail")))
         if self.leads:
             self.beats.lead("host:1#a")
         for stat, number in self.grows.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -16,6 +17,9 @@ import redis
 
 from redis_components.crawl_admin.item_group import ItemGroup
 from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, Settled, new_token
+from redis_components.errors import TrawlError
+from redis_components.fleet.troubles import Troubles
+from redis_components.server.health import Problem
 
 from .parts import Parts
 from .sink import Item, Sink, SinkUnavailable
@@ -61,11 +65,16 @@ def consume(
                 now, pause, moved = f"{error}; trying again, nothing is lost", AGAIN_S, 0
             if now != said:
                 tell(now or "going on")
-                said = now
+            if now or said:
+                _report(stream, now if pause == AGAIN_S else "")
+            said = now
             if not moved and time.monotonic() >= tick_at:
                 sink.tick()
                 tick_at = time.monotonic() + AGAIN_S
             _sleep(pause, stopped)
+    except TrawlError as error:
+        _report(stream, str(error))
+        raise
     finally:
         try:
             stream.unlock(token)
@@ -73,6 +82,16 @@ def consume(
             logger.debug("the lock of %s runs out", stream.keys.items)
         sink.close()
     return done
+
+
+def _report(stream: ItemStream | ItemGroup, why: str) -> None:
+    """Report to the fleet why nothing is taken; "": something is."""
+    found = (
+        [Problem(what=f"items wait: {' '.join(why.split())}", fix="mend the place, or declare another consumer")] if why else []
+    )
+    of = f"{stream.keys.items}, {stream.group}" if isinstance(stream, ItemGroup) else stream.keys.items
+    with suppress(redis.RedisError):  # Redis itself may be what is away
+        Troubles(stream.client).report(f"consumer of {of}", found)
 
 
 def _batch(stream: ItemStream | ItemGroup, sink: Sink, token: str, done: Consumed) -> int:

@@ -15,8 +15,6 @@ from workers.fleet.shared_files import shared_digests
 from workers.process.config_digest import config_digest
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 
-from .clock_skew import complaint, off_by
-
 RIVAL_BEATS = 3  # in a row
 CONFIG_BEATS = 5  # it costs a look at some 660 files
 STOP_S = 2.0  # longest wait for the last word; without it the node counts as gone after 15 s
@@ -43,7 +41,6 @@ class NodeBeat:
         self._nodes = nodes
         self._before = before
         self._report = report
-        self._clock_off_s = 0.0
         self._instance = secrets.token_hex(8)
         self._others = 0  # beats in a row that have replaced the record of another worker of this name
         self._look = look
@@ -81,11 +78,9 @@ class NodeBeat:
             instance=self._instance,
             rivals=self._others >= RIVAL_BEATS,
         )
-        asked_at = time.time()
-        before, self._answer = self._answer, self._nodes.beat(replace(record, clock_off_s=self._clock_off_s), self._answer)
+        before, self._answer = self._answer, self._nodes.beat(record, self._answer)
         if before is not None:  # the first one replaces the record of the worker that was here before
             self._notice(record, self._answer.instance)
-        self._compare(off_by(self._answer.at, asked_at, time.time()))
         drained = self._answer.draining
         if drained != (before is not None and before.draining):
             logger.warning(
@@ -99,12 +94,6 @@ class NodeBeat:
             said = f"{record.rivalry()}: give each worker a unique name (celery -A tasks worker -n NAME@%h)"
             logger.error("%s", said)
             self._report(said)
-
-    def _compare(self, off_s: float) -> None:
-        before, self._clock_off_s = self._clock_off_s, off_s
-        if off_s and not before:
-            logger.error("this node: %s", complaint(off_s))
-            self._report(complaint(off_s))
 
 
 class _Config:

@@ -310,10 +310,3 @@ def test_where_every_node_is_being_drained_nobody_is_told_to_start_the_fleet() -
     assert "every node is being drained; start another one, or run trawl resume --node NAME" in " ".join(text.split())
     assert "start the fleet" not in text
     assert "start the fleet" in drawn(replace(fleet(service(alive=0)), nodes=(replace(node, beat_at=NOW - 20),))), "it is gone"
-
-
-def test_a_node_whose_clock_is_wrong_is_named() -> None:
-    node = NodeRecord(name="a@host", services=("forum_list",), capacity=4, beat_at=NOW - 1, clock_off_s=60.4)
-    text = drawn(replace(fleet(service(alive=0)), nodes=(node,)), width=160)
-    assert "up, clock +60 s" in text
-    assert "a@host: its clock is 60 s ahead of Redis's" in text

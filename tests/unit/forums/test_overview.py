@@ -23,7 +23,7 @@ from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from redis_components.fleet.rolls import Roll, RollState
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.frontier.limits import LaneLimits, LaneState
-from redis_components.server.health import Finding
+from redis_components.server.health import Finding, Problem
 
 NOW = 1_800_000_000.0
 CRAWLER = CrawlerRecord(spider="books", number=0, pid=4711, state=CrawlerState.RUNNING, beat_at=NOW - 1)
@@ -50,6 +50,9 @@ def board(held: Mapping[str, Hold] | None = None, **state: Any) -> Boards:
 
 WELL = fleet(CRAWLER)
 BROKEN = Breaker(state=BreakerState.OPEN, cause="login", reason="a login page", since=NOW - 60)
+FILMS = ServiceView.of(empty_snapshot("films"), 0, (), (), NOW)
+OF_FILMS = replace(NODE, services=("films",))
+ALONE = LaneState(left_alone_s=240.0, refusals=0, refused_s=0.0, slowed=None, robots=None)
 STOP, PAUSE = Hold(word=HoldKind.STOP, at=NOW), Hold(word=HoldKind.PAUSE, at=NOW)
 GIVEN_UP = replace(CRAWLER, state=CrawlerState.CRASH_LOOPING, note="6 failures in a row", error="no key")
 FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
@@ -61,9 +64,9 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
         "trawl doctor --repair",
         True,
     ),
-    "eviction": (replace(WELL, server=(Finding(name="eviction", said="may evict", fix="set it"),)), "may evict", "set it", True),
+    "eviction": (replace(WELL, server=(Finding(name="eviction", what="may evict", fix="set it"),)), "may evict", "set it", True),
     "no log file": (
-        replace(WELL, server=(Finding(name="no_aof", said="no file", fix="set it", grave=False),)),
+        replace(WELL, server=(Finding(name="no_aof", what="no file", fix="set it", grave=False),)),
         "no file",
         "set it",
         False,
@@ -152,7 +155,62 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
         False,
     ),
     "a name twice": (replace(WELL, nodes=(replace(NODE, rivals=True),)), "two workers have this name", "-n NAME@%h", True),
-    "a clock": (replace(WELL, nodes=(replace(NODE, clock_off_s=60.0),)), "60 s ahead", "NTP", True),
+    "a trouble": (
+        replace(WELL, troubles=(Problem(what="worker a: disk full", fix="make room"),)),
+        "disk full",
+        "make room",
+        True,
+    ),
+    "no node serves it": (
+        replace(fleet(CRAWLER, desired=2), services=(*fleet(CRAWLER, desired=2).services, FILMS), nodes=(OF_FILMS,)),
+        "no node serves books",
+        "-Q crawlers.books",
+        True,
+    ),
+    "a node that serves nothing": (
+        replace(WELL, nodes=(NODE, replace(OF_FILMS, name="b@host"))),
+        "node b@host serves nothing of this fleet (films)",
+        "-Q crawlers.SERVICE",
+        False,
+    ),
+    "no consumer": (
+        replace(fleet(CRAWLER, items=720), without_consumer=("books",)),
+        "books declares a consumer and none runs, 720 items wait",
+        "trawl consume --all",
+        True,
+    ),
+    "no consumer yet": (
+        replace(WELL, without_consumer=("books/files",)),
+        "books/files declares a consumer and none runs",
+        "trawl up",
+        False,
+    ),
+    "no writer": (
+        replace(WELL, sites=SitesView(writer_lag_s=400.0)),
+        "the oldest item has waited for 7 min to be stored",
+        "trawl doctor",
+        True,
+    ),
+    "a limit that starves": (
+        replace(
+            WELL,
+            sites=SitesView(
+                lanes=(
+                    replace(lane("shop"), waiting=61, next_s=240.0, limits=LaneLimits(by="an operator")),
+                    replace(
+                        lane("left"),
+                        waiting=61,
+                        next_s=240.0,
+                        state=LaneState(left_alone_s=240.0, refusals=0, refused_s=0.0, slowed=None, robots=None),
+                    ),
+                    replace(lane("soon"), waiting=61, next_s=3.0),
+                )
+            ),
+        ),
+        "61 requests of shop wait, its limits let none go for 4 min (an operator)",
+        "trawl limit shop",
+        False,
+    ),
 }
 
 
@@ -187,7 +245,7 @@ def test_what_an_operator_wants_is_no_problem(view: Overview) -> None:
 
 
 def test_the_worst_comes_first() -> None:
-    found = problems(replace(fleet(GIVEN_UP, desired=1, dead=1), server=(Finding(name="x", said="a", fix="b", grave=False),)))
+    found = problems(replace(fleet(GIVEN_UP, desired=1, dead=1), server=(Finding(name="x", what="a", fix="b", grave=False),)))
     assert [one.grave for one in found] == [True, False, False]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 
 import pytest
@@ -104,16 +103,3 @@ def test_a_node_ends_although_redis_is_away() -> None:
         wait_until(nodes.all, "the node has said that it is there")
         server.stop()
         beat.stop()
-
-
-@pytest.mark.parametrize(("off_s", "said"), [(60, "60 s ahead of Redis's"), (-60, "60 s behind Redis's")])
-def test_a_node_whose_clock_is_wrong_says_so_once_and_in_its_record(
-    redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, off_s: float, said: str
-) -> None:
-    right, reported = time.time, list[str]()
-    monkeypatch.setattr("workers.node.heartbeat.time.time", lambda: right() + off_s)
-    beat = NodeBeat(Nodes(redis_client), lambda: A, report=reported.append, period_s=0.05)
-    beat.start()
-    wait_until(lambda: Nodes(redis_client).all()[0].clock_off_s, "its record says so")
-    beat.stop()
-    assert [said in what for what in reported] == [True]

@@ -1,0 +1,63 @@
+"""What is wrong with a worker's machine: the disk of its data folder, and its clock. Reported to the fleet every few seconds."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from redis_components.connection import connect
+from redis_components.embedded import data_dir
+from redis_components.fleet.troubles import EVERY_S, Troubles
+from redis_components.server.health import Problem
+from redis_components.server.replies import server_time
+from workers.process.heartbeat import Heartbeat
+
+from .clock_skew import complaint, off_by
+from .health import folder_fault
+
+LITTLE_BYTES = 200 * 2**20
+LITTLE_SHARE = 0.03  # of the disk
+STOP_S = 1.0
+
+
+def disk_problems(folder: Path) -> Iterator[Problem]:
+    """Yield what is wrong with the data folder and its disk."""
+    if fault := folder_fault(folder):
+        yield Problem(what=f"no crawler starts here: {fault}", fix="make room, or mend the folder; it goes on without a restart")
+        return
+    place = next(one for one in (folder, *folder.parents) if one.exists())
+    found = os.statvfs(place)
+    free, size = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    if free < min(LITTLE_BYTES, size * LITTLE_SHARE):
+        what = f"{free / 2**20:,.0f} MiB are free for {folder}"
+        yield Problem(what=what, fix="make room: where the disk is full, nothing is stored", grave=False)
+
+
+def clock_problem(redis_s: float, asked_s: float, answered_s: float) -> Problem | None:
+    """Return what is wrong with this machine's clock, by Redis's time and when it was asked and had answered."""
+    off_s = off_by(redis_s, asked_s, answered_s)
+    return Problem(what=complaint(off_s)) if off_s else None
+
+
+class MachineWatch:
+    """Reports the problems of the machine of the worker `name`, in a thread, from `start` to `stop`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = f"worker {name}"
+        self._client = connect()
+        self._heartbeat = Heartbeat(self.report, period_s=EVERY_S)
+
+    def start(self) -> None:
+        self._heartbeat.start()
+
+    def stop(self) -> None:
+        self._heartbeat.errand(lambda: Troubles(self._client).report(self._name, []))
+        self._heartbeat.stop(STOP_S)
+
+    def report(self) -> None:
+        """Look, and report."""
+        asked_s = time.time()
+        clock = clock_problem(server_time(self._client), asked_s, time.time())
+        Troubles(self._client).report(self._name, [*disk_problems(data_dir()), *([clock] if clock else [])])
