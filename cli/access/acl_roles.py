@@ -12,11 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from forums.state.keys import ForumFleetKeys
+from forums.state.services import FORUM_DETAIL, FORUM_LIST
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from redis_components.server.key_patterns import literal
 from redis_components.server.namespace import fleet_namespace
 
+FEEDS = {FORUM_LIST: FORUM_DETAIL}
 _ANY = "*"
 _READ = ("+@read", "+@connection", "+@transaction", "+time")
 _WRITE = (*_READ, "+@write")
@@ -33,6 +35,7 @@ class Role:
     name: str
     purpose: str
     keys: tuple[str, ...]
+    reads: tuple[str, ...] = ()  # key patterns that it reads only; Redis 7
     channels: tuple[str, ...] = ()
     commands: tuple[str, ...]
     kills_scripts: bool = False
@@ -40,7 +43,7 @@ class Role:
     def rules(self, password: str) -> list[str]:
         """The rules of ACL SETUSER, the password as its SHA-256 or in the clear, with the sign before it."""
         channels = [f"&{channel}" for channel in self.channels]
-        keys = [f"~{key}" for key in self.keys]
+        keys = [*(f"~{key}" for key in self.keys), *(f"%R~{key}" for key in self.reads)]
         scripts = (*_SCRIPTS, "+script|kill") if self.kills_scripts else _SCRIPTS
         return ["reset", "on", password, "resetchannels", *keys, *channels, "-@all", *self.commands, *scripts, *_SAFE]
 
@@ -50,10 +53,7 @@ def roles(crawls: Iterable[CrawlKeys]) -> list[Role]:
 
     Raises ConfigError without a namespace: Celery's keys cannot be told from others' then.
     """
-    namespace = fleet_namespace()
-    if not namespace:
-        raise ConfigError("users need a namespace, which all keys of the fleet begin with: set TRAWL_NAMESPACE")
-    within = f"{literal(namespace)}:"
+    within = f"{literal(_namespace())}:"
     every = (f"{within}{_ANY}",)
     celery = tuple(f"{within}{key}" for key in _CELERY)
     of_crawls = tuple(dict.fromkeys(pattern for keys in crawls for pattern in _of_crawl(keys)))
@@ -101,9 +101,44 @@ def roles(crawls: Iterable[CrawlKeys]) -> list[Role]:
     ]
 
 
+def service_role(service: str, feeds: str | None) -> Role:
+    """Return the user of the crawlers of one service, which makes start tasks for `feeds`, if for any.
+
+    What all crawlers share is the limits of sites, which each has to count, and the lists below, which have no key for each
+    service. Raises ConfigError without a namespace.
+    """
+    _namespace()
+    keys, fleet = CrawlKeys.for_spider(service), ForumFleetKeys()
+    written = (fleet.crawls(), fleet.errors(), fleet.runs(), fleet.notes(), fleet.breakers())
+    slots = (fleet.fences(), fleet.crawlers(), fleet.orders())  # of all services: one script renews a slot
+    begun = (fleet.slot(service, 0)[: -len("0")], fleet.met(""), fleet.error_news(""))
+    shared = (*map(literal, (*written, *slots)), *(f"{literal(key)}{_ANY}" for key in begun))
+    fed = CrawlKeys.for_spider(feeds) if feeds else None
+    return Role(
+        name=f"crawler-{service}",
+        purpose=f"the crawlers of {service}: its queue, items and stats, the limits of sites; no other service's",
+        keys=(*_of_crawl(keys), *(_fed_patterns(fed) if fed else ()), *shared),
+        reads=tuple(map(literal, (fleet.holds(), fleet.services(), *((fed.threads(),) if fed else ())))),
+        commands=_WRITE,
+    )
+
+
+def _fed_patterns(fed: CrawlKeys) -> list[str]:
+    """What the exchange of the service before writes of this one's start tasks."""
+    tasks = (fed.start_tasks(), fed.start_tokens(), fed.fed_tasks, fed.fed_turns, fed.fed_ids(), fed.fed_waiting())
+    return list(dict.fromkeys(map(literal, (*tasks, fed.overflow(), fed.overflow_order(), fed.backlog()))))
+
+
+def _namespace() -> str:
+    if namespace := fleet_namespace():
+        return namespace
+    raise ConfigError("users need a namespace, which all keys of the fleet begin with: set TRAWL_NAMESPACE")
+
+
 def _of_crawl(keys: CrawlKeys) -> list[str]:
-    bases = (keys.requests, keys.dupefilter, keys.start_urls, *keys.more_start_urls, keys.items, keys.stats, keys.limits)
-    return [pattern for base in bases for pattern in (literal(base), f"{literal(base)}:{_ANY}")]
+    own = (keys.requests, keys.dupefilter, keys.start_urls, *keys.more_start_urls, keys.items, keys.stats)
+    of_sites = (keys.limits, keys.robots(), keys.robots_bytes())
+    return [pattern for base in (*own, *of_sites) for pattern in (literal(base), f"{literal(base)}:{_ANY}")]
 
 
 def _fleet_patterns() -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Mapping, Set
+from contextlib import suppress
 
 import msgspec
 import redis
@@ -71,7 +72,8 @@ def open_breaker(
     )
     if not breakers.put(site, opened):
         return False  # another process has just opened it
-    _follow(client, {site})
+    with suppress(redis.exceptions.NoPermissionError):  # of a service's own user: `probe_sites` does it within seconds (`mend`)
+        _follow(client, {site})
     seen = f"; {opened.url}: {opened.excerpt[:120]!r}" if opened.url else ""
     message = f"the breaker of site {site} is open: {opened.reason}{seen}"
     logger.error("%s", message)

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from redis.connection import parse_url
 
@@ -105,6 +105,13 @@ def impatient(url: str, seconds: float) -> str:
     """Return the URL of a client that waits at most `seconds` for an answer; a timeout in the URL itself wins."""
     # Of two values for one option redis-py takes the first.
     return f"{url}{'&' if '?' in url else '?'}socket_timeout={seconds:g}&socket_connect_timeout={seconds:g}"
+
+
+def with_login(url: str, user: str, password: str) -> str:
+    """Return the URL for another user of the same Redis, in each of its forms."""
+    scheme, _, rest = url.partition("://")
+    hosts, slash, path = rest.partition("/")
+    return f"{scheme}://{quote(user, safe='')}:{quote(password, safe='')}@{hosts.rpartition('@')[2]}{slash}{path}"
 
 
 def _node(text: str, default_port: int) -> tuple[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +12,15 @@ from typing import Any
 import pytest
 import redis
 
-from cli.access.acl_roles import Role, roles
+from cli.access.acl_roles import Role, roles, service_role
 from demo.forum.process import ForumProcess
+from forums.breaker.state import mend
 from forums.scheduling.seeding import seed
+from forums.state.site_breakers import Breakers
 from redis_components.fleet.audit import latest
+from redis_components.fleet.holds import FleetHolds
 from redis_components.keys import CrawlKeys, FleetKeys
+from tests.integration.test_breaker_state import opened
 from tests.integration.test_forum_crawl import ROOT, crawl
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
@@ -134,9 +139,11 @@ def test_a_fleet_whose_processes_have_a_user_each_comes_up_scales_and_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = made(monkeypatch, "toy")
-    with ToyFleet(tmp_path, "toy=1", TRAWL_NAMESPACE=JOB) as fleet:
+    users = tmp_path / "users.txt"  # as `trawl acl --passwords` writes them
+    users.write_text("crawler-toy marked\n")
+    with ToyFleet(tmp_path, "toy=1", TRAWL_NAMESPACE=JOB, TRAWL_REDIS_USERS=str(users)) as fleet:
         admin = fleet.redis.client()
-        for role in found.values():
+        for role in (*found.values(), service_role("toy", None)):
             as_user(fleet.redis, admin, role).close()
 
         def become(name: str) -> None:
@@ -150,6 +157,7 @@ def test_a_fleet_whose_processes_have_a_user_each_comes_up_scales_and_is_seen(
         become("cli-admin")
         assert fleet.ask("scale_fleet.delay(toy=2).get(timeout=60)") == "{'toy': 2}"
         fleet.wait_whole("toy/0", "toy/1", timeout_s=60)
+        assert {"worker", "crawler-toy"} <= {client["user"] for client in admin.client_list()}
         (act,) = latest(admin, 10)  # what beat sends is not an operator's
         assert (act.what, act.outcome) == (("trawl.scale_fleet", "toy=2"), "done")
         assert "@" in act.by
@@ -169,12 +177,16 @@ def test_a_fleet_whose_processes_have_a_user_each_comes_up_scales_and_is_seen(
 
 
 @pytest.mark.usefixtures("no_process_left")
+@pytest.mark.parametrize("by_service", [False, True])
 def test_a_crawler_with_its_own_user_crawls_a_forum_to_the_end(
-    redis_server: RedisServer, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+    redis_server: RedisServer, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, by_service: bool
 ) -> None:
     services = ("forum_list", "forum_detail")
-    role = made(monkeypatch, *services)["crawler"]
-    as_user(redis_server, redis_client, role).close()
+    crawlers = [made(monkeypatch, *services)["crawler"]] * 2
+    if by_service:
+        crawlers = [service_role("forum_list", "forum_detail"), service_role("forum_detail", None)]
+    for role in crawlers:
+        as_user(redis_server, redis_client, role).close()
     redis_client.acl_log_reset()
     monkeypatch.setenv("TRAWL_SITES_DIR", str(ROOT / "demo" / "sites"))
     try:
@@ -182,13 +194,56 @@ def test_a_crawler_with_its_own_user_crawls_a_forum_to_the_end(
             monkeypatch.setenv("TRAWL_DEMO_URL", forum.url)
             forum.control(error_rate=0.05)
             seed(redis_client, site="demo")
-            crawl(f"redis://crawler:marked@127.0.0.1:{redis_server.port}/0", forum, *services)
+            for role, service in zip(crawlers, services, strict=True):
+                crawl(f"redis://{role.name}:marked@127.0.0.1:{redis_server.port}/0", forum, service)
             truth = forum.truth()
         items = redis_client.lrange(CrawlKeys.for_spider("forum_detail").item_stream(), 0, 10_000)
         assert {item["id"] for item in map(json.loads, items) if item["kind"] == "comment"} == set(truth["comments"])
         assert denied(redis_client) == []
     finally:
-        redis_client.execute_command("ACL", "DELUSER", "crawler")
+        redis_client.execute_command("ACL", "DELUSER", *(role.name for role in crawlers))
+
+
+def keys_of(service: str) -> set[str]:
+    """Return every key of this service, auxiliary keys too; limits and robots.txt of sites are shared by all."""
+    keys, found = CrawlKeys.for_spider(service), set()
+    for name, made_by in inspect.getmembers(CrawlKeys, inspect.isfunction):
+        if not name.startswith("_") and inspect.signature(made_by).return_annotation == "str":
+            some = {"number": 1}
+            arguments = {one: some.get(one, "x") for one in list(inspect.signature(made_by).parameters)[1:]}
+            found.add(getattr(keys, name)(**arguments))
+    bases = {keys.requests, keys.dupefilter, keys.start_urls, keys.items, keys.stats, *keys.turn_keys}
+    return {key for key in found | bases if not key.startswith((keys.limits, keys.robots()))}
+
+
+def test_a_services_own_user_is_refused_every_key_of_another(
+    redis_server: RedisServer, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAWL_NAMESPACE", JOB)
+    feeding, other = service_role("toy", "next"), "toy2"
+    try:
+        client = as_user(redis_server, redis_client, feeding)
+        assert len(keys_of(other)) > 40
+        for key in keys_of(other):
+            for command in (("TYPE", key), ("DEL", key), ("EVAL", "return redis.call('TYPE', KEYS[1])", "1", key)):
+                refused(client, *command)
+        keys = CrawlKeys.for_spider("toy")
+        for key in (*keys_of("toy"), keys.limits, keys.robots(), keys.robots_file("x"), keys.robots_bytes()):
+            client.delete(key)
+        threads = CrawlKeys.for_spider("next").threads()
+        assert client.hgetall(threads) == {}, "by which the service before knows what has changed"
+        refused(client, "DEL", threads)
+        for key in keys_of("next") - {key for key in keys_of("next") if ":start_urls" in key}:
+            refused(client, "TYPE", key)
+        for key in (FleetKeys().desired(), FleetKeys().schedule(), FleetKeys().slot(other, 0), f"{JOB}:control"):
+            refused(client, "TYPE", key)
+        refused(client, "HSET", FleetKeys().holds(), "fleet", "{}")
+        assert opened(client), "it notes that a site answers with other pages"
+        mend(redis_client, Breakers(redis_client).all())
+        assert "breaker:" in str(FleetHolds(redis_client).fields()), "and who may hold it everywhere does"
+        client.close()
+    finally:
+        redis_client.execute_command("ACL", "DELUSER", feeding.name)
 
 
 def denied(admin: redis.Redis) -> list[dict[str, Any]]:
@@ -223,3 +278,7 @@ def test_the_users_that_the_command_prints_can_log_in_with_the_passwords_of_the_
     finally:
         redis_client.execute_command("ACL", "DELUSER", *passwords)
     one_line(trawl("acl", "--passwords", str(file)), 2, str(file), "does not exist yet")
+    (line,) = [line for line in trawl("acl", "--service", "forum_list").out.splitlines() if not line.startswith("#")]
+    assert line.split()[:3] == ["ACL", "SETUSER", "crawler-forum_list"]
+    assert f"%R~{CrawlKeys.for_spider('forum_detail').threads()}" in line
+    assert trawl("acl", "--feeds", "books").code == 2

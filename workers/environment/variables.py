@@ -68,6 +68,12 @@ class Fleet(Variables):
         " `amqp://…`",
         shown="`TRAWL_REDIS_URL`",
     )
+    redis_users: Annotated[Path | None, EmptyIsNone] = declare(
+        None,
+        "file of `trawl acl --service NAME --passwords FILE`: its crawlers get their service's user of Redis, where"
+        " the file has one, and no URL of the broker ([security.md](security.md#a-user-for-each-service))",
+        shown="the worker's user",
+    )
     fleet: Annotated[dict[str, int], parsed_by(parse_fleet)] = declare(
         meaning="services, and their sizes until `trawl scale` says otherwise; a service is the name of a spider: ASCII letters,"
         " digits and `. _ -`, at most 128, the first neither `.` nor `-` ([other names](deployment.md#names))",

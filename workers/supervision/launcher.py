@@ -12,7 +12,10 @@ from dataclasses import replace
 
 import psutil
 
+from redis_components.embedded import redis_url
 from redis_components.fleet.registry import CrawlerRecord
+from redis_components.server.url import with_login
+from workers.environment.variables import Fleet
 from workers.logs.slot_log import SlotLog
 from workers.process.cpu_wait import waited_s
 from workers.process.exit_kinds import ExitKind
@@ -143,10 +146,22 @@ class LaunchedCrawler:
             os.killpg(self._process.pid, number)
 
 
+def _environment(options: CrawlerOptions) -> dict[str, str]:
+    """Return the environment of a crawler: the worker's, with the service's own user of Redis where there is one."""
+    environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": options.project} if options.project else {})}
+    users = Fleet.read().redis_users
+    lines = users.read_text("utf-8").splitlines() if users else []
+    if password := dict(line.split(maxsplit=1) for line in lines if line.strip()).get(f"crawler-{options.spider}"):
+        url = with_login(redis_url(), f"crawler-{options.spider}", password)
+        others = ("TRAWL_REDIS_URL_FILE", "TRAWL_BROKER_URL", "TRAWL_BROKER_URL_FILE", "TRAWL_REDIS_USERS")
+        environment |= {"TRAWL_REDIS_URL": url, **dict.fromkeys(others, "")}  # empty, not absent: `.env` may have them
+    return environment
+
+
 def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
     """Start `workers.crawler` as a child of this *thread*: it ends when the thread does, so launch from one that stays.
 
-    Raises OSError when no process can be made.
+    Raises OSError when no process can be made, or TRAWL_REDIS_USERS cannot be read.
     """
     pulse, write_fd = pulse_pipe()
     page = SharedPage()
@@ -160,7 +175,7 @@ def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
                 stdout=log_fd,
                 stderr=log_fd,
                 pass_fds=(write_fd, page.descriptor, given_fd),
-                env={**os.environ, "SCRAPY_SETTINGS_MODULE": options.project} if options.project else None,
+                env=_environment(options),
                 start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker; it tells its crawlers itself
             )
     except OSError:

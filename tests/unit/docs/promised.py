@@ -17,6 +17,7 @@ _STATE = (
 _ROLES = "tests/attacks/test_acl_roles.py::"
 _REFUSED = (f"{_ROLES}test_no_role_may_do_what_no_process_needs_and_readers_change_nothing",)
 _USERS_FLEET = (f"{_ROLES}test_a_fleet_whose_processes_have_a_user_each_comes_up_scales_and_is_seen", *_REFUSED)
+_OF_A_SERVICE = f"{_ROLES}test_a_services_own_user_is_refused_every_key_of_another"
 _FORGED = ("tests/attacks/test_signed_messages.py::test_forged_messages_are_set_aside_signed_ones_run_and_keys_are_rotated",)
 _SIGNING = "tests/unit/redis_components/server/test_signing.py::"
 _FOREIGN = (f"{_SIGNING}test_a_service_a_job_and_a_version_that_somebody_wrote_past_the_fleet_is_left_out_and_named",)
@@ -139,6 +140,9 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "`exporter`, `cli-read` |": _USERS_FLEET,
         "`flower` |": _REFUSED,
         "`cli-admin` |": _USERS_FLEET,
+        "`crawler-books` reads and writes": (_OF_A_SERVICE,),
+        "Of a service that it feeds": (_OF_A_SERVICE,),
+        "A worker whose TRAWL_REDIS_USERS": _USERS_FLEET,
         "No user has FLUSHALL": _REFUSED,
         "A script without end stops Redis": (
             f"{_ROLES}test_a_script_without_end_of_one_user_is_ended_by_the_administrator_alone",
