@@ -34,7 +34,7 @@ class RunFolder:
 
     @classmethod
     def fresh(cls) -> RunFolder:
-        """Create a new, empty folder, and remove those of old runs. Raises RunFolderError."""
+        """Create a new, empty folder, and remove the folders of old runs. Raises RunFolderError."""
         runs = data_dir() / "demo"
         try:
             runs.mkdir(parents=True, exist_ok=True)

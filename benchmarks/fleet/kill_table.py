@@ -91,7 +91,7 @@ class Several(Scene):
 
 
 def killed(times: int) -> Callable[[Scene], float]:
-    """SIGKILL, start anew, `times` times."""
+    """Kill the crawler by SIGKILL and start it again, `times` times."""
 
     def case(scene: Scene) -> float:
         recovered = []
@@ -108,7 +108,7 @@ def killed(times: int) -> Callable[[Scene], float]:
 
 
 def terminated(scene: Scene) -> float:
-    """SIGTERM, start anew."""
+    """End the crawler by SIGTERM and start it again."""
     scene.reach(0.4)
     scene.run.processes[-1].terminate()
     scene.run.processes[-1].wait()

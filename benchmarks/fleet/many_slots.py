@@ -80,7 +80,7 @@ def _measured(fleet: ToyFleet, slots: int, killed: int) -> list[list[object]]:
 
 
 def _killed(fleet: ToyFleet, slots: int, killed: int) -> list[list[object]]:
-    """Until each of those that were killed has a successor, and whether another one was touched."""
+    """Kill some crawlers; return the time until each has a successor, and the number of others that were replaced."""
     before = fleet.crawlers()
     chosen = random.Random(7).sample(sorted(before), killed)
     begun = time.monotonic()

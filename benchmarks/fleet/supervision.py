@@ -77,7 +77,7 @@ class Monitor:
 
     def __exit__(self, *_: object) -> None:
         self._ended = True
-        self._client.ping()  # so that there is one more to hear of
+        self._client.ping()  # one more command, for the monitor to see
         self._thread.join(5)
 
     def _run(self) -> None:

@@ -188,7 +188,7 @@ def main() -> None:
     report.caveats += [
         "How much there is to gain depends on the skew: with 60 forums and the exponent 1 even known rates take 0.71 of uniform"
         " polling's delay, with 1.5 it is 0.42, with 2 it is 0.22.",
-        "Uniform polling has 0.97 of the best freshness by itself on these workloads: most forums are quiet. Delay, and freshness"
+        "Uniform polling has 0.97 of the best freshness alone on these workloads: most forums are quiet. Delay, and freshness"
         " by posts, distinguish the policies.",
         "Each change is another thread's, except in the record, where a scan sees which threads changed, and not how often."
         " Scans and threads take no time, and none fails.",

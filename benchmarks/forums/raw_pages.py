@@ -70,7 +70,9 @@ def main() -> None:
 
 
 def keep(folder: Path, answers: list[TextResponse]) -> None:
-    """Into the store, as a crawler does; what its thread takes is measured by itself, since the two share the interpreter."""
+    """Write into the store, as a crawler does; the time of its thread is measured separately, since the two share the
+    interpreter.
+    """
     store = RawStore(folder, most_waiting=1 << 40)
     made = [context(number) for number in range(len(answers))]
     begun = time.perf_counter()
@@ -78,7 +80,7 @@ def keep(folder: Path, answers: list[TextResponse]) -> None:
         store.keep(RawPage.of(answer, "demo", asked, AT))
     handed = time.perf_counter() - begun
     store.close(600)
-    print(f"handing a page over: {handed / len(answers) * 1e6:.1f} µs, the store's thread at work beside it")
+    print(f"handing a page over: {handed / len(answers) * 1e6:.1f} µs, while the store's thread works")
     page = RawPage.of(answers[0], "demo", made[0], AT)
     on_disk = size_of(folder, "demo") / len(answers)
     print(f"a record of it, in the thread: {median_us(page.to_record):.0f} µs; {on_disk:,.0f} bytes on disk")

@@ -162,7 +162,7 @@ def filled(page: TextResponse, size: int) -> TextResponse:
 
 
 def run(read: Read, pages: list[TextResponse]) -> Figures:
-    """Time for each of `pages`; what Scrapy keeps with a response is made anew."""
+    """Time the reading of each of `pages`, copied first, because Scrapy caches a response's tree."""
     fresh = [page.copy() for page in pages]
     begun = time.process_time()
     for page in fresh:

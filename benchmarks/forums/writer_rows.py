@@ -1,4 +1,4 @@
-"""Rows per second that the writer stores, beside a plain upsert of the same rows into the same tables.
+"""Rows per second that the writer stores, in comparison with a plain upsert of the same rows into the same tables.
 
     python -m benchmarks.forums.writer_rows [--rows 40000] [--rounds 5] [--only SQLite]
 

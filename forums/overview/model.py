@@ -42,7 +42,7 @@ class ServiceView:
     name: str
     desired: int | None  # crawlers that it should have; None: not set
     alive: int  # crawlers with a recent heartbeat
-    up: int = 0  # those of them that fill a slot: not those that were started by hand
+    up: int = 0  # alive crawlers that fill a slot, without crawlers started by hand
     state: str = ""  # `paused`, `draining` or `stopped`, if all of it is held
     pages_per_s: float  # of its crawlers together
     crawl: CrawlSnapshot

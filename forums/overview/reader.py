@@ -56,7 +56,7 @@ from .writer_lag import writer_lag
 ERRORS_READ = 10
 MOST_LANES = 200  # a broad crawl may have as many as there are domains
 MOST_GROUPS = 20  # of one item stream, the declared ones first
-MOST_SERVICES = 200  # those of TRAWL_FLEET first; foreign values in Redis must not make this endless
+MOST_SERVICES = 200  # services of TRAWL_FLEET first; foreign values in Redis must not make this endless
 FLEET_PARTS = (
     "crawls",
     "sizes",

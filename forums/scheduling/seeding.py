@@ -123,7 +123,7 @@ def _log_wrong(client: redis.Redis, wrong: Mapping[str, SiteError]) -> None:
 
 
 def homes_of(client: redis.Redis, site: Site, forums: Sequence[str] | None) -> tuple[list[str], dict[str, Outcome]]:
-    """Return the requested forums of a site (None: all), and the outcomes of those that it does not have."""
+    """Return the requested forums of a site (None: all), and the outcomes of unknown ones."""
     _check_names(forums)
     known = [forum for forum in _watched(client, site) if forum not in NO_FORUMS]
     if forums is None:

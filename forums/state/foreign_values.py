@@ -42,7 +42,7 @@ from .thread_records import record_of
 from .writer_figures import figure_of
 
 MOST_FIELDS = 5_000
-"""Fields of one hash that are checked: those of the fleet have fewer, those of forums rarely more."""
+"""Fields of one hash that are checked: hashes of the fleet have fewer, hashes of forums rarely more."""
 SHOWN = 60  # characters of a value
 
 HASH, LIST, STRING, ZSET, STREAM = ("hash",), ("list",), ("string",), ("zset",), ("stream",)
