@@ -5,10 +5,12 @@ are read and stored as if nothing was. `make attacks` says how soon, in benchmar
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -24,7 +26,7 @@ from redis_components.fleet.schedules import Schedules
 from redis_components.keys import CrawlKeys
 from tests.attacks.attacked_fleet import AttackedFleet, Background, Delay, InnocentSite, json_site
 from tests.attacks.figures import Figures
-from tests.attacks.site_attacks import ATTACKS, attack, serve
+from tests.attacks.site_attacks import ATTACKS, attack, serve, threads
 from tests.attacks.test_refusing_redis import REFUSALS
 from tests.attacks.test_stored_requests import BAD
 from tests.attacks.test_stored_requests import pack as stored
@@ -34,6 +36,7 @@ from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.watched_site import Page
+from workers.process import health_check
 
 MEASURED = int(os.environ.get("ATTACKS_MEASURED", "2"))
 """Threads that the innocent site publishes during each attack."""
@@ -42,8 +45,9 @@ MEASURED = int(os.environ.get("ATTACKS_MEASURED", "2"))
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttackedFleet]:
     with InnocentSite() as innocent:
-        environment = {"ATTACKED_TOKEN": SECRET, "TRAWL_READ_APART_S": "1"}
-        with AttackedFleet(tmp_path_factory.mktemp("fleet"), innocent, environment=environment) as fleet:
+        folder = tmp_path_factory.mktemp("fleet")
+        environment = {"ATTACKED_TOKEN": SECRET, "TRAWL_READ_APART_S": "1", "TRAWL_EVENTS_FILE": str(folder / "events.toml")}
+        with AttackedFleet(folder, innocent, environment=environment) as fleet:
             yield fleet
 
 
@@ -176,6 +180,56 @@ def _(fleet: AttackedFleet, stack: ExitStack) -> None:
     stack.callback(stranger.wait)
     stack.callback(stranger.process.terminate)
     wait_until(lambda: "trawl db move" in stranger.said(), lambda: f"it names the other one\n{stranger.said()}", 60)
+
+
+def hung_is_ended(fleet: AttackedFleet) -> None:
+    (file,) = (fleet.folder / "health").iterdir()
+    _, rest = file.read_text().split(" ", 1)
+    file.write_text(f"{time.time() - 61:.1f} {rest}")  # as after a minute
+    with pytest.MonkeyPatch.context() as at_once:
+        at_once.setattr(health_check, "AGAIN_S", 0.0)
+        at_once.setattr(health_check, "_age_s", lambda _: 1000.0)
+        assert health_check.main(f"{fleet.folder}/health/worker", end=True) == 1
+
+
+@attack("a worker that hangs, with tasks that it has taken", "", hung_is_ended)
+def _(fleet: AttackedFleet, stack: ExitStack) -> None:
+    health = str(fleet.folder / "health")
+    hung = fleet.fleet.node("hung", "-Q", "control", "--concurrency=2", "--loglevel=INFO", TRAWL_HEALTH_DIR=health)
+    stack.callback(hung.wait)
+    stack.callback(hung.process.kill)
+    wait_until(lambda: "ready." in hung.said(), hung.said, 60)
+    hung.process.send_signal(signal.SIGSTOP)
+
+
+EVENTS = """rules = { slow = { match = "/(a|aa)+$/" } }
+[outputs.slow]
+kind = "file"
+path = "FOLDER/slow"
+rules = ["slow"]
+[outputs.all]
+kind = "file"
+path = "FOLDER/all"
+"""
+
+
+def both_outputs_go_on(fleet: AttackedFleet) -> None:
+    def told(name: str) -> str:
+        return (fleet.folder / name).read_text() if (fleet.folder / name).exists() else ""
+
+    last = f'"item":"t{len(fleet.innocent.threads)}"'
+    wait_until(lambda: last in told("all"), lambda: f"all is told of it: {told('all')[-500:]}\n{fleet.fleet.said()}", 60)
+    wait_until(lambda: '"undecided":["slow"]' in told("slow"), lambda: f"none is lost\n{fleet.fleet.said()}", 60)
+
+
+@attack("an event rule without end, and texts that it is searched for", "", both_outputs_go_on)
+def _(fleet: AttackedFleet, stack: ExitStack) -> None:
+    rules = fleet.folder / "events.toml"
+    rules.write_text(EVENTS.replace("FOLDER", str(fleet.folder)))
+    stack.callback(rules.unlink)
+    hostile = Page({"title": "t", "body": "a" * 5000 + "b", "replies": 0})
+    threads(fleet, lambda path: Page("no", 404) if path == "/robots.txt" else hostile)
+    wait_until(lambda: (fleet.folder / "slow").exists(), lambda: f"it is told\n{fleet.fleet.said()}", 60)
 
 
 def is_as_before(fleet: AttackedFleet) -> None:
