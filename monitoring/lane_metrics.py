@@ -25,7 +25,7 @@ LANE_METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_lane_state",
         kind="gauge",
-        help="1: what a limited site is now (`left alone`, `quiet`, `slowed`, `limited`, `free`).",
+        help="1: what a limited site is now (`left alone`, `quiet`, `spent`, `slowed`, `limited`, `free`).",
         labels=("site", "state"),
         samples=lambda view: [((one.lane, one.condition.value), 1.0) for one in view.sites.lanes],
     ),

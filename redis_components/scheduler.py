@@ -121,7 +121,7 @@ class Scheduler(LoneScheduler):
         self._lanes = RequestLanes(self._frontier, self._book)
         listeners = self._frontier.listeners
         self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
-        check_when_sent(crawler, self._book.is_late)
+        self._sees_sending = check_when_sent(crawler, self._book.is_late)
         self.ages = PageAges(crawler, self._frontier, self._pages, self._inc_value)
         listeners.work = self._first_work
         listeners.duplicate = self._known_to_redis
@@ -241,6 +241,7 @@ class Scheduler(LoneScheduler):
             except Undecodable as exc:
                 logger.error("a request is set aside in %s: %s", self._frontier.config.keys.dead(), exc)
                 self._inc_value("scheduler/undecodable")
+                self._frontier.free_time(lease.id)
                 self._frontier.bury(lease.id, str(exc))
                 continue
             if self._lanes.shelves(lease, request):
@@ -250,13 +251,14 @@ class Scheduler(LoneScheduler):
                 site = self._places.name_of(request.meta, request.url)
                 if site and not self._places.enter(site):
                     if lease.lane:  # its time would be over
-                        self._frontier.return_unsent(lease.id)
+                        self._frontier.refuse(lease)
                     else:
                         self._frontier.defer(lease, site)
                     continue
                 if self._long_waits is not None:
                     self._long_waits.begin()
-            self._pages[request] = Page(lease.id, request, site, lease.attempts, lease.until, self._frontier.now())
+            sent = not (lease.lane and self._sees_sending)
+            self._pages[request] = Page(lease.id, request, site, lease.attempts, lease.until, self._frontier.now(), sent=sent)
             self._inc_value("scheduler/dequeued/redis")
             self._inc_value("scheduler/dequeued")
             return request
@@ -267,11 +269,16 @@ class Scheduler(LoneScheduler):
         page = self._pages.get(request) if self._crawler is not None else None
         return page.lease_id if page is not None and page.request is request else ""
 
-    def put_off(self, request: Request) -> bool:
+    def put_off(self, request: Request, *, sent: bool = True) -> bool:
         """Give the lease of `request` back once Scrapy is done with it, with no attempt counted; return False where it has no
-        lease.
+        lease. `sent`: the site got it, or another request at its time.
         """
-        return self._lanes.put_off(request)
+        return self._lanes.put_off(request, sent=sent)
+
+    def leave_unsent(self, request: Request) -> None:
+        """Uncount a request in the limits of its site that ends without being sent."""
+        if self._crawler is not None:
+            self._book.leave_unsent(request)
 
     def has_pending_requests(self) -> bool:
         """Return False only when Redis has proved that nothing is ready, leased, or on its way in any process, for

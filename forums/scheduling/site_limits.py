@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from forums.sites.definition.site import Site
 from forums.sites.http.trial import is_on_trial
-from forums.state.trial import BY_TRIAL, TRIAL_PER_DAY
+from forums.state.trial import BY_TRIAL, TRIAL_PER_DAY, TRIAL_RATE
 from redis_components.frontier import limits
 from redis_components.frontier.limits import DAY_MS, LaneLimits
 from redis_components.frontier.quiet_hours import parse_quiet_hours
@@ -72,8 +72,9 @@ def _limits_of(site: Site) -> LaneLimits | None:
     wanted = _limits_of_file(site)
     if not is_on_trial(site):
         return wanted
-    trial = LaneLimits(quotas=((TRIAL_PER_DAY, DAY_MS),), by=BY_TRIAL)
-    return trial if wanted is None else replace(_strictest(wanted, trial), burst=wanted.burst)
+    wanted = wanted or LaneLimits()
+    limited = _strictest(wanted, LaneLimits(quotas=((TRIAL_PER_DAY, DAY_MS),), by=BY_TRIAL))
+    return replace(limited, burst=wanted.burst, rate=limited.rate or TRIAL_RATE)
 
 
 def _limits_of_file(site: Site) -> LaneLimits | None:

@@ -6,3 +6,5 @@ BY_TRIAL = "no contact is named"
 """The `by` of the limit."""
 TRIAL_PER_DAY = 1000
 """Requests: enough to see that a site file is right."""
+TRIAL_RATE = 2.0
+"""Requests per second where the file has none: without a rate those of a day would be spread over the day."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import redis
 
-from redis_components.frontier.limits import STATE_FIELDS, LaneLimits, LaneState, read, state_from
+from redis_components.frontier.limits import DAY_MS, HOUR_MS, STATE_FIELDS, LaneLimits, LaneState, read, state_from
 from redis_components.frontier.quiet_hours import quiet_now, written
 from redis_components.keys import CrawlKeys, lane_busy_key, lane_state_key
 from redis_components.server.scripts import script
@@ -23,6 +23,7 @@ class LaneCondition(StrEnum):
 
     LEFT_ALONE = "left alone"  # its site asked for it
     QUIET = "quiet"  # its quiet hours
+    SPENT = "spent"  # it got all that it may in an hour or a day
     SLOWED = "slowed"  # its site complained, and is sent less for a while
     LIMITED = "limited"  # by an operator, the site file or robots.txt
     FREE = "free"  # none of these; it is forgotten soon
@@ -47,6 +48,10 @@ class LaneView:
     """When the one of them that has waited longest was stored first (epoch s); None where none waits, or that is not known."""
     next_s: float | None
     """In how many seconds one of them may be leased; None where none waits."""
+    spent: tuple[int, int] | None = None
+    """(requests, window in ms) of the quota of which nothing is left."""
+    frees_s: float = 0.0
+    """In how many seconds one more of it may be sent."""
 
     @property
     def condition(self) -> LaneCondition:
@@ -55,6 +60,8 @@ class LaneView:
             return LaneCondition.LEFT_ALONE
         if self.quiet_s is not None:
             return LaneCondition.QUIET
+        if self.spent is not None:
+            return LaneCondition.SPENT
         if self.state.slowed is not None and self.rate_now == self.state.slowed:
             return LaneCondition.SLOWED
         own = self.limits
@@ -71,18 +78,30 @@ class LaneView:
             return "the site asked for it"
         if self.quiet_s is not None:
             return f"quiet hours: {written(self.limits.quiet_hours)}"
+        if self.spent is not None:
+            return f"{self.limit_spent} ({self.limits.by})" if self.limits.by else self.limit_spent
         if self.condition is LaneCondition.SLOWED:
             return "the site answered badly"
         if state.robots is not None and self.rate_now == state.robots:
             return "robots.txt"
         return self.limits.by
 
+    @property
+    def limit_spent(self) -> str:
+        """The limit that is spent and when it frees: `600 an hour are spent, 12 min`; "" where none is."""
+        if self.spent is None:
+            return ""
+        most, window_ms = self.spent
+        window = {HOUR_MS: "an hour", DAY_MS: "a day"}.get(window_ms, f"in {window_ms / 1000:g} s")
+        frees = f"{self.frees_s / 60:.0f} min" if self.frees_s >= 90 else f"{self.frees_s:.0f} s"
+        return f"{most:,} {window} are spent, the next in {frees}"
+
 
 def in_one_line(lanes: Sequence[LaneView], most_named: int = 3) -> str:
-    """Which lanes are sent less than their limits say, and why; "" for none: `2 slowed (a, b), 1 quiet (c)`."""
+    """Return which lanes get nothing now, or less than their limits say, and why; "" for none: `2 slowed (a, b), 1 quiet (c)`."""
     parts = []
-    for condition in (LaneCondition.LEFT_ALONE, LaneCondition.QUIET, LaneCondition.SLOWED):
-        found = [one.lane for one in lanes if one.condition is condition]
+    for condition in (LaneCondition.LEFT_ALONE, LaneCondition.QUIET, LaneCondition.SPENT, LaneCondition.SLOWED):
+        found = [f"{one.lane}: {one.limit_spent}" if one.spent else one.lane for one in lanes if one.condition is condition]
         if found:
             more = ", …" if len(found) > most_named else ""
             parts.append(f"{len(found):,} {condition.value} ({', '.join(found[:most_named])}{more})")
@@ -106,7 +125,7 @@ def look(
     if not lanes:
         return []
     counted = [lane for lane in lanes if known[lane].concurrency is not None]
-    states = _states(client, [lane_state_key(limits_key, lane) for lane in lanes])
+    states = _states(client, limits_key, [lane_state_key(limits_key, lane) for lane in lanes], now)
     with client.pipeline(transaction=False) as pipe:
         for lane in counted:
             pipe.zcount(lane_busy_key(limits_key, lane), now * 1000, "+inf")
@@ -120,11 +139,14 @@ def look(
     ]
 
 
-def _states(client: redis.Redis, keys: list[str]) -> Iterator[list[bytes | None]]:
+def _states(client: redis.Redis, limits_key: str, keys: list[str], now: float) -> Iterator[list[Any]]:
     """The state of each lane: a command for each would be half of what a look at 200 lanes costs."""
     states = script("lane_states")
     parts = [keys[begin : begin + _AT_ONCE] for begin in range(0, len(keys), _AT_ONCE)]
-    for reply in states.each(client, [states.operands({"states": part}, {"fields": STATE_FIELDS}) for part in parts]):
+    calls = [
+        states.operands({"limits": limits_key, "states": part}, {"now": now * 1000, "fields": STATE_FIELDS}) for part in parts
+    ]
+    for reply in states.each(client, calls):
         if isinstance(reply, redis.ResponseError):
             raise reply
         yield from reply
@@ -159,7 +181,8 @@ def _waiting(client: redis.Redis, lanes: list[str], keys: list[CrawlKeys]) -> de
 
 
 def _view(lane: str, limited: LaneLimits, values: list[Any], busy: int | None, waiting: _Waiting, now: float) -> LaneView:
-    state = state_from(values, now)
+    next_ms, most, window_ms, frees_ms = values[:4]
+    state = state_from(values[4:], now)
     rates = [rate for rate in (limited.rate, state.slowed, state.robots) if rate is not None]
     quiet_s = quiet_now(limited.quiet_hours, now)
     return LaneView(
@@ -171,5 +194,7 @@ def _view(lane: str, limited: LaneLimits, values: list[Any], busy: int | None, w
         waiting=waiting.size,
         quiet_s=quiet_s,
         oldest_at=min(waiting.oldest) / 1000 if waiting.oldest else None,
-        next_s=max(quiet_s or 0.0, min(waiting.due) / 1000 - now) if waiting.due else None,
+        next_s=max(quiet_s or 0.0, next_ms / 1000 - now, min(waiting.due) / 1000 - now) if waiting.due else None,
+        spent=(most, window_ms) if window_ms else None,
+        frees_s=max(0.0, frees_ms / 1000 - now),
     )

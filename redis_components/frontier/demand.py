@@ -98,7 +98,6 @@ class Demand:
             ended = (
                 *batch.acks,
                 *batch.releases,
-                *batch.unsent,
                 *(burial.id for burial in batch.burials),
                 *(park.id for park in batch.parks),
             )

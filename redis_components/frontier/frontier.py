@@ -204,7 +204,21 @@ class Frontier:
 
     def return_unsent(self, lease_id: str) -> None:
         """Give a lease back that was not sent at its time (edge d): another request may be, in its place."""
+        self.free_time(lease_id)
+        self._add("releases", lease_id)
+
+    def free_time(self, lease_id: str) -> None:
+        """Uncount a request of a lane that is not sent, before its lease ends: another one may be, in its place."""
         self._add("unsent", lease_id)
+
+    def refuse(self, lease: Lease) -> None:
+        """Give back, as unsent, a request of a lane whose site has no place here until `find_place`."""
+        self._stock.refuse(lease, self._clock.now())
+        self._pump.arm()
+
+    def find_place(self) -> None:
+        """A site has a place again."""
+        self._stock.find_place()
 
     def park(self, lease_id: str, names: Iterator[str], *, task: bool = False) -> bool:
         """Set a lease aside if its site is held, until it is not; whether it is. Only where `holds.sites` has any."""

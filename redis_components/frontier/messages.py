@@ -138,7 +138,9 @@ class Turn(NamedTuple):
 
     lane: str
     wait_s: float | None  # from the time at which Redis decided; None: at any time
-    is_firm: bool  # not later: an operator or robots.txt promises the site a rate; complaints, which set one too, do not
+    late_s: (
+        float  # by how much it may be later: little where a rate is promised to the site, by any where only complaints set one
+    )
 
 
 class Lease(NamedTuple):
@@ -189,7 +191,7 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
     room: dict[str, int] = {}  # for some values of it the most start tasks that are leased
     acks: list[str]
     releases: list[str]
-    unsent: list[str] = []  # released, too: requests of lanes that were not sent at their time, which is free for others
+    unsent: list[str] = []  # requests of lanes that are not sent, before their leases end: their times are free for others
     burials: list[Burial]
     holds: str = ""  # the version of what is held that we know; with another one nothing is leased, parked or put back
     lots: list[str] = []  # lots of parked requests or start tasks that this message speaks of; their lists follow the start keys
@@ -203,6 +205,7 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
     shelves: list[Shelf] = []
     waits: list[Wait] = []
     want_paced: int = 0  # requests to lease from lanes
+    full: list[str] = []  # but not from these lanes
     limits: str = ""  # the version of the limits that we know
     claims: list[str]  # orders (hex) of READY requests that a queue class of the user's has chosen
     stats: list[StatChange]

@@ -193,6 +193,7 @@ class Pump:
             unpark=restraint.unpark,
             backed_up=self.gate.backed_up,
             paced=demand.paced() if asks else 0,
+            full=self.stock.full(now),
             limits=self.stock.limits.version,
         )
         if wish.tasks and self.config.turn_by:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -112,7 +113,10 @@ def _tasks(flat: list[Any]) -> list[Lease]:
 
 def _paced(flat: list[Any]) -> dict[str, Turn]:
     rows = (flat[n : n + 4] for n in range(0, len(flat), 4))
-    return {lease.decode(): Turn(_text(lane), at / 1000 if at >= 0 else None, bool(firm)) for lease, lane, at, firm in rows}
+    return {
+        lease.decode(): Turn(_text(lane), at / 1000 if at >= 0 else None, late / 1000 if late >= 0 else math.inf)
+        for lease, lane, at, late in rows
+    }
 
 
 def _closing(flat: list[Any]) -> dict[str, float]:

@@ -38,6 +38,7 @@ class Wish:
     unpark: str = ""  # lot from which to put back
     backed_up: bool = False  # too many items waited at the last answer: lease again when a tenth of them is gone
     paced: int = 0  # requests of lanes
+    full: list[str] = field(default_factory=list)  # lanes of which none is wanted
     limits: str = ""  # version of the limits that we know
     room: dict[str, int] = field(default_factory=dict)  # for some sites the most start tasks that are wanted
 
@@ -210,6 +211,7 @@ class Conversation:
             shelves=batch.shelves,
             waits=batch.waits,
             want_paced=wish.paced,
+            full=wish.full,
             limits=wish.limits,
             claims=batch.claims,
             stats=batch.stats,

@@ -17,6 +17,9 @@ from .timed_leases import TimedLeases
 
 logger = logging.getLogger(__name__)
 
+FULL_S = 1.0
+"""After so long a site is asked for again that had no place, also where none of its requests has ended meanwhile."""
+
 
 class Stock:
     """Gives back, or sets aside, through the outbox what must not be started. `names` are those of a lease's request."""
@@ -28,6 +31,7 @@ class Stock:
         self.timed = TimedLeases()
         self._redis_time = RedisTime()
         self.limits = KnownLimits()
+        self._full: dict[str, float] = {}  # lane of which nothing can be started here -> until when that is believed
         self._outbox = outbox
         self._names = names
 
@@ -46,8 +50,21 @@ class Stock:
     def take_timed(self, now: float) -> Lease | None:
         """The request of a lane that is to be sent now, or None; those that are too late are given back."""
         lease, late = self.timed.take(now)
-        self._return(late)
+        self._give_back(late)
         return lease
+
+    def refuse(self, lease: Lease, now: float) -> None:
+        """Give back a request of a lane whose site has no place here: nothing more of it is wanted for a while."""
+        self._full[lease.lane] = now + FULL_S
+        self._give_back([lease])
+
+    def find_place(self) -> None:
+        """A site has a place again."""
+        self._full.clear()
+
+    def full(self, now: float) -> list[str]:
+        """Return the lanes of which nothing is wanted now."""
+        return [lane for lane, until in self._full.items() if now < until]
 
     def receive_tasks(self, tasks: list[Lease]) -> None:
         """Start tasks arrived."""
@@ -58,7 +75,7 @@ class Stock:
     def release_late(self, now: float) -> bool:
         """Give back what was to be sent too long ago; whether there was any."""
         late = self.timed.take_late(now)
-        self._return(late)
+        self._give_back(late)
         return bool(late)
 
     def closes(self, closing: Mapping[str, float], now: float) -> None:
@@ -69,13 +86,13 @@ class Stock:
     def release_closed(self, now: float) -> bool:
         """Give back what is of lanes whose quiet hours begin; whether there are any."""
         closed = self.timed.take_closed(now)
-        self._return(closed or ())
+        self._give_back(closed or ())
         return closed is not None
 
     def release_all(self) -> None:
         """Give back everything (edge d)."""
         self._give_back(self.buffer.drain())
-        self._return(self.timed.drain())
+        self._give_back(self.timed.drain())
         self._release_tasks()
 
     def forget_all(self) -> None:
@@ -88,14 +105,14 @@ class Stock:
     def keep_off(self, lane: str) -> None:
         """The site of `lane` asks to be left alone: nothing of it is started before Redis says so."""
         self.limits.add(lane)
-        self._return(self.timed.drain())
+        self._give_back(self.timed.drain())
 
     def learn_limits(self, fields: Mapping[bytes, bytes]) -> None:
         """Limits have changed, or a site asks to be left alone: what is to be sent soon is given back, to be leased by the new
         ones.
         """
         self.limits.learn(fields)
-        self._return(self.timed.drain())
+        self._give_back(self.timed.drain())
 
     def learn(self, held: HeldNow) -> None:
         """What is held has changed: what was leased and not started is given back, or set aside."""
@@ -104,7 +121,7 @@ class Stock:
         if str(restraint.holds) != before:
             logger.info("held now: %s", restraint.holds)
         self._outbox.park_only(restraint.holds.is_held)
-        self._return(self.timed.drain())
+        self._give_back(self.timed.drain())
         if restraint.paused:
             self._give_back(self.buffer.drain())
         elif restraint.holds.sites:
@@ -114,6 +131,7 @@ class Stock:
         """Set a lease aside if its site is held; whether it is."""
         park = self.restraint.park(lease_id, names, task=task)
         if park is not None:
+            self._outbox.entries.append(("unsent", lease_id, 0))
             self._outbox.entries.append(("parks", park, 0))
         return park is not None
 
@@ -133,8 +151,7 @@ class Stock:
         self.tasks.clear()
 
     def _give_back(self, leases: Iterable[Lease]) -> None:
-        self._outbox.entries.extend(("releases", lease.id, 0) for lease in leases)
-
-    def _return(self, leases: Iterable[Lease]) -> None:
-        """Of lanes: others may be sent in their place."""
-        self._outbox.entries.extend(("unsent", lease.id, 0) for lease in leases)
+        for lease in leases:
+            if lease.lane:  # another one may be sent in its place
+                self._outbox.entries.append(("unsent", lease.id, 0))
+            self._outbox.entries.append(("releases", lease.id, 0))

@@ -8,11 +8,6 @@ from collections.abc import Callable
 
 from .messages import Lease, Turn
 
-LATE_S = 0.012
-"""A request whose time is firm, and that could not be sent so long after it, is given back: later it would meet those of other
-processes. Of the 35 ms in a second that `MARGIN_MS` of lib/sending leaves; the other 23 are for the ways from Redis and to the
-site."""
-
 
 class TimedLeases:
     """In the order of their times (s of the clock)."""
@@ -28,7 +23,7 @@ class TimedLeases:
     def add(self, now: float, turn: Turn, lease: Lease) -> None:
         """To be sent at its turn, counted from `now`, the time at which Redis decided."""
         at = now + (turn.wait_s or 0.0)
-        heapq.heappush(self.heap, (at, lease, at + LATE_S if turn.is_firm else math.inf))
+        heapq.heappush(self.heap, (at, lease, at + turn.late_s))
 
     def close(self, lane: str, at: float) -> None:
         """The quiet hours of a lane begin at that time: nothing of it may be sent from then on."""

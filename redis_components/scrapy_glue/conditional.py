@@ -161,7 +161,7 @@ class ConditionalRequests:
         for lease in batch.acks:
             if (request := self._at_work.pop(lease, None)) is not None and not request.meta.get("conditional_forget"):
                 self._settle(request)
-        for lease in (*batch.releases, *batch.unsent, *(burial.id for burial in batch.burials)):
+        for lease in (*batch.releases, *(burial.id for burial in batch.burials)):
             self._at_work.pop(lease, None)
         if self._settled and not self._storing:
             self._storing = True

@@ -130,12 +130,14 @@ class NotNow(IgnoreRequest):
     """A request is not sent, because what it belongs to is held: its lease is given back."""
 
 
-def check_when_sent(crawler: Crawler, is_late: Callable[[Request], bool]) -> None:
-    """Ask `is_late` at the last moment before a request is sent; those that are end as with `take_back`."""
+def check_when_sent(crawler: Crawler, is_late: Callable[[Request], bool]) -> bool:
+    """Ask `is_late` at the last moment before a request is sent; those that are end as with `take_back`. False: it is not known
+    when a request is sent.
+    """
     handlers = getattr(getattr(crawler.engine, "downloader", None), "handlers", None)
     download = getattr(handlers, "download_request_async", None)  # a project's own downloader may have none
     if download is None:
-        return
+        return False
 
     async def download_in_time(request: Request) -> Response:
         if is_late(request):
@@ -144,6 +146,7 @@ def check_when_sent(crawler: Crawler, is_late: Callable[[Request], bool]) -> Non
         return await download(request)  # type: ignore[no-any-return]
 
     handlers.download_request_async = download_in_time  # type: ignore[union-attr]
+    return True
 
 
 CALLBACK = "the callback"

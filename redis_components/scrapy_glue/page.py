@@ -43,9 +43,9 @@ class Page:
         "reason",
         "request",
         "seen_at",
+        "sent",
         "site",
         "steps",
-        "unsent",
         "until",
     )
 
@@ -57,6 +57,8 @@ class Page:
         attempts: int = 0,
         until: float = math.inf,
         seen_at: float = 0.0,
+        *,
+        sent: bool = True,
     ) -> None:
         self.lease_id = lease_id  # "" once it is settled, or not ours any more
         self.request = request
@@ -66,7 +68,7 @@ class Page:
         self.reason: str | None = None  # why it is given up
         self.cut_off = False  # its output was not read to the end, because the crawl closes
         self.until = until  # s of the frontier's clock from which it is too late to send it
-        self.unsent = False  # it did not come to be sent in time
+        self.sent = sent  # False: the limits of its site count it, and it was not sent yet
         self.seen_at = seen_at  # s of the frontier's clock: when it was begun, or something was last sent for it
         self.ended = False  # it gave no sign of life for too long: what is left of it is not worked on
         self.steps: dict[Step, None] = {}  # what Scrapy awaits for it now
@@ -82,9 +84,7 @@ class Page:
         self.parts -= 1
         if self.parts or not self.lease_id:
             return False
-        if self.unsent:
-            frontier.return_unsent(self.lease_id)
-        elif self.cut_off:
+        if self.cut_off:
             frontier.release(self.lease_id)
         elif self.reason is not None:
             frontier.bury(self.lease_id, self.reason)
@@ -96,5 +96,12 @@ class Page:
     def release(self, frontier: Frontier) -> None:
         """Give the lease back although parts are unfinished: they end with this process."""
         if self.lease_id:
+            self.leave_unsent(frontier)
             frontier.release(self.lease_id)
             self.lease_id = ""
+
+    def leave_unsent(self, frontier: Frontier) -> None:
+        """Uncount it in the limits of its site, unless it was sent."""
+        if not self.sent and self.lease_id:
+            frontier.free_time(self.lease_id)
+            self.sent = True

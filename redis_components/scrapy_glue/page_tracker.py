@@ -69,6 +69,7 @@ class PageBook:
         page = self.pages.pop(request, None)
         if page is not None and page.site and page.request is request and self.places is not None:
             self.places.leave(page.site)
+            self._frontier.find_place()
         if page is not None and page.finish_part(self._frontier) and page.reason is not None and not page.cut_off:
             logger.error("%s is set aside in %s: %s", request, self._frontier.config.keys.dead(), page.reason)
             self._count("scheduler/given_up")
@@ -100,16 +101,25 @@ class PageBook:
         else:
             self.give_up(request, reason_of(failure))
 
-    def put_off(self, request: Request) -> bool:
+    def put_off(self, request: Request, *, sent: bool) -> bool:
         """The site asks to be left alone: when Scrapy is done with `request`, its lease goes back to the queue (edge d). False
-        where it is not a separate page, as for robots.txt or a file.
+        where it is not a separate page, as for robots.txt or a file. `sent`: the limits of the site count it.
         """
         page = self.pages.get(request)
         if page is None or page.request is not request:
             return False
         page.cut_off = True
+        if sent:
+            page.sent = True
+        page.leave_unsent(self._frontier)
         request.errback = None  # it did not fail; who leases it next reads it again
         return True
+
+    def leave_unsent(self, request: Request) -> None:
+        """Uncount a page that is finished without being sent."""
+        page = self.pages.get(request)
+        if page is not None and page.request is request:
+            page.leave_unsent(self._frontier)
 
     def take_back(self, is_held: Callable[[Request], bool]) -> None:
         """Pages that wait in the downloader for their turn and are held: their leases go back to the queue (edge d)."""
@@ -119,6 +129,7 @@ class PageBook:
             if page is None or page.request is not request or not is_held(request):
                 return False
             page.cut_off = True
+            page.leave_unsent(self._frontier)
             return True
 
         take_back(self._crawler, is_held_page)
@@ -129,9 +140,13 @@ class PageBook:
         for one in (page, working):  # a page at work may ask for robots.txt or files
             if one is not None:
                 one.seen_at = self._frontier.now()
-        if page is None or page.request is not request or self._frontier.now() < page.until:
+        if page is None or page.request is not request:
             return False
-        page.cut_off = page.unsent = True
+        if self._frontier.now() < page.until:
+            page.sent = True
+            return False
+        page.cut_off = True
+        page.leave_unsent(self._frontier)
         return True
 
     def _cut_off(self, request: Request) -> None:

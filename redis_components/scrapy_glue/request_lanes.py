@@ -52,8 +52,8 @@ class RequestLanes:
         if self._limits.lanes and self._kept:
             self._book.take_back(lambda request: bool(self._limits.lane_of(request.meta, request.url)))
 
-    def put_off(self, request: Request) -> bool:
+    def put_off(self, request: Request, *, sent: bool) -> bool:
         """When Scrapy is done with `request`, give its lease back, unharmed: its site asks to be left alone. False where it has
         no lease.
         """
-        return self._kept and self._book.put_off(request)
+        return self._kept and self._book.put_off(request, sent=sent)

@@ -87,18 +87,25 @@ class RobotsTxt(RobotsTxtMiddleware):
         if request.meta.get("dont_obey_robotstxt") or not request.url.startswith(("http:", "https:")):
             return
         began, was_limited = time.monotonic(), bool(self._lane(request))
-        held = await self._learned(request)
+        held, sent = await self._learned(request)
         if held.file.kind is FileKind.UNREACHABLE:
-            if held.failures < GIVE_UP and self._put_off(request):
+            if held.failures < GIVE_UP and self._put_off(request, sent=sent):
                 raise NotNow("robots.txt could not be read")
             raise IgnoreRequest(f"robots.txt was answered by 5xx or 429 {held.failures} times in a row")
-        self.process_request_2(held.rules, request)
+        try:
+            self.process_request_2(held.rules, request)
+        except IgnoreRequest:
+            leave_unsent = getattr(self.crawler.engine and self.crawler.engine.scheduler, "leave_unsent", None)
+            if leave_unsent is not None and not sent:
+                leave_unsent(request)
+            raise
         # Its time was spent on robots.txt, or it was leased before the site had limits.
-        if self._lane(request) and (held.fetched > began or not was_limited) and self._put_off(request):
+        if self._lane(request) and (held.fetched > began or not was_limited) and self._put_off(request, sent=sent):
             raise NotNow("it waits for its turn")
 
-    async def _learned(self, request: Request) -> Held:
-        """What holds for the request now. One page asks, the others wait for it."""
+    async def _learned(self, request: Request) -> tuple[Held, bool]:
+        """Return what holds for the request now, and True where its time was spent on that. One page asks, others wait for it."""
+        sent = False
         url = urlparse_cached(request)
         origin = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
         while (held := self._held.get(origin)) is None or held.until <= time.monotonic():
@@ -109,14 +116,15 @@ class RobotsTxt(RobotsTxtMiddleware):
                 continue
             self._turns[origin] = []
             try:
-                await self._learn(origin, request)
+                sent = await self._learn(origin, request)
             finally:
                 for turn in self._turns.pop(origin):
                     turn.callback(None)
         self._held.move_to_end(origin)
-        return held
+        return held, sent
 
-    async def _learn(self, origin: str, request: Request) -> None:
+    async def _learn(self, origin: str, request: Request) -> bool:
+        """Return True where the site was asked."""
         known, began = self._held.get(origin), time.monotonic()
         told = await self._ask(origin, known.version if known else "")
         while told.state == "wait":
@@ -124,10 +132,12 @@ class RobotsTxt(RobotsTxtMiddleware):
             told, began = await self._ask(origin, ""), 0.0
         if told.state == "same" and known is not None:
             known.until = time.monotonic() + min(HELD_S, told.seconds)
-            return
-        if told.state == "fetch" or told.file is None:
+            return False
+        asks = told.state == "fetch" or told.file is None
+        if asks:
             told, began = await self._fetch_for_all(origin, told.file, request), 0.0
         await self._hold(origin, told, request, waited=not began)
+        return asks
 
     async def _ask(self, origin: str, version: str) -> Told:
         """Without Redis each process goes by the file that it has, or fetches it for itself."""
@@ -237,9 +247,9 @@ class RobotsTxt(RobotsTxtMiddleware):
     def _default_lane(request: Request) -> str:
         return default_lane(request.meta, request.url)
 
-    def _put_off(self, request: Request) -> bool:
+    def _put_off(self, request: Request, *, sent: bool) -> bool:
         put_off = getattr(self.crawler.engine and self.crawler.engine.scheduler, "put_off", None)  # of our Scheduler only
-        return put_off is not None and bool(put_off(request))
+        return put_off is not None and bool(put_off(request, sent=sent))
 
     def _redis(self) -> RobotsCache:
         """In a thread: the first call may have to find the server."""

@@ -142,7 +142,7 @@ def test_a_site_file_sets_limits_and_an_operator_counts_more(
 @pytest.mark.parametrize(
     ("more", "limited"),
     [
-        ("", LaneLimits(quotas=((1000, DAY_MS),), by=BY_TRIAL)),
+        ("", LaneLimits(rate=2, quotas=((1000, DAY_MS),), by=BY_TRIAL)),
         ('[headers]\nUser-Agent = "books/1.0 (+https://books.org)"\n', None),
         ("allow_private = true\n", None),
         (

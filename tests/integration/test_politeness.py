@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from redis_components.frontier import limits
-from redis_components.frontier.limits import LaneLimits
+from redis_components.frontier.limits import DAY_MS, HOUR_MS, LaneLimits
 from tests.support.crawl import Crawl
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page, WatchedSite
@@ -80,6 +80,31 @@ def test_a_quota_is_what_a_site_gets_in_every_window(crawl: Crawl, site: Watched
     run(crawl, site, 80)
     assert len(set(site.paths())) == len(site.paths()) == 80
     assert site.most_within(window_s - LATE_S) <= 30, "600 an hour are kept by the same count, with longer buckets"
+
+
+@pytest.mark.parametrize(
+    "limited",
+    [
+        LaneLimits(quotas=((36_000, HOUR_MS), (864_000, DAY_MS))),
+        LaneLimits(quotas=((36_000, HOUR_MS),), rate=40, concurrency=3),
+    ],
+    ids=["quotas alone", "with a rate and so many at a time"],
+)
+def test_each_request_is_counted_once_where_crawlers_have_few_places(
+    crawl: Crawl, site: WatchedSite, redis_client: redis.Redis, limited: LaneLimits
+) -> None:
+    """What has no place in a crawler is leased by another one; an hour's 36,000 were gone in seconds."""
+    crawl.spider, site.latency_s = "few", 0.05
+    limit(redis_client, crawl, limited)
+    run(crawl, site, 60, DOWNLOAD_DELAY=0.02)
+    state = redis_client.hgetall(f"{crawl.keys.limits}:{crawl.site.removeprefix('http://')}")
+    counted: Counter[str] = Counter()
+    for field, value in state.items():
+        window, mark, _ = field.decode().partition(":")
+        counted[window] += int(value) if mark else 0
+    assert len(set(site.paths())) == len(site.paths()) == 60
+    assert {window: counted[str(window)] for _, window in limited.quotas} == {window: 60 for _, window in limited.quotas}
+    assert site.most_open <= (limited.concurrency or 2 * CRAWLERS)
 
 
 @pytest.mark.parametrize("said", ["seconds", "date"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 import redis
 
 from redis_components.crawl_admin.inspector import snapshot, wipe
+from redis_components.crawl_admin.lanes import look
 from redis_components.errors import ConfigError
 from redis_components.frontier import limits
 from redis_components.frontier.limits import LaneLimits
@@ -143,21 +145,25 @@ def test_leases_of_a_lane_carry_times_that_are_apart_as_the_rate_says(
         assert all(later - sooner >= 0.049 for sooner, later in pairwise(sorted(waits)))
 
 
-@pytest.mark.parametrize(("rate", "is_firm"), [(20.0, True), (None, False)])
-def test_only_times_by_a_rate_that_was_promised_are_firm(
-    redis_client: redis.Redis, crawler: Callable[..., Owner], rate: float | None, is_firm: bool
+@pytest.mark.parametrize(
+    ("limited", "late_s"),
+    [({"rate": 20.0}, 0.012), ({}, math.inf), ({"quotas": ((36_000, limits.HOUR_MS), (10**6, limits.DAY_MS))}, 54.0)],
+    ids=["by a rate", "by complaints", "by a quota: less than a bucket"],
+)
+def test_a_request_may_be_later_where_nothing_is_promised_of_the_moment(
+    redis_client: redis.Redis, crawler: Callable[..., Owner], limited: dict[str, Any], late_s: float
 ) -> None:
-    limit(redis_client, rate=rate)
+    limit(redis_client, **limited)
     now = redis_ms(redis_client)
     redis_client.hset(KEYS.lane_state(LANE), mapping={"slowed": 20, "slowed_at": now, "slowed_top": 20, "slowed_return": 20})
     one = crawler("one")
-    told: list[bool] = []
+    told: list[float] = []
     one.frontier.listeners.applied.append(
-        lambda _, reply: told.extend(turn.is_firm for turn in reply.paced.values() if turn.wait_s is not None)
+        lambda _, reply: told.extend(turn.late_s for turn in reply.paced.values() if turn.wait_s is not None)
     )
     store(one, 5)
     taken(one, 0.2)
-    assert set(told) == {is_firm}
+    assert set(told) == {late_s}
 
 
 def test_a_burst_comes_at_once_and_the_rate_holds_after_it(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
@@ -180,10 +186,20 @@ def test_no_more_requests_are_at_work_than_a_lane_allows(redis_client: redis.Red
 
 
 def test_a_quota_holds_in_every_window_over_all_processes(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
-    limit(redis_client, quotas=((7, limits.HOUR_MS), (100, limits.DAY_MS)))
+    limit(redis_client, rate=1000, burst=100, quotas=((7, limits.HOUR_MS), (100, limits.DAY_MS)))
     one, other = crawler("one"), crawler("other")
     store(one, 40)
     assert len(taken(one, 0.5)) + len(taken(other, 0.5)) == 7
+
+
+def test_a_quota_without_a_rate_is_spread_over_its_window(redis_client: redis.Redis, crawler: Callable[..., Owner]) -> None:
+    limit(redis_client, quotas=((600, limits.HOUR_MS),))
+    one, other = crawler("one"), crawler("other")
+    store(one, 40)
+    assert len(taken(one, 0.5)) + len(taken(other, 0.5)) == 10, "a minute's share at once"
+    [view] = look(redis_client, KEYS.limits, [KEYS], redis_ms(redis_client) / 1000)
+    assert view.next_s is not None
+    assert 0 < view.next_s < 6.3
 
 
 def test_the_leases_of_a_dead_process_go_back_to_their_lane_and_make_room(

@@ -227,6 +227,16 @@ class DeadlySpider(LinksSpider):
         yield from super().parse(response)
 
 
+class FewSpider(LinksSpider):
+    """Each process sends at most two requests at a time to a host."""
+
+    name = "few"
+    turn_by = "host"
+
+    def most_at_once(self, value: str) -> int | None:
+        return 2
+
+
 class LaterSpider(RedisSpider):
     """Asks for another page of the site, 3 s after the first one."""
 

@@ -54,7 +54,7 @@
 --   full          1: Redis is out of memory;  survives  'yes': what Redis holds survives a crash, by an append-only file or replicas; 'no'
 --   forgotten     time of the last removal from the dupefilter, in ms;  left  entries left in the lot to be put back
 --   items         items that wait or were refused, with message.max_items;  backed_up  1: they are so many that nothing was leased
---   lanes         lanes that hold requests (lib/lanes);  paced  {lease id, lane, ms from now at which it is to be sent or -1, 1 where it is not to be sent later, ...};  now  Redis's time in ms
+--   lanes         lanes that hold requests (lib/lanes);  paced  {lease id, lane, ms from now at which it is to be sent or -1, ms that it may be later or -1, ...};  now  Redis's time in ms
 --   unsorted      1: start tasks have not been sorted by their turns yet, so those of some sites cannot be seen
 --   closing       {lane, ms from now at which its quiet hours begin, ...} of what is leased in it
 --   limits        {lane, limits, ...} and the version, where the owner knows another version
@@ -195,7 +195,7 @@ local x = { -- what the functions of lib/storing, lib/telling and lib/leasing sh
 -- children that were lost. Our leases go back; the process forgets them and replays its journal under a new name.
 local function fence(last, is_older)
   if is_older then redis.call('SET', older_key(limits), now, 'PX', 86400000) end -- what was sent lately is forgotten, too (lib/pacing)
-  give_back_all(leases, '', ready, start_tasks, start_deaths, dead, counters, fed, 0, 256) -- nobody died
+  give_back_all(leases, '', ready, start_tasks, start_deaths, dead, counters, fed, 0, 256, now) -- nobody died; what is at work may be sent meanwhile
   redis.call('ZREM', owners, owner)
   redis.call('HDEL', numbers, owner)
   redis.call('DEL', own_stats) -- it tells them again under its new name
@@ -204,7 +204,7 @@ local function fence(last, is_older)
   return answer('fenced')
 end
 
--- Applied before, only the answer was lost: the same answer again, but that all its times are firm.
+-- Applied before, only the answer was lost: the same answer again, but that all its times are firm (LATE_MS of lib/sending).
 local function repeat_answer(known_duplicates)
   reply.duplicates, reply.paced = {}, {}
   for place in string.gmatch(known_duplicates, '%d+') do reply.duplicates[#reply.duplicates + 1] = tonumber(place) end
@@ -216,7 +216,7 @@ local function repeat_answer(known_duplicates)
     local kind, score, member, key, at = lease_parts(value)
     if kind ~= FOREIGN then tell_lease(reply.leases, reply.tasks, id, kind, score, member, key) end
     if kind == REQUEST and key then
-      for _, told in ipairs({ id, key, at and math.max(at - now, 0) or -1, at and 1 or 0 }) do table.insert(reply.paced, told) end
+      for _, told in ipairs({ id, key, at and math.max(at - now, 0) or -1, at and 12 or -1 }) do table.insert(reply.paced, told) end
     end
     n = n + 1
   end
@@ -230,7 +230,9 @@ local function reclaim()
     redis.call('HGET', numbers, message.reclaim) or '', '^(%d*)|?([%d,]*)|?([^|]*)|?(%d*)|?(.*)$'
   )
   local started = tonumber(concurrency) or message.concurrency
-  local moved, ahead = give_back_all(dead_leases, overtaken, ready, start_tasks, start_deaths, dead, counters, fed, started, message.max_attempts, why)
+  local ended = expires > 0 and expires or now
+  local moved, ahead =
+    give_back_all(dead_leases, overtaken, ready, start_tasks, start_deaths, dead, counters, fed, started, message.max_attempts, ended, why)
   redis.call('HINCRBY', counters, 'reclaimed', moved)
   redis.call('ZREM', owners, message.reclaim)
   redis.call('SET', dead_gone, last, 'EX', GONE_S) -- kept: an owner that comes back learns what was applied and replays only the rest
@@ -278,6 +280,7 @@ local function apply()
   store_tasks(x, next_tokens, to_feed, lists)
   if message.item_groups then tend_stream(items, items_moving, message.item_groups) end
   store_items(x, lists)
+  for _, id in ipairs(message.unsent or {}) do leave_unsent(x.leases, x.ready, id, x.now) end
   ack_told(x, limits)
   release_told(x)
   shelve_told(x)
@@ -285,7 +288,10 @@ local function apply()
   park_told(x, lots, lot_keys)
   bury_told(x)
   for _, change in ipairs(message.stats) do change_stat(stats, own_stats, change[1], change[2], change[3]) end
-  for _, one in ipairs(reclaim()) do free_time(limits, one[1], one[2]) end
+  for _, one in ipairs(reclaim()) do
+    free_time(limits, one[1], one[2])
+    look_soon(x.ready, one[1], x.now)
+  end
   if is_backed_up(x) then reply.backed_up = 1 end
   if not x.full and not reply.backed_up then
     lease_claims(x)

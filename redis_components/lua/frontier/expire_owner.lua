@@ -13,6 +13,7 @@ local owners, numbers, own_stats = KEYS[1], KEYS[2], KEYS[3]
 local owner, why = ARGV[1], ARGV[2]
 local MOST_OWNERS = 1000
 
+-- include: clock
 -- include: memory
 
 local known = {}
@@ -23,7 +24,7 @@ end
 if #known == 0 then return 0 end
 let_writes_through(owners)
 for _, name in ipairs(known) do
-  redis.call('ZADD', owners, 0, name)
+  redis.call('ZADD', owners, now_ms(), name) -- what it was to send after this time it did not send
   redis.call('DEL', own_stats .. string.sub(name, #owner + 1))
   local last, duplicates, overtaken, concurrency = string.match(redis.call('HGET', numbers, name) or '', '^([^|]*)|([^|]*)|([^|]*)|(%d*)')
   if last and why ~= '' then

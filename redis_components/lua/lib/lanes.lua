@@ -5,7 +5,7 @@
 --   <ready>:later         (zset)  requests that carry a time before which they are not leased -> that time in ms; member = score '@' lane '|' member
 -- What all crawls of the namespace share begins with the key of the limits:
 --   <limits>              (hash)  lane -> JSON {rate, burst, concurrency, weight, quotas = {{n, window in ms}, ...}}; `version`
---   <limits>:<lane>       (hash)  tat, times, apart and quotas (see lib/sending), until (ms), step and asked (see `keep_off`), refusals and refused_since, slowed, slowed_at, slowed_top and slowed_return (see `slow_down`), robots_rate,
+--   <limits>:<lane>       (hash)  tat, times, base, apart and quotas (see lib/sending), until (ms), step and asked (see `keep_off`), refusals and refused_since, slowed, slowed_at, slowed_top and slowed_return (see `slow_down`), robots_rate,
 --                                 robots_of and robots_at (see `robots_store`), <window>:<bucket> -> requests leased in it
 --   <limits>:<lane>:busy  (zset)  leases out -> time at which each is forgotten, where nobody settles it
 --   <limits>#older        (string) when Redis was seen to have come back with an older state (ms)

@@ -60,18 +60,19 @@ local function lease_requests(x)
   if #withheld > 0 then x.reply.withheld = #withheld end
 end
 
--- Requests of lanes, each with the time (ms from now, -1: any) at which it is to be sent, and 1 where that is firm: it is not to be sent later. A rate that only
+-- Requests of lanes, each with the time (ms from now, -1: any) at which it is to be sent, and how much later it may be (ms, -1: any). A rate that only
 -- complaints of the site have set promises it nothing, and whoever is late for want of a processor would be later for giving requests back.
 local function lease_paced(x, limits)
   if x.stale or count_lanes(x.ready) == 0 then return end
-  local paced = {}
-  x.reply.closing = lease_lanes(x.ready, limits, x.now, x.message.want_paced or 0, function(lane, score, member, at, firm)
+  local paced, full = {}, {}
+  for _, lane in ipairs(x.message.full or {}) do full[lane] = true end
+  x.reply.closing = lease_lanes(x.ready, limits, x.now, x.message.want_paced or 0, full, function(lane, score, member, at, late)
     if is_withheld(x, member) then
       to_lane(x.ready, lane, score, member)
       return nil
     end
     local id, n = lease(x, REQUEST, score, member, lane, at), #paced -- a time in ms has 13 digits, of 14 that Lua writes
-    paced[n + 1], paced[n + 2], paced[n + 3], paced[n + 4] = id, lane, at and at - x.now or -1, firm and 1 or 0
+    paced[n + 1], paced[n + 2], paced[n + 3], paced[n + 4] = id, lane, at and at - x.now or -1, late or -1
     return x.leases .. '|' .. id
   end)
   x.reply.paced = paced

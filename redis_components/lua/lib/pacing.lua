@@ -113,20 +113,29 @@ local function came_back_older(limits)
   return older_at
 end
 
--- How many more requests the quotas allow; and when to look again. Each window is counted in buckets, the one that leaves it wholly, so that no window of that
--- length ever has more, wherever it begins. `forgotten` requests were perhaps sent at `older` and are in no bucket.
+-- How many more requests the quotas allow; where that is none, when one frees and the quota that frees last. Each window is counted in buckets, the one that leaves it
+-- wholly, so that no window of that length ever has more, wherever it begins. `forgotten` requests were perhaps sent at `older` and are in no bucket.
 local function allowed_by_quotas(limit, state, now, older, forgotten)
-  local left, again = math.huge, now
+  local left, again, spent = math.huge, now, nil
   for _, quota in ipairs(limit.quotas) do
     local n, window = quota[1], quota[2]
     local width = math.max(1, math.floor(window / BUCKETS))
-    local fields, sum = {}, older and older > now - window and forgotten or 0
-    for back = -1, BUCKETS + 1 do fields[#fields + 1] = bucket(window, now - back * width) end -- the next one counts, too: times are ahead
-    for _, counted in ipairs(redis.call('HMGET', state, unpack(fields))) do sum = sum + (tonumber(counted or 0) or 0) end
-    if n - sum < left then left = n - sum end
-    if left <= 0 then again = (math.floor(now / width) + 1) * width end
+    local fields, sum, counts = {}, older and older > now - window and forgotten or 0, {}
+    for back = BUCKETS + 1, -1, -1 do fields[#fields + 1] = bucket(window, now - back * width) end -- the next one counts, too: times are ahead
+    for place, counted in ipairs(redis.call('HMGET', state, unpack(fields))) do
+      counts[place] = tonumber(counted or 0) or 0
+      sum = sum + counts[place]
+    end
+    left = math.min(left, n - sum)
+    local place = 0
+    while sum >= n and place < #counts do
+      place = place + 1
+      sum = sum - counts[place]
+    end
+    local frees = place > 0 and (math.floor(now / width) + place) * width or 0
+    if frees > again then again, spent = frees, quota end
   end
-  return math.max(0, left), again
+  return math.max(0, left), again, spent
 end
 
 -- Buckets that no window reaches any more, where there are many.
@@ -140,15 +149,15 @@ local function forget_buckets(state, now)
 end
 
 -- Each counts in the bucket of its time, where it may be taken off again (`free_time`).
-local function count_quotas(limit, state, times, taken, now)
+local function count_quotas(limit, state, times, taken)
   local windows = {}
   for _, quota in ipairs(limit.quotas) do
     windows[#windows + 1] = quota[2]
-    for n = 1, taken do count_in(state, bucket(quota[2], times and times[n] or now), 1) end
+    for n = 1, taken do count_in(state, bucket(quota[2], times[n]), 1) end
   end
   if #windows == 0 then return end
   redis.call('HSET', state, 'quotas', table.concat(windows, ' '))
-  forget_buckets(state, now)
+  forget_buckets(state, times[1])
 end
 
 -- A lane that had no limits but a wait, long ago: its requests are like others from now on.
@@ -172,18 +181,31 @@ local function limit_of(text)
   return limit
 end
 
--- What a lane may be sent now, over all that limits it: {n, times, firm, law, limit, ...}: so many requests, at these `times` (ms; nil: at any), and not later
--- where they are `firm`; or nil, the time at which to look at the lane again, and whether to look before, since an operator may end what it waits for.
--- `text`: the limits of the lane as they are stored.
-local function allowance(limits, lane, text, now, wanted)
-  local state, busy = limits .. ':' .. lane, busy_key(limits, lane)
-  local limit, known = limit_of(text), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'slowed', 'times')
-  local till = math.max(tonumber(known[2] or 0) or 0, quiet_until(limit, now) or 0)
-  if till > now then return nil, till, true end
+-- What a lane has to obey now: its limit, its state, and the law by which its requests are spaced.
+local function obeyed(limits, lane, text, now)
+  local state = limits .. ':' .. lane
+  local limit, known = limit_of(text), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'slowed', 'times', 'base')
   local by_robots = known[4] and (tonumber(redis.call('HGET', state, 'robots_at') or 0) or 0) > now - STATE_S * 1000 and tonumber(known[4])
   local rate = by_robots and math.min(limit.rate or by_robots, by_robots) or limit.rate -- the slower one counts
   local by_complaints = known[5] and slowed_rate(redis.call('HMGET', state, 'slowed', 'slowed_at', 'slowed_top', 'slowed_return'), now)
-  if limit.only_asked and not by_robots and not by_complaints and (tonumber(known[3] or 0) or 0) < now - PEACE_MS then forget_lane(limits, lane) end
+  local is_old = limit.only_asked and not by_robots and not by_complaints and (tonumber(known[3] or 0) or 0) < now - PEACE_MS
+  return limit, known, spacing(rate, limit.burst, by_complaints, not limit.rate and limit.quotas or nil), is_old
+end
+
+-- How many requests of a lane were perhaps sent in the second that a Redis that came back older has forgotten.
+local function forgotten_by(law)
+  return law and math.ceil(1000 / law.apart) + (law.width and law.burst or 0) or 0
+end
+
+-- What a lane may be sent now, over all that limits it: {n, times, late, law, limit, ...}: so many requests, at these `times` (ms; nil: at any), and not more than `late` ms
+-- later; or nil, the time at which to look at the lane again, and whether to look before, since an operator may end what it waits for.
+-- `text`: the limits of the lane as they are stored.
+local function allowance(limits, lane, text, now, wanted)
+  local state, busy = limits .. ':' .. lane, busy_key(limits, lane)
+  local limit, known, law, is_old = obeyed(limits, lane, text, now)
+  local till = math.max(tonumber(known[2] or 0) or 0, quiet_until(limit, now) or 0)
+  if till > now then return nil, till, true end
+  if is_old then forget_lane(limits, lane) end
   local n, at_work = wanted, 0
   if limit.concurrency then
     at_work = redis.call('ZCARD', busy)
@@ -195,16 +217,16 @@ local function allowance(limits, lane, text, now, wanted)
     if n <= 0 then return nil, now + 20 end
   end
   local older = came_back_older(limits)
-  local by_quotas, again = allowed_by_quotas(limit, state, now, older, math.ceil(rate or 0))
+  local by_quotas, again = allowed_by_quotas(limit, state, now, older, forgotten_by(law))
   if by_quotas <= 0 then return nil, again, true end
   n = math.min(n, by_quotas)
-  local allowed = { n = n, limit = limit, at_work = at_work, law = spacing(rate, limit.burst, by_complaints), firm = rate ~= nil }
-  if not allowed.law then return allowed end
-  local at = older and older + (allowed.law.window or allowed.law.burst * allowed.law.apart) or now
+  local allowed = { n = n, limit = limit, at_work = at_work, law = law, late = law and law.late }
+  if not law then return allowed end
+  local at = older and older + (law.window or not law.width and law.burst * law.apart or 0) or now
   if at > now and older <= now then return nil, at, true end
-  allowed.tat = known[1]
-  allowed.times, allowed.turn, at, allowed.log = sending_times(allowed.law, { known[1], known[6] }, now, n)
-  if #allowed.times == 0 then return nil, at end
+  allowed.tat, allowed.base = known[1], known[7]
+  allowed.times, allowed.turn, at, allowed.log = sending_times(law, { known[1], known[6] }, now, n)
+  if #allowed.times == 0 then return nil, at, true end
   allowed.n = #allowed.times
   return allowed
 end
@@ -214,7 +236,7 @@ local function spend(limits, lane, allowed, taken, names, now)
   local state, busy, limit = limits .. ':' .. lane, busy_key(limits, lane), allowed.limit
   if taken == 0 then return end
   local lasts = allowed.law and take_times(state, allowed, taken)
-  count_quotas(limit, state, allowed.times, taken, now)
+  count_quotas(limit, state, allowed.times, taken)
   if not lasts then redis.call('EXPIRE', state, STATE_S) end
   if not limit.concurrency then return end
   local told, till = {}, string.format('%.0f', now + FORGOTTEN_MS)
@@ -223,16 +245,17 @@ local function spend(limits, lane, allowed, taken, names, now)
   if not lasts or allowed.at_work == 0 then redis.call('EXPIRE', busy, STATE_S) end -- one that was empty was gone
 end
 
--- Up to `wanted` requests of one lane that may be sent before now + AHEAD_MS: calls `lease` with score, member, and where there is a rate the time to send it, and whether it is firm;
+-- Up to `wanted` requests of one lane that may be sent before now + AHEAD_MS: calls `lease` with score, member, and where there is a law of times the time to send it, and by how much that may be missed; what it
+-- refuses (nil) is not counted;
 -- returns the time at which to look at the lane again, in how many ms its quiet hours begin, and whether the lane is known to be empty.
 local function lease_of_lane(ready, limits, lane, text, now, wanted, lease)
   local allowed, again, may_end = allowance(limits, lane, text, now, wanted)
   if not allowed then return may_end and math.min(again, now + LONGEST_LOOK_MS) or again end
   local popped, names = redis.call('ZPOPMIN', lane_key(ready, lane), allowed.n), {}
   for i = 1, #popped, 2 do
-    names[#names + 1] = lease(popped[i + 1], popped[i], allowed.times and allowed.times[(i + 1) / 2], allowed.firm)
+    names[#names + 1] = lease(popped[i + 1], popped[i], allowed.times and allowed.times[#names + 1], allowed.late)
   end
-  spend(limits, lane, allowed, #popped / 2, names, now)
+  spend(limits, lane, allowed, #names, names, now)
   return now, closes_in(allowed.limit, now), #popped / 2 < allowed.n and #names == #popped / 2
 end
 
@@ -246,23 +269,23 @@ local function weights_of(limits, lanes)
   return weights, math.max(1, sum), known
 end
 
--- Up to `wanted` requests of the lanes that are due, those that waited longest first; a lane that is empty then is removed. Returns lanes that have quiet hours
--- and in how many ms those begin.
-local function lease_lanes(ready, limits, now, wanted, lease)
+-- Up to `wanted` requests of the lanes that are due, those that waited longest first, but not of those in `full`; a lane that is empty then is removed. Returns lanes
+-- that have quiet hours and in how many ms those begin.
+local function lease_lanes(ready, limits, now, wanted, full, lease)
   local closing = {}
   local lanes = lanes_of(ready)
   local due = redis.call('ZRANGEBYSCORE', lanes, '-inf', now + AHEAD_MS, 'LIMIT', 0, MOST_LANES)
   local weights, sum, texts = weights_of(limits, due)
   local each, looks, lane, given = math.max(1, math.floor(wanted / sum)), {}, nil, 0
-  local function lease_it(score, member, at, firm)
+  local function lease_it(score, member, at, late)
     given = given + 1
-    return lease(lane, score, member, at, firm)
+    return lease(lane, score, member, at, late)
   end
   for i = 1, #due do
     lane, given = due[i], 0
     if lane == LATER then
       wake_later(ready, now)
-    elseif wanted > 0 then
+    elseif wanted > 0 and not full[lane] then
       local again, closes, is_empty = lease_of_lane(ready, limits, lane, texts[i], now, math.min(weights[i] * each, wanted), lease_it)
       wanted = wanted - given
       if closes and given > 0 then closing[#closing + 1], closing[#closing + 2] = lane, math.floor(closes) end

@@ -57,8 +57,8 @@ end
 
 -- d, e: give back every lease of one owner. Where it died, that counts as an attempt for what it was working on: its `started` first requests
 -- and start tasks. What has spent its attempts goes to DEAD (f). Bounded by what one process may hold. Returns how many there were, and the lanes and times of those
--- that were to be sent later.
-local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths, dead, counters, fed, started, max_attempts, why)
+-- that were to be sent after `ended` (ms), when the owner was seen to be gone.
+local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths, dead, counters, fed, started, max_attempts, ended, why)
   local last = why and why ~= '' and ', the last time it ' .. why or ''
   local ours, ahead, moved = {}, {}, { leased = 0, leased_tasks = 0 }
   for _, lease in ipairs(leases_as_started(leases, overtaken)) do
@@ -76,7 +76,7 @@ local function give_back_all(leases, overtaken, ready, start_tasks, start_deaths
     local lease, deaths = ours[i], 0
     if lease.kind == REQUEST then
       if lease.key then leave_lane(limits, lease.key, leases .. '|' .. lease.id) end
-      if lease.key and lease.at and lease.at > fed.now then ahead[#ahead + 1] = { lease.key, lease.at } end
+      if lease.key and lease.at and lease.at > ended then ahead[#ahead + 1] = { lease.key, lease.at } end
       if lease.started then lease.member = with_attempts(lease.member, attempts_of(lease.member) + 1) end
       deaths = attempts_of(lease.member)
     elseif lease.started then

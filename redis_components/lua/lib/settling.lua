@@ -1,15 +1,15 @@
 -- How one lease ends. Needs lib/ready_requests, lib/leases, lib/lanes, lib/sending, lib/tasks and lib/tasks_by_id, and the key `limits`.
 
--- Take a lease from its owner: kind, score, member, key and the time to send it; nothing when it is not the owner's any more.
+-- Take a lease from its owner: kind, score, member and key; nothing when it is not the owner's any more.
 local function end_lease(leases, counters, id)
   local value = redis.call('HGET', leases, id)
   if not value then return nil end
-  local kind, score, member, key, at = lease_parts(value)
+  local kind, score, member, key = lease_parts(value)
   if kind == FOREIGN then return nil end
   redis.call('HDEL', leases, id)
   redis.call('HINCRBY', counters, lease_counter(kind), -1)
   if kind == REQUEST and key then leave_lane(limits, key, leases .. '|' .. id) end
-  return kind, score, member, key, at
+  return kind, score, member, key
 end
 
 -- c: done. Each of these three returns false when the lease was lost; nothing else happens then.
@@ -31,12 +31,13 @@ local function release(leases, counters, ready, start_tasks, fed, id)
   return kind ~= nil
 end
 
--- d, of a request that was not sent: its slot is free.
-local function return_unsent(leases, counters, ready, start_tasks, fed, id)
-  local kind, score, member, key, at = end_lease(leases, counters, id)
-  if kind then give_back(fed, ready, start_tasks, kind, score, member, key) end
-  if kind == REQUEST and key and at then free_time(limits, key, at) end
-  return kind ~= nil
+-- A request of a lane is not sent, however its lease ends: another one may be at its time.
+local function leave_unsent(leases, ready, id, now)
+  local kind, score, member, key, at = lease_parts(redis.call('HGET', leases, id) or '')
+  if kind ~= REQUEST or not key or not at then return end
+  free_time(limits, key, at)
+  look_soon(ready, key, now)
+  redis.call('HSET', leases, id, lease_value(kind, score, member, key)) -- that is said once
 end
 
 -- f: given up, with the reason.

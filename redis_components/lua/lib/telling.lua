@@ -32,7 +32,6 @@ end
 -- d
 local function release_told(x)
   for _, id in ipairs(x.message.releases) do count_lost(x, release(x.leases, x.counters, x.ready, x.start_tasks, x.fed, id)) end
-  for _, id in ipairs(x.message.unsent or {}) do count_lost(x, return_unsent(x.leases, x.counters, x.ready, x.start_tasks, x.fed, id)) end
 end
 
 -- d, into the lane of a request that was leased from READY, or from another lane: its site has limits.
