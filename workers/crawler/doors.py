@@ -18,7 +18,7 @@ from redis_components.scheduler import set_aside
 from redis_components.server.url import masked
 from redis_components.start_tasks.format import WEB
 from workers.process.private_address import PrivateAddress
-from workers.process.public_addresses import allowance_in, allowance_of, private_addresses_allowed
+from workers.process.public_addresses import allowance_by, allowance_of, private_addresses_allowed
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -72,7 +72,7 @@ class Doors:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._schemes = open_schemes(crawler.settings)
-        self._allowed = allowance_in(crawler.settings.get("ALLOW_PRIVATE_ADDRESSES"))
+        self._allowed = allowance_by(crawler.settings)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -99,7 +99,7 @@ class Doors:
 
 def _host_of(url: str) -> str:
     try:
-        return URL(add_http_if_no_scheme(url)).host or ""
+        return (URL(add_http_if_no_scheme(url)).host or "").rstrip(".")
     except ValueError:
         return ""
 

@@ -13,7 +13,7 @@ from yarl import URL
 
 from workers.process.bounded_responses import BoundedConnector
 from workers.process.guarded_connector import GuardedConnector, allowing
-from workers.process.public_addresses import allowance_in, allowance_of
+from workers.process.public_addresses import allowance_by, allowance_of
 
 from .descriptors import none_left, wait_for_one
 from .scrapy_internals import AiohttpDownloadHandler, ClientResponse
@@ -40,7 +40,7 @@ class DownloadHandler(AiohttpDownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._allowed = allowance_in(crawler.settings.get("ALLOW_PRIVATE_ADDRESSES", True))
+        self._allowed = allowance_by(crawler.settings)
         connector = BoundedConnector if self._allowed.everything else GuardedConnector
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(RESOLVING, thread_name_prefix="resolving"))
         self._session.detach()  # from a connector that has connected to nothing yet

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 from weakref import WeakKeyDictionary
 
 from workers.environment.variables import Crawlers
 
 if TYPE_CHECKING:
     from scrapy import Request
+    from scrapy.settings import BaseSettings
 
 # https://www.iana.org/assignments/iana-ipv4-special-registry and its sibling for IPv6. Written down, since `is_global` differs
 # between versions of Python and takes multicast for global.
@@ -103,6 +106,16 @@ def allowance_in(value: object) -> Allowance:
         return Allowance(everything=bool(value))
     words = {str(one).strip().lower() for one in value}
     return Allowance(everything=bool(words & {"true", "1"}), trusted=frozenset(words - {"", "true", "1", "false", "0"}))
+
+
+def allowance_by(settings: BaseSettings) -> Allowance:
+    """Return what a crawl by these settings may reach: the hosts that they name, and the proxies of the environment, if used."""
+    named = getproxies() if settings.getbool("HTTPPROXY_ENABLED") else {}
+    proxies = (
+        urlsplit(url if "//" in url else f"//{url}").hostname for scheme, url in named.items() if scheme in ("http", "https")
+    )
+    trusted = frozenset(filter(None, proxies))
+    return allowance_in(settings.get("ALLOW_PRIVATE_ADDRESSES", True)) | Allowance(trusted=trusted)
 
 
 def allow(request: Request, allowance: Allowance) -> None:

@@ -54,7 +54,7 @@ def test_the_fleets_client_takes_the_place_of_scrapys_unless_the_project_names_o
 
 
 @pytest.mark.parametrize(
-    "url", ["http://127.1/", "http://0x7f000001/", "http://169.254.169.254/", "http://[::1]:80/", "http://a.localhost/"]
+    "url", ["http://127.1/", "http://0x7f000001/", "http://169.254.169.254/", "http://[::1]:80/", "http://a.localhost./"]
 )
 def test_an_address_that_is_not_public_is_refused_in_each_notation_under_any_download_handler(url: str) -> None:
     doors = Doors.from_crawler(Crawler(Spider, closed()))
@@ -65,6 +65,18 @@ def test_an_address_that_is_not_public_is_refused_in_each_notation_under_any_dow
     doors.process_request(Request("http://example.org/"))
     allow(named := Request(url), Allowance(everything=True))
     doors.process_request(named)  # its site's file names it
+
+
+def test_the_proxy_that_the_environment_names_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "me:secret@10.0.0.9:3128")
+    monkeypatch.setenv("no_proxy", "10.0.0.1")
+    again = Request("http://example.org/", meta={"proxy": "http://10.0.0.9:3128"})  # as HttpProxyMiddleware leaves it for a retry
+    doors = Doors.from_crawler(Crawler(Spider, closed()))
+    doors.process_request(again)
+    with pytest.raises(ClosedDoor):
+        doors.process_request(Request("http://10.0.0.1/"))
+    with pytest.raises(ClosedDoor):
+        Doors.from_crawler(Crawler(Spider, closed({"HTTPPROXY_ENABLED": False}))).process_request(again)
 
 
 @pytest.mark.parametrize("value", [["10.0.0.1", "Splash"], "10.0.0.1, splash"])
