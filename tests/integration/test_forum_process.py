@@ -156,7 +156,7 @@ def test_the_helper_says_when_the_forum_is_gone_and_stopping_again_is_harmless()
         os.kill(forum.pid, signal.SIGKILL)
         wait_until(lambda: psutil.Process(forum.pid).status() == psutil.STATUS_ZOMBIE, "the forum's end")
 
-        with pytest.raises(ForumFailed, match=r"GET http://127.0.0.1:\d+/truth: no usable answer .* the forum said: "):
+        with pytest.raises(ForumFailed, match=r"GET http://127.0.0.1:\d+/truth: no usable answer .* the forum's output: "):
             forum.truth()
         assert forum.stop() == -signal.SIGKILL
         assert forum.stop() is None
