@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -55,7 +54,6 @@ class NodeStep(bootsteps.StartStopStep):
         if services_of([*named]):
             queues.select_add(node_queue(worker.hostname))
         self._beat: NodeBeat | None = None
-        self._fault: str | None = None
 
     def start(self, worker: Any) -> None:
         NODE.drain.clear()
@@ -65,11 +63,7 @@ class NodeStep(bootsteps.StartStopStep):
             report = partial(registry.report_error, worker.hostname)
             room = NODE.room(worker.hostname)
 
-            def before() -> None:
-                room.end_strays()
-                self._tell_fault(report)
-
-            self._beat = NodeBeat(Nodes(client), lambda: node_record(worker), before=before, report=report)
+            self._beat = NodeBeat(Nodes(client), lambda: node_record(worker), before=room.end_strays, report=report)
             self._beat.start()
             worker.node_health.beat_at = self._beat.turned_at
             # The step itself is stopped before the pool; a node is gone when its crawlers are.
@@ -77,15 +71,6 @@ class NodeStep(bootsteps.StartStopStep):
         if pool_kind(worker) != "prefork":  # supervisors are threads of this process then
             never_wait()
         instead_of_soft_shutdown(worker, lambda: drain(worker))  # nobody would tell the crawlers
-
-    def _tell_fault(self, report: Callable[[str], object]) -> None:
-        """Say once that crawlers could not write, and once that they can again."""
-        before, self._fault = self._fault, folder_fault(data_dir())
-        if self._fault and self._fault != before:
-            logger.error("this node starts no crawlers: %s", self._fault)
-            report(f"it starts no crawlers: {self._fault}")
-        elif before and not self._fault:
-            logger.warning("this node starts crawlers again")
 
     def close(self, worker: Any) -> None:  # noqa: ARG002 - the form of a step
         """SIGTERM, SIGQUIT, Ctrl-C, or an error that the worker cannot survive."""

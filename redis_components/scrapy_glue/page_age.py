@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.asyncio import is_asyncio_available
@@ -36,6 +35,8 @@ TOO_OLD = "its page was at work for too long"
 
 class Step:
     """Something that Scrapy awaits for a page; `end` lets it raise, once."""
+
+    __slots__ = ("_end", "ended", "name")
 
     def __init__(self, name: str, end: Callable[[], object]) -> None:
         self.name, self._end = name, end
@@ -127,12 +128,25 @@ class PageAges:
         if page.ended:
             work.close()
             raise NotNow(TOO_OLD)
-        if not self._on_loop:
-            deferred = Deferred.fromCoroutine(work)
-            return await _registered(page, Step(name, deferred.cancel), deferred)
-        async with asyncio.timeout(None) as limit:
-            step = Step(name, partial(limit.reschedule, 0))
-            return await _registered(page, step, work)
+        if self._on_loop:
+            task = asyncio.current_task()
+            assert task is not None
+            awaited: Awaitable[Any] = work
+            step = Step(name, task.cancel)
+        else:
+            awaited = deferred = Deferred.fromCoroutine(work)
+            task, step = None, Step(name, deferred.cancel)
+        page.steps[step] = None
+        try:
+            return await awaited
+        except (asyncio.CancelledError, CancelledError):
+            if not step.ended:
+                raise
+            if task is not None:
+                task.uncancel()
+            raise NotNow(TOO_OLD) from None
+        finally:
+            del page.steps[step]
 
     async def _items_within(self, request: Request, found: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield what an asynchronous callback yields, until its page is ended."""
@@ -146,18 +160,6 @@ class PageAges:
             except (StopAsyncIteration, NotNow):
                 return
             yield one
-
-
-async def _registered(page: Page, step: Step, work: Awaitable[Any]) -> Any:
-    page.steps[step] = None
-    try:
-        return await work
-    except (asyncio.CancelledError, CancelledError):
-        if step.ended:
-            raise NotNow(TOO_OLD) from None
-        raise
-    finally:
-        del page.steps[step]
 
 
 def _awaited(page: Page) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from redis_components.fleet.troubles import Troubles
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
 from workers.process import health_check
@@ -73,5 +74,8 @@ def test_frozen_is_unhealthy_waiting_for_redis_is_healthy_and_a_data_folder_is_n
         broken = fleet.node("b")
         wait_until(lambda: "is not a folder: set TRAWL_DATA_DIR" in _check(health, "worker")[1], fleet.said, 90)
         assert _check(health, "worker")[0] == 1
-        wait_until(lambda: any("it starts no crawlers" in one.what for one in fleet.registry.errors()), fleet.said, 60)
+        troubles = Troubles(fleet.registry.client)
+        said = "no crawler starts here: "
+        wait_until(lambda: any(said in one.what for one in troubles.all(fleet.registry.now())), fleet.said, 60)
+        assert f"this machine: {said}" in broken.said()
         assert "Traceback" not in broken.said()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from .health import folder_fault
 LITTLE_BYTES = 200 * 2**20
 LITTLE_SHARE = 0.03  # of the disk
 STOP_S = 1.0
+
+logger = logging.getLogger(__name__)
 
 
 def disk_problems(folder: Path) -> Iterator[Problem]:
@@ -47,6 +50,7 @@ class MachineWatch:
     def __init__(self, name: str) -> None:
         self._name = f"worker {name}"
         self._client = connect()
+        self._known = 0
         self._heartbeat = Heartbeat(self.report, period_s=EVERY_S)
 
     def start(self) -> None:
@@ -60,4 +64,8 @@ class MachineWatch:
         """Look, and report."""
         asked_s = time.time()
         clock = clock_problem(server_time(self._client), asked_s, time.time())
-        Troubles(self._client).report(self._name, [*disk_problems(data_dir()), *([clock] if clock else [])])
+        found = [*disk_problems(data_dir()), *([clock] if clock else [])]
+        if len(found) != self._known:  # not at each look: figures in them change
+            logger.error("this machine: %s", "; ".join(map(str, found)) or "well again")
+        self._known = len(found)
+        Troubles(self._client).report(self._name, found)
