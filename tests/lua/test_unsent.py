@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import redis
 
+from forums.overview import Overview, SitesView, problems
 from redis_components.crawl_admin.inspector import expire_owner
 from redis_components.crawl_admin.lanes import LaneCondition, in_one_line, look
 from redis_components.frontier import holds, limits
@@ -210,6 +211,9 @@ def test_the_limit_that_is_spent_and_when_it_frees_are_shown(
         "5 an hour are spent, the next in 62 min (ops@host)",
     )
     assert in_one_line([view]) == f"1 spent ({LANE}: {view.limit_spent})"
+    [starved] = problems(Overview(sites=SitesView(lanes=(view,))))
+    assert f"15 requests of {LANE} wait, its limits let none go for 6" in starved.what
+    assert view.limit_spent in starved.what
     aged = {field: value for field, value in redis_client.hgetall(KEYS.lane_state(LANE)).items() if b":" in field}
     redis_client.hdel(KEYS.lane_state(LANE), *aged)
     for field, value in aged.items():
