@@ -78,7 +78,8 @@ def publish(database: Database, client: redis.Redis, rules: Rules, *, budget_s: 
         )
         results = turn.run(free)
         troubles = _undecided(turn.undecided) | _troubles(cursors.all(), results)
-        note_troubles(client, troubles, handled=results.keys(), outputs=rules.outputs)
+        # The trouble of an output stays until the output looks at other events.
+        note_troubles(client, troubles, handled=turn.undecided.keys() | troubles.keys(), outputs=rules.outputs)
         return results
 
 
@@ -137,7 +138,6 @@ class _Round:
     def _publish_locked(self, lock: ExitStack, cursor: Cursor, output: Output, judging_s: float) -> Told:
         with lock:
             judging = JudgingTime(judging_s)  # by the clock of this thread
-            self.undecided[cursor.name] = judging.undecided
             return self._publish_to(cursor, output, judging)
 
     def _publish_to(self, cursor: Cursor, output: Output, judging: JudgingTime) -> Told:
@@ -150,6 +150,7 @@ class _Round:
             if not events:
                 return Told.UP_TO_DATE
             looked_at, wanted = self.rules.judged(options, events, judging)
+            self.undecided[cursor.name] = judging.undecided
             step = _hand_over(self.cursors, options, cursor, output, wanted, events[looked_at - 1].at, lost)
             if isinstance(step, Told):
                 return step
