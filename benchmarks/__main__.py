@@ -33,6 +33,7 @@ SPEED = (
     "freshness",
     "reading",
     "sizes",
+    "patterns",
 )
 """What `make bench` runs."""
 DEATHS = ("kill_table", "deaths", "service_deaths", "unconsumed_items")

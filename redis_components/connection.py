@@ -224,7 +224,7 @@ def explain(exc: Exception, url: str) -> RedisUnavailable:
         raise explain(exc, url) from exc
     """
     text = " ".join(str(exc).split())
-    if secret := re.search(r"//?[^:@/]*:(.+)@", url, re.DOTALL):
+    if secret := re.search(r"//?[^:@/]*:(.+)", url.rpartition("@")[0], re.DOTALL):
         text = text.replace(secret[1], "***").replace(unquote(secret[1]), "***")
     what, fix = _diagnosis(exc, text)
     return RedisUnavailable(f"Redis at {masked(url)} {what}: {fix}")

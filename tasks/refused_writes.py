@@ -19,7 +19,7 @@ LOGGERS = (
     "celery.pool",
     "multiprocessing",
 )  # `billiard` has the last name, which Celery replaces by the other
-_REFUSED = re.compile(r"^\s*redis\.exceptions\.\w+: (.*)$", re.MULTILINE)
+_REFUSED = re.compile(r"^[^\S\n]*redis\.exceptions\.\w+: (.*)$", re.MULTILINE)
 
 
 def keep_short() -> None:

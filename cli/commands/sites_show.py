@@ -12,7 +12,7 @@ from typing import Any
 from cli.views.output import complain, console, plain_table, print_json, say
 
 _SECRET = ("headers", "cookies")
-_DEFAULT_IN_VARIABLE = re.compile(r"(\$\{\w+):-[^}]*\}")
+_DEFAULT_IN_VARIABLE = re.compile(r"(\$\{\w+):-[^}]*(?:\}|\Z)")
 
 
 def path_of(site: str) -> Path:

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from forums.sites import Site
 from forums.sites.definition.origins import place_of
 
+_LONGEST = 2_000  # characters of a path: two places in it that may hold anything cost the square
 _PLACE = re.compile(r"\{(\w+)(:path)?\}")
 _NUMBERS = frozenset({"page", "page0", "offset"})
 
@@ -38,7 +39,8 @@ def board_at(site: Site, url: str) -> str | None:
 def _target(url: str) -> str:
     """Return path and query."""
     parts = urlsplit(url)
-    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return target if len(target) <= _LONGEST else ""
 
 
 def _pattern(template: str) -> re.Pattern[str]:

@@ -25,10 +25,10 @@ _FIXES = (
     (r"No module named 'psycopg", "install the driver: pip install 'trawl-fleet[postgres]'"),
     (r"No module named 'pymysql", "install the driver: pip install 'trawl-fleet[mysql]'"),
     (r"No module named|Can't load plugin", f"use {_EXAMPLES}"),
-    (r"Access denied for user .* to database|command denied to user",
+    (r"Access denied for user .{0,200} to database|command denied to user",
      "grant this user the rights to create and write the tables"),
     (r"Access denied for user|password authentication|no password supplied|"
-     r"role .* does not exist|Ident authentication|Peer authentication",
+     r"role .{0,200} does not exist|Ident authentication|Peer authentication",
      "check user and password in TRAWL_DATABASE_URL"),
     (r"Unknown database", "create it first (CREATE DATABASE), or correct its name in TRAWL_DATABASE_URL"),
     (r"Too many connections", "raise the server's max_connections, or end other programs that use it"),
@@ -41,7 +41,7 @@ _FIXES = (
      r"|connect to MySQL|connection to MySQL|server has gone away|server is shut|Server shutdown|Connection was killed",
      "check that the server runs and that host and port in TRAWL_DATABASE_URL are right"),
     (r"permission denied for", "grant this user the rights to create and write the tables"),
-    (r"[Dd]isk (is )?full|No space left|could not extend|The table .* is full", "make room on its disk"),
+    (r"[Dd]isk (is )?full|No space left|could not extend|The table .{0,200} is full", "make room on its disk"),
     (r"disk I/O error", "look at its disk (dmesg, df), and at limits on the size of files (ulimit -f)"),
     (r"--read-only|--super-read-only|READ ONLY", "name the server that takes writes in TRAWL_DATABASE_URL"),
     (r"readonly|read-only|Read-only", "make file and folder writable for this user, or name another place in TRAWL_DATABASE_URL"),
@@ -49,7 +49,8 @@ _FIXES = (
      "check that its folder can be made and written by this user, or name another place in TRAWL_DATABASE_URL"),
     (r"locked", "another process holds its write lock: find it (fuser FILE) and let it finish"),
     (r"not a database|malformed", "the file is not a sound SQLite database: move it away, or name another in TRAWL_DATABASE_URL"),
-    (r"no such (table|column)|relation .* does not exist|column .* does not exist|Table .* doesn't exist|Unknown column",
+    (r"no such (table|column)|relation .{0,200} does not exist|column .{0,200} does not exist|"
+     r"Table .{0,200} doesn't exist|Unknown column",
      "its tables are not those that Trawl made: name an empty database in TRAWL_DATABASE_URL"),
 )  # fmt: skip
 

@@ -27,7 +27,8 @@ from .engine import build, leave_unread, reading_only
 Rows = tuple[list[str], Iterator[tuple[Any, ...]]]
 
 _LEADING = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*(?!!).*?\*/|\()*+(SELECT|VALUES|WITH)\b", re.IGNORECASE | re.DOTALL)
-_COMMENT = re.compile(r"/\*.*?\*/|(?:--\s|#)[^\n]*", re.DOTALL)
+_LINE_COMMENT = re.compile(r"(?:--\s|#)[^\n]*")
+_COMMENT = re.compile(rf"/\*.*?(?:(\*/)|\Z)|({_LINE_COMMENT.pattern})", re.DOTALL)
 _MYSQL_REFUSED = re.compile(
     r"\b(OUTFILE|DUMPFILE|LOAD_FILE|FOR\s+(UPDATE|SHARE)|IN\s+SHARE\s+MODE|NEXTVAL|SETVAL)\b|/\*M?!", re.IGNORECASE
 )
@@ -134,6 +135,11 @@ def _allowed_in_sqlite(action: int, _first: str | None, second: str | None, *_: 
     return sqlite3.SQLITE_OK if action in _SQLITE_READS and not loads else sqlite3.SQLITE_DENY
 
 
+def _without_comments(statement: str) -> str:
+    """Return a statement with a space for each comment. What is not closed is none: it may stand in a text."""
+    return _COMMENT.sub(lambda found: " " if found[1] or found[2] else _LINE_COMMENT.sub(" ", found[0]), statement)
+
+
 @contextmanager
 def _mysql(connection: Connection, statement: str, seconds: float) -> Iterator[Any]:
     """Open a read-only transaction; it would still let an administrator write a file and a reader lock rows, so these are
@@ -142,7 +148,7 @@ def _mysql(connection: Connection, statement: str, seconds: float) -> Iterator[A
     from pymysql.cursors import SSCursor
 
     # With comments and without: a comment may part two words, and what looks like one may stand in a text.
-    if found := _MYSQL_REFUSED.search(statement) or _MYSQL_REFUSED.search(_COMMENT.sub(" ", statement)):
+    if found := _MYSQL_REFUSED.search(statement) or _MYSQL_REFUSED.search(_without_comments(statement)):
         raise ConfigError(f"the statement does more than read ({found.group()}): {_ONE_SELECT}")
     bound = f"max_statement_time = {seconds}" if getattr(connection.dialect, "is_mariadb", False) else ""
     connection.exec_driver_sql(f"SET SESSION {bound or f'max_execution_time = {seconds * 1000:.0f}'}")

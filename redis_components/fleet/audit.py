@@ -17,8 +17,9 @@ from redis_components.server.url import masked
 
 KEPT = 10_000
 _LONGEST = 200  # characters of one argument
-_SECRET = re.compile(rf"({SECRET_NAME}[\"']?\s*[=:]).+", re.IGNORECASE | re.DOTALL)
-_OPTION = re.compile(rf"--?{SECRET_NAME}", re.IGNORECASE)  # the next argument is its value
+_SEARCHED = 2_000  # characters of one argument in which secrets are looked for, before it is cut
+_SECRET = re.compile(rf"({SECRET_NAME}[\"']?\s*+[=:]).+", re.IGNORECASE | re.DOTALL)
+_NAME = re.compile(SECRET_NAME, re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +41,10 @@ def without_secrets(arguments: Iterable[object]) -> tuple[str, ...]:
     """
     kept = []
     is_value = False
-    for text in map(str, arguments):
+    for text in (str(one)[:_SEARCHED] for one in arguments):
         shown = _SECRET.sub(r"\1***", masked(text) if "://" in text else text)
         kept.append("***" if is_value and not text.startswith("-") else in_one_line(shown)[:_LONGEST])
-        is_value = bool(_OPTION.fullmatch(text))
+        is_value = text.startswith("-") and bool(_NAME.fullmatch(text))
     return tuple(kept)
 
 

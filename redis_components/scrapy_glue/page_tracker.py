@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-_TLS_SETTINGS = re.compile(r" ssl:(?:<[^>]*>|default|True|False|None)(?= \[|$)")
+_TLS_SETTINGS = re.compile(r" ssl:(?:<[^<>]*>|default|True|False|None)(?= \[|$)")
 
 
 def reason_of(failure: Failure) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LONGEST_S = 86_400.0
 _PREFIXES = ("RateLimit-", "X-RateLimit-", "X-Rate-Limit-")
 _RESETS = ("Reset-After", "Reset")  # Discord sends both, the first one in seconds
-_NAME = re.compile(r'"(?:[^"\\]|\\.)*"')  # of a policy
+_NAME = re.compile(r'"(?:[^"\\]|\\.){0,100}"')  # of a policy
 _PARTS = re.compile(r"(?:^|[;,\s])(remaining|reset|r|t)\s*=\s*(\d{1,13}(?:\.\d{1,6})?)(?=$|[;,\s])")
 _NUMBER = re.compile(r"\d{1,13}(?:\.\d{1,6})?")
 _EPOCH, _EPOCH_MS = 1_000_000_000, 100_000_000_000  # a reset beyond it is a time and not a number of seconds

@@ -6,14 +6,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-SECRET_NAME = r"[\w-]*(?:pass|pwd|secret|token|auth(?!or)|bearer|cookie|session|key|credential|signature)[\w-]*"  # noqa: S105
-"""Of a variable, an argument or an option."""
+_WORDS = r"pass|pwd|secret|token|auth(?!or)|bearer|cookie|session|key|credential|signature"
+SECRET_NAME = rf"(?<![\w-])(?=[\w-]*?(?:{_WORDS}))[\w-]++"
+"""Of a variable, an argument or an option. A name is looked at once: one search of it, from its beginning."""
 HIDDEN = "***"
 
 _IS_SECRET = re.compile(SECRET_NAME, re.IGNORECASE)
 _LOGIN = re.compile(r"(?<=://)([^\s:/@'\"]{0,200}):[^\s/@'\"]{1,500}@")
-_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-_PAIR = re.compile(rf"(['\"]{SECRET_NAME}['\"]\s*:\s*)(?:{_TEXT}|\[[^\]]*\]|\{{[^}}]*\}}|[^,}}\]]+)", re.IGNORECASE)
+# A value that is not closed goes on to the end, which hides more and is looked for once.
+_TEXT = r"'(?:[^'\\]|\\.)*+(?:'|\\?\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)"
+_PAIR = re.compile(
+    rf"(['\"]{SECRET_NAME}['\"]\s*+:\s*+)(?:{_TEXT}|\[[^\]]*(?:\]|\Z)|\{{[^}}]*(?:\}}|\Z)|[^,}}\]]+)", re.IGNORECASE | re.DOTALL
+)
 
 
 def masked_values(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,8 @@ FORMS = (
     "redis+sentinel://[user:password@]host:port,host:port/service/db or redis+cluster://[user:password@]host:port,host:port"
 )
 _OURS = re.compile(
-    r"(?P<scheme>rediss?)\+(?P<kind>sentinel|cluster)://(?:(?P<login>[^?#]*)@)?(?P<nodes>[^/?#@]+)(?:/(?P<path>[^?#]*))?(?:\?(?P<options>.*))?"
+    r"(?P<scheme>rediss?)\+(?P<kind>sentinel|cluster)://(?>(?:(?P<login>[^?#]*)@)?)(?P<nodes>[^/?#@]++)"
+    r"(?:/(?P<path>[^?#]*+))?(?:\?(?P<options>.*))?"
 )
 _FOR_SENTINELS = "sentinel_"
 

@@ -45,7 +45,7 @@ _BODIES: dict[str, Callable[[StartTask], bool]] = {
 _decode = msgspec.json.Decoder(StartTask).decode
 _is_url = re.compile(r"[a-z][a-z0-9+.\-]*://|about:|data:", re.IGNORECASE).match
 _is_token = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+").fullmatch  # RFC 9110
-_AT = re.compile(r"(.*) - at `\$\.?(\w*)(.*)`", re.DOTALL)
+_AT = re.compile(r"(.*) - at `\$\.?(\w*+)([^`]*)`", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 

@@ -51,7 +51,7 @@ def parse_target(text: str) -> Target:
     scheme, colon, rest = text.partition(":")
     if scheme in (TargetKind.JSONL, TargetKind.CSV, TargetKind.PARQUET) and rest.strip():
         return Target(kind=TargetKind(scheme), place=rest)
-    if scheme in ("http", "https") and re.fullmatch(r"//[^/?#\s]+\S*", rest):
+    if scheme in ("http", "https") and re.fullmatch(r"//[^/?#\s]\S*", rest):
         return Target(kind=TargetKind.HTTP, place=text)
     if scheme in ("s3", "s3+gzip") and _BUCKET.fullmatch(rest):
         return Target(kind=TargetKind.S3, place=text)

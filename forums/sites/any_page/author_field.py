@@ -37,7 +37,7 @@ _NOBODY = re.compile(
     r"名無し(?:さん)?|익명",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(r"\s#\s?\d+$|^[^\W\d_][^:：\n]{0,24}[:：]\s*[\d.,\s]+$")
+_NUMBERED = re.compile(r"\s#\s?\d+$|^[^\W\d_][^:：\n]{0,24}[:：][\d.,\s]+$")
 _INITIALS = re.compile(r"[A-Z0-9]{1,2}|\w")
 _STANDING_OUT = frozenset({"b", "strong", "h2", "h3", "h4", "h5", "h6", "a", "dt", "th"})
 

@@ -36,18 +36,18 @@ BEFORE_ANSWERED = re.compile(
     r"(?:réponse|répond|répondu) à|(?:respuesta|respondió|responde) a|(?:resposta|respondeu|responde) a|"
     r"(?:risposta|risposto|risponde) a|(?:antwoord|reactie) (?:aan|op)|sva?r(?:te|ar|ade)? (?:på|til|till)|"
     r"odpowied(?:zi|ź|ział) (?:do|na|dla)|vastaus|yanıt|(?:в )?ответ(?:ил[аи]?)?(?: на| для)?|у відповідь|"
-    r"回[复覆應应]了?|返信先?|답글|ตอบกลับ)\s*[:：]?\s*@?$",
+    r"回[复覆應应]了?|返信先?|답글|ตอบกลับ)\s*+(?:[:：]\s*+)?@?$",
     re.IGNORECASE,
 )
 SPEECH_VERB = re.compile(
-    r"(?:\s+(?:says?|said|wrote|writes|schrieb|schreibt|sagte?|meinte?|a écrit|écrit|a dit|dit|dice|dijo|escribió|comentó|"
-    r"disse|escreveu|comentou|scrive|ha scritto|ha detto|zegt|zei|schreef|säger|skriver|skrev|kirjoitti|sanoo|napisał\w*|"
+    r"(?<!\s)(?:\s++(?:says?|said|wrote|writes|schrieb|schreibt|sagte?|meinte?|a écrit|écrit|a dit|dit|dice|dijo|escribió|"
+    r"comentó|disse|escreveu|comentou|scrive|ha scritto|ha detto|zegt|zei|schreef|säger|skriver|skrev|kirjoitti|sanoo|napisał\w*|"
     r"pisze|mówi|napsal\w*|píše|yazdı|dedi ki|пишет|написал\w*|говорит|сказал\w*|より|说道?|說道?|写道|寫道)"
-    r"\s*(?:[:：]|…|\.{3})?|\s*[:：])\s*$",
+    r"\s*+(?:[:：]|…|\.{3})?|\s*+[:：])\s*+$",
     re.IGNORECASE,
 )
 REPLY_TITLE = re.compile(r"(?:re|aw|antw(?:ort)?|sv|vs|odp|ответ|回[复覆]|답글)\s?(?:\[\d+\])?[:：]", re.IGNORECASE)
-ENDS_WITH_VERB = re.compile(rf"[\s,]+(?:{VERB.pattern})\s*[:：]?$", re.IGNORECASE)
+ENDS_WITH_VERB = re.compile(rf"(?<![\s,])[\s,]++(?:{VERB.pattern})\s*+[:：]?$", re.IGNORECASE)
 RANK = re.compile(
     r"(?:\w+ )?(?:member|moderator|admin(?:istrator)?|staff|newbie|guest|user|contributor|regular|author|mitglied|benutzer|gast|"
     r"membre|modérateur|administrateur|invité|miembro|moderador|administrador|usuario|участник|модератор|админ(?:истратор)?|"

@@ -12,10 +12,10 @@ from .date_words import WEEKDAYS
 from .post_dates import LONGEST as DATE_LONGEST
 from .post_dates import spotted
 
-_MAIL = re.compile(r"\s*[<(\[]?[^\s<>()@]+(?:@|\(at\)| at )[^\s<>()@]+[>)\]]?$")
+_MAIL = re.compile(r"(?<!\s)\s*+[<(\[]?[^\s<>()@]{1,64}+(?:@|\(at\)| at )[^\s<>()@]++[>)\]]?$")
 _BEFORE_DATE = re.compile(
     rf"(?:[\s,·|:(–—-]|\b(?:{'|'.join(map(re.escape, WEEKDAYS))}|"
-    r"on|at|am|den|der|le|el|em|il|op|posted|geschrieben|posté)\b\.?)+$",
+    r"on|at|am|den|der|le|el|em|il|op|posted|geschrieben|posté)\b\.?){1,40}+$",
     re.IGNORECASE,
 )
 _A_DAY = 3  # precision of a date
@@ -24,7 +24,7 @@ _MOST_WORDS = 4
 _MOST_LABELLED = 0.6  # of the blocks
 _NEARLY_ALL = 0.9
 _LONGEST_TIME = 12  # characters
-_IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")
+_IN_BRACKETS = re.compile(r"(?<!\s)\s*+\([^()]*+\)$")
 _MOST_TEXTS = 60
 _MOST_ABOVE = 3  # texts between a name and the member's details
 _OF_MEMBER = re.compile(

@@ -13,7 +13,7 @@ from .post_marks import DATE_DATA, suggests_date
 
 _UUID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/?$", re.IGNORECASE)
 _HASH = re.compile(r"(?:^|[_\-/#=:])((?=[0-9a-f]*[a-f])(?=[a-f]*\d)[0-9a-f]{12,64})/?$", re.IGNORECASE)
-_DIGITS = re.compile(r"(\d{1,18})(?!.*\d)")
+_DIGITS = re.compile(r"(\d{1,18})(?=[^\d\n]*+(?:\n|\Z))")
 _CODE = re.compile(r"(?:^|[_\-/#=:])([0-9a-zA-Z]{5,40})/?$")
 _FORMS = (_UUID, _HASH, _DIGITS, _CODE)
 _LEAST_OTHERS = 2  # blocks that have an id where the first has none

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult
 
 _PAGE = re.compile(
     r"p|pg|pn|pp|s|st|o|n|no|num|nr|go|start|offset|from|begin|skip|limit|before|after|cursor|sort|order|view|mode|"
-    r".*(?:page|pagina|seite|sida|side|strana|stran|stranica|oldal|sayfa|sivu|offset|start).*|.*?[_-]?(?:sort|order|dir)",
+    r".*(?:page|pagina|seite|sida|side|strana|stran|stranica|oldal|sayfa|sivu|offset|start)(?s:.*)|.*?[_-]?(?:sort|order|dir)",
     re.IGNORECASE,
 )
 """Parameters of pages and of sort orders."""

@@ -32,7 +32,7 @@ _NEXT = re.compile(
     rf"{_OLDER}|"
     r"mehr(?: laden| anzeigen)?|weitere|voir plus|charger plus|ver más|cargar más|"
     r"mostra altro|показать ещё|ещё|もっと見る|さらに表示|加载更多|更多|載入更多|page \d+ *[›»→>]|"
-    r"chevron_right|navigate_next|arrow_forward|[›»→>▶►]+)\s*[›»→>]*$",
+    r"chevron_right|navigate_next|arrow_forward|[›»→>▶►]++)\s*+[›»→>]*+$",
     re.IGNORECASE,
 )
 _BACK = re.compile(r"^(?:[‹«←<]+|prev(?:ious)?|zurück|vorherige)", re.IGNORECASE)
@@ -199,5 +199,7 @@ def _label(tree: PageTree, i: int) -> str:
 
 def is_same_thing(path: str, here: str) -> bool:
     """Return True if two paths may be pages of one thread: they begin alike up to a number at the end."""
-    one, other = (re.sub(r"(?:[/_-]?(?:page|p|seite|index)?[-_/]?\d*)(?:\.html?)?/?$", "", part) for part in (path, here))
+    one, other = (
+        re.sub(r"(?!(?<=\d)\d)[/_-]?(?:page|p|seite|index)?[-_/]?\d*+(?:\.html?)?/?$", "", part) for part in (path, here)
+    )
     return one.startswith(other[: max(2, len(other) - 8)]) or other.startswith(one[: max(2, len(one) - 8)])

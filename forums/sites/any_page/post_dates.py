@@ -16,7 +16,7 @@ from .month_names import MONTHS
 LONGEST = 120
 """Characters of a text that is searched for a date."""
 
-_WORD = r"[^\W\d_]{3,}"
+_WORD = r"[^\W\d_]{3,}+"
 _ISO = re.compile(
     r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?:[T .]\s*(\d\d):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?\s*(Z|[+-]\d\d:?\d\d)?)?(?!\d)", re.ASCII
 )
@@ -27,10 +27,10 @@ _NAMED = re.compile(
     rf"of )?('?\d{{4}}|'\d\d|\d\d(?![\d:]))(?!:))?"
 )
 _NAME_FIRST = re.compile(
-    rf"({_WORD})(?:\.?\s+|-)(\d{{1,2}})(?![\d:])(?:st|nd|rd|th)?[.,]?(?:[\s,-]+('?\d{{4}}|'\d\d|\d\d(?![\d:]))(?!:))?"
+    rf"(?<![^\W\d_])({_WORD})(?:\.?\s+|-)(\d{{1,2}})(?![\d:])(?:st|nd|rd|th)?[.,]?(?:[\s,-]+('?\d{{4}}|'\d\d|\d\d(?![\d:]))(?!:))?"
 )
 _YEAR_NAME = re.compile(rf"(?<!\d)((?:19|20)\d\d)[\s./-]+({_WORD})[\s./-]+(\d{{1,2}})(?!\d)")
-_NAME_YEAR = re.compile(rf"({_WORD})\.?,?\s+(?:de\s+)?((?:19|20)\d\d)(?!\d)")
+_NAME_YEAR = re.compile(rf"(?<![^\W\d_])({_WORD})\.?,?\s+(?:de\s+)?((?:19|20)\d\d)(?!\d)")
 _EAST = re.compile(r"(?<!\d)(\d{1,2})[月월]\s?(\d{1,2})[日일]")
 _KOREAN = re.compile(r"((?:19|20)\d\d)[년.]\s?(\d{1,2})[월.]\s?(\d{1,2})[일.]?")
 _MONTH_DAY = re.compile(r"(?<![\d./-])(\d{1,2})[-/](\d{1,2})\s+(?=\d{1,2}:\d\d)")
@@ -43,7 +43,7 @@ _HOUR_BEFORE = re.compile(r"(上午|早上|凌晨|下午|晚上|中午|오전|�
 _RELATIVE = re.compile(r"(?<![\w.,])(\d{1,4}(?:[.,]\d+)?|[^\W\d_]{1,6})\s?\+?\s?([^\W\d_]{1,12})\.?", re.UNICODE)
 _SMALLER = re.compile(r"[\s,]*(?:(?:and|und|et|y|e|и)\s+)?(\d{1,3})\s?([^\W\d_]{1,12})")
 _EAST_RELATIVE = re.compile(
-    r"(\d+|半|几)\s?个?(秒|分|小时|小時|時間|天|日|周|週|星期|月|ヶ月|か月|年|초|분|시간|일|주|개월|년)\s?[钟鐘間]?\s?(?:前|전)"
+    r"((?<!\d)\d{1,6}|半|几)\s?个?(秒|分|小时|小時|時間|天|日|周|週|星期|月|ヶ月|か月|年|초|분|시간|일|주|개월|년)\s?[钟鐘間]?\s?(?:前|전)"
 )
 _AGO = re.compile(
     r"\bago\b|\bvor\b|\bil y a\b|\bhace\b|\bhá\b|\bfa\b|\bназад\b|\btemu\b|\bönce\b|\bsitten\b|\bsedan\b|\bsiden\b|"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 80
 _CLOSE = 30 / 10_000  # posts of one month, in order, leave no doubt of their dates
 _TINY = 1e-9
-_NUMBER = re.compile(r"\d+$")
+_NUMBER = re.compile(r"(?<!\d)\d+$")
 _links = etree.XPath("//a[@href]")
 
 

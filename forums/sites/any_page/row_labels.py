@@ -15,21 +15,21 @@ _MOST_TEXTS = 3000  # that are searched for labels
 _LEVELS_ABOVE = 3  # of elements around all rows, with the heads of the columns
 _BETWEEN = re.compile(r"[·•|,;/]")  # `31 threads · 288 posts`
 _THREADS = re.compile(
-    r"[\d.,\s]*(?:topics|threads|discussions|conversations|themen|diskussionen|sujets|temas|hilos|tópicos|discussioni|"
+    r"(?<![\d.,\s])[\d.,\s]*+(?:topics|threads|discussions|conversations|themen|diskussionen|sujets|temas|hilos|tópicos|discussioni|"
     r"argomenti|onderwerpen|tema(?:er|t)|ämnen|trådar|tråde|aiheet|wątki|tematy|témat[ay]?|тем[аы]?|темы|konular|主题(?:数)?|主題|话题|"
-    r"話題|トピック|スレッド|주제)[\s:：]*[\d.,\s]*[kKMw万]?",
+    r"話題|トピック|スレッド|주제)[\s:：]*+[\d.,\s]*+[kKMw万]?",
     re.IGNORECASE,
 )
 _OF_ONE = re.compile(r"[主话話][题題]|トピック|スレッド|주제|тема|tema", re.IGNORECASE)
 """Words for both a thread and threads: the heading of a column of titles may be the same word."""
 _REPLIES = re.compile(
-    r"[\d.,\s]*(?:repl(?:y|ies)|answers?|views?|antwort(?:en)?|aufrufe|hits|zugriffe|réponses?|vues?|respuestas?|vistas|visitas|"
+    r"(?<![\d.,\s])[\d.,\s]*+(?:repl(?:y|ies)|answers?|views?|antwort(?:en)?|aufrufe|hits|zugriffe|réponses?|vues?|respuestas?|vistas|visitas|"
     r"respostas?|rispost[ae]|visite|reacties?|svar|visninger|visningar|vastauk\w*|odpowiedzi|odpověd\w*|ответ(?:ов|ы|а)?|просмотр\w*|"
-    r"cevap(?:lar)?|回复|回覆|回帖|查看|浏览|返信|閲覧|답글|조회)[\s:：]*[\d.,\s]*[kKMw万]?",
+    r"cevap(?:lar)?|回复|回覆|回帖|查看|浏览|返信|閲覧|답글|조회)[\s:：]*+[\d.,\s]*+[kKMw万]?",
     re.IGNORECASE,
 )
 _POSTS = re.compile(
-    r"[\d.,\s]+[kKMw万]?\s*(?:posts|messages|members|followers|subscribers|beiträge|mitglieder|abonnenten|membres|mensajes|"
+    r"[\d.,\s]++[kKMw万]?\s*+(?:posts|messages|members|followers|subscribers|beiträge|mitglieder|abonnenten|membres|mensajes|"
     r"miembros|messaggi|membri|berichten|leden|inlägg|medlemmar|indlæg|posty|сообщени[йея]|участник(?:ов|а)?|帖子|篇帖子|成员)",
     re.IGNORECASE,
 )

@@ -94,7 +94,13 @@ def _is_of_threads(rows: Sequence[SeenLink]) -> bool:
 
 def form_of(url: str) -> str:
     """Return the path of an address with numbers and hyphenated names replaced, equal for pages of one kind."""
-    return re.sub(r"\d+|[^/?&=]*-[^/?&=]*", "*", urlsplit(url).path)
+    return re.sub(r"[^/?&=]+", lambda part: _form_of_part(part[0]), urlsplit(url).path)
+
+
+def _form_of_part(part: str) -> str:
+    if "-" in part:
+        return "**" if part[0].isdecimal() else "*"
+    return re.sub(r"\d+", "*", part)
 
 
 def links_of(tree: PageTree, marks: Marks) -> list[int]:

@@ -46,8 +46,8 @@ _PERSIAN_DAY = _with_months(_PERSIAN_MONTHS, r"(\d{4})")
 _THAI_NUMBERS = re.compile(r"(?<!\d)(\d{1,2})([./-])(\d{1,2})\2(2[45]\d\d)(?!\d)")
 _PERSIAN_NUMBERS = re.compile(r"(?<!\d)(1[34]\d\d)([./-])(\d{1,2})\2(\d{1,2})(?!\d)")
 _TIME_IN_THAI = re.compile(r"(\d)\s*น\.?(?!\w)|เวลา\s*")
-_TIME_IN_PERSIAN = re.compile(r"\s*(?:،|ساعت|-)\s*")
-_WEEKDAY_BEFORE = re.compile(r"^(?:วัน)?[\u0e01-\u0e5b]+(?:ที่)?\s+(?=\d)|^[\u0600-\u06ff\u200c\s]+[،,]?\s+(?=\d)")
+_TIME_IN_PERSIAN = re.compile(r"(?<!\s)\s*+(?:،|ساعت|-)\s*")
+_WEEKDAY_BEFORE = re.compile(r"^(?:วัน)?[\u0e01-\u0e5b]+(?:ที่)?\s+(?=\d)|^[\u0600-\u06ff\u200c\s]++(?:,\s++)?(?<=\s)(?=\d)")
 
 
 def in_common_era(text: str, language: str | None) -> str:

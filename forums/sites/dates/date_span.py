@@ -15,7 +15,7 @@ from typing import Any
 _TOKEN = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+")
 _ESCAPED = re.compile(r"\\[a-zA-Z0-9]")
-_COUNT_BEHIND = re.compile(r"[\s,;|•·–—-]+\d{1,3}\s*$")  # the 14 of "21 Nov 2026, 14 replies"
+_COUNT_BEHIND = re.compile(r"(?<![\s,;|•·–—-])[\s,;|•·–—-]++\d{1,3}\s*$")  # the 14 of "21 Nov 2026, 14 replies"
 _PART_OF_DATE = re.compile(r"(?<![\w#№])(?:\d{1,2}|\d{4})(?!\w)")
 _COUNT = re.compile(r"\d{1,3}(?=\s+[^\W\d]{3})")
 _LITTLE = re.compile(

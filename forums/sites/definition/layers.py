@@ -15,7 +15,7 @@ from redis_components.toml_table import toml_table
 from .errors import SiteError
 
 PROFILES = Path(__file__).parents[1] / "profiles"
-_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-((?:[^}$]|\$(?!\{))*+))?\}")
 OWN, DEMO = ("TRAWL_", "FLOWER_", "CELERY_"), "TRAWL_DEMO_URL"
 """Variables that a site file may not use: its author need not have the fleet's passwords. The demo has one exception."""
 _TOP_ONLY = frozenset({"recognise"})  # describes the profile itself; a profile built on it is another software

@@ -41,7 +41,7 @@ _COUNT = re.compile(
     re.IGNORECASE,
 )
 _MOST_COUNT = 0.8  # of a group
-PAGE_WORD = re.compile(r"^\W*(?:\d{1,4}|next|prev\w*|last|first|older|newer|[«»›‹<>]+)\W*$", re.IGNORECASE)
+PAGE_WORD = re.compile(r"^(?:\W*+(?:\d{1,4}|next|prev\w*+|last|first|older|newer)|[^\w«»›‹<>]*+[«»›‹<>])\W*+$", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -252,7 +252,7 @@ def shape_of(urls: list[str], *, besides: frozenset[str] = frozenset(), whole: b
     words = (r"[^/?&=;#]+" if m in varying else re.escape(alike[0][m]) for m in range(start, n))
     pattern = f"{''.join(words)}{inner}"
     if start == 0 and not alike[0][0]:
-        pattern = f"^(?:(?:https?:)?//[^/]+)?(?:\\.{{0,2}}/)*{pattern.removeprefix('/')}"
+        pattern = f"^(?:(?:https?:)?//[^/]++)?(?:\\.{{0,2}}/)*+{pattern.removeprefix('/')}"
     ids = []
     for url in urls:
         match = re.search(pattern, unquote(address_of(url)))

@@ -27,7 +27,7 @@ from .paging_links import next_selector
 _REPLIES = re.compile(r"repl|answer|comment|antwort|respuesta|réponse|rispost|ответ|odpowied|回复|回覆|返信|댓글", re.IGNORECASE)
 _POSTS = re.compile(r"posts?\b|messages?\b|beitr|nachricht|сообщен|wiadomo|帖", re.IGNORECASE)
 _VIEWS = re.compile(r"view|hits|aufruf|zugriff|visit|vue|просмотр|vote|score|like|点击|浏览", re.IGNORECASE)
-_COUNTED = re.compile(r"^(?:\d+\s*[:：]\s*)?(.+?)\s*[(（\[](\d+)[)）\]]$", re.DOTALL)
+_COUNTED = re.compile(r"^(?:\d++\s*+[:：]\s*+)?(.*\S)\s*[(（\[](\d+)[)）\]]$", re.DOTALL)
 _LONGEST_NUMBER = 30  # characters of a cell with a count
 _MOST_ALIKE = 4  # cells of a row
 _LEAST_ROWS = 0.6
@@ -237,7 +237,7 @@ def _count_at_end(listed: _Listed, links: list[str], threads: Sequence[OpenedPag
     for add in (0, -1):
         if 2 * sum(number + add == count - 1 for number, count in counted) > len(counted):
             text = as_value(links)
-            count = {"select": text, "regex": r"(\d+)\W*$"} | ({"add": add} if add else {})
+            count = {"select": text, "regex": r"(?<!\d)(\d+)\W*$"} | ({"add": add} if add else {})
             return {"title": {"select": text, "regex": _COUNTED.pattern}, "reply_count": count}
     return {}
 

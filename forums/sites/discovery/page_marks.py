@@ -30,8 +30,8 @@ attributes of <html> and <body>. `header`: `name: value` of the response, in low
 KINDS = frozenset(get_args(MarkKind))
 
 _DIGITS = re.compile(r"\d+")
-_DATA = re.compile(r"data-[a-z][a-z-]*=")
-_COMMENT = re.compile(r"<!--\s*(.{1,80}?)\s*(?:-->|$)", re.MULTILINE)
+_DATA = re.compile(r"(?<![a-z-])data-[a-z][a-z-]*+=")
+_COMMENT = re.compile(r"<!--\s*+(?!-->)(.{1,80}?)\s*(?:-->|$)", re.MULTILINE)
 _SCRIPT_HEAD = 200_000  # characters of each script
 _MOST_SCRIPT = 600_000
 _MOST_LINKS = 2000

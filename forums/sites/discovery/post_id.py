@@ -25,8 +25,8 @@ _ID_NAMES = (
     "href",
     "value",
 )
-_ID = re.compile(r"([0-9A-Za-z][0-9A-Za-z_~.@=-]*)/?$")
-_NUMBER_AT_END = re.compile(r"(\d+)/?$")
+_ID = re.compile(r"(?<![0-9A-Za-z_~.@=-])[_~.@=-]*+([0-9A-Za-z][0-9A-Za-z_~.@=-]*+)/?$")
+_NUMBER_AT_END = re.compile(r"(?<!\d)(\d+)/?$")
 _LONGEST_ID = 200
 _LEAST_IDS = 2
 

@@ -13,7 +13,10 @@ import msgspec
 import regex
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from forums.patterns import PatternError, compile_pattern
 from forums.sites.definition import layers
+from forums.sites.definition.errors import UnreadablePage
+from forums.sites.reading.reading_budget import Budget
 
 from .page_marks import KINDS, PageMarks
 
@@ -185,6 +188,7 @@ class _Page:
 
     def __init__(self, marks: PageMarks, plain: dict[str, dict[str, str]]) -> None:
         self.marks = marks
+        self._budget = Budget(0, strict=False)
         self._known = {mark: False for of_kind in plain.values() for mark in of_kind.values()}
         for kind, of_kind in plain.items():
             self._known.update((of_kind[text], True) for text in of_kind.keys() & marks.of(kind))
@@ -193,8 +197,15 @@ class _Page:
         known = self._known.get(mark)
         if known is None:
             kind, _, pattern = _compiled(mark)
-            known = self._known[mark] = pattern.search(self.marks.lines(kind)) is not None
+            known = self._known[mark] = self.search(pattern, self.marks.lines(kind)) is not None
         return known
+
+    def search(self, pattern: regex.Pattern[str], text: str) -> Any:
+        """Return the first match; None where the page's time for expressions is over."""
+        try:
+            return self._budget.search(pattern, pattern.pattern, text)
+        except UnreadablePage:
+            return None
 
 
 @lru_cache(maxsize=2)
@@ -221,12 +232,12 @@ def _version(table: Recognise, page: PageMarks) -> str | None:
     if table.version is None:
         return None
     kind, _, pattern = _compiled(table.version)
-    match = pattern.search(page.lines(kind))
-    return match[1] if match else None
+    match = next(iter(_found(pattern, page.lines(kind))), None)
+    return str(match[1]) if match else None
 
 
 @lru_cache(maxsize=2048)
-def _compiled(mark: str) -> tuple[str, str, re.Pattern[str]]:
+def _compiled(mark: str) -> tuple[str, str, regex.Pattern[str]]:
     """Return a mark's kind, its text where it is plain and of a kind whose marks are whole words, and its expression."""
     kind, _, expression = mark.partition(" ")
     if kind not in KINDS or not expression:
@@ -235,8 +246,8 @@ def _compiled(mark: str) -> tuple[str, str, re.Pattern[str]]:
         )
     is_whole = kind in _WHOLE
     try:
-        pattern = re.compile(f"^(?:{expression})$" if is_whole else expression, re.MULTILINE)
-    except re.error as exc:
+        pattern = compile_pattern(f"^(?:{expression})$" if is_whole else expression, regex.MULTILINE)
+    except PatternError as exc:
         raise ValueError(f"{mark!r} is not a regular expression: {exc}") from None
     return (
         kind,
@@ -268,7 +279,7 @@ def _host(url: str) -> str:
     return str(urlsplit(url).netloc).removeprefix("www.")
 
 
-def _found(pattern: str, text: str) -> list[Any]:
+def _found(pattern: str | regex.Pattern[str], text: str) -> list[Any]:
     """Return the matches, at most 100; none where they take longer than `_MOST_S`."""
     try:
         return list(islice(regex.finditer(pattern, text, timeout=_MOST_S), 100)) if pattern else []

@@ -91,7 +91,7 @@ _MUST_LOG_IN = re.compile(
 )
 _LOGIN_PATH = re.compile(
     r"/(?:log-?in|log-?on|sign-?in|sign_in|auth|sso|session/new|account/login|users/sign_in)(?:[/.?]|$)"
-    r"|ucp\.php\?.*mode=login|member\.php\?.*(?:mod=logging|action=login)|do=login",
+    r"|ucp\.php\?.{0,200}mode=login|member\.php\?.{0,200}(?:mod=logging|action=login)|do=login",
     re.IGNORECASE,
 )
 _TAGS = re.compile(rb"<(script|style|noscript)\b.*?(?:</\1\s*>|\Z)|<[^<>]*>", re.IGNORECASE | re.DOTALL)

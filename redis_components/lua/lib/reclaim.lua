@@ -19,7 +19,7 @@ local function leases_as_started(leases, overtaken)
   local flat, held, waiting = redis.call('HGETALL', leases), {}, {}
   for id in string.gmatch(overtaken, '[^,]+') do waiting[id] = 1 end
   for i = 1, #flat, 2 do
-    local exchange, place = string.match(flat[i], '(%d+)%.(%d+)')
+    local exchange, place = string.match(flat[i], '^(%d+)%.(%d+)')
     held[#held + 1] = {
       late = waiting[flat[i]] or 0, exchange = tonumber(exchange or 0), place = tonumber(place or 0), value = flat[i + 1], id = flat[i],
     }

@@ -9,7 +9,7 @@ local LONGEST_SITE = 200
 -- The host and port of a URL, as `SitePlaces.name_of` has them; nil where it has none.
 local function host_of(url)
   local place = type(url) == 'string' and string.match(url, '^%s*%a[%w+.-]*://([^/?#%s]+)')
-  return place and string.lower(string.match(place, '[^@]*$'))
+  return place and string.lower(string.match(place, '^.*@(.*)$') or place)
 end
 
 -- The text in the field `by` of a task in JSON; for `host` also that of its URL, or of a task that is a URL; '' where it has none.

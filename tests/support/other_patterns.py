@@ -1,0 +1,174 @@
+"""Expressions of the product that stand in no call: those of profiles, those of Lua, and those that functions build."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from forums.overview import thread_address
+from forums.sites.dates import other_words
+from forums.sites.discovery import addressed_forums, recognise
+from forums.sites.discovery.inner_boards import _pattern_of
+from forums.sites.discovery.link_groups import shape_of
+from forums.sites.discovery.list_wrapper import _alone
+from tests.support.product_patterns import ROOT, Use
+from workers.process.stat_metrics import StatKind, StatMetric
+
+_PROFILES = ROOT / "forums/sites/profiles"
+_NUMBERED = [f"/t/how-to-prune-{n}/" for n in (1, 2, 3)]
+_NAMED = [f"/2026/11/{name}.html" for name in ("pear", "plum", "fig")]
+_DEEP = [f"/b/{name}/t/{n}" for n, name in enumerate(("pear", "plum", "fig"))]
+
+
+def _shape(urls: list[str], *, whole: bool = False) -> Any:
+    shape = shape_of([f"https://forum.example{url}" for url in urls], whole=whole)
+    assert shape is not None
+    return shape
+
+
+BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
+    # Function: what it builds of what it may be given, and how that is used.
+    "forums/events/words.py:keyword": lambda: [("search", r"(?<!\w)two\s+words\s+of(?!\w)")],
+    "forums/overview/thread_address.py:_pattern": lambda: [
+        ("fullmatch", thread_address._pattern(one).pattern) for one in ("/t/{thread}?page={page}", "/b/{forum:path}/list.html")
+    ],
+    "forums/patterns.py:compile_pattern": list,  # site files and event rules, within a time: tests/unit/forums/test_patterns.py
+    "forums/sites/any_page/class_words.py:_anywhere": list,  # kept by its module
+    "forums/sites/dates/calendars.py:_with_months": list,  # kept by its module
+    "forums/sites/dates/other_words.py:_words": lambda: [
+        ("finditer", found.pattern) for name in ("", *other_words._WORDS) for found, _ in other_words._words(name)
+    ],
+    "forums/sites/definition/url_templates.py:number_in": lambda: [("search", r"(?:^|[/?&;])page-(\d{1,9})(?![\w.])")],
+    "forums/sites/discovery/addressed_forums.py:_forum_pattern": lambda: [
+        ("match", addressed_forums._forum_pattern({"pages": {"list": {"url": one}}}).pattern)  # type: ignore[union-attr]
+        for one in ("/f/{forum}/", "/f/{forum:path}/threads?page={page}")
+    ],
+    "forums/sites/discovery/linked_feed.py:_thread_url": list,  # expressions of AddressShape, below
+    "forums/sites/discovery/linked_feed.py:_grade": list,
+    "forums/sites/discovery/list_wrapper.py:_part": list,
+    "forums/sites/discovery/link_groups.py:is_of_another": list,
+    "forums/sites/discovery/board_link.py:_has_id": list,
+    "forums/sites/discovery/inner_boards.py:of": list,
+    "forums/sites/discovery/date_fields.py:_right": list,  # those of its own list, which are literals
+    "forums/sites/discovery/link_groups.py:_of_path": lambda: [("search", _shape(_DEEP, whole=True).pattern)],
+    "forums/sites/discovery/link_groups.py:_patterns": lambda: [("match", _shape(one).inner) for one in (_NUMBERED, _NAMED)],
+    "forums/sites/discovery/link_groups.py:shape_of": lambda: [
+        ("search", _shape(one).pattern) for one in (_NUMBERED, _NAMED, _DEEP)
+    ],
+    "forums/sites/discovery/inner_boards.py:_pattern_of": lambda: [("search", _pattern_of(_shape(_NAMED)).pattern)],
+    "forums/sites/discovery/list_wrapper.py:_by_regex": lambda: [("search", r"(?<!\d)(\d+)\W*$")],
+    "forums/sites/discovery/list_wrapper.py:_token": lambda: [("search", _alone(one)) for one in ("12", "a-b")],
+    "forums/sites/discovery/recognise.py:_found": list,  # marks and `base` of profiles, within a time: below
+    "forums/sites/http/soft_block.py:": list,  # kept by its module
+    "forums/sites/reading/reading_budget.py:": list,  # kept by its module
+    "forums/storage/errors.py:storage_error": lambda: [("search", pattern) for pattern, _ in _fixes()],
+    "workers/consumers/parquet_files.py:__init__": lambda: [("fullmatch", r"items-\d{8}T\d{6}\.\d{3,}\.journal")],
+    "workers/environment/declaration.py:parse": lambda: [("fullmatch", r"-?\d{1,15}"), ("fullmatch", r"\d{1,9}(?:\.\d{1,9})?")],
+    "workers/process/stat_metrics.py:_form": lambda: [
+        ("fullmatch", StatMetric("bbs/{board}/posts/{kind}", StatKind.GAUGE)._form.pattern)
+    ],
+}
+
+
+def _fixes() -> Any:
+    from forums.storage import errors
+
+    return errors._FIXES
+
+
+def built(found: list[str]) -> list[Use]:
+    """Examples of what each of these functions builds. Raises KeyError for one that is not in the list."""
+    made = [(where, mode, pattern) for where in found for mode, pattern in BUILT[where]()]
+    return [Use(where, pattern, 0, (mode,)) for where, mode, pattern in dict.fromkeys(made)]
+
+
+def of_profiles() -> list[Use]:
+    """Marks, `regex` of fields, `base`, `forum`, and what `re:test` is given: the package `regex` searches them, in a time."""
+    marks = [mark for _, table in recognise._tables(_PROFILES) for mark in table.marks + table.sure]
+    found = [Use(f"mark {mark.split()[0]}", recognise._compiled(mark)[2].pattern, re.MULTILINE, ("search",)) for mark in marks]
+    for path in sorted(_PROFILES.glob("*.toml")):
+        for key, value in _texts(tomllib.loads(path.read_text())):
+            modes = {"regex": "search", "base": "finditer", "forum": "match"}
+            if key in modes and value != "/" and (key != "forum" or "(" in value):
+                found.append(Use(f"{path.name}:{key}", value, 0, (modes[key],)))
+            found += [
+                Use(f"{path.name}:re:test", one, 0, ("search",)) for one in re.findall(r"\bre:test\([^,]*, '([^']*)'", value)
+            ]
+    return list({(use.pattern, use.modes): use for use in found}.values())
+
+
+def _texts(table: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(table, dict):
+        for name, value in table.items():
+            yield from _texts(value, name)
+    elif isinstance(table, list):
+        for value in table:
+            yield from _texts(value, key)
+    elif isinstance(table, str):
+        yield key, table
+
+
+_LUA_CALL = re.compile(r"string\.(find|match|gmatch|gsub)\(")
+_LUA_CLASSES = {
+    "d": "0-9",
+    "s": r"\s",
+    "w": "A-Za-z0-9",
+    "a": "A-Za-z",
+    "x": "0-9A-Fa-f",
+    "z": r"\x00",
+    "l": "a-z",
+    "u": "A-Z",
+    "p": "!-/:-@",
+}
+
+
+def of_lua() -> list[Use]:
+    """Patterns of Lua in its scripts, as expressions. Raises AssertionError for one that is no literal."""
+    found = []
+    for path in sorted([*(ROOT / "redis_components/lua").rglob("*.lua"), *(ROOT / "forums").rglob("*.lua")]):
+        for number, line in enumerate(path.read_text().splitlines(), start=1):
+            for call in _LUA_CALL.finditer(line):
+                where = f"{path.relative_to(ROOT).as_posix()}:{number}"
+                if (pattern := _lua_literal(line[call.end() :])) is not None:
+                    mode = "finditer" if call[1].startswith("g") else "search"
+                    found.append(Use(where, as_expression(pattern), re.ASCII, (mode,)))
+    return found
+
+
+def _lua_literal(arguments: str) -> str | None:
+    """The second argument of a call; None where the text is looked for as it is, or where the pattern is on the next lines."""
+    depth, at = 0, 0
+    while at < len(arguments) and (depth or arguments[at] != ","):
+        if arguments[at] in "'\"":
+            at = arguments.index(arguments[at], at + 1)
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(arguments[at], 0)
+        at += 1
+    quoted = re.match(r", *'((?:[^'\\]|\\.)*)'(, *1, *true)?", arguments[at:])
+    return None if quoted is None or quoted[2] else re.sub(r"\\(\d{1,3})", lambda code: chr(int(code[1])), quoted[1])
+
+
+def as_expression(pattern: str) -> str:
+    """A pattern of Lua as a regular expression. `%b` and `%f` are refused."""
+    made, at, within = "", 0, False
+    while at < len(pattern):
+        char = pattern[at]
+        if char == "%":
+            at += 1
+            known = _LUA_CLASSES.get(pattern[at].lower()) if pattern[at].isalpha() else None
+            assert known or not pattern[at].isalpha(), f"%{pattern[at]} in {pattern!r}"
+            negated = "^" if pattern[at].isupper() else ""
+            made += re.escape(pattern[at]) if known is None else known if within else f"[{negated}{known}]"
+        elif char == "[" and not within:
+            within = True
+            made += "["
+        elif char == "]" and within:
+            within = False
+            made += "]"
+        elif char == "-" and not within and made.rstrip("^("):
+            made += "*?"
+        else:
+            made += char if within or char in "^$().*+?" else re.escape(char)
+        at += 1
+    return f"(?s:{made})"

@@ -1,0 +1,62 @@
+"""Each place that searches with an expression of an operator ends it: `(a|aa)+$` needs some 10^12 steps for 60 letters.
+
+Event rules: `test_a_regular_expression_that_takes_too_long_is_undecided` in `events/test_expression.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from forums.sites.definition import exslt
+from forums.sites.definition.errors import UnreadablePage
+from forums.sites.discovery import addressed_forums, recognise
+from forums.sites.reading import converters, reading_budget
+
+EVIL = "(?:a|aa)+$"
+TEXT = "a" * 60 + "b"
+
+
+@pytest.fixture(autouse=True)
+def _a_short_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time itself is not measured: a tenth of it shows as well that there is an end."""
+    monkeypatch.setattr(reading_budget, "REGEX_S", 0.05)
+    monkeypatch.setattr(recognise, "_MOST_S", 0.05)
+
+
+def test_the_expression_of_a_field_ends() -> None:
+    with pytest.raises(UnreadablePage, match="regular expression"):
+        converters.part(EVIL, TEXT)
+
+
+def test_the_expression_of_a_field_ends_on_a_short_text() -> None:
+    """Sixteen characters were searched without a time: four alternatives need 10^9 steps there."""
+    with pytest.raises(UnreadablePage, match="regular expression"):
+        converters.part("(?:a|a|a|a)+$", "a" * 15 + "b")
+
+
+@pytest.mark.parametrize("call", [lambda: exslt._test(None, TEXT, EVIL), lambda: exslt._replace(None, TEXT, EVIL, "g", "")])
+def test_expressions_within_an_xpath_end(call: Callable[[], object]) -> None:
+    with pytest.raises(UnreadablePage):
+        call()
+
+
+def test_marks_and_the_base_of_a_profile_end() -> None:
+    class Marks:
+        def of(self, _: str) -> set[str]:
+            return set()
+
+        def lines(self, _: str) -> str:
+            return TEXT
+
+    page = recognise._Page(Marks(), {})  # type: ignore[arg-type]
+    assert page.has("class a+b")
+    assert not page.has(f"link {EVIL}")
+    assert recognise._found(EVIL, TEXT) == []
+
+
+def test_the_forum_of_a_profile_ends() -> None:
+    pattern = addressed_forums._forum_pattern({"recognise": {"forum": EVIL}})
+    assert pattern is not None
+    assert addressed_forums._forum_of(f"https://forum.example/{TEXT}", "https://forum.example", pattern) is None
