@@ -63,7 +63,7 @@ def test_a_text_becomes_a_value(
         (Crawlers, "TRAWL_ALLOW_PRIVATE", "maybe", "TRAWL_ALLOW_PRIVATE='maybe': must be 1 or 0"),
         (Crawlers, "TRAWL_MAX_TASKS", "1e3", "TRAWL_MAX_TASKS='1e3': must be a whole number from 1 to 1000000000"),
         (Logs, "TRAWL_LOG_STREAM", "loud", "TRAWL_LOG_STREAM='loud': must be a level, DEBUG, .*, or OFF"),
-        (Reading, "TRAWL_READ_APART_S", "", "TRAWL_READ_APART_S='': the seconds that .* are a number from 1 to 600"),
+        (Reading, "TRAWL_READ_APART_S", "", "TRAWL_READ_APART_S='': the seconds for .* are a number from 1 to 600"),
         (Flower, "TRAWL_FLOWER_AUTH", "geheim", "TRAWL_FLOWER_AUTH is not of the form user:password .*"),
     ],
 )
