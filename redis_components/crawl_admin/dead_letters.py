@@ -1,7 +1,7 @@
-"""The DEAD list: requests and start tasks that were given up, kept until somebody replays or purges them.
+"""The DEAD list: requests and start tasks that were given up, kept until they are replayed or purged.
 
-An entry is one line of JSON (`at_ms`, `kind`, `reason`, `score`, of a start task `key`) and the payload, byte for byte. What is
-not of that form was put there by somebody else: it is counted and kept.
+An entry is one line of JSON (`at_ms`, `kind`, `reason`, `score`, of a start task `key`) and the payload, byte for byte. Other
+entries are foreign: they are counted and kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHOWN_BYTES = 200
 
 
 class Kind(StrEnum):
-    """What an entry was; the letters are those of `lua/lib/leases.lua`."""
+    """The kind of an entry; the letters are those of `lua/lib/leases.lua`."""
 
     REQUEST = "r"
     LIST_TASK = "l"  # a start task from a list
@@ -71,7 +71,7 @@ class DeadEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Cleared:
-    """What became of a replay or a purge."""
+    """The outcome of a replay or a purge."""
 
     done: int = 0
     foreign: int = 0  # entries that Trawl did not write; kept
@@ -79,7 +79,7 @@ class Cleared:
 
 
 def parse(raw: bytes, place: int) -> DeadEntry | None:
-    """The entry, or None for one that Trawl did not write."""
+    """Return the entry, or None for one that Trawl did not write."""
     head, newline, payload = raw.partition(b"\n")
     try:
         fields = json.loads(head)
@@ -103,7 +103,7 @@ def parse(raw: bytes, place: int) -> DeadEntry | None:
 
 
 def newest(client: redis.Redis, keys: CrawlKeys, limit: int) -> tuple[list[DeadEntry], int]:
-    """The `limit` newest entries, newest first, and how many of those looked at are foreign."""
+    """Return the `limit` newest entries, newest first, and the number of foreign ones among those looked at."""
     if limit < 1:
         return [], 0
     pipe = client.pipeline(transaction=True)
@@ -157,7 +157,7 @@ def purge(client: redis.Redis, keys: CrawlKeys, *, before_s: float | None = None
 
 
 class Entry(Protocol):
-    """What `clear` needs to know of an entry."""
+    """The part of an entry that `clear` uses."""
 
     @property
     def can_go_back(self) -> bool: ...
@@ -174,9 +174,9 @@ def clear(
     wanted: Callable[[E], bool],
     limit: int | None,
 ) -> Cleared:
-    """Walk once over what is in the list at `key` now; what is added meanwhile comes behind it and is left alone.
+    """Walk once over the entries in the list at `key` now; entries added meanwhile come behind them and are left alone.
 
-    `act` takes entries out by their places and says how many of them were still there.
+    `act` takes entries out by their places and returns the number of them that were still there.
     """
     place = done = foreign = stuck = 0
     end = client.llen(key)
@@ -190,7 +190,7 @@ def clear(
             chosen = chosen[: limit - done]
         taken = act(chosen) if chosen else 0
         done += taken
-        if taken < len(chosen):  # somebody else takes entries out too: the places have changed
+        if taken < len(chosen):  # another process takes entries out too: the places have changed
             place = foreign = stuck = 0
             end = min(end - taken, client.llen(key))
             continue

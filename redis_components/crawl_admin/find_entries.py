@@ -30,7 +30,7 @@ _MOST_KEYS = 5000  # lanes, owners and lots
 
 
 class Place(StrEnum):
-    """Where an entry is."""
+    """The place of an entry."""
 
     READY = "ready"
     LATER = "later"  # a request that carries a time
@@ -50,7 +50,7 @@ class Entry:
     key: str
     before: int | None = None  # entries of that key that come first
     attempts: int = 0  # of a request: how often a crawler died with it
-    stored_at: float | None = None  # of a request: when it was stored first (epoch s), where its order says it
+    stored_at: float | None = None  # of a request: when it was stored first (epoch s), where its order has the time
     owner: str = ""  # who leased it
     at_s: float | None = None  # LATER: not before; LEASED, DEAD: since; epoch s of Redis
     reason: str = ""  # why it is dead
@@ -67,14 +67,14 @@ Fits = Callable[[dict[str, Any]], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What was found, and the keys that have more entries than were looked at."""
+    """The entries that were found, and the keys that have more than were looked at."""
 
     entries: tuple[Entry, ...]
     cut: tuple[str, ...] = ()
 
 
 def find(client: redis.Redis, keys: CrawlKeys, needles: Sequence[bytes], fits: Fits) -> Search:
-    """The entries that hold one of `needles` in their bytes and whose fields fit. Keys of another type count as empty.
+    """Return the entries that hold one of `needles` in their bytes and whose fields fit. Keys of another type count as empty.
 
     Raises `redis.RedisError` when Redis does not answer.
     """
@@ -243,7 +243,9 @@ class _Looker:
 
 
 def _stored_at(number: int) -> float | None:
-    """As `lib/ages.lua` has it: order numbers are microseconds, counted down where the last comes first; others tell no time."""
+    """Return the time of an order number, as in `lib/ages.lua`: microseconds, counted down where the last comes first; None for
+    others.
+    """
     now_us = time.time() * 1e6 + 60e6  # the clock of Redis may be ahead
     at_us = number if number <= now_us else 2**52 - number
     return at_us / 1e6 if 1e15 <= at_us <= now_us else None
@@ -256,7 +258,7 @@ def _leased_at(lease: bytes) -> float | None:
 
 
 def _text_of(value: bytes) -> bytes:
-    """The text of a task in the overflow: the last element of a msgpack array."""
+    """Return the text of a task in the overflow: the last element of a msgpack array."""
     try:
         found = msgspec.msgpack.decode(value)
         text = found[-1]

@@ -25,7 +25,7 @@ def give_back(release: Callable[[], object], name: str, *, held_s: float) -> Non
         release()
     except redis.RedisError as error:
         logger.warning("%s could not be given back: %s", name, error)
-        if is_servers_state(error):  # else it expired, and somebody else may have it
+        if is_servers_state(error):  # else it expired, and another process may have it
             threading.Thread(target=_again, args=(release, name, time.monotonic() + held_s), daemon=True).start()
 
 

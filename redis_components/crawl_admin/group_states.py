@@ -26,15 +26,15 @@ class GroupState:
     """One consumer group."""
 
     name: str
-    declared: bool  # the service names it; another one was made by somebody else, and keeps items in Redis just the same
-    waiting: int | None  # items that it was not given yet; None: Redis cannot say
+    declared: bool  # the service names it; another one keeps items in Redis just the same
+    waiting: int | None  # items that it was not given yet; None: not known to Redis
     pending: int  # items that its consumers were given and have not acknowledged
     oldest_s: float | None  # age of its oldest item that is pending; None: there is none
     consumers: tuple[ConsumerState, ...]
 
 
 def is_stream(client: redis.Redis, keys: CrawlKeys) -> bool:
-    """Whether the items are a Redis stream at the moment."""
+    """Return True if the items are a Redis stream at the moment."""
     return as_text(client.type(keys.item_stream())) == "stream"
 
 
@@ -56,8 +56,8 @@ def forget(client: redis.Redis, service: str, group: str) -> None:
 
 
 def group_states(client: redis.Redis, keys: CrawlKeys, now: float, *, most: int | None = None) -> list[GroupState]:
-    """The groups of the item stream, by name; none where it is a list. `now` is Redis's time in epoch s. With `most` no more
-    than that, the declared ones first.
+    """Return the groups of the item stream, by name; none where it is a list. `now` is Redis's time in epoch s. `most` bounds
+    their number, the declared ones first.
     """
     if not is_stream(client, keys):
         return []

@@ -27,7 +27,7 @@ class CrawlSnapshot:
 
     spider: str
     start_tasks: int  # start tasks that wait, in all lanes
-    backlog: int  # start tasks of a backfill that nobody may take yet
+    backlog: int  # start tasks of a backfill that may not be taken yet
     thread_records: int  # threads of which is known what is stored
     start_tokens: int  # threads whose last start task was not carried out yet
     ready: int  # requests that wait, those of lanes and those that wait for their time included
@@ -46,7 +46,7 @@ class CrawlSnapshot:
     max_items: int = 0  # of both, from which on no page is started; 0: any number
     max_item_bytes: int = 0  # the same by memory
     consumer: str = ""  # of the fleet, that takes the items; "": they are the user's
-    redis: str = ""  # where the crawl is, if not in this Redis: then the sizes here say nothing of it
+    redis: str = ""  # where the crawl is, if not in this Redis: then the sizes here are not its own
     owners: int  # crawler processes with a heartbeat
     acked: int  # requests finished, ever
     reclaimed: int  # leases taken back from dead owners, ever
@@ -63,10 +63,10 @@ class CrawlSnapshot:
 def snapshot(
     client: redis.Redis, spider: str, keys: CrawlKeys | None = None, *, record: CrawlRecord | None = None
 ) -> CrawlSnapshot:
-    """The sizes of the crawl of `spider`, all of one moment, in one round trip, after one for its record.
+    """Return the sizes of the crawl of `spider`, all of one moment, in one round trip, after one for its record.
 
-    `keys`: look at these, in place of those that its crawlers have recorded (`crawl_records`). `record`: what they have recorded,
-    where that was read before.
+    `keys`: look at these, in place of those that its crawlers have recorded (`crawl_records`). `record`: what they have
+    recorded, where that was read before.
     """
     if keys is None:
         record = record or CrawlRecords(client).of(spider)
@@ -81,8 +81,8 @@ def _snapshot(client: redis.Redis, spider: str, keys: CrawlKeys, record: CrawlRe
 def snapshots(
     client: redis.Redis, crawls: Iterable[tuple[str, CrawlKeys, CrawlRecord | None]]
 ) -> dict[str, CrawlSnapshot | redis.ResponseError]:
-    """The same of many crawls, each by its spider, in one round trip; what Redis says where one cannot be read, as with a key of
-    another type. Raises `redis.RedisError` when Redis does not answer.
+    """Return the sizes of many crawls, each by its spider, in one round trip; Redis's error for one that cannot be read, as with
+    a key of another type. Raises `redis.RedisError` when Redis does not answer.
     """
     wanted = list(crawls)
     replies = script("snapshot").each(client, [_operands(keys) for _, keys, _ in wanted])
@@ -151,7 +151,7 @@ def _from_reply(spider: str, reply: Any, record: CrawlRecord | None) -> CrawlSna
 
 
 def total_of(stats: Mapping[str, str], name: str) -> int:
-    """A sum of the crawlers' stats; 0 where there is none, or none that is a number."""
+    """Return a sum of the crawlers' stats; 0 where there is none, or none that is a number."""
     try:
         return int(number(stats.get(name, "0"), 0.0, 1e18))
     except ValueError:
@@ -159,7 +159,7 @@ def total_of(stats: Mapping[str, str], name: str) -> int:
 
 
 def _total(raw: bytes | None) -> int:
-    """A counter of the crawl; 0 where it cannot be read: the exchange names it and changes nothing."""
+    """Return a counter of the crawl; 0 where it cannot be read: the exchange names it and changes nothing."""
     try:
         return whole(raw) if raw else 0
     except ValueError:
@@ -167,7 +167,7 @@ def _total(raw: bytes | None) -> int:
 
 
 def empty_snapshot(spider: str) -> CrawlSnapshot:
-    """A crawl of which nothing can be read."""
+    """Return the snapshot of a crawl of which nothing can be read."""
     sizes = {field.name: 0 for field in fields(CrawlSnapshot)}
     return CrawlSnapshot(**{**sizes, "spider": spider, "false_positive_rate": 0.0, "stats": {}})  # type: ignore[arg-type]  # the rest are numbers
 

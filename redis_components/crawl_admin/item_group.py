@@ -60,7 +60,7 @@ class ItemGroup:
         self._cursor: Any = "0-0"  # where to look on for entries that others have left
 
     def __len__(self) -> int:
-        """Items that the group has not acknowledged; where Redis cannot say it, those of the stream."""
+        """Return the number of items that the group has not acknowledged; where Redis does not have it, that of the stream."""
         states = group_states(self.client, self.keys, 0.0)
         one = next((one for one in states if one.name == self.group), None)
         if one is None or one.waiting is None:
@@ -82,7 +82,7 @@ class ItemGroup:
         script("writer_unlock")(self.client, {"writer": self.writer_key}, {"token": token})
 
     def peek(self, n: int) -> list[bytes]:
-        """The next batch of `n` items at most: what was given and not acknowledged, then what others have left, then new ones.
+        """Return the next batch of `n` items at most: given and not acknowledged, then left by other consumers, then new ones.
 
         The same batch comes again until it is settled.
         """
@@ -96,7 +96,7 @@ class ItemGroup:
             entries = self._claimed(n)
         entries = entries or self._read(">", n)
         gone = [number for number, fields in entries if not fields]
-        if gone:  # somebody has deleted them from the stream: nothing is left to keep
+        if gone:  # they were deleted from the stream: nothing is left to keep
             self.client.xack(self.keys.item_stream(), self.group, *gone)
         whole = [(number, fields) for number, fields in entries if fields]
         self._held = [number for number, _ in whole]
@@ -144,8 +144,8 @@ class ItemGroup:
         return answer[0][1] if answer else []
 
     def _make(self) -> None:
-        """The group, or the whole stream, is not there: nothing was stored yet, somebody has removed it, or the items are a list
-        from before the service named groups.
+        """Make the group, or the whole stream, where it is missing: nothing was stored yet, it was removed, or the items are a
+        list from before the service named groups.
         """
         tend(self.client, self.keys)
         try:

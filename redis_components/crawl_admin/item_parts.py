@@ -1,4 +1,4 @@
-"""What a consumer is about to write as one part, noted in Redis until its items leave the item stream."""
+"""The part that a consumer is about to write, noted in Redis until its items leave the item stream."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ItemParts:
         self._stream = stream
 
     def noted(self) -> PartNote | None:
-        """The part that was begun and not settled; None where there is none, or none that can be read."""
+        """Return the part that was begun and not settled; None where there is none, or none that can be read."""
         raw = self._stream.client.get(self._stream.part_key)
         try:
             return msgspec.json.decode(raw or b"", type=PartNote)

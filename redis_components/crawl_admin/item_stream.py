@@ -35,7 +35,7 @@ class Refusal(NamedTuple):
 
 
 class Lock(StrEnum):
-    """What became of asking for the writer's lock."""
+    """The outcome of acquiring the writer's lock."""
 
     ACQUIRED = "acquired"  # ours now; batches count from the start
     RENEWED = "renewed"  # it was ours already
@@ -43,14 +43,14 @@ class Lock(StrEnum):
 
 
 class Settled(StrEnum):
-    """What became of a batch."""
+    """The outcome of settling a batch."""
 
     SETTLED = "settled"  # out of the stream, once
     LOCK_LOST = "lock_lost"  # nothing changed: another writer may be at this batch
 
 
 def new_token() -> str:
-    """A token for one writer's lock. Never use one twice: an old call on its way could be taken for a new one."""
+    """Return a token for one writer's lock. Never use one twice: an old call on its way could be taken for a new one."""
     return secrets.token_hex(8)
 
 
@@ -85,15 +85,15 @@ class ItemStream:
         self._run("writer_unlock", {"writer": self.writer_key}, {"token": token})
 
     def peek(self, n: int) -> list[bytes]:
-        """The oldest `n` items at most, oldest first; they stay where they are."""
+        """Return the oldest `n` items at most, oldest first; they stay where they are."""
         return cast("list[bytes]", self.client.lrange(self.keys.item_stream(), 0, n - 1))
 
     def settle(self, token: str, n: int, bad: Sequence[Refusal], done: Sequence[str]) -> Settled:
         """Take the first `n` items out of the stream, in one step with what follows from them; keeps the lock.
 
-        `bad` names the items that are refused: they are kept as they are, with the reason, until somebody replays or purges
-        them (`refused_items`). `done` holds the task ids (`<site>/<forum_id>`) whose pending mark ends. Safe to repeat after a
-        lost reply, by redis-py or by the caller: after an exception, the same call again settles the same batch once.
+        `bad` names the items that are refused: they are kept as they are, with the reason, until they are replayed or purged
+        (`refused_items`). `done` holds the task ids (`<site>/<forum_id>`) whose pending mark ends. Safe to repeat after a lost
+        reply, by redis-py or by the caller: after an exception, the same call again settles the same batch once.
         """
         number = self._settled + 1
         keys = {

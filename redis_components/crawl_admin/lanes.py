@@ -1,4 +1,4 @@
-"""What each lane may do now and why: the sites that have limits, that asked to be left alone, or that answered badly."""
+"""The state of each lane, and its reason: the sites that have limits, that asked to be left alone, or that answered badly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AT_ONCE = 1000  # lanes that one script looks at
 
 
 class LaneCondition(StrEnum):
-    """Why requests of a lane are not sent as fast as they come."""
+    """The reason why requests of a lane are not sent as fast as they come."""
 
     LEFT_ALONE = "left alone"  # its site asked for it
     QUIET = "quiet"  # its quiet hours
@@ -98,7 +98,7 @@ class LaneView:
 
 
 def in_one_line(lanes: Sequence[LaneView], most_named: int = 3) -> str:
-    """Return which lanes get nothing now, or less than their limits say, and why; "" for none: `2 slowed (a, b), 1 quiet (c)`."""
+    """Return the lanes that get nothing now, or less than their limits allow, with the reason; "" for none: `1 quiet (a)`."""
     parts = []
     for condition in (LaneCondition.LEFT_ALONE, LaneCondition.QUIET, LaneCondition.SPENT, LaneCondition.SLOWED):
         found = [f"{one.lane}: {one.limit_spent}" if one.spent else one.lane for one in lanes if one.condition is condition]
@@ -140,7 +140,7 @@ def look(
 
 
 def _states(client: redis.Redis, limits_key: str, keys: list[str], now: float) -> Iterator[list[Any]]:
-    """The state of each lane: a command for each would be half of what a look at 200 lanes costs."""
+    """Yield the state of each lane: a command for each would be half of what a look at 200 lanes costs."""
     states = script("lane_states")
     parts = [keys[begin : begin + _AT_ONCE] for begin in range(0, len(keys), _AT_ONCE)]
     calls = [
@@ -154,7 +154,7 @@ def _states(client: redis.Redis, limits_key: str, keys: list[str], now: float) -
 
 @dataclass(kw_only=True)
 class _Waiting:
-    """What waits in one lane, over all crawls."""
+    """The requests that wait in one lane, over all crawls."""
 
     size: int = 0
     oldest: list[int] = field(default_factory=list)  # ms, of each crawl with some
@@ -162,7 +162,7 @@ class _Waiting:
 
 
 def _waiting(client: redis.Redis, lanes: list[str], keys: list[CrawlKeys]) -> defaultdict[str, _Waiting]:
-    """What waits in each lane, of crawls that have lanes: most have none, and are not asked."""
+    """Return what waits in each lane, of crawls that have lanes; the others are not queried."""
     found: defaultdict[str, _Waiting] = defaultdict(_Waiting)
     sizes = script("lane_sizes")
     calls = [

@@ -1,4 +1,4 @@
-"""Which kinds of keys the memory of a Redis is in, by estimate and in a bounded number of commands."""
+"""The memory of a Redis by kinds of keys, estimated in a bounded number of commands."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _sizes(client: redis.Redis, keys: list[str]) -> dict[str, int]:
 
 
 def _lanes(client: redis.Redis, keys: CrawlKeys, met: set[str]) -> int:
-    """What waits for the limits of its site: the mean of some lanes, times their number."""
+    """Return the memory of requests in lanes: the mean of some lanes, times their number."""
     if keys.lanes() in met:
         return 0
     met.add(keys.lanes())

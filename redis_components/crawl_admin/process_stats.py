@@ -1,4 +1,4 @@
-"""Stats that single processes of a crawl have set, summed: what `stats.set_value` says is each process's own."""
+"""Sums of the stats that single processes of a crawl have set: `stats.set_value` sets each process's own value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BOUND = 1e300
 
 
 def sums(client: redis.Redis, keys: CrawlKeys, now: float, wanted: Callable[[str], bool]) -> dict[str, float]:
-    """The sum of each wanted stat over the processes that live at `now` (epoch s of Redis); of those that are numbers.
+    """Return the sum of each wanted stat over the processes that live at `now` (epoch s of Redis); of those that are numbers.
 
     Two round trips. Raises `redis.RedisError`.
     """

@@ -1,7 +1,7 @@
-"""Items that a consumer refused: kept, each with its reason, until somebody replays or purges them.
+"""Items that a consumer refused: kept, each with its reason, until they are replayed or purged.
 
-An entry is one line of JSON (`at`, `reason`) and the item, byte for byte. Entries of older versions are one line of JSON with the
-item as text, of which long ones were cut: those cannot go back.
+An entry is one line of JSON (`at`, `reason`) and the item, byte for byte. Entries of older versions are one line of JSON with
+the item as text, of which long ones were cut: these cannot go back.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RefusedItem:
 
 
 def parse(raw: bytes, place: int) -> RefusedItem | None:
-    """The entry, or None for one that Trawl did not write."""
+    """Return the entry, or None for one that Trawl did not write."""
     head, newline, payload = raw.partition(b"\n")
     try:
         fields = json.loads(head)
@@ -64,7 +64,7 @@ def parse(raw: bytes, place: int) -> RefusedItem | None:
 
 
 def newest(client: redis.Redis, keys: CrawlKeys, limit: int) -> tuple[list[RefusedItem], int]:
-    """The `limit` newest entries, newest first, and how many there are in all."""
+    """Return the `limit` newest entries, newest first, and the number of all."""
     pipe = client.pipeline(transaction=True)
     pipe.llen(keys.bad_items())
     pipe.lrange(keys.bad_items(), -limit, -1)

@@ -1,5 +1,6 @@
-"""Which services size themselves, between which bounds, and what is remembered for the next decision
-(`workers.fleet.autoscale_policy`)."""
+"""The services that size themselves: their bounds, and the measurements for the next decision
+(`workers.fleet.autoscale_policy`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from redis_components.server.stored_values import Amount, Count, Epoch, Size, de
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What an operator wants of a service that sizes itself."""
+    """The operator's policy for a service that sizes itself."""
 
     min: Size
     max: Size
@@ -23,7 +24,7 @@ class Policy:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """How a service fared before it was made larger: a larger one has to do better."""
+    """The rate of a service before it was made larger: the larger one has to do better."""
 
     crew: Count
     rate: Amount  # requests finished per second
@@ -32,7 +33,7 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """What the next decision needs of those before. Times are Redis's, in epoch seconds; rates in requests per second."""
+    """The measurements that the next decision needs. Times are Redis's, in epoch seconds; rates in requests per second."""
 
     at: Epoch | None = None  # the last sample
     crew: Count = 0  # crawlers at work through the present window
@@ -73,18 +74,18 @@ class Autoscaling:
         return self._store.all()
 
     def set(self, service: str, policy: Policy) -> None:
-        """The service sizes itself from now on; what was learnt under an older policy is forgotten."""
+        """Let the service size itself from now on; measurements under an older policy are forgotten."""
         self._client.hset(self._key, service, Autoscaled(policy=policy).to_json())
 
     def off(self, service: str) -> bool:
-        """The service keeps the size that it has; False when it did not size itself."""
+        """Let the service keep the size that it has; False when it did not size itself."""
         return bool(self._client.hdel(self._key, service))
 
     def remember(self, service: str, autoscaled: Autoscaled) -> bool:
-        """Put it in the place of what `all` has read; False, and nothing is changed, when somebody else has written meanwhile."""
+        """Put the record in the place of the one that `all` has read; False, and change nothing, if it has changed meanwhile."""
         return self._store.swap(service, autoscaled)
 
 
 def autoscaled_of(name: str, raw: bytes) -> Autoscaled:  # noqa: ARG001 - the form of what reads a field
-    """A service that sizes itself. Raises ValueError."""
+    """Return a service that sizes itself. Raises ValueError."""
     return decoded(raw, Autoscaled)

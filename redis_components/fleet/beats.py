@@ -1,8 +1,8 @@
-"""Which of several beats sends: one leads, by a lock with a TTL and a fencing token, the others wait for its place.
+"""The leader of several beats, which alone sends: a lock with a TTL and a fencing token; the others wait for its place.
 
-A leader that was paused, cut off or robbed of its lock finds out before it sends: what it notes about a round
-(`Schedules.note`) is refused, because the token is another one's by then. A round that it had noted before, and sends late, no
-worker begins (`beat_begin.lua`).
+A leader that was paused, cut off or robbed of its lock finds out before it sends: its note of a round (`Schedules.note`) is
+refused, because the token is another beat's by then. A round that it had noted before, and sends late, is not begun by any
+worker (`beat_begin.lua`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_SILENCE_S = 60.0  # a leader that has sent nothing for this time is stalled
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """What a beat is told when it asks to lead."""
+    """The answer to a beat that tries to lead."""
 
     leads: bool
     token: int  # the leader's fencing token
@@ -49,12 +49,12 @@ class BeatView:
         return self.leader is None or self.silent_s is None or self.silent_s > MAX_SILENCE_S
 
     def sentence(self) -> str:
-        """For people: who leads, or that nobody does and what stands still."""
+        """Return one sentence for display: the leader, or that there is none and what stands still."""
         since = "nothing was ever sent" if self.silent_s is None else f"nothing was sent for {self.silent_s:.0f} s"
         if self.leader is None:
             return f"none leads, {since}: nothing is seeded, launched or stored. Start one with `celery -A tasks beat`."
         if self.stalled:
-            return f"{self.leader} leads, but {since}: nothing is seeded, launched or stored. Its log says why."
+            return f"{self.leader} leads, but {since}: nothing is seeded, launched or stored. See its log for the cause."
         others = f", {len(self.waiting)} more wait" if len(self.waiting) > 1 else ", one more waits" if self.waiting else ""
         return f"{self.leader} leads{others}"
 
@@ -85,7 +85,7 @@ class Beats:
         return bool(script("beat_resign")(self._client, keys, {"owner": owner}) == b"resigned")
 
     def look(self, now: float) -> BeatView:
-        """Who leads and who waits; `now` is Redis's time (`Registry.now`)."""
+        """Return the leader and the waiting beats; `now` is Redis's time (`Registry.now`)."""
         with self._client.pipeline(transaction=False) as pipe:
             pipe.get(self._keys.beat_leader())
             pipe.zrangebyscore(self._keys.beats(), (now * 1000) - self._ttl_ms, "+inf", start=0, num=100)
@@ -104,7 +104,7 @@ def _shown(owner: bytes | str) -> str:
 
 
 def check(client: redis.Redis, host: str) -> tuple[bool, str]:
-    """Whether a beat on `host` is healthy, and a sentence about it: it spoke to Redis lately, and sends if it leads."""
+    """Return True if a beat on `host` is healthy, and a sentence about it: its heartbeat is recent, and it sends if it leads."""
     view = Beats(client).look(server_time(client))
     if view.leader is not None and view.leader.rpartition(":")[0] == host:
         return not view.stalled, view.sentence()
@@ -123,12 +123,12 @@ def main() -> int:
     try:
         load_env_file()
         url = redis_url()
-        healthy, said = check(connect(url), socket.gethostname())
+        healthy, sentence = check(connect(url), socket.gethostname())
     except TrawlError as error:
-        healthy, said = False, str(error)
+        healthy, sentence = False, str(error)
     except redis.RedisError as error:
-        healthy, said = False, str(explain(error, url or ""))
-    print(said, file=sys.stdout if healthy else sys.stderr)
+        healthy, sentence = False, str(explain(error, url or ""))
+    print(sentence, file=sys.stdout if healthy else sys.stderr)
     return 0 if healthy else 1
 
 

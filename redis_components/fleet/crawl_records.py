@@ -1,7 +1,7 @@
-"""Where the crawl of each service really is: its keys, its Redis and who consumes its items, as its crawlers last said.
+"""The place of each service's crawl: its keys, its Redis and the consumer of its items, as last reported by its crawlers.
 
-A project may name other keys than the default ones, in its settings or on the spider. Whoever looks at a crawl from outside
-(status, exporter, autoscaler, dead letters, holds, the writer) asks here, also when no crawler is left.
+A project may name other keys than the default ones, in its settings or on the spider. All that look at a crawl from outside
+(status, exporter, autoscaler, dead letters, holds, the writer) use these records, also when no crawler is left.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from redis_components.server.stored_values import hash_at, is_foreign, readable
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlRecord(JsonRecord):
-    """What a crawler of one service said about its crawl when it began."""
+    """The record that a crawler of a service writes when its crawl begins."""
 
     spider: str
     keys: CrawlKeys
     redis: str = ""
     """Its Redis, without a password, where that is another one than the fleet's; "": the fleet's."""
     consumer: str = ""
-    """Who takes its items out of the item stream and is part of the fleet; "": nobody, they are the user's to consume."""
+    """The part of the fleet that consumes its items from the item stream; "": none, they are the user's to consume."""
     max_items: int = 0
     """Items, waiting and refused, from which on its crawlers start no page; 0: any number."""
     max_item_bytes: int = 0
@@ -36,9 +36,9 @@ class CrawlRecord(JsonRecord):
     metrics: dict[str, str] = field(default_factory=dict)
     """Its stats that are metrics, with their kinds: as the project's settings name them (`workers.process.stat_metrics`)."""
     schemes: tuple[str, ...] = ()
-    """Schemes of URLs that it fetches besides http and https."""
+    """Schemes of URLs that it fetches in addition to http and https."""
     at: float = 0.0
-    """When that was said, epoch s."""
+    """Time of the record, epoch s."""
 
     @classmethod
     def from_json(cls, text: bytes | str) -> Self:
@@ -63,7 +63,7 @@ class CrawlRecords:
         self._key = (keys or FleetKeys()).crawls()
 
     def write(self, record: CrawlRecord) -> None:
-        """What a crawler with a slot says: it replaces what was said before. What is held stays held, at the new keys."""
+        """Store the record of a crawler with a slot in place of an older one. Holds stay, at the new keys."""
         before = self.keys_of(record.spider).holds()
         if before != record.keys.holds() and not record.redis:
             with suppress(redis.ResponseError):  # a cluster keeps them in different slots; the fleet's own holds are spread again
@@ -71,7 +71,7 @@ class CrawlRecords:
         self._client.hset(self._key, record.spider, record.to_json())
 
     def suggest(self, record: CrawlRecord) -> None:
-        """What a crawler without a slot says: it counts only where nobody has said anything."""
+        """Store the record of a crawler without a slot, unless there is one."""
         self._client.hsetnx(self._key, record.spider, record.to_json())
 
     def all(self) -> dict[str, CrawlRecord]:
@@ -79,7 +79,7 @@ class CrawlRecords:
         return readable(hash_at(self._client, self._key), crawl_record_of)
 
     def of(self, spider: str) -> CrawlRecord | None:
-        """The record of one service; None where no crawler of it was heard."""
+        """Return the record of one service; None where no crawler has written one."""
         try:
             raw = self._client.hget(self._key, spider)
         except redis.ResponseError as error:
@@ -89,29 +89,29 @@ class CrawlRecords:
         return _read(raw) if raw else None
 
     def keys_of(self, spider: str) -> CrawlKeys:
-        """The keys of one service: as recorded, else the default ones."""
+        """Return the keys of one service: as recorded, else the default ones."""
         record = self.of(spider)
         return record.keys if record else CrawlKeys.for_spider(spider)
 
     def keys_of_all(self, spiders: Iterable[str]) -> dict[str, CrawlKeys]:
-        """The same for several services, in one round trip."""
+        """Return the keys of several services, in one round trip."""
         records = self.all()
         return {name: records[name].keys if name in records else CrawlKeys.for_spider(name) for name in spiders}
 
 
 def keys_in(client: redis.Redis, spider: str) -> CrawlKeys:
-    """The keys of a service in the fleet of this Redis: as its crawlers recorded them, else the default ones."""
+    """Return the keys of a service in the fleet of this Redis: as its crawlers recorded them, else the default ones."""
     return CrawlRecords(client).keys_of(spider)
 
 
 def crawl_record_of(name: str, raw: bytes) -> CrawlRecord:  # noqa: ARG001 - the form of what reads a field
-    """The record of a service. Raises ValueError."""
+    """Return the record of a service. Raises ValueError."""
     return _parsed(raw)
 
 
 @lru_cache(maxsize=1024)
 def _parsed(raw: bytes) -> CrawlRecord:
-    """Who looks often, as the exporter, finds the same line each time."""
+    """Parse a record; cached, as frequent readers such as the exporter find the same line each time."""
     return CrawlRecord.from_json(raw)
 
 

@@ -4,8 +4,8 @@
     DeadMessages(client).newest(20)
     DeadMessages(client).forget(message)
 
-An entry is one line of JSON (`at_ms`, `queue`, `reason`, `form`) and the message, byte for byte. What is not of that form was
-put there by somebody else: it is counted and kept.
+An entry is one line of JSON (`at_ms`, `queue`, `reason`, `form`) and the message, byte for byte. Other entries are foreign: they
+are counted and kept.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ class DeadMessages:
         return int(self._client.llen(self._key))
 
     def newest(self, limit: int) -> tuple[list[DeadMessage], int]:
-        """The `limit` newest ones, newest first, and how many of those looked at were put there by somebody else."""
+        """Return the `limit` newest messages, newest first, and the number of foreign entries among those looked at."""
         entries: Any = self._client.lrange(self._key, -limit, -1)
         found = [_parse(entry) for entry in entries]
         known = [one for one in reversed(found) if one is not None]
         return known, len(found) - len(known)
 
     def batches(self) -> Iterator[list[DeadMessage]]:
-        """What is there now, the newest batch first, so that forgetting one leaves the others where they are; within a batch the
-        oldest first.
+        """Yield the present messages, the newest batch first, so that forgetting one leaves the others where they are; within a
+        batch the oldest first.
         """
         end = len(self)
         while end > 0:
@@ -84,7 +84,7 @@ class DeadMessages:
             end = first
 
     def forget(self, message: DeadMessage) -> bool:
-        """Whether it was still there."""
+        """Remove the message; return True if it was still there."""
         return bool(self._client.lrem(self._key, 1, message.entry))  # type: ignore[arg-type]  # bytes are right
 
 

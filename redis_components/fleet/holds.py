@@ -1,7 +1,7 @@
-"""What an operator holds in a whole fleet, and how it reaches each crawl: also one of a service that comes later.
+"""Holds of an operator in a whole fleet, and their way to each crawl: also to one of a service that comes later.
 
-The hash `FleetKeys.holds` has what concerns more than one crawl, and what only a fleet knows: stopped services and slots. What
-holds for all of it, or for a site everywhere, is copied into the holds of each service's crawl, which its crawlers obey
+The hash `FleetKeys.holds` has the holds of more than one crawl, and those that only a fleet has: stopped services and slots.
+Holds of the whole fleet, or of a site everywhere, are copied into the holds of each service's crawl, which its crawlers obey
 (`holds.py`). A service that is held directly is held there only.
 """
 
@@ -45,7 +45,7 @@ class Held:
 
 
 def word_of(service: str, held: Iterable[Held]) -> HoldKind | None:
-    """How all of a service is held, if it is: a stop outweighs a pause, a pause a drain."""
+    """Return the strongest hold of all of a service, or None: a stop outweighs a pause, a pause a drain."""
     words = {one.hold.word for one in held if one.service in ("", service) and one.slot is None and not one.site}
     return next((word for word in (HoldKind.STOP, HoldKind.PAUSE, HoldKind.DRAIN) if word in words), None)
 
@@ -58,7 +58,7 @@ class FleetHolds:
         self._keys = keys or FleetKeys()
 
     def fields(self) -> dict[str, Hold]:
-        """What is held in the fleet's own hash, by field."""
+        """Return the holds in the fleet's own hash, by field."""
         return holds.read(self._client, self._keys)
 
     def change(self, changes: Mapping[str, Hold | None]) -> int:
@@ -97,7 +97,7 @@ class FleetHolds:
 
 
 def _for_crawls(fields: Mapping[str, Hold]) -> dict[str, Hold]:
-    """The fields that each crawl has because the fleet has them."""
+    """Return the fields that each crawl has because the fleet has them."""
     wanted = {name: hold for name, hold in fields.items() if hold.word is not HoldKind.STOP}
     return {f"{FLEET}:{name}" if name != FLEET else FLEET: hold for name, hold in wanted.items() if _is_for_crawls(name)}
 

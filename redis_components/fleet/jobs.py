@@ -25,23 +25,23 @@ FINISHED = "finished"
 
 
 class JobState(StrEnum):
-    """What became of a job."""
+    """The state of a job."""
 
     RUNNING = "running"  # its crawlers crawl, or wait for room on a node
     ENDING = "ending"  # its end is decided (`reason`), its crawlers finish their pages
     FINISHED = "finished"  # it is over; `reason` is Scrapy's finish reason
-    CANCELLED = "cancelled"  # somebody ended it; what was left in its queue is kept for a while
+    CANCELLED = "cancelled"  # a user ended it; what was left in its queue is kept for a while
     FAILED = "failed"  # its crawlers cannot run, or die again and again; the same is kept
 
     @property
     def ended(self) -> bool:
-        """Whether nothing of it runs any more."""
+        """Nothing of the job runs any more."""
         return self not in (JobState.RUNNING, JobState.ENDING)
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobFigures:
-    """What a job has done up to now, summed over its crawlers, those that died included."""
+    """The totals of a job up to now, summed over its crawlers, those that died included."""
 
     pages: Count = 0  # responses received
     items: Count = 0
@@ -77,9 +77,9 @@ class Job(JsonRecord):
     rounds: Count = 0
     """How often its crawlers came to an end although something was left in its queue."""
     task_id: str = ""
-    """Of the task `crawl` whose result this is; "": nobody's."""
+    """Of the task `crawl` whose result this is; "": of no task."""
     told: bool = False
-    """Whether that task has its result."""
+    """That task has its result."""
     keep_s: float = 0.0
     """How long its keys and its record are kept after its end."""
 
@@ -90,8 +90,8 @@ class Job(JsonRecord):
         more = f", {one.dead} given up" if one.dead else ""
         left = f", {one.left} left" if one.left else ""
         counts = ((one.pages, "page"), (one.items, "item"), (one.errors, "error"))
-        said = ", ".join(f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in counts)
-        return f"{self.state}{reason}: {said}{more}{left}"
+        counted = ", ".join(f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in counts)
+        return f"{self.state}{reason}: {counted}{more}{left}"
 
 
 class Jobs:
@@ -119,12 +119,12 @@ class Jobs:
         return self._store.encoded(job.id, job, spare=Job.LATER)
 
     def add(self, job: Job) -> bool:
-        """A new one; False, and nothing is changed, where there is one with its id. Raises ConfigError."""
+        """Add a new job; False, and change nothing, where there is one with its id. Raises ConfigError."""
         line = self.check(job)
         return bool(self._client.hsetnx(self._keys.jobs(), job.id, line))
 
     def swap(self, job: Job) -> bool:
-        """Put it in the place of what `all` or `of` has read; False where somebody else was quicker."""
+        """Put the job in the place of the one that `all` or `of` has read; False if it has changed meanwhile."""
         return self._store.swap(job.id, replace(job, reason=job.reason[:MOST_REASON]))
 
     def forget(self, job: Job) -> None:
@@ -135,11 +135,11 @@ class Jobs:
             pipe.execute()
 
     def crawler_ended(self, name: str, number: int, reason: str) -> None:
-        """The crawler of this slot has come to the end of its crawl; it is not launched again."""
+        """Record that the crawler of this slot has come to the end of its crawl; it is not launched again."""
         self._client.hset(self._keys.job_ends(name), str(number), reason)
 
     def ends(self, name: str) -> dict[int, str]:
-        """The finish reasons of the crawlers that came to an end, by slot."""
+        """Return the finish reasons of the crawlers that came to an end, by slot."""
         found = self._client.hgetall(self._keys.job_ends(name))
         return {int(number): as_text(reason) for number, reason in found.items() if as_text(number).isdigit()}
 
@@ -149,6 +149,6 @@ class Jobs:
 
 
 def job_of(name: str, raw: bytes) -> Job:
-    """The record of a job. Raises ValueError."""
+    """Return the record of a job. Raises ValueError."""
     check_signature(SIGNED, name, raw)
     return Job.from_json(raw)

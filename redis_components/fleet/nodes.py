@@ -1,7 +1,7 @@
-"""The nodes of the fleet as Redis knows them: who is there, what it serves, how much room it offers, who is being drained.
+"""The nodes of the fleet as Redis has them: their services, their room, and the nodes being drained.
 
-A node is a Celery worker that hosts crawlers. It says every 2 s that it lives; one that was not heard for 15 s counts as gone.
-That says nothing about its crawlers: a node cut off from Redis may still run them, so only a slot that ran out is given away.
+A node is a Celery worker that hosts crawlers. It sends a heartbeat every 2 s; after 15 s without one it counts as gone. Its
+crawlers may still run, as on a node cut off from Redis, so only a slot that ran out is given away.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NodeRecord(JsonRecord):
     name: str  # Celery's name of the worker, `celery@host`
     services: tuple[str, ...] = ()  # spiders that it serves: those whose queue it consumes
     capacity: Size = 0  # how many crawlers it may host
-    taken: Size = 0  # how many it hosted when it said so
+    taken: Size = 0  # how many it hosted at its heartbeat
     config: str = ""  # digest of what its crawlers are configured by; "": unknown
     files: tuple[str, ...] = ()  # `<what>=<digest>` of what all nodes must have alike
     version: str = ""  # of Trawl
@@ -51,7 +51,7 @@ class NodeRecord(JsonRecord):
     draining: bool = False  # it takes no crawler any more: it is shutting down, or `Nodes.drain` has named it
 
     def alive(self, now: float) -> bool:
-        """Whether it was heard lately; `now` is Redis's time (`Registry.now`)."""
+        """Return True if its last heartbeat is recent; `now` is Redis's time (`Registry.now`)."""
         return now - self.beat_at < GONE_AFTER_S
 
     def state(self, now: float) -> str:
@@ -61,11 +61,11 @@ class NodeRecord(JsonRecord):
         return "draining" if self.draining else "up"
 
     def is_open(self, now: float) -> bool:
-        """Whether a launch may be sent to it, if it has room: one that missed two beats may be dead already."""
+        """Return True if a launch may be sent to it, if it has room: one that missed two beats may be dead already."""
         return not self.draining and now - self.beat_at < SILENT_AFTER_S and not 0 <= now - self.back_at < BACK_AFTER_S
 
     def rivalry(self) -> str:
-        """What is wrong where another worker has the same name, for people."""
+        """Return the problem of two workers with one name, for display."""
         return f"{self.name}: two workers have this name, so launches and orders for one reach the other"
 
 
@@ -73,10 +73,10 @@ class NodeRecord(JsonRecord):
 class NodeAnswer:
     """The answer to a node's heartbeat."""
 
-    draining: bool  # somebody drains it
+    draining: bool  # an operator drains it
     back_at: str = "0"  # epoch s; "0": Redis has never forgotten it
     at: float = 0.0  # epoch s, by Redis's clock
-    instance: str = ""  # whose record this beat has replaced; "": nobody's, or an older Trawl's
+    instance: str = ""  # whose record this beat has replaced; "": none, or an older Trawl's
 
 
 class Nodes:
@@ -87,7 +87,7 @@ class Nodes:
         self._keys = keys or FleetKeys()
 
     def beat(self, record: NodeRecord, before: NodeAnswer | None = None) -> NodeAnswer:
-        """Say that the node lives; `before` is the answer to its last beat."""
+        """Send a heartbeat of the node; `before` is the answer to its last one."""
         keys = {"nodes": self._keys.nodes(), "drained": self._keys.drained_nodes()}
         back_at = before.back_at if before else ""
         draining, back_at, at, instance = script("node_beat")(
@@ -121,16 +121,16 @@ class Nodes:
         script("node_drain")(self._client, keys, {"name": node_name(name)})
 
     def undrain(self, name: str) -> bool:
-        """The node takes crawlers again; False when it was not being drained."""
+        """Let the node take crawlers again; False when it was not being drained."""
         return bool(self._client.hdel(self._keys.drained_nodes(), name))
 
     def is_draining(self, name: str) -> bool:
-        """Whether `drain` has named this node."""
+        """Return True if `drain` has named this node."""
         return bool(self._client.hexists(self._keys.drained_nodes(), name))
 
 
 def node_of(name: str, raw: bytes) -> NodeRecord:
-    """A node's record under its own name. Raises ValueError."""
+    """Return a node's record under its own name. Raises ValueError."""
     record = NodeRecord.from_json(raw)
     if record.name != name:
         raise WrongValue(f"speaks for another one, {record.name!r:.100}")
@@ -149,7 +149,7 @@ def used_places(live: Iterable[SlotView]) -> dict[str, int]:
 
 
 def unplaced(wanted: Mapping[str, int], nodes: Iterable[NodeRecord], now: float) -> dict[str, int]:
-    """How many crawlers of each service would find no place if the nodes that are up hosted nothing but these.
+    """Return the crawlers of each service that would find no place if the nodes that are up hosted nothing but these.
 
     Places are given in the order of `wanted`: what is named last goes short first. Services without a shortage are left out.
     """
@@ -175,7 +175,7 @@ def unplaced(wanted: Mapping[str, int], nodes: Iterable[NodeRecord], now: float)
 
 
 def shortages(desired: Mapping[str, int], live: Iterable[SlotView], nodes: Iterable[NodeRecord], now: float) -> dict[str, str]:
-    """Why services lack crawlers for want of room: service -> one sentence, for those that do."""
+    """Return one sentence for each service that lacks crawlers for want of room."""
     slots, offers = list(live), [node for node in nodes if node.alive(now) and not node.draining]
     used = used_places(slots)
     cared_for = Counter(view.spider for view in slots if view.number < desired.get(view.spider, 0) and _is_cared_for(view))
@@ -191,5 +191,5 @@ def shortages(desired: Mapping[str, int], live: Iterable[SlotView], nodes: Itera
 
 
 def _is_cared_for(view: SlotView) -> bool:
-    """Whether its lack of a crawler, if it lacks one, has another reason than room."""
+    """Return True if a crawler that the slot lacks has another reason than room."""
     return bool(view.token is not None or view.launching_on or (view.record and view.record.state.given_up))

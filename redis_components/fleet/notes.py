@@ -1,4 +1,4 @@
-"""What the fleet did that somebody may want to be told of: breakers, ends of rolls, services that sized themselves.
+"""News of the fleet for subscribers: breakers, ends of rolls, services that sized themselves.
 
 A bounded stream in Redis; the forum writer moves it into the log of events. Acts of operators are in the audit (`audit.py`).
 """
@@ -34,7 +34,7 @@ class Note(JsonRecord):
 
 
 def note(client: redis.Redis, one: Note) -> None:
-    """Add it. A failure is logged: what happened must not fail because nobody can be told."""
+    """Add a note. A failure is logged: the act itself must not fail because of it."""
     fields: Any = {"note": one.to_json()}
     try:
         client.xadd(FleetKeys().notes(), fields, maxlen=KEPT, approximate=True)

@@ -1,4 +1,4 @@
-"""What the fleet says about itself: frozen records, read from Redis by people, the exporter and the reconciler."""
+"""Records of the fleet: frozen, read from Redis by people, the exporter and the reconciler."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ GONE_AFTER_S = 15.0
 
 
 class CrawlerState(StrEnum):
-    """What a crawler, or the slot that it should fill, is doing."""
+    """The state of a crawler, or of the slot that it should fill."""
 
-    STARTING = "starting"  # its process was launched and has not said anything yet
+    STARTING = "starting"  # its process was launched and has not reported yet
     RUNNING = "running"  # it crawls, or waits for requests
     STOPPING = "stopping"  # it was asked to stop and finishes its pages in flight
     BACKING_OFF = "backing-off"  # it died; its supervisor waits before the next start
     CRASH_LOOPING = "crash-looping"  # it died too often too fast; left alone for a while
     REFUSED = "refused"  # it cannot run as configured (unknown spider, bad option); left alone for a while
-    STOPPED = "stopped"  # it ended, or was ended, and nobody supervises it
+    STOPPED = "stopped"  # it ended, or was ended, and is not supervised
 
     @property
     def has_process(self) -> bool:
-        """Whether there should be a crawler process behind it."""
+        """There should be a crawler process behind it."""
         return self in (CrawlerState.STARTING, CrawlerState.RUNNING, CrawlerState.STOPPING)
 
     @property
     def given_up(self) -> bool:
-        """Whether the slot is left empty on purpose, although it is desired."""
+        """The slot is left empty on purpose, although it is desired."""
         return self in (CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlotStory:
-    """What a slot has behind it. Part of each crawler's record; supervisors hand it on."""
+    """The history of a slot. Part of each crawler's record; supervisors hand it on."""
 
     restarts: Count = 0  # processes that filled this slot before it
     last_exit: str | None = None  # how the process before it ended; once it has ended itself: how that was
@@ -90,7 +90,7 @@ class CrawlerRecord(JsonRecord, SlotStory):
     rss_bytes: Count = 0  # resident memory
     lag_s: Amount = 0.0  # how long the reactor took to answer
     note: str | None = None  # why it is in this state, for people
-    error: str | None = None  # given up: the line of its log that tells why
+    error: str | None = None  # given up: the line of its log with the cause
     log: str | None = None  # given up: the last lines of its log
     redis: str = ""  # the Redis of its crawl, without a password, where that is not the fleet's
     namespace: str | None = None  # the namespace of its crawl, where that is not the fleet's
@@ -102,28 +102,28 @@ class CrawlerRecord(JsonRecord, SlotStory):
 
     @property
     def is_sound(self) -> bool:
-        """Whether there can be such a crawler: what somebody else wrote into Redis need not be one."""
+        """There can be such a crawler: another process may have written the record."""
         if self.number is None:  # started by hand: of any spider
             return bool(self.spider) and self.spider.isprintable()
         return is_name(self.spider) and is_slot_number(self.number)
 
     @property
     def story(self) -> SlotStory:
-        """What it says about its slot."""
+        """The history of its slot."""
         return SlotStory(**{field.name: getattr(self, field.name) for field in fields(SlotStory)})
 
     def may_work_with(self, config: str) -> bool:
-        """Whether a slot that was given up has yet to be tried with this configuration."""
+        """Return True if a slot that was given up has yet to be tried with this configuration."""
         return config != self.config and config not in self.failed_configs
 
     def alive(self, now: float) -> bool:
-        """Whether a process was heard lately; `now` is Redis's time (`Registry.now`)."""
+        """Return True if a process sent a heartbeat lately; `now` is Redis's time (`Registry.now`)."""
         return self.state.has_process and now - self.beat_at < GONE_AFTER_S
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """A slot that this process holds, or held: the token tells."""
+    """A slot that this process holds, or held, identified by its token."""
 
     spider: str
     number: int
@@ -142,7 +142,7 @@ class SlotView:
 
     spider: str
     number: int
-    token: int | None = None  # of its holder; None: nobody holds it
+    token: int | None = None  # of its holder; None: it is free
     owner: str | None = None
     launching_on: str | None = None  # the node that a launch is on its way to
     record: CrawlerRecord | None = None  # the last that was heard from it
@@ -154,7 +154,7 @@ class SlotView:
 
 
 class SlotCommandKind(StrEnum):
-    """What the holder of a slot can be told."""
+    """The commands to the holder of a slot."""
 
     RETIRE = "retire"  # stop gracefully and give the slot back: the fleet is smaller now, or the slot is stopped
     STOP = "stop"  # the same at once: pages in flight are not finished
@@ -173,7 +173,7 @@ class SlotCommand:
 class Renewal:
     """The answer to a heartbeat."""
 
-    held: bool  # False: the slot belongs to somebody else now, this process has to go
+    held: bool  # False: the slot belongs to another process now, this one has to go
     order: SlotCommand | None = None
 
 
@@ -187,5 +187,5 @@ class ErrorRecord:
     times: Count = 1  # in a row, or nearly
 
     def __str__(self) -> str:
-        """What happened, in one line, with how often."""
+        """Return the error in one line, with its count."""
         return f"{' '.join(self.what.split())}{f' ({self.times} times)' if self.times > 1 else ''}"

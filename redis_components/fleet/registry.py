@@ -50,11 +50,11 @@ __all__ = [
 ]
 
 SLOT_TTL_S = 10.0  # a node that died is noticed after this; renewals come every 2 s, from the crawler and its supervisor
-LAUNCH_TTL_S = 10.0  # a launch that nobody picked up for this time is sent again
+LAUNCH_TTL_S = 10.0  # a launch that was not picked up for this time is sent again
 KEPT_ERRORS = 100
 LONGEST_ERROR = 2_000  # characters
-NEWS_CLAIM_MS = 10_000  # so long the others wait for the line of the one that says it
-NEWS_AFTER_S = 60.0  # an error that comes again after so long is said again
+NEWS_CLAIM_MS = 10_000  # so long the other processes wait for the line of the one that reports it
+NEWS_AFTER_S = 60.0  # an error that comes again after so long is reported again
 NO_END = -1  # PTTL of a key that stays: no slot script writes one
 
 
@@ -74,21 +74,21 @@ class Registry:
     # desired state
 
     def desired(self) -> dict[str, int]:
-        """Desired number of crawlers for each spider that somebody has scaled; others have their default (`workers.fleet.sizes`).
+        """Return the desired number of crawlers for each spider that was scaled; others have their default
+        (`workers.fleet.sizes`).
 
-        What cannot be a size is left out.
+        Invalid sizes are left out.
         """
         return readable(hash_at(self._client, self._keys.desired()), size_of)
 
     def set_desired(self, spider: str, number: int, *, try_again: bool = True) -> None:
         """Scale one spider; takes effect with the next `reconcile_fleet`.
 
-        Slots of this spider that were given up (crash-looping, refused) are tried again: who scales has looked at them.
-        `try_again=False` is for who has not.
-        Raises ValueError for a negative number.
+        Slots of this spider that were given up (crash-looping, refused) are tried again, as the operator has looked at them;
+        `try_again=False` is for callers that have not. Raises ValueError for a negative number.
         """
         if number < 0:
-            raise ValueError(f"{spider}: {number} crawlers cannot be; say 0 or more")
+            raise ValueError(f"{spider}: {number} crawlers are not possible; use 0 or more")
         given_up = [r.name for r in self.crawlers() if try_again and r.spider == spider and r.state.given_up]
         with self._client.pipeline() as pipe:
             pipe.hset(self._keys.desired(), spider, str(number))
@@ -99,20 +99,20 @@ class Registry:
     # slots
 
     def acquire(self, spider: str, number: int, owner: str) -> Slot | None:
-        """Take the slot for `owner` (a name for people, such as its node); None when somebody holds it. Raises ConfigError for
-        what cannot be a slot.
+        """Take the slot for `owner` (a name for people, such as its node); None when it is held. Raises ConfigError for an
+        invalid slot.
         """
         name = slot_name(service_name(spider), slot_number(number))
-        outcome, said = script("slot_acquire")(
+        outcome, answer = script("slot_acquire")(
             self._client,
             self._slot_keys(spider, number),
             # Unique, so that the driver may send the command again when its answer was lost.
             {"name": name, "owner": f"{owner}#{secrets.token_hex(4)}", "ttl_ms": self._ttl_ms},
         )
-        return Slot(spider=spider, number=number, token=int(said), owner=owner) if outcome == b"acquired" else None
+        return Slot(spider=spider, number=number, token=int(answer), owner=owner) if outcome == b"acquired" else None
 
     def renew(self, slot: Slot, record: CrawlerRecord | None = None) -> Renewal:
-        """Keep the slot for another TTL, and store the record if one is given. The answer says whether it is still ours."""
+        """Keep the slot for another TTL, and store the record if one is given. The answer shows if it is still ours."""
         outcome, order = script("slot_renew")(
             self._client,
             self._slot_keys(slot.spider, slot.number),
@@ -127,7 +127,7 @@ class Registry:
         return Renewal(held=outcome == b"renewed", order=_order(as_text(order)))
 
     def release(self, slot: Slot, record: CrawlerRecord | None = None) -> bool:
-        """Free the slot and store the last record; False, and nothing is changed, when it belongs to somebody else by now."""
+        """Free the slot and store the last record; False, and change nothing, when it belongs to another process by now."""
         outcome = script("slot_release")(
             self._client,
             self._slot_keys(slot.spider, slot.number),
@@ -136,13 +136,13 @@ class Registry:
         return bool(outcome == b"released")
 
     def is_held(self, spider: str, number: int) -> bool:
-        """Whether somebody holds the slot at this moment."""
+        """Return True if the slot is held at this moment."""
         key = self._keys.slot(spider, number)
         held = self._client.get(key)
         return held is not None and _holder(held) is not None and self._client.pttl(key) != NO_END
 
     def order(self, view: SlotView, order: SlotCommand) -> None:
-        """Tell the present holder of a slot what to do; its successor will not hear it."""
+        """Send a command to the present holder of a slot; its successor does not get it."""
         if view.token is not None:
             self._client.hset(self._keys.orders(), view.name, f"{view.token}|{order.word}|{order.reason}")
 
@@ -184,7 +184,7 @@ class Registry:
         return bool(script("launch_mark")(self._client, keys, args))
 
     def clear_launch(self, spider: str, number: int) -> None:
-        """The launch has arrived."""
+        """Remove the mark of a launch that has arrived."""
         self._client.delete(self._keys.launch(spider, number))
 
     # records and errors
@@ -196,12 +196,12 @@ class Registry:
         return Renewal(held=True)
 
     def crawlers(self) -> list[CrawlerRecord]:
-        """The last record of each crawler, by name; one that cannot be read is left out."""
+        """Return the last record of each crawler, by name; one that cannot be read is left out."""
         found = readable(hash_at(self._client, self._keys.crawlers()), crawler_of).values()  # one per slot: bounded by the fleet
         return sorted(found, key=lambda r: (r.spider, r.number is None, r.number or 0, r.pid))
 
     def crawler(self, spider: str, number: int) -> CrawlerRecord | None:
-        """The last record of one slot; None where there is none that can be read."""
+        """Return the last record of one slot; None where there is none that can be read."""
         name = slot_name(spider, number)
         raw = self._client.hget(self._keys.crawlers(), name)
         return readable({name.encode(): as_bytes(raw)}, crawler_of).get(name) if raw else None
@@ -211,8 +211,8 @@ class Registry:
         if gone := list(names):
             self._client.hdel(self._keys.crawlers(), *gone)
 
-    def tell_of(self, one: Note) -> None:
-        """Tell of something that happened: it becomes an event."""
+    def add_note(self, one: Note) -> None:
+        """Add a note, which becomes an event."""
         note(self._client, one)
 
     def report_error(self, where: str, what: str) -> bool:
@@ -239,7 +239,7 @@ class Registry:
         return bool(self._client.set(claim, "1", nx=True, px=claim_ms))
 
     def _add_error(self, where: str, what: str, now: float) -> float:
-        """Returns when the same was reported before; 0.0 where it was not."""
+        """Add an error; return the time of its last report, 0.0 for the first one."""
         times, before = 1, 0.0
         for line in self._client.lrange(self._keys.errors(), 0, 19):
             known = error_of(line)
@@ -257,7 +257,7 @@ class Registry:
         return before
 
     def errors(self, limit: int = 10) -> list[ErrorRecord]:
-        """The last errors, newest first; what cannot be read is left out."""
+        """Return the last errors, newest first; unreadable ones are left out."""
         try:
             lines = self._client.lrange(self._keys.errors(), 0, limit - 1) if limit > 0 else []
         except redis.ResponseError as error:
@@ -282,12 +282,12 @@ def _order(text: str) -> SlotCommand | None:
 
 
 def size_of(name: str, raw: bytes) -> int:  # noqa: ARG001 - the form of what reads a field
-    """A desired size. Raises ValueError."""
+    """Return a desired size. Raises ValueError."""
     return whole(raw, 0, MOST_SLOTS)
 
 
 def crawler_of(name: str, raw: bytes) -> CrawlerRecord:
-    """A crawler's record under its own name. Raises ValueError."""
+    """Return a crawler's record under its own name. Raises ValueError."""
     record = CrawlerRecord.from_json(raw)
     if record.name != name:
         raise WrongValue(f"speaks for another one, {record.name!r:.100}")
@@ -297,7 +297,7 @@ def crawler_of(name: str, raw: bytes) -> CrawlerRecord:
 
 
 def error_of(line: bytes | str) -> ErrorRecord | None:
-    """A line of the fleet's errors; None where it cannot be read."""
+    """Return the error of a line; None where it cannot be read."""
     try:
         return decoded(line, ErrorRecord)
     except ValueError:

@@ -17,11 +17,11 @@ _FIELD = "roll"
 
 
 class RollState(StrEnum):
-    """How far a roll is."""
+    """The progress of a roll."""
 
     ROLLING = "rolling"  # `reconcile_fleet` goes on with it
     DONE = "done"  # every crawler was replaced, or is not wanted any more
-    FAILED = "failed"  # it stopped without a command: the reason says why; crawlers that were not replaced go on as they are
+    FAILED = "failed"  # it stopped without a command, with its reason; crawlers that were not replaced go on as they are
     ABORTED = "aborted"  # an operator stopped it
 
 
@@ -51,9 +51,9 @@ class Roll(JsonRecord):
     services: tuple[str, ...]
     state: RollState = RollState.ROLLING
     waiting: tuple[RollStep, ...] = ()  # not begun
-    current: RollStep | None = None  # told to go, or awaited
+    current: RollStep | None = None  # ordered to restart, or awaited
     replaced: tuple[RollStep, ...] = ()
-    left_out: tuple[str, ...] = ()  # slots that nobody wants any more
+    left_out: tuple[str, ...] = ()  # slots that are not wanted any more
     started_at: Epoch = 0.0
     step_at: Epoch = 0.0  # since when the present step, or the wait before it, is under way
     healthy_at: Epoch | None = None  # since when the present crawler's successor is well
@@ -66,22 +66,22 @@ class Roll(JsonRecord):
         return len(self.waiting) + len(self.replaced) + len(self.left_out) + (self.current is not None)
 
     def sentence(self) -> str:
-        """`rolling: 3 of 8 replaced, replaces forum_detail/2`."""
+        """Return the progress in one line: `rolling: 3 of 8 replaced, replaces forum_detail/2`."""
         done = f"{self.state}: {len(self.replaced)} of {self.total} replaced"
         left_out = f", {len(self.left_out)} not wanted any more" if self.left_out else ""
         return f"{done}{left_out}{f', {self.reason}' if self.reason else ''}"
 
 
 class RollNote:
-    """Where the fleet's roll stands written: one at a time. Methods raise `redis.RedisError` when Redis does not answer."""
+    """The record of the fleet's roll: one at a time. Methods raise `redis.RedisError` when Redis does not answer."""
 
     def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
         self._store = RecordStore(client, (keys or FleetKeys()).roll(), Roll)
 
     def read(self) -> Roll | None:
-        """The present roll, or the last one; None when there was none that this version can read."""
+        """Return the present roll, or the last one; None when there was none that this version can read."""
         return self._store.get(_FIELD)
 
     def write(self, roll: Roll) -> bool:
-        """Put it in the place of what was read; False, and nothing is changed, when somebody else has written meanwhile."""
+        """Put the roll in the place of the one that was read; False, and change nothing, if it has changed meanwhile."""
         return self._store.swap(_FIELD, roll)

@@ -21,7 +21,7 @@ MAX_ENTRIES = 1000  # of one fleet: beat reads them all every few seconds
 
 
 class StoredEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was changed about a scheduled task, or the whole of one that was added. None: as in `celeryconfig.py`."""
+    """The changes of a scheduled task, or the whole of one that was added. None: as in `celeryconfig.py`."""
 
     task: str | None = None
     every_s: float | None = None
@@ -41,10 +41,10 @@ class Unreadable:
 
 
 class RoundState(StrEnum):
-    """How far a round has come."""
+    """The progress of a round."""
 
     SEEN = "seen"  # no round yet: a cron entry counts from here
-    DUE = "due"  # about to be sent; the next leader sends it if nobody says that it was
+    DUE = "due"  # about to be sent; the next leader sends it unless it is marked as sent
     SENT = "sent"
 
 
@@ -88,11 +88,11 @@ class Schedules:
         return bool(self._client.hdel(self._keys.schedule(), name))
 
     def rounds(self) -> dict[str, Round]:
-        """The last round of each entry; one that cannot be read counts as none."""
+        """Return the last round of each entry; one that cannot be read counts as none."""
         return readable(hash_at(self._client, self._keys.beat_runs()), round_of)  # as many as there are entries
 
     def note(self, token: int, name: str, due: float, state: RoundState) -> bool:
-        """Say how far a round is; False when the beat with this token does not lead any more: then it must not send."""
+        """Record the progress of a round; False when the beat with this token does not lead any more: then it must not send."""
         keys = {"leader": self._keys.beat_leader(), "runs": self._keys.beat_runs()}
         args = {"token": token, "name": name, "due_ms": round(due * 1000), "state": state}
         return bool(script("beat_note")(self._client, keys, args) == b"noted")
@@ -110,7 +110,7 @@ class Schedules:
 
 
 def round_of(name: str, raw: bytes) -> Round:  # noqa: ARG001 - the form of what reads a field
-    """The last round of an entry. Raises ValueError."""
+    """Return the last round of an entry. Raises ValueError."""
     due, sent, state = raw.decode().split("|")
     latest = round(LATEST * 1000)
     return Round(due=whole(due, 0, latest) / 1000, sent_at=whole(sent, 0, latest) / 1000 or None, state=RoundState(state))

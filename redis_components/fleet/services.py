@@ -22,14 +22,14 @@ Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceRecord(JsonRecord):
-    """What a service is. Every field may be left out."""
+    """The declaration of a service. Every field may be left out."""
 
     spider: str = ""
     """Name of the spider in its project; "": the service's name. The crawl's keys are named after the service."""
     project: str = ""
     """Module of the project's Scrapy settings, as in SCRAPY_SETTINGS_MODULE; "": the node's own project."""
     size: Size = 1
-    """Crawlers, until `trawl scale` says otherwise."""
+    """Crawlers, unless `trawl scale` sets another number."""
     arguments: dict[str, Any] = field(default_factory=dict)
     """Of the spider, as with `-a`."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class ServiceRecord(JsonRecord):
     """
 
     def scrapy_settings(self) -> dict[str, str]:
-        """The settings of its crawlers, as texts of a command line."""
+        """Return the settings of its crawlers, as texts of a command line."""
         limits = {
             "CRAWLER_MEMORY_SOFT_MB": self.memory_soft_mb,
             "CRAWLER_MEMORY_HARD_MB": self.memory_hard_mb,
@@ -90,7 +90,7 @@ class Services:
 
 
 def _as_scrapy_reads(value: Any) -> Any:
-    """A list of plain values as the text from which Scrapy's `getlist` makes it again: names with commas, not JSON."""
+    """Return a list of plain values as the text from which Scrapy's `getlist` makes it again: names with commas, not JSON."""
     plain = isinstance(value, list) and value and all(isinstance(one, str | int | float) and "," not in str(one) for one in value)
     return ",".join(map(str, value)) if plain else value
 
@@ -101,6 +101,6 @@ def as_texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def service_record_of(name: str, raw: bytes) -> ServiceRecord:
-    """A declared service. Raises ValueError."""
+    """Return a declared service. Raises ValueError."""
     check_signature(SIGNED, name, raw)
     return decoded(raw, ServiceRecord)

@@ -65,7 +65,7 @@ class Deployments:
         return self._store.get(service) or Deployment()
 
     def change(self, service: str, change: Callable[[Deployment], Deployment]) -> Deployment:
-        """Change it, on what somebody else may have changed meanwhile, too. Raises what `change` raises."""
+        """Change the deployment, also when another process changes it at the same time. Raises the errors of `change`."""
         while True:
             after = change(self.of(service))
             if self._store.swap(service, after):
@@ -73,6 +73,6 @@ class Deployments:
 
 
 def deployment_of(service: str, raw: bytes) -> Deployment:
-    """The versions of a service. Raises ValueError."""
+    """Return the versions of a service. Raises ValueError."""
     check_signature(SIGNED, service, raw)
     return Deployment.from_json(raw)

@@ -1,4 +1,4 @@
-"""Which algorithm made the fingerprints of a dupefilter: requests that wait in the queue were put into it before."""
+"""Detection of the fingerprints' algorithm in a dupefilter: requests that wait in the queue were put into it before."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def _requests(client: redis.Redis, keys: BothKeys, found: QueueFound) -> list[Re
 def _request(fields: Any) -> Request | None:
     try:
         return Request(fields["url"], method=fields["method"], body=fields["body"], dont_filter=fields["dont_filter"])
-    except Exception:  # not a request: the import says why
+    except Exception:  # not a request: the import reports the reason
         return None
 
 
 def _known(client: redis.Redis, sets: set[str], fingerprints: list[bytes]) -> int:
-    """How many of them are in one of the sets, in the form of scrapy-redis or, already imported, in ours."""
+    """Return the number of fingerprints in one of the sets, in the form of scrapy-redis or, already imported, in ours."""
     members = [form for fingerprint in fingerprints for form in (fingerprint.hex(), fingerprint)]
     answers = [client.smismember(key, members) for key in sets]
     seen = [any(answer) for answer in zip(*answers, strict=True)]

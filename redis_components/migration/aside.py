@@ -11,10 +11,10 @@ from redis_components.server.scripts import script
 
 
 def set_aside(client: redis.Redis, source: str, aside: str, *, owners: str, members: Sequence[bytes] | None = None) -> int:
-    """Move `members` of the key `source`, or all of it where None are named, under the name `aside`; how many.
+    """Move `members` of the key `source`, or all of it where None are named, under the name `aside`; return their number.
 
-    Of a list for which an earlier run has set something aside some are moved, the oldest first; repeat it until 0. Raises
-    TrawlError while a Trawl crawler works there (`owners` is the key that tells), or where `aside` is of another type.
+    A list of which an earlier run has set something aside is moved in parts, the oldest first; repeat it until 0. Raises
+    TrawlError while a Trawl crawler works there (`owners` is the key of its heartbeat), or where `aside` is of another type.
     """
     outcome, moved = script("set_aside")(
         client,

@@ -9,7 +9,7 @@ from redis_components.keys import CrawlKeys
 
 @dataclass(frozen=True, kw_only=True)
 class BothKeys:
-    """Where scrapy-redis keeps a crawl, and where we do."""
+    """The keys of a crawl in scrapy-redis and in Trawl."""
 
     theirs: CrawlKeys
     ours: CrawlKeys

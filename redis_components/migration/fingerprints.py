@@ -28,7 +28,7 @@ _is_hex = re.compile(rb"[0-9a-f]{40}").fullmatch
 
 @dataclass(frozen=True, kw_only=True)
 class FingerprintsFound:
-    """What is in the dupefilter's keys before anything is done."""
+    """The content of the dupefilter's keys before the import."""
 
     foreign: int  # members of a set that scrapy-redis has written
     aside: int  # those that an earlier run has set aside
@@ -45,19 +45,19 @@ NOTHING = FingerprintsFound(foreign=0, aside=0, mixed=False)
 
 @dataclass(kw_only=True)
 class FingerprintsReport:
-    """What became of the fingerprints."""
+    """The outcome of importing fingerprints."""
 
     found: int = 0
     added: int = 0
 
 
 def fingerprint_of(member: bytes) -> bytes:
-    """The bytes that our dupefilter makes of the same text, where a project has its own `request_fingerprint`."""
+    """Return the bytes that our dupefilter makes of the same text, where a project has its own `request_fingerprint`."""
     return bytes.fromhex(member.decode()) if _is_hex(member) else member
 
 
 def inspect_fingerprints(client: redis.Redis, keys: BothKeys, ours: Filter) -> FingerprintsFound:
-    """What is there for `ours`. Raises ConfigError for a key that scrapy-redis cannot have written."""
+    """Return the fingerprints to import for `ours`. Raises ConfigError for a key that scrapy-redis cannot have written."""
     key, aside = keys.theirs.dupefilter, keys.theirs.foreign_fingerprints()
     held = kind_of(client, aside)
     if held not in ("none", "set"):

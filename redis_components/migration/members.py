@@ -13,33 +13,33 @@ WINDOW = 200
 SCAN = 1000
 
 Progress = Callable[[int, int], None]
-"""Told how many are done, and of how many."""
+"""Called with the number of entries done, and of all."""
 
 
 def is_foreign(member: bytes) -> bool:
-    """Whether a member of the sorted set was not written by Trawl, whose members begin with an order number below 2^53."""
+    """Return True if Trawl did not write this member of the sorted set; its members begin with an order number below 2^53."""
     return len(member) < 9 or member[0] != 0
 
 
 def is_pickle(member: bytes) -> bool:
-    """Whether it looks like a pickle: all of them end in a point, and since protocol 2 (2003) begin with one byte."""
+    """Return True if it looks like a pickle: all of them end in a point, and since protocol 2 (2003) begin with one byte."""
     return member[:1] == b"\x80" and member[-1:] == b"."
 
 
 def kind_of(client: redis.Redis, key: str) -> str:
-    """The type of a key, or `none`."""
+    """Return the type of a key, or `none`."""
     kind: str = bytes_to_str(client.type(key))
     return kind
 
 
 def size_of(client: redis.Redis, key: str, kind: str) -> int:
-    """How many members a key of that type has; 0 for one that is not there."""
+    """Return the number of members of a key of that type; 0 for a missing one."""
     sizes: Any = {"zset": client.zcard, "list": client.llen, "set": client.scard}
     return int(sizes[kind](key)) if kind in sizes else 0
 
 
 def bytes_of(client: redis.Redis, *keys: str) -> int:
-    """Memory of Redis for these keys, as far as its samples progress; 0 where it does not say."""
+    """Return Redis's memory for these keys, estimated from its samples; 0 where it is not available."""
     try:
         return sum(client.memory_usage(key) or 0 for key in keys)
     except redis.ResponseError:  # a user without the right to ask
@@ -47,7 +47,7 @@ def bytes_of(client: redis.Redis, *keys: str) -> int:
 
 
 def oldest(client: redis.Redis, key: str, kind: str, count: int) -> list[bytes]:
-    """The first `count` members of a sorted set; those of a list that were written first: scrapy-redis writes at its head."""
+    """Return the first `count` members of a sorted set; of a list the oldest ones: scrapy-redis writes at its head."""
     found: Any = []
     if kind == "zset":
         found = client.zrange(key, 0, count - 1)
@@ -73,7 +73,7 @@ def windows(client: redis.Redis, key: str, kind: str) -> Iterator[list[bytes]]:
 
 
 def strangers(client: redis.Redis, key: str) -> Iterator[list[bytes]]:
-    """The members of a sorted set that are not ours, in batches that are not empty."""
+    """Yield the members of a sorted set that are not ours, in batches that are not empty."""
     cursor: Any = None
     while cursor != 0:
         scanned: Any = client.zscan(key, cursor or 0, count=SCAN)

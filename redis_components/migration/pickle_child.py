@@ -1,7 +1,7 @@
-"""Reads pickles in a process that can do nothing else: `python -I -S pickle_child.py`, started by `pickles.py`.
+"""Reads pickles in a process with no other rights: `python -I -S pickle_child.py`, started by `pickles.py`.
 
-Standard library only, run by its path, so that nothing of the project or its dependencies is loaded here. What keeps a hostile
-pickle from doing harm, each on its own:
+Standard library only, run by its path, so that nothing of the project or its dependencies is loaded here. Guards against a
+hostile pickle, each on its own:
 
 1. Only values of plain types are made: a pickle that names any other class or function is refused before it gets it.
 2. On Linux a seccomp filter: from then on the kernel grants this process memory, its pipes and its own end, and no other system
@@ -11,7 +11,7 @@ pickle from doing harm, each on its own:
 5. An audit hook that refuses what Python itself would do outside: files, sockets, processes, imports.
 
 Without 2 and 3 (another system, another processor) a fault in Python's own unpickler would not be contained; the first frame
-that is sent tells which of them hold.
+names the guards that hold.
 
 Frames on both pipes: four bytes of length, then content. In: a pickle. Out, in the order of the pickles: a letter and JSON (`v`,
 see `Writer`) or a reason in text (`r`); before the first the names of the guards (`g`).
@@ -55,11 +55,11 @@ _BY_NAME |= {("__builtin__", name): kind for (module, name), kind in _BY_NAME.it
 
 
 class Refused(Exception):
-    """What a pickle holds that is not read; the text is the reason."""
+    """A value in a pickle that is refused; the text is the reason."""
 
 
 def latin1_bytes(text: object, encoding: object) -> bytes:
-    """How protocols before 3 write bytes."""
+    """Return bytes as protocols before 3 write them."""
     if not isinstance(text, str) or encoding != "latin1":
         raise Refused("it names _codecs.encode for something else than bytes")
     return text.encode("latin1")
@@ -69,7 +69,7 @@ class PlainUnpickler(pickle.Unpickler):
     """Makes plain values and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """The class of that name, if it is one of the plain types."""
+        """Return the class of that name, if it is one of the plain types."""
         if (module, name) == ("_codecs", "encode"):
             return latin1_bytes
         try:
@@ -126,7 +126,7 @@ def _content(value: Any, kind: type) -> Any:
 
 
 def answer(payload: bytes) -> tuple[bytes, bytes]:
-    """The letter and the content of the answer to one pickle."""
+    """Return the letter and the content of the answer to one pickle."""
     try:
         text = json.dumps(Writer().plain(PlainUnpickler(io.BytesIO(payload)).load())).encode()
         if len(text) > MOST_REPLY:
@@ -154,7 +154,9 @@ _CALLS = {
 
 
 def own_namespaces(libc: ctypes.CDLL) -> bool:
-    """A user namespace without rights outside and a network namespace without interfaces; False where that is not allowed."""
+    """Enter a user namespace without rights outside and a network namespace without interfaces; False where that is
+    not allowed.
+    """
     return hasattr(libc, "unshare") and not libc.unshare(_NEW_USER | _NEW_NETWORK)
 
 
@@ -189,7 +191,7 @@ def limit_resources() -> None:
 
 
 def refuse_event(event: str, _: tuple[object, ...]) -> None:
-    """The audit hook."""
+    """Refuse an event of the interpreter; the audit hook."""
     if event != "pickle.find_class":
         raise Refused(f"it tried {event}")
 

@@ -62,7 +62,7 @@ class PickleReader:
     def __init__(self, *, time_limit_s: float = 10.0) -> None:
         self.time_limit_s = time_limit_s
         self.guards: tuple[str, ...] = ()
-        """What shut in the last process; `pickle_child.py` says what each is worth."""
+        """The guards of the last process; `pickle_child.py` describes them."""
 
     def read(self, pickles: Sequence[bytes]) -> Iterator[Any]:
         """For each pickle its value, or `Unread`, in their order.
@@ -84,7 +84,7 @@ class PickleReader:
 
 
 class _Child:
-    """One process, and what it says."""
+    """One process that reads pickles, and its answers."""
 
     def __init__(self) -> None:
         self._over = False
@@ -127,7 +127,7 @@ class _Child:
         return count
 
     def answer(self, limit_s: float) -> Any:
-        """The value of the next pickle that was sent, or `Unread`."""
+        """Return the value of the next pickle that was sent, or `Unread`."""
         try:
             frame = self._frame(time.monotonic() + limit_s)
         except TimeoutError:

@@ -1,4 +1,4 @@
-"""What a Scrapy project says about the crawl that is imported: its Redis, keys, order, serializer, dupefilter and spider."""
+"""The settings of a Scrapy project for the imported crawl: its Redis, keys, order, serializer, dupefilter and spider."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .both_keys import BothKeys
 
 
 class StartKey(NamedTuple):
-    """Where start tasks wait in both packages: mostly the same key."""
+    """The key of start tasks in both packages: mostly the same."""
 
     theirs: str
     ours: str
@@ -47,7 +47,8 @@ class Project:
 
 
 def project_of(spider: str, module: str | None = None) -> Project:
-    """What the settings `module`, else those that Scrapy finds (SCRAPY_SETTINGS_MODULE, scrapy.cfg), say of `spider`.
+    """Return the project of `spider` by the settings `module`, else by those that Scrapy finds (SCRAPY_SETTINGS_MODULE,
+    scrapy.cfg).
 
     Without a project the defaults hold. Raises ConfigError for settings or spiders that cannot be loaded.
     """

@@ -32,7 +32,7 @@ DEAD_REASON = "scrapy-redis's request could not be imported: "
 
 
 class Members(StrEnum):
-    """What the requests of scrapy-redis are written in, as far as a sample tells."""
+    """The form of scrapy-redis's requests, as far as a sample shows."""
 
     NONE = "none"
     PICKLES = "pickles"
@@ -41,7 +41,7 @@ class Members(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class QueueFound:
-    """What is in the queue's keys before anything is done."""
+    """The content of the queue's keys before the import."""
 
     kind: str  # of what scrapy-redis left: zset, list, or none
     foreign: int  # requests of scrapy-redis in its key
@@ -60,7 +60,7 @@ NOTHING = QueueFound(kind="none", foreign=0, aside=0, whole=True, members=Member
 
 @dataclass(kw_only=True)
 class QueueReport:
-    """What became of the requests."""
+    """The outcome of importing requests."""
 
     found: int = 0
     moved: int = 0
@@ -71,7 +71,7 @@ class QueueReport:
 
 @dataclass(frozen=True, kw_only=True)
 class Fate:
-    """What becomes of one request."""
+    """The outcome of one request."""
 
     word: str  # payload, kept or dead, as `import_requests.lua` knows them
     content: bytes = b""  # the payload, or the reason
@@ -79,7 +79,7 @@ class Fate:
 
 
 def inspect_queue(client: redis.Redis, keys: BothKeys) -> QueueFound:
-    """What is there. Raises ConfigError for a key that scrapy-redis cannot have written."""
+    """Return the requests in the queue. Raises ConfigError for a key that scrapy-redis cannot have written."""
     key, aside_key = keys.theirs.requests, keys.theirs.foreign_requests()
     kind, held = kind_of(client, key), kind_of(client, aside_key)
     for name, found in ((key, kind), (aside_key, held)):
@@ -111,11 +111,11 @@ def inspect_queue(client: redis.Redis, keys: BothKeys) -> QueueFound:
 
 
 def order_of(found: QueueFound, wanted: QueueOrder | None) -> QueueOrder:
-    """The order of the queue that is imported. Raises ConfigError where a list does not progress which of two it is."""
+    """Return the order of the imported queue. Raises ConfigError for a list whose order the project does not name."""
     if found.kind != "list":
         return QueueOrder.PRIORITY
     if wanted not in (QueueOrder.FIFO, QueueOrder.LIFO):
-        raise ConfigError("the queue is a list, of FifoQueue or of LifoQueue: say which with --order fifo or --order lifo")
+        raise ConfigError("the queue is a list, of FifoQueue or of LifoQueue: choose with --order fifo or --order lifo")
     return wanted
 
 
@@ -166,7 +166,7 @@ def import_requests(
 
 
 def try_requests(client: redis.Redis, keys: BothKeys, found: QueueFound, *, as_is: bool, progress: Progress) -> QueueReport:
-    """What `import_requests` would say, without changing anything."""
+    """Return the report of `import_requests`, without changing anything."""
     report, reader = QueueReport(found=found.total), PickleReader()
     for members in _all_members(client, keys, found):
         _count(report, _fates(reader, members, as_is=as_is))

@@ -1,5 +1,5 @@
-"""What `Request.to_dict` gave to scrapy-redis, as our payload. No spider is loaded: callbacks stay names, and what the
-crawl needs to know to read the payload (a method, a request class) is looked up when it is crawled.
+"""Conversion of scrapy-redis's `Request.to_dict` to our payload. No spider is loaded: callbacks stay names, and the names (a
+method, a request class) are looked up when the request is crawled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _encode = RequestCodec(Spider("of any name")).encode
 
 
 def payload_of(fields: Any) -> bytes:
-    """The payload of the request that `fields` describe. Raises CodecError, naming the field at fault."""
+    """Return the payload of the request that `fields` describe. Raises CodecError, naming the field at fault."""
     if type(fields) is not dict or not all(type(name) is str for name in fields):
         raise Undecodable(f"it holds {type(fields).__name__}, not the fields of a request")
     if "_encoding" in fields:  # Scrapy before 2.6

@@ -1,4 +1,4 @@
-"""The whole import, in an order in which an interruption at any point loses and doubles nothing, and what it says at the end."""
+"""The whole import, in an order in which an interruption at any point loses and doubles nothing, and its report."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from .watch import seen_at_work
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the operator allows and wants."""
+    """The operator's options."""
 
     allow_pickle: bool = False
     as_is: bool = False  # payloads stay as they are, for the serializer that the project has
-    order: QueueOrder | None = None  # of a queue that is a list, where the project does not progress
+    order: QueueOrder | None = None  # of a queue that is a list, where the project does not name one
     convert_start_tasks: bool = False  # move what scrapy-redis sent as a form into `formdata`
     dry_run: bool = False
     watch_s: float = 6.0  # time to look for crawlers of scrapy-redis; 0: not at all
 
 
 class Progress(Protocol):
-    """Told what is being imported, how many are done, and of how many."""
+    """Called with the kind of entries that are imported, the number done, and of all."""
 
     def __call__(self, what: str, done: int, total: int, /) -> None: ...
 
 
 @dataclass(kw_only=True)
 class MigrationReport:
-    """What the import did, or would do."""
+    """The outcome of an import, or of a dry run."""
 
     spider: str
     dry_run: bool
@@ -59,7 +59,7 @@ class MigrationReport:
 
 
 def migrate(client: redis.Redis, spider: str, project: Project, options: Options, progress: Progress) -> MigrationReport:
-    """Import what scrapy-redis left of one spider's crawl; with `dry_run` only say what would become of it.
+    """Import the keys that scrapy-redis left of one spider's crawl; with `dry_run` only report the outcome.
 
     Raises ConfigError where an option is missing, TrawlError while a crawler of either package works there.
     """
@@ -87,7 +87,7 @@ class _Import:
         self._as_is = options.as_is or project.keeps_payloads
 
     def run(self) -> None:
-        """Look, check, and do it, or say what would be done."""
+        """Look, check, and import, or report the outcome of a dry run."""
         found, known = self._look()
         if not found.total and not known.total:
             return
@@ -104,7 +104,7 @@ class _Import:
             self._do(found, known, order)
 
     def _look(self) -> tuple[QueueFound, FingerprintsFound]:
-        """What is there; the project's own classes go on with what they have stored, so that is left alone."""
+        """Return the content to import; the project's own classes go on with what they have stored, so that is left alone."""
         found = queue.inspect_queue(self._client, self._keys) if self._project.order else queue.NOTHING
         ours = self._project.filter
         return found, fingerprints.inspect_fingerprints(self._client, self._keys, ours) if ours else fingerprints.NOTHING
@@ -112,12 +112,12 @@ class _Import:
     def _check_members(self, found: QueueFound) -> None:
         if found.members is Members.PICKLES and not self._as_is and not self._options.allow_pickle:
             raise ConfigError(
-                "the queue holds pickles, which can run code when they are read: say --allow-pickle, and a process that is shut"
+                "the queue holds pickles, which can run code when they are read: add --allow-pickle, and a process that is shut"
                 " in reads them; or keep them as they are with SCHEDULER_SERIALIZER = 'redis_components.picklecompat' and --as-is"
             )
         if found.members is Members.OTHER and not self._as_is:
             raise ConfigError(
-                "the queue holds no pickles, so they are of a SCHEDULER_SERIALIZER of the project: keep that setting, and say"
+                "the queue holds no pickles, so they are of a SCHEDULER_SERIALIZER of the project: keep that setting, and add"
                 " --as-is"
             )
 

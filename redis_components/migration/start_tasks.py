@@ -25,7 +25,7 @@ MOST_LOOKED_AT = 10_000
 
 @dataclass(kw_only=True)
 class StartTasksReport:
-    """What waits in one start key."""
+    """The start tasks in one start key."""
 
     key: str
     waiting: int = 0
@@ -36,7 +36,7 @@ class StartTasksReport:
 
 
 def converted(data: bytes) -> bytes | None:
-    """The task with its form in `formdata`; None for one that is fine. Raises BadStartTask for what cannot be mended so."""
+    """Return the task with its form in `formdata`; None for one that is fine. Raises BadStartTask for other faults."""
     try:
         read(data)
     except BadStartTask:

@@ -1,4 +1,4 @@
-"""Whether crawlers of scrapy-redis are still at work. They leave no trace in Redis while they wait, so their commands are
+"""Detection of crawlers of scrapy-redis that still work. They leave no trace in Redis while they wait, so their commands are
 looked for: an idle one looks for requests every five seconds.
 """
 
@@ -28,7 +28,7 @@ def seen_at_work(client: redis.Redis, keys: CrawlKeys, seconds: float) -> str | 
     """
     server: object = client  # redis-py's two classes have no common base
     if isinstance(server, RedisCluster):
-        raise ConfigError("crawlers of scrapy-redis are not looked for in a Cluster: stop all of them, then say --watch 0")
+        raise ConfigError("crawlers of scrapy-redis are not looked for in a Cluster: stop all of them, then add --watch 0")
     db = int(client.get_connection_kwargs().get("db") or 0)
     watched = {keys.requests, keys.dupefilter}
     end = threading.Timer(seconds, client.echo, (ENOUGH,))
@@ -48,7 +48,7 @@ def seen_at_work(client: redis.Redis, keys: CrawlKeys, seconds: float) -> str | 
                     return f"{entry['client_address']}:{entry['client_port']} ({name})"
     except (NoPermissionError, ResponseError) as exc:
         raise ConfigError(
-            f"cannot look for crawlers of scrapy-redis, MONITOR is refused ({exc}): stop all of them, then say --watch 0"
+            f"cannot look for crawlers of scrapy-redis, MONITOR is refused ({exc}): stop all of them, then add --watch 0"
         ) from exc
     finally:
         end.cancel()

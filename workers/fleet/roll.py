@@ -68,7 +68,7 @@ def go_on(
     if new.state is RollState.FAILED:
         registry.report_error("roll", new.reason or "failed")
     if new.state is not RollState.ROLLING:
-        registry.tell_of(Note(about="fleet", type="changed", said=f"roll {new.sentence()}", at=registry.now()))
+        registry.add_note(Note(about="fleet", type="changed", said=f"roll {new.sentence()}", at=registry.now()))
     return new
 
 

@@ -5,7 +5,7 @@
 -- ARGV[2] token   (number)  of the beat that sent it
 -- ARGV[3] due_ms  (ms)      which round
 -- Returns: 'begun' or 'repeated' (nothing changed)
--- Retry: unsafe; the second call is told 'repeated', and the round is left out
+-- Retry: unsafe; the second call gets 'repeated', and the round is left out
 local begun = KEYS[1]
 local name, token, due_ms = ARGV[1], ARGV[2], ARGV[3]
 

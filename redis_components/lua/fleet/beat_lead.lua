@@ -1,5 +1,5 @@
--- Lead the beats of this fleet, or hear who does: one of them sends, the others wait for its place.
--- A lock that is free (given back, run out, or gone with Redis's data) goes to whoever asks first, with a higher token than ever.
+-- Lead the beats of this fleet, or return the leader: one of them sends, the others wait for its place.
+-- A free lock (given back, run out, or gone with Redis's data) goes to the first caller, with a higher token than ever.
 --
 -- KEYS[1] leader  (string)  '<token>|<owner>' of the beat that sends
 -- KEYS[2] fences  (hash)    highest token handed out, in the field 'beat'
@@ -7,7 +7,7 @@
 -- ARGV[1] owner   (text)    who asks; unique for each process
 -- ARGV[2] ttl_ms  (ms)      the lock is free again when it was not renewed for this time
 -- Returns: {'leads', token, owner, ttl_ms, now in ms} or {'follows', token and owner of the leader, ms until its lock runs out, now}
--- Retry: safe; who leads already is told the same token again
+-- Retry: safe; the leader gets the same token again
 local leader, fences, beats = KEYS[1], KEYS[2], KEYS[3]
 local owner, ttl_ms = ARGV[1], ARGV[2]
 
@@ -16,7 +16,7 @@ local owner, ttl_ms = ARGV[1], ARGV[2]
 
 local now, held = now_ms(), redis.call('GET', leader)
 local token, holder = string.match(held or '', '^(%d+)|(.*)$')
-if redis.call('PTTL', leader) == -1 then holder = nil end -- a lock without an end is nobody's: no beat would ever lead again
+if redis.call('PTTL', leader) == -1 then holder = nil end -- a lock without an expiry is foreign: no beat would ever lead again
 -- First a removal: it is allowed also while Redis is out of memory, and after it the rest is.
 redis.call('ZREMRANGEBYSCORE', beats, '-inf', now - 10 * ttl_ms)
 redis.call('ZADD', beats, now, owner)

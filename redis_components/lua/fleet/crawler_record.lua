@@ -1,4 +1,4 @@
--- Say how a crawler fares that holds no slot: one that was started by hand.
+-- Store the record of a crawler that holds no slot: one that was started by hand.
 --
 -- KEYS[1] crawlers  (hash)  last record of each crawler
 -- ARGV[1] name      (text)  '<spider>/hand-<pid>', its field in the hash

@@ -1,4 +1,4 @@
--- A node says that it lives, and hears whether it is being drained.
+-- Store the heartbeat of a node, and return if it is being drained.
 --
 -- KEYS[1] nodes    (hash)  last record of each node
 -- KEYS[2] drained  (hash)  nodes that take no crawlers: name -> epoch s at which they were last heard of

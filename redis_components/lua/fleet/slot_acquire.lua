@@ -1,6 +1,6 @@
--- Take a crawler slot that nobody holds, with a fencing token higher than every one before it.
--- A slot whose key vanished before its time (somebody deleted it) is held as long as its holder was heard within the TTL: that one
--- takes it back with its next renewal, and until it has heard otherwise its crawler works.
+-- Take a free crawler slot, with a fencing token higher than every one before it.
+-- A slot whose key vanished before its time (it was deleted) is held as long as its holder sent a heartbeat within the TTL: the
+-- holder takes it back with its next renewal, and its crawler works until it gets another answer.
 --
 -- KEYS[1] slot    (string)  '<token>|<owner>' of the holder
 -- KEYS[2] fences  (hash)    highest token handed out for each slot
@@ -10,14 +10,14 @@
 -- ARGV[2] owner   (text)    who asks; unique for each attempt, never used twice
 -- ARGV[3] ttl_ms  (ms)      the slot is free again when it was not renewed for this time
 -- Returns: {'acquired', token} or {'held', owner who holds it}
--- Retry: safe; the owner that got the slot is told the same token again
+-- Retry: safe; the owner that got the slot gets the same token again
 local slot, fences, orders, crawlers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local name, owner, ttl_ms = ARGV[1], ARGV[2], ARGV[3]
 
 -- include: clock
 -- include: fence
 
-local held_token, holder = string.match(redis.call('GET', slot) or '', '^(%d+)|(.*)$') -- what has another form is nobody's
+local held_token, holder = string.match(redis.call('GET', slot) or '', '^(%d+)|(.*)$') -- another form is foreign
 if holder and redis.call('PTTL', slot) ~= -1 then -- and what has no end
   if holder ~= owner then return { 'held', holder } end
   redis.call('PEXPIRE', slot, ttl_ms)

@@ -7,7 +7,7 @@
 -- ARGV[1] name      (text)    '<spider>/<number>', the slot's field in the hashes
 -- ARGV[2] token     (number)  what slot_acquire returned
 -- ARGV[3] record    (JSON object, or empty)  the crawler's last record, stamped here with the time
--- Returns: 'released', or 'lost' when the slot was handed to somebody else meanwhile (nothing is changed then)
+-- Returns: 'released', or 'lost' when another owner has the slot by now (nothing is changed then)
 -- Retry: safe; a slot that is free already counts as released
 local slot, fences, orders, crawlers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local name, token, record = ARGV[1], ARGV[2], ARGV[3]
@@ -16,7 +16,7 @@ local name, token, record = ARGV[1], ARGV[2], ARGV[3]
 -- include: fence
 -- include: put_record
 
-local holder = string.match(redis.call('GET', slot) or '', '^(%d+)|') -- what has another form is nobody's
+local holder = string.match(redis.call('GET', slot) or '', '^(%d+)|') -- another form is foreign
 if holder and holder ~= token and redis.call('PTTL', slot) ~= -1 then return 'lost' end
 if fence_of(redis.call('HGET', fences, name)) > tonumber(token) + 1 then return 'lost' end
 redis.call('DEL', slot) -- first: it is allowed also while Redis is out of memory, and after it the rest is

@@ -1,5 +1,5 @@
--- Keep a slot, say how its crawler fares, and hear what to do.
--- A slot that vanished (it ran out, or Redis lost its data) is taken back as long as nobody got a newer token.
+-- Keep a slot, store its crawler's record, and return the command for it.
+-- A slot that vanished (it ran out, or Redis lost its data) is taken back unless there is a newer token.
 --
 -- KEYS[1] slot      (string)  '<token>|<owner>' of the holder
 -- KEYS[2] fences    (hash)    highest token handed out for each slot
@@ -19,7 +19,7 @@ local name, token, owner, ttl_ms, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], A
 -- include: fence
 -- include: put_record
 
-local holder = string.match(redis.call('GET', slot) or '', '^(%d+)|') -- what has another form is nobody's
+local holder = string.match(redis.call('GET', slot) or '', '^(%d+)|') -- another form is foreign
 if holder and (holder == token or redis.call('PTTL', slot) ~= -1) then -- and what has no end
   if holder ~= token then return { 'lost', '' } end
   redis.call('PEXPIRE', slot, ttl_ms)

@@ -1,4 +1,4 @@
--- One exchange of a crawler process with the frontier: everything it has to tell, and its next leases, in one atomic step.
+-- One exchange of a crawler process with the frontier: all its news, and its next leases, in one atomic step.
 -- The states and letters (a enqueue, b lease, c ack, d release, e reclaim, f give up) are those of docs/architecture.md.
 -- Keys of other processes or services that it touches are passed by the caller too, so that every key is declared.
 --
@@ -7,7 +7,7 @@
 --                       its entries in keys that begin with this one and so are in its slot (lib/filter_state), or it is one of notes (lib/notes)
 -- KEYS[3] leases        (hash)   this owner's leases
 -- KEYS[4] owners        (zset)   owners, score = time at which each counts as dead, in ms
--- KEYS[5] numbers       (hash)   owner -> number of its last exchange '|' the duplicates found in it '|' leases overtaken in its buffer '|' its concurrency '|' what it died over, where somebody saw it
+-- KEYS[5] numbers       (hash)   owner -> number of its last exchange '|' the duplicates found in it '|' leases overtaken in its buffer '|' its concurrency '|' what it died over, where its supervisor saw it
 -- KEYS[6] counters      (hash)   layout version, order number, leases out, totals
 -- KEYS[7] dead          (list)   DEAD requests and start tasks with their reasons
 -- KEYS[8] start_tasks   (list, set or zset)  start tasks of this spider
@@ -17,7 +17,7 @@
 -- KEYS[12] own_stats    (hash)   stats that are this owner's own
 -- KEYS[13] next_tasks   (list, set or zset)  start tasks of the service that this one feeds
 -- KEYS[14] next_tokens  (hash)   task id -> last change token, of the service that this one feeds
--- KEYS[15] own_gone     (string) last number of this owner, if it was taken for dead, was fenced or said good-bye
+-- KEYS[15] own_gone     (string) last number of this owner, if it was taken for dead, was fenced or has left
 -- KEYS[16] dead_leases  (hash)   leases of the owner named in message.reclaim
 -- KEYS[17] dead_gone    (string) last number of the owner named in message.reclaim
 -- KEYS[18] holds        (hash)   what an operator holds, and its version
@@ -105,11 +105,11 @@ local to_feed = {
 local reply = { leases = {}, tasks = {}, now = now }
 
 local function answer(outcome)
-  local told = { 'outcome', outcome }
+  local parts = { 'outcome', outcome }
   for name, value in pairs(reply) do
-    if value ~= 0 and value ~= '' and (type(value) ~= 'table' or #value > 0 or name == 'held' or name == 'limits') then told[#told + 1], told[#told + 2] = name, value end
+    if value ~= 0 and value ~= '' and (type(value) ~= 'table' or #value > 0 or name == 'held' or name == 'limits') then parts[#parts + 1], parts[#parts + 2] = name, value end
   end
-  return told
+  return parts
 end
 
 local sizes, read, offset = message.sizes, 0, 0
@@ -195,10 +195,10 @@ local x = { -- what the functions of lib/storing, lib/telling and lib/leasing sh
 -- children that were lost. Our leases go back; the process forgets them and replays its journal under a new name.
 local function fence(last, is_older)
   if is_older then redis.call('SET', older_key(limits), now, 'PX', 86400000) end -- what was sent lately is forgotten, too (lib/pacing)
-  give_back_all(leases, '', ready, start_tasks, start_deaths, dead, counters, fed, 0, 256, now) -- nobody died; what is at work may be sent meanwhile
+  give_back_all(leases, '', ready, start_tasks, start_deaths, dead, counters, fed, 0, 256, now) -- no process died; what is at work may be sent meanwhile
   redis.call('ZREM', owners, owner)
   redis.call('HDEL', numbers, owner)
-  redis.call('DEL', own_stats) -- it tells them again under its new name
+  redis.call('DEL', own_stats) -- it sends them again under its new name
   redis.call('SET', own_gone, last or 0, 'EX', GONE_S) -- this answer may be lost too
   reply.last_applied = tonumber(last) or 0
   return answer('fenced')
@@ -216,7 +216,7 @@ local function repeat_answer(known_duplicates)
     local kind, score, member, key, at = lease_parts(value)
     if kind ~= FOREIGN then tell_lease(reply.leases, reply.tasks, id, kind, score, member, key) end
     if kind == REQUEST and key then
-      for _, told in ipairs({ id, key, at and math.max(at - now, 0) or -1, at and 12 or -1 }) do table.insert(reply.paced, told) end
+      for _, part in ipairs({ id, key, at and math.max(at - now, 0) or -1, at and 12 or -1 }) do table.insert(reply.paced, part) end
     end
     n = n + 1
   end
@@ -274,7 +274,7 @@ local function apply()
   -- include: telling
   -- include: leasing
   redis.call('HSETNX', counters, 'layout', LAYOUT)
-  if message.order == 'advised' and not custom_queue then redis.call('HSET', counters, 'custom_queue', 1) end -- for whoever looks from outside
+  if message.order == 'advised' and not custom_queue then redis.call('HSET', counters, 'custom_queue', 1) end -- for readers from outside
   if message.order ~= 'advised' and custom_queue then redis.call('HDEL', counters, 'custom_queue') end
   store_requests(x, filter)
   store_tasks(x, next_tokens, to_feed, lists)

@@ -1,4 +1,4 @@
--- Let an owner count as dead at once: its supervisor saw the process end, nobody has to wait for the heartbeat to run out.
+-- Let an owner count as dead at once: its supervisor saw the process end, so the heartbeat need not run out first.
 -- A process that was fenced goes on under a new name, its first one with `~` and a number: those end too.
 -- Works while Redis is out of memory: the leases that come back are what makes room.
 --

@@ -11,15 +11,15 @@ local of_lanes, names = 2, 1
 
 -- include: ages
 
-local time, told = redis.call('TIME'), {}
+local time, sizes = redis.call('TIME'), {}
 local now_us = time[1] * 1e6 + time[2]
 for place = names, #ARGV do
   local due, key = redis.call('ZSCORE', lanes, ARGV[place]), KEYS[of_lanes + place - names]
-  local n = #told
-  told[n + 1], told[n + 2], told[n + 3] = due or '', 0, 0
+  local n = #sizes
+  sizes[n + 1], sizes[n + 2], sizes[n + 3] = due or '', 0, 0
   if due then
-    told[n + 2] = redis.call('ZCARD', key)
-    told[n + 3] = math.floor((oldest_us(key, now_us) or 0) / 1000)
+    sizes[n + 2] = redis.call('ZCARD', key)
+    sizes[n + 3] = math.floor((oldest_us(key, now_us) or 0) / 1000)
   end
 end
-return told
+return sizes

@@ -18,7 +18,7 @@ local now, fields = tonumber(ARGV[1]), 2
 -- include: sending
 -- include: pacing
 
-local told = {}
+local found = {}
 for place = states, #KEYS do
   local state = KEYS[place]
   local lane = string.sub(state, #limits + 2)
@@ -29,6 +29,6 @@ for place = states, #KEYS do
   spent = spent or { 0, 0 }
   local row = { math.max(times[1] or at, frees), spent[1], spent[2], frees }
   for n, value in ipairs(redis.call('HMGET', state, unpack(ARGV, fields))) do row[4 + n] = value end
-  told[#told + 1] = row
+  found[#found + 1] = row
 end
-return told
+return found

@@ -5,7 +5,7 @@
 -- ARGV[1] owner        (text)    the process that asks
 -- ARGV[2] fingerprint  (binary)  '' = only forget
 -- ARGV[3] forget       (any number)  fingerprints whose requests were found to be duplicates
--- Returns: 'noted', 'again' (an owner that is gone had noted it, and may not have stored it), or 'busy' (somebody alive is about to store it)
+-- Returns: 'noted', 'again' (an owner that is gone had noted it, and may not have stored it), or 'busy' (a living owner is about to store it)
 -- Retry: safe; a second try finds 'busy' in place of 'noted', whose request is then stored without its note
 local notes, owners = KEYS[1], KEYS[2]
 local owner, fingerprint = ARGV[1], ARGV[2]

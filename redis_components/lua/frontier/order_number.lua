@@ -2,7 +2,7 @@
 --
 -- KEYS[1] counters  (hash)  order number
 -- Returns: the number
--- Retry: safe; a number that nobody uses is only left out
+-- Retry: safe; an unused number is only left out
 local counters = KEYS[1]
 
 -- include: order_numbers

@@ -1,4 +1,4 @@
--- Start tasks from outside, with task ids: of each id one waits, and it is the newest. Those that somebody asks for by name wait, however many wait already (no overflow).
+-- Start tasks from outside, with task ids: of each id one waits, and it is the newest. Tasks that are requested by name wait, however many wait already (no overflow).
 --
 -- KEYS[1] fed_tasks    (list, set or zset)  start tasks of the service
 -- KEYS[2] fed_turns    (zset)  of these, those that wait for the turn of their site

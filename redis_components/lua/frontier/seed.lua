@@ -25,7 +25,7 @@ local outcomes = {}
 for at = tasks, #ARGV, 3 do
   local id, wait, place = ARGV[at], tonumber(ARGV[at + 1]), #outcomes + 1
   local since = fence_of(redis.call('HGET', pending, id))
-  if since == 0 or since > now + 86400000 then since = nil end -- text, or of a time that is not yet: nobody's
+  if since == 0 or since > now + 86400000 then since = nil end -- text, or a time in the future: foreign
   local before = fence_of(redis.call('HGET', seeded, id))
   local due_at = (before <= now + 86400000 and before or 0) + wait
   if since and since > now - pending_ms then

@@ -10,7 +10,7 @@
 -- KEYS[8] owners       (zset)  owners, score = time at which each counts as dead, in ms
 -- KEYS[9] stats        (hash)  stats over all processes, as many as the spider names
 -- KEYS[10] aside       (zset)  READY requests where a queue class of the user's has their key
--- KEYS[11] backlog     (list)  start tasks of a backfill that nobody may take yet
+-- KEYS[11] backlog     (list)  start tasks of a backfill that may not be taken yet
 -- KEYS[12] threads     (hash)  what is stored of each thread
 -- KEYS[13] tokens      (hash)  change tokens of start tasks that another service has made
 -- KEYS[14] overflow    (hash)  start tasks that another service has made and for which the start key has no capacity

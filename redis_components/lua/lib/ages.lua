@@ -1,5 +1,5 @@
--- Since when READY requests wait, by their order numbers (lib/order_numbers). Those of the order `random`, and of a queue class of the user's, do not say it.
-local SINCE_2001_US = 1e15 -- smaller ones tell no time: of an older Trawl, or random
+-- Since when READY requests wait, by their order numbers (lib/order_numbers). The order `random` and a queue class of the user's have no times.
+local SINCE_2001_US = 1e15 -- smaller ones are not times, but of an older Trawl, or random
 
 -- When a member was stored first, in microseconds; nil where its number is not a time.
 local function stored_us(member, now_us)

@@ -47,7 +47,7 @@ local function in_native(command, layer, item)
   return redis.pcall(command, layer.prefix .. item.block % layer.blocks, item.name) == 1
 end
 
--- Key, offset and bytes of the item's block; no bytes where its key is not made yet, or is somebody else's.
+-- Key, offset and bytes of the item's block; no bytes where its key is not made yet, or is foreign.
 local function block_of(layer, item)
   local number = item.block % layer.blocks
   local place = number % BLOCKS

@@ -30,7 +30,7 @@ local function bucket_of(part, roots, hash)
   return bucket_text
 end
 
--- 1 or 0 as SADD, SREM and SISMEMBER say it; nil where a bucket's key is somebody else's, which then filters nothing: an error in mid-exchange would
+-- 1 or 0 as SADD, SREM and SISMEMBER return it; nil where a bucket's key is foreign, which then filters nothing: an error in mid-exchange would
 -- leave it half applied.
 local function in_bucket(command, part, roots, hash, number)
   local answer = redis.pcall(command, part.prefix .. bucket_of(part, roots, hash), number)

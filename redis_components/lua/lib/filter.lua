@@ -103,7 +103,7 @@ local function seen_before(filter, entry)
   return #state.layers > 0 and in_layers(state, item_of_exact(root, number))
 end
 
--- Remove an entry: 'forgotten', 'unknown', or 'kept' where a Bloom filter still says that it was seen.
+-- Remove an entry: 'forgotten', 'unknown', or 'kept' where a Bloom filter still has it as seen.
 local function forget_entry(filter, entry)
   local state, options, found = filter.state, filter.options, false
   if options.kind == 'bloom' then return in_layers(state, item_of(entry)) and 'kept' or 'unknown' end

@@ -1,6 +1,6 @@
 -- Which dupefilter is at a base key: a plain set, or a hash of lib/filter_state with its form.
 
--- 'set' for a plain set, the form in the hash, '' where nothing is; nil where the key is somebody else's.
+-- 'set' for a plain set, the form in the hash, '' where nothing is; nil where the key is foreign.
 local function stored_form(base)
   local held = redis.call('TYPE', base)['ok']
   if held == 'none' then return '' end

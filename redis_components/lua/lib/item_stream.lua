@@ -45,7 +45,7 @@ local function needed_by_all(items)
   return from, names
 end
 
--- Items that wait: of a stream that all groups have acknowledged whole, none, also where nobody has trimmed it yet.
+-- Items that wait: of a stream that all groups have acknowledged whole, none, also where it is not trimmed yet.
 local function waiting_items(items)
   local command = item_command(items)
   local count = redis.call(command, items)

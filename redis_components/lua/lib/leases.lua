@@ -1,7 +1,7 @@
 -- A lease is a field of the owner's hash: id -> kind score '|' member. Needs lib/ready_requests, lib/score and lib/lanes.
 --   kind 'r'            a request; member as in lib/ready_requests. Where it has a lane (lib/lanes), '@' and the lane, '@' and the time to send it (ms) follow the score
 --   kind 'l', 's', 'z'  a start task from a list, set or zset; member = the task as its producer wrote it. Before it stands the key that it came from, as
---                       <bytes>'|'<key>: whoever gives it back may read other keys
+--                       <bytes>'|'<key>: the process that gives it back may read other keys
 --   kind 'f'            foreign: not written by Trawl, nor counted; it ends among the dead
 local REQUEST, FOREIGN = 'r', 'f'
 
@@ -79,7 +79,7 @@ local function put_back(ready, start_tasks, kind, score, member, key)
   end
 end
 
--- DEAD: kept with its reason until somebody replays or purges it.
+-- DEAD: kept with its reason until it is replayed or purged.
 local function bury(dead, now, reason, kind, score, member, key)
   local payload = kind == REQUEST and payload_of(member) or member
   local home, data = out_of_turn(kind, key, member)

@@ -61,7 +61,7 @@ local function lease_requests(x)
 end
 
 -- Requests of lanes, each with the time (ms from now, -1: any) at which it is to be sent, and how much later it may be (ms, -1: any). A rate that only
--- complaints of the site have set promises it nothing, and whoever is late for want of a processor would be later for giving requests back.
+-- complaints of the site have set promises it nothing, and a process that is late for want of a processor would be later for giving requests back.
 local function lease_paced(x, limits)
   if x.stale or count_lanes(x.ready) == 0 then return end
   local paced, full = {}, {}

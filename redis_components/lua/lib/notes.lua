@@ -1,5 +1,5 @@
--- In place of a dupefilter, where a class of the user's was asked already: each request is new, and the note of it goes. A note that is not there any more
--- says nothing: a failover may have lost it.
+-- In place of a dupefilter, where a class of the user's was asked already: each request is new, and its note is removed. A note that is not there any more
+-- means nothing: a failover may have lost it.
 
 local function open_notes(notes)
   return {

@@ -1,5 +1,5 @@
--- Order numbers: the time of storing in microseconds (Redis), or one more than the last number where that is later. So they grow, and say how long an entry has
--- waited (lib/ages). A clock beyond 2112 gives no numbers: those of the order `lifo` count down from 2^52.
+-- Order numbers: the time of storing in microseconds (Redis), or one more than the last number where that is later. So they grow, and give the time that an
+-- entry has waited (lib/ages). A clock beyond 2112 gives no numbers: those of the order `lifo` count down from 2^52.
 
 -- The number before the first of `count` new ones. Redis refuses a foreign counter, and all of it while it is out of memory: nothing else may be written before.
 local function order_numbers(counters, count)

@@ -3,7 +3,7 @@
 local DAY_MS = 86400000
 local BEFORE_QUIET_MS = 3000 -- so long before them nothing is leased any more: what was sent has to arrive, on a slow network and at a busy machine
 
--- The readable ones of a stored list of pairs; whoever can write to Redis may write anything.
+-- The readable pairs of a stored list; a writer to Redis may write anything.
 local function pairs_of(stored)
   local found = {}
   for _, pair in ipairs(type(stored) == 'table' and stored or {}) do

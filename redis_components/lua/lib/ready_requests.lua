@@ -11,7 +11,7 @@ local function new_member(order, number, payload)
   return struct.pack('>I8', rank_of(order, number)) .. '\0' .. payload
 end
 
--- a: store one request. Where a queue class of the user's says what is next, the payload begins with an order that its owner chose and knows it by.
+-- a: store one request. Where a queue class of the user's chooses the next one, the payload begins with an order that its owner chose and knows it by.
 local function enqueue(ready, order, number, score, payload)
   if order == 'advised' then
     redis.call('ZADD', ready, 0, string.sub(payload, 1, 8) .. '\0' .. string.sub(payload, 9))

@@ -1,6 +1,6 @@
 -- Changes of stats: shared ones are added up or compared, a process's own are set. They are there as long as the process; when the last one leaves, its own
 -- become the shared ones of the finished crawl.
-local OWN_STATS_S = 86400 -- should nobody ever find that its process is gone
+local OWN_STATS_S = 86400 -- should the end of its process never be noticed
 local MOST_OWN = 1000
 local ENDS = { 'finish_reason', 'finish_time', 'elapsed_time_seconds' } -- of Scrapy's CoreStats
 
@@ -26,7 +26,7 @@ end
 
 local function change_stat(stats, own_stats, how, field, value)
   if how == 'add' then
-    -- pcall: a field that somebody else filled with text must not stop the crawl
+    -- pcall: a field that another process filled with text must not stop the crawl
     if type(redis.pcall('HINCRBYFLOAT', stats, field, value)) == 'table' then redis.call('HSET', stats, field, value) end
   elseif how == 'set' then
     redis.call('HSET', own_stats, field, value)

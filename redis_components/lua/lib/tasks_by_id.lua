@@ -1,12 +1,12 @@
 -- Start tasks that another service has made: of each task id at most one waits, and a crawler gets its newest form.
--- The start key holds a task as it was first made, so that whoever looks there reads it. The hash `waiting` holds the newest form under the task's id: a msgpack
+-- The start key holds a task as it was first made, so that readers find it there. The hash `waiting` holds the newest form under the task's id: a msgpack
 -- array {wide, time since which it waits in ms, order of its making, newest text}. The hash `ids` leads from the SHA-1 of the text in the start key, or of one that is leased or parked, to
 -- <wide>|<how many there are>|<order of its making>|<id>. What comes while the start key is full for its site waits in the hash `overflow` (id -> msgpack
 -- array {wide, order of its making, text}) and in the zset `overflow_order` (score 0, member = site, NUL, 8 bytes of order, id).
 -- A task is {wide, made, data}; `made` is the order of making, a number that is counted in the field `made` of `ids`.
 -- `fed` holds these keys by their names, the start key `tasks` and its `turns` (lib/turns), `newest_fields`, `now`, and `most`: tasks that may wait, nil without a bound.
 -- Needs lib/leases and lib/tasks.
-local FORGOTTEN_MS = 86400000 -- somebody has removed it from the start key by hand, or a crawler of an older version took it
+local FORGOTTEN_MS = 86400000 -- it was removed from the start key by hand, or a crawler of an older version took it
 local MOST_REFILLED = 500
 local MOST_OF_A_SITE = 100
 local MOST_SITES = 50
@@ -40,7 +40,7 @@ local function id_of(fed, data)
   return id, id and { wide = tonumber(wide), made = tonumber(made), data = data }, tonumber(count)
 end
 
--- One more, or one less, with this text and this id. False where another id has the very same text: nobody can tell the two apart.
+-- One more, or one less, with this text and this id. False where another id has the very same text: the two cannot be distinguished.
 local function count_text(fed, id, task, change)
   local known, one, count = id_of(fed, task.data)
   if known and known ~= id then return false end
@@ -94,7 +94,7 @@ local function place_task(fed, id, task)
   if count_text(fed, id, task, 1) then keep_waiting(fed, id, task, fed.now) end
 end
 
--- The start key is empty: what is said to wait there was removed by hand.
+-- The start key is empty: the tasks that `waiting` still counts were removed by hand.
 local function forget_if_empty(fed)
   if redis.call(count_command(fed.tasks), fed.tasks) == 0 and redis.call('ZCARD', fed.turns) == 0 then redis.call('UNLINK', fed.waiting) end
 end

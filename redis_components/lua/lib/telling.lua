@@ -1,4 +1,4 @@
--- What a message says of leases, as far as they are its owner's. `x` is the exchange (lib/storing); `reply.lost` counts the others. Needs lib/many, lib/leases, lib/settling,
+-- A message's news of leases, as far as they are its owner's. `x` is the exchange (lib/storing); `reply.lost` counts the others. Needs lib/many, lib/leases, lib/settling,
 -- lib/reclaim and lib/parking.
 
 local function count_lost(x, was_ours)

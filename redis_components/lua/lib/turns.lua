@@ -62,7 +62,7 @@ local function sort_in(key, turns, by, counters)
 end
 
 -- Remove and return up to `wanted` tasks: one of each site in turn, from the first of `turn_keys` that has some, then from the next; of a site in `room` no
--- more than that says. The counter `turn` is the site that had the last one.
+-- more than that number. The counter `turn` is the site that had the last one.
 local function take_turns(turn_keys, start_deaths, wanted, room, counters)
   local had = redis.call('HGET', counters, 'turn') or ''
   local taken, turn, looks = {}, had, 0

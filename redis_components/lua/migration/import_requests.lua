@@ -41,7 +41,7 @@ for at = first, #ARGV, 3 do
   if not member or redis.sha1hex(member) ~= sha then break end
   score = zset_score(score) or '0'
   if fate == 'dead' then
-    bury(dead, now, content, REQUEST, score, string.rep('\0', 9) .. member) -- as it was: whoever has a serializer for it can put it back
+    bury(dead, now, content, REQUEST, score, string.rep('\0', 9) .. member) -- as it was: a user with a serializer for it can put it back
   else
     enqueue(ready, order, order_numbers(counters, 1) + 1, score, fate == 'kept' and member or content)
   end

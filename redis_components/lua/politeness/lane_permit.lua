@@ -2,7 +2,7 @@
 --
 -- KEYS[1] limits  (hash)  limits of lanes (lib/lanes), and their version; the lane's own keys begin with this one
 -- ARGV[1] claim   (text)  names the request among those at work
--- ARGV[2] keep_ms (ms)    for how long it counts as at work, where nobody says that it has ended
+-- ARGV[2] keep_ms (ms)    for how long it counts as at work, unless its end is reported
 -- ARGV[3] names   (any number)  the lanes that it may belong to, the nearest first; the first one that has limits counts
 -- Returns: {state, ms, lane}: `free` (no lane has limits), `send` (in ms), or `wait` (nothing may be sent before ms; ask again then)
 -- Retry: unsafe; a permit whose answer is lost counts against the limits, and that is all

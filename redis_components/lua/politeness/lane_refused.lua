@@ -2,9 +2,9 @@
 --
 -- KEYS[1] limits  (hash)  limits of lanes (lib/lanes), and their version; the lane's own keys begin with this one
 -- ARGV[1] lane    (text)  name of the lane
--- ARGV[2] ms      (ms)    for how long; 0: it did not say
+-- ARGV[2] ms      (ms)    for how long; 0: not given
 -- Returns: 1
--- Retry: safe; what is said twice of one moment counts once
+-- Retry: safe; two reports of one moment count once
 local limits = KEYS[1]
 local lane, ms = ARGV[1], tonumber(ARGV[2])
 

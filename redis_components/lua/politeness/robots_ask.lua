@@ -1,11 +1,11 @@
--- What the fleet knows of one origin's robots.txt; where it knows nothing or too old a file, one process is told to fetch it and the others wait for it.
+-- Return the fleet's copy of one origin's robots.txt; where it is missing or too old, one process has to fetch it and the others wait for it.
 --
 -- KEYS[1] record    (hash)  kind, body, version, etag, modified, rate, until (ms), failures, claim, claim_until (ms)
 -- ARGV[1] version   (text)  of the file that the caller has already; '' for none
 -- ARGV[2] claim     (text)  name of the caller, another one for each process
 -- ARGV[3] claim_ms  (ms)    how long the caller may take to fetch it
 -- Returns: {state, ms, failures, kind, version, body, etag, modified, rate}: `same` (the caller's file holds), `known`, `fetch` (the caller fetches it; what is known is too
---          old and may be confirmed by its validators), or `wait` (somebody else fetches it, for ms at most); ms of an unreachable file: until it is asked for again
+--          old and may be confirmed by its validators), or `wait` (another process fetches it, for ms at most); ms of an unreachable file: until it is asked for again
 -- Retry: safe; the same claim gets the same answer
 local record = KEYS[1]
 local version, claim, claim_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])

@@ -62,8 +62,8 @@ local function feed_lane()
     'tat', string.format('%.3f', math.max(tonumber(known[4] or 0) or 0, now + 1000 / wanted)))
   redis.call('EXPIRE', state, STATE_S)
   redis.call('HSETNX', limits, lane, '{}')
-  local told = redis.pcall('HINCRBY', limits, 'version', 1)
-  if type(told) == 'table' then redis.call('HSET', limits, 'version', now) end -- a foreign value
+  local changed = redis.pcall('HINCRBY', limits, 'version', 1)
+  if type(changed) == 'table' then redis.call('HSET', limits, 'version', now) end -- a foreign value
 end
 
 local failures = keep()

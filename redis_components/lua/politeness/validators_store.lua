@@ -1,4 +1,4 @@
--- Remember what sites said to know their pages again by, once those pages are settled; of two generations the older one goes when the newer one is full.
+-- Store the validators of pages, once these are settled; of two generations the older one goes when the newer one is full.
 --
 -- KEYS[1] newer    (hash)  name of a page -> its validators
 -- KEYS[2] older    (hash)  the same, of pages that were not asked for since

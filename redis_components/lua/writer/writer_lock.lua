@@ -11,7 +11,7 @@ local writer = KEYS[1]
 local token, ttl_ms = ARGV[1], ARGV[2]
 
 local held = redis.call('GET', writer)
-if not held or redis.call('PTTL', writer) == -1 then -- a lock without an end is nobody's: nothing would ever be stored again
+if not held or redis.call('PTTL', writer) == -1 then -- a lock without an expiry is foreign: nothing would ever be stored again
   redis.call('DEL', writer)
   redis.call('SET', writer, token .. '|0', 'PX', ttl_ms)
   return 'acquired'
