@@ -1,4 +1,4 @@
-"""What single processes of the fleet see and others cannot: disks, clocks, databases, the places where items go.
+"""Problems that only single processes of the fleet see: disks, clocks, databases, the destinations of items.
 
 Each reports its problems itself, again every few seconds while they last, so that `trawl status`, the status page and the
 exporter, on other machines, have them.

@@ -1,4 +1,4 @@
-"""What a frontier is told when it is made, and whom it tells."""
+"""The configuration of a frontier, and the callbacks to its user."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MOST_ITEMS = 2**31
 
 @dataclass(frozen=True, kw_only=True)
 class FrontierConfig:
-    """What a frontier needs to know; the settings are named in `docs/settings.md`.
+    """The configuration of a frontier; the settings are named in `docs/settings.md`.
 
-    Raises ConfigError for what would let a crawl stand still or set aside what is sound.
+    Raises ConfigError for values with which a crawl would stand still or set aside sound requests.
     """
 
     keys: CrawlKeys
@@ -115,7 +115,7 @@ class FrontierConfig:
 
 @dataclass(kw_only=True, slots=True)
 class Listeners:
-    """What the frontier tells to whoever uses it; all called in the owning thread."""
+    """Callbacks of the frontier to its user; all called in the owning thread."""
 
     work: Callable[[], None] = lambda: None
     """Leases arrived, or the frontier became idle, or it takes work again after an outage."""
@@ -124,7 +124,7 @@ class Listeners:
     duplicate: Callable[[bytes], None] = lambda payload: None
     """Redis knew this request already."""
     applied: list[Callable[[Batch, Reply], None]] = field(default_factory=list)
-    """An exchange was applied: what it told, and its answer. These must not raise."""
+    """An exchange was applied: its message, and its answer. These must not raise."""
     names: Callable[[bytes], Iterator[str]] = lambda payload: iter(())
     """The names by which a leased request can be held (`holds.names_of`); none for what cannot be read."""
     room: Callable[[], dict[str, int]] = dict
@@ -140,4 +140,4 @@ class Listeners:
     stats: Callable[[bool], list[StatChange]] = lambda final: []
     """Changes of the stats since the last call; all of them when this process leaves."""
     left: Callable[[], None] = lambda: None
-    """This process has said good-bye."""
+    """This process has left."""

@@ -16,7 +16,9 @@ from .stock import Stock
 
 
 class Demand:
-    """What the pump asks before each exchange, and before it sets its timer. Its fields are changed by its methods only."""
+    """The demand of the next exchange, which the pump reads before each one and before it sets its timer. Its fields are changed
+    by its methods only.
+    """
 
     def __init__(self, config: FrontierConfig, pace: Pace, stock: Stock, gate: Gate) -> None:
         self._config = config
@@ -27,7 +29,7 @@ class Demand:
         self._gate = gate
         self._suspects: set[str] = set()
         self._leasing = False
-        self._advised = 0  # requests that whoever orders them asks for
+        self._advised = 0  # requests that the user's queue asks for
         self._asked_tasks = 0
         self.starving = True
         """The engine found nothing to start."""
@@ -35,28 +37,28 @@ class Demand:
         """The last answer of Redis to this owner."""
 
     def begin(self) -> None:
-        """The crawl begins: lease from now on."""
+        """Lease from now on: the crawl begins."""
         self._leasing = True
 
     def end(self) -> None:
-        """The crawl closes: lease nothing more."""
+        """Lease nothing more: the crawl closes."""
         self._leasing = False
 
     def starve(self) -> None:
-        """The engine found nothing to start."""
+        """Note that the engine found nothing to start."""
         self.starving = True
 
     def advise(self, number: int) -> None:
-        """Whoever orders requests has none: lease up to `number` in the order of READY."""
+        """Lease up to `number` requests in the order of READY, as the user's queue has none."""
         self._advised = number
         self.starving = True
 
     def ask_tasks(self, number: int) -> None:
-        """The spider wants up to `number` start tasks."""
+        """Lease up to `number` start tasks for the spider."""
         self._asked_tasks = number
 
     def requests(self, overtaking: int = 0) -> int:
-        """Requests to lease now, of which `overtaking` new ones come before all that wait here."""
+        """Return the number of requests to lease now, of which `overtaking` new ones come before all that wait here."""
         if not self._leasing or self._restraint.paused:
             return 0
         if self._config.order is QueueOrder.ADVISED:
@@ -67,15 +69,16 @@ class Demand:
         return self._restraint.want(self._pace.want(held, overtaking), held, self._config.max_prefetch)
 
     def paced(self) -> int:
-        """Requests to lease now from lanes, to be sent soon."""
+        """Return the number of requests to lease now from lanes, to be sent soon."""
         last = self.last
         if not self._leasing or self._restraint.paused or self._config.order is QueueOrder.ADVISED or not (last and last.lanes):
             return 0
         return max(0, self._config.concurrency - len(self._timed))
 
     def overtaking(self, batch: Batch) -> int:
-        """New requests that come before everything in the buffer: they are leased in the exchange that stores them. Only
-        priorities overtake: were later requests to do so in the LIFO order too, no other process would get a page's children.
+        """Return the number of new requests that come before everything in the buffer: they are leased in the exchange that
+        stores them. Only priorities overtake: were later requests to do so in the LIFO order too, no other process would get a
+        page's children.
         """
         if self._config.order is not QueueOrder.PRIORITY or not self._buffer:
             return 0
@@ -93,7 +96,7 @@ class Demand:
         return self._restraint.want_tasks(self._asked_tasks)
 
     def is_trying(self, batch: Batch) -> bool:
-        """Whether, after `batch`, a request that was at work in several deaths is still here."""
+        """Return True if, after `batch`, a request that was at work in several deaths is still here."""
         if self._suspects:
             ended = (
                 *batch.acks,
@@ -105,7 +108,7 @@ class Demand:
         return bool(self._suspects)
 
     def answered(self, reply: Reply, *, arrived: bool) -> None:
-        """An exchange was applied; `arrived`: it brought requests that may be started."""
+        """Take the answer of an exchange into account; `arrived`: it brought requests that may be started."""
         self.last = reply
         self._advised = 0
         if reply.held is not None:  # what was withheld may be leased now
@@ -125,7 +128,7 @@ class Demand:
         self.starving = True
 
     def _ready_for_us(self) -> int:
-        """Requests READY at the last answer, without those that were withheld from this process. When nothing but such was found
+        """Return the number of READY requests at the last answer, without the withheld ones. When only withheld ones were found
         there may be others behind them, but asking again at once would not bring these either.
         """
         last = self.last
@@ -134,7 +137,7 @@ class Demand:
         return last.ready - last.withheld
 
     def haste(self, outbox: Outbox, *, urgent: bool) -> Haste:
-        """Why there has to be a next exchange; `urgent`: somebody waits for its answer."""
+        """Return the reason for the next exchange; `urgent`: its answer is waited for."""
         if urgent:
             return Haste.NOW
         if self._gate.full or self._gate.backed_up:

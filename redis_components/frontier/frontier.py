@@ -1,9 +1,10 @@
-"""The frontier as one crawler process sees it: what Scrapy's components take from it and tell it.
+"""Client side of the frontier in one crawler process.
 
-Nothing here waits and nothing here knows Scrapy. `Scheduler`, `RedisPipeline`, `RedisSpider` and `RedisStatsCollector` put into
-the outbox and take from the stock; `pump` makes exchanges of it and says what an answer means, `pace` and `demand` say when
-and how much, `session` sees to it that each is applied once, `journal` keeps what may have to be written again, `gate` says
-whether a page may be started, `farewell` when a process may go. All methods are called in one thread, that of the `Clock`.
+Nothing here waits and nothing here imports Scrapy. `Scheduler`, `RedisPipeline`, `RedisSpider` and `RedisStatsCollector` put
+entries into the outbox and take leases from the stock; `pump` makes the exchanges and applies their answers, `pacing` and
+`demand` decide when and how much, `session` applies each exchange once, `write_journal` keeps writes that a failover may lose,
+`gate` decides if a page may be started, `shutdown` when the process may end. All methods are called in one thread, that of the
+`Clock`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Frontier:
 
     @property
     def listeners(self) -> Listeners:
-        """Whom this frontier tells; nobody after it has stopped."""
+        """The callbacks of this frontier; none is called after it has stopped."""
         return self._pump.listeners
 
     @property
@@ -52,8 +53,8 @@ class Frontier:
     # What the engine asks
 
     def take(self) -> Lease | None:
-        """The next leased request; None when there is none, or when no page should be started because the outbox is full while
-        Redis is away, or is out of memory, or because too many items wait, or the crawl is paused.
+        """Return the next leased request; None when there is none, or when no page should be started because the outbox is full
+        while Redis is away, or is out of memory, or because too many items wait, or the crawl is paused.
         """
         gate = self._gate
         if gate.shut or len(self.outbox.entries) > gate.most:
@@ -73,16 +74,16 @@ class Frontier:
         return lease
 
     def defer(self, lease: Lease, site: str) -> None:
-        """What `take` gave has to wait until its site has a place (`SitePlaces`); it was not started."""
+        """Put a lease of `take` back, unstarted, until its site has a place (`SitePlaces`)."""
         self._pace.taken -= 1
         self._buffer.defer(lease, site)
 
     def recall(self, site: str) -> bool:
-        """The next request of `site` that was deferred may be taken again; False: there is none."""
+        """Let the next deferred request of `site` be taken again; False: there is none."""
         return self._buffer.recall(site)
 
     def deferred(self, site: str) -> int:
-        """How many requests of `site` are deferred."""
+        """Return the number of deferred requests of `site`."""
         return self._buffer.deferred_of(site)
 
     def take_all(self) -> list[Lease]:
@@ -91,7 +92,7 @@ class Frontier:
         return self._buffer.drain()
 
     def look(self, number: int) -> None:
-        """A class of the user's that orders requests has none: exchange soon, and lease up to `number` in the order of READY."""
+        """Exchange soon, and lease up to `number` in the order of READY, as the user's queue has none."""
         self._demand.advise(number)
         self._pump.arm()
 
@@ -102,7 +103,7 @@ class Frontier:
 
     @property
     def holds(self) -> Holds:
-        """What is held, as this process knows it."""
+        """The holds, as this process knows them."""
         return self._stock.restraint.holds
 
     @property
@@ -123,7 +124,7 @@ class Frontier:
         return last.parked if last else 0
 
     def take_task(self) -> Lease | None:
-        """The next leased start task, or None; then `listeners.tasks` tells when one came."""
+        """Return the next leased start task, or None; `listeners.tasks` is then called when one arrives."""
         tasks = self._stock.tasks
         return tasks.popleft() if tasks and not self._gate.shut else None
 
@@ -151,19 +152,19 @@ class Frontier:
 
     @property
     def task_idle_since(self) -> float | None:
-        """Since when (s of `now`) every answer of Redis has said so; None while it is not so."""
+        """Time (s of `now`) since when each answer of Redis has confirmed it; None while it is not so."""
         return self._pump.task_idle_since if self.task_idle else None
 
     @property
     def waiting_to_start(self) -> int:
-        """Requests that nobody has started: READY in Redis at the last answer, and in our buffer."""
+        """Requests not started by any process: READY in Redis at the last answer, and in our buffer."""
         return len(self._buffer) + self._buffer.deferred + len(self._timed) + self.ready
 
     def now(self) -> float:
         """Seconds of this process's clock."""
         return self._clock.now()
 
-    # What the engine tells
+    # Reports of the engine
 
     def add_request(self, request: NewRequest) -> None:
         """Store a new request (edge a). One that comes before everything in the buffer is leased in the same exchange."""
@@ -195,7 +196,7 @@ class Frontier:
             self._pump.arm()
 
     def claim(self, order: str) -> None:
-        """Lease the READY request with this order (hex), if it is still there; `listeners.applied` tells."""
+        """Lease the READY request with this order (hex), if it is still there; the outcome comes to `listeners.applied`."""
         self._add("claims", order)
 
     def release(self, lease_id: str) -> None:
@@ -217,7 +218,7 @@ class Frontier:
         self._pump.arm()
 
     def find_place(self) -> None:
-        """A site has a place again."""
+        """Lease from all sites again, as one of them has a place."""
         self._stock.find_place()
 
     def park(self, lease_id: str, names: Iterator[str], *, task: bool = False) -> bool:
@@ -232,16 +233,16 @@ class Frontier:
         self._add("shelves", Shelf(lease_id, lane))
 
     def wait(self, lane: str, seconds: float = 0.0, *, rate: float = 0.0, single: bool = False) -> None:
-        """The site of `lane` asks all crawlers to leave it alone for this time; 0: it did not say for how long. `rate`: requests
-        per second that this process sent to it; with it they also send less afterwards, after a `single` refusal only where more
-        was tried than the site is known to take.
+        """Let all crawlers leave the site of `lane` alone for this time, as it asked; 0: it gave no time. `rate`: requests per
+        second that this process sent to it; with it they also send less afterwards, after a `single` refusal only where more was
+        tried than the site is known to take.
         """
         self._stock.keep_off(lane)
         self.listeners.limits()
         self._pump.wait(Wait(as_unicode(lane), math.ceil(seconds * 1000), rate, single))
 
     def slow_down(self, lane: str, rate: float) -> None:
-        """The site of `lane` answers worse than it did: all crawlers send less for a while."""
+        """Let all crawlers send less for a while, as the site of `lane` answers worse than before."""
         self._add("waits", Wait(as_unicode(lane), -1, max(rate, 0.001)))
 
     def bury(self, lease_id: str, reason: str, *, again: bool = False) -> None:
@@ -251,7 +252,7 @@ class Frontier:
         self._add("burials", Burial(lease_id, as_unicode(reason), again))
 
     def _add(self, kind: Kind, entry: Any, size: int = 0) -> None:
-        """What comes up once or more for each page does the same without this call."""
+        """Add an entry; calls for each page do the same inline."""
         self.outbox.entries.append((kind, entry, size))
         if not self._pump.soon:
             self._pump.arm()
@@ -271,8 +272,8 @@ class Frontier:
         self._pump.flush(done)
 
     def leave(self, done: Callable[[], None]) -> None:
-        """Say good-bye: store what is left, stay until a crash of Redis cannot take it back, forget this owner where it holds
-        no lease, then call `done`.
+        """Leave: store what is left, stay until a crash of Redis cannot take it back, remove this owner where it holds no lease,
+        then call `done`.
         """
         self._pump.leave(done)
 

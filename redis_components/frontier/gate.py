@@ -1,4 +1,4 @@
-"""Whether a page may be started now, as Redis and the outbox allow it. Pure: no clock, no I/O."""
+"""The gate of new pages, as Redis and the outbox allow them. Pure: no clock, no I/O."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ logger = logging.getLogger(__name__)
 
 
 class Gate:
-    """No page is started while Redis is out of memory, too many items wait, or the crawl is paused (`shut`), nor while too much
-    waits to be told (`overflows`).
+    """No page is started while Redis is out of memory, too many items wait, or the crawl is paused (`shut`), nor while the
+    outbox is too full (`overflows`).
     """
 
     def __init__(self, config: FrontierConfig, outbox: Outbox) -> None:
@@ -25,34 +25,34 @@ class Gate:
         self._config = config
         self._outbox = outbox
         self.most = config.max_outbox
-        """Entries that may wait to be told; open to the frontier, which compares for each page."""
+        """Entries that the outbox may hold; open to the frontier, which compares for each page."""
         self._refused = False
 
     @property
     def overflows(self) -> bool:
-        """More waits to be told than may."""
+        """The outbox has more entries than allowed."""
         return len(self._outbox.entries) > self.most
 
     @property
     def refuses(self) -> bool:
-        """Whether no page may be started. Whoever was told so is told again when `opened`."""
+        """No page may be started. A caller that was refused is called again by `opened`."""
         if self.shut or self.overflows:
             self.refuse()
         return self._refused
 
     def refuse(self) -> None:
-        """Somebody was told that no page may be started."""
+        """Note that a caller was refused."""
         self._refused = True
 
     def opened(self) -> bool:
-        """Whether pages may be started again, after somebody was told that they may not. True once for each time."""
+        """Return True if pages may be started again after a refusal; once for each time."""
         if not self._refused or self.shut or self.overflows:
             return False
         self._refused = False
         return True
 
     def answered(self, reply: Reply, *, paused: bool) -> None:
-        """An exchange was applied; `paused`: the crawl is."""
+        """Take the answer of an exchange into account; `paused`: the crawl is."""
         self._notice_memory(full=reply.full)
         self._notice_items(reply)
         self.shut = reply.full or reply.backed_up or paused
@@ -69,7 +69,7 @@ class Gate:
     def _notice_items(self, reply: Reply) -> None:
         config, backed_up = self._config, reply.backed_up
         was_backed_up, self.backed_up = self.backed_up, backed_up
-        if config.max_items:  # what has not been told yet counts, too: pages may make items faster than Redis is told of them
+        if config.max_items:  # entries of the outbox count, too: pages may make items faster than they are sent to Redis
             self.most = min(config.max_outbox, max(config.concurrency, config.max_items - reply.items))
         keys = config.keys
         if backed_up and not was_backed_up:

@@ -1,4 +1,4 @@
-"""What is held, as this crawler process knows it, and what follows for what it has leased. Pure: told what Redis answered."""
+"""The holds of this crawler process, and their consequences for its leases. Pure: fed with Redis's answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_TASKS = 500
 
 
 UNKNOWN = "?"
-"""No version: who says it gets all that is held."""
+"""No version: the answer then has all holds."""
 
 
 class Restraint:
@@ -40,7 +40,7 @@ class Restraint:
         self._back = [lot for lot in held.lots if not self.holds.is_held(lot)]
 
     def park(self, lease_id: str, names: Iterator[str], *, task: bool) -> Park | None:
-        """How to park a lease whose request has these names; None where it is not held."""
+        """Return the parking of a lease whose request has these names; None where it is not held."""
         site = self.holds.site_of(names, task=task)
         if site is None:
             return None
@@ -51,7 +51,7 @@ class Restraint:
         return Park(lease_id, lot_of(site, task=task))
 
     def want(self, wanted: int, held: int, most: int) -> int:
-        """Requests to lease where `wanted` would do without holds; no more than `most` with the `held` ones."""
+        """Return the requests to lease where `wanted` would do without holds; no more than `most` with the `held` ones."""
         if not self._parked:
             return wanted
         return min(wanted + 2 * self._parked, max(wanted, most - held)) if wanted else 0
@@ -61,7 +61,7 @@ class Restraint:
         return min(wanted + 2 * self._parked_tasks, max(wanted, MOST_TASKS)) if wanted else 0
 
     def asked(self, *, requests: int, tasks: int) -> None:
-        """An exchange was made that asks for so many."""
+        """Note that an exchange asks for this number."""
         if requests:
             self._parked = 0
         if tasks:
@@ -73,12 +73,12 @@ class Restraint:
         return self._back[-1] if self._back else ""
 
     def put_back(self, lot: str, left: int) -> None:
-        """An exchange has put back from `lot`, and so many are left."""
+        """Note that an exchange has put back from `lot`, with `left` entries remaining."""
         if not left and lot in self._back:
             self._back.remove(lot)
 
 
 def lots_in(parks: Iterable[Park], unpark: str) -> dict[str, int]:
-    """The lots that a message speaks of, with their places from 1."""
+    """Return the lots of a message, with their places from 1."""
     lots = dict.fromkeys([park.lot for park in parks] + ([unpark] if unpark else []))
     return {lot: place for place, lot in enumerate(lots, 1)}

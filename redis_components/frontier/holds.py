@@ -1,7 +1,7 @@
-"""What an operator holds in a crawl: pauses and drains of its spider and of sites, in Redis and as a crawler obeys them.
+"""Holds of an operator in a crawl: pauses and drains of its spider and of sites, in Redis and as a crawler obeys them.
 
-A crawler learns of a change with its next exchange. A site's name is `meta["site"]` of a request where that is text, else each of
-`host:port`, host and the host's parent domains, so that `example.com` also holds `www.example.com`.
+A crawler learns of a change with its next exchange. A site's name is `meta["site"]` of a request where that is text, else each
+of `host:port`, host and the host's parent domains, so that `example.com` also holds `www.example.com`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REQUESTS, TASKS = "requests:", "tasks:"
 
 
 class HoldKind(StrEnum):
-    """What is meant by holding something."""
+    """The kinds of holds."""
 
     PAUSE = "pause"  # no request is started; crawlers stay, and what is queued waits
     DRAIN = "drain"  # nothing new comes in; what is queued, and what it leads to, is crawled to the end
@@ -44,7 +44,7 @@ class HoldKind(StrEnum):
 
     @property
     def state(self) -> str:
-        """What something is that is held so: `paused`, `draining`, `stopped`."""
+        """The state under this hold: `paused`, `draining`, `stopped`."""
         return {HoldKind.PAUSE: "paused", HoldKind.DRAIN: "draining", HoldKind.STOP: "stopped"}[self]
 
 
@@ -60,11 +60,11 @@ class Hold(JsonRecord):
 
     def __str__(self) -> str:
         """`paused by ops@host: the site complains`."""
-        return f"{self.word.state} by {self.by or 'somebody'}{f': {self.reason}' if self.reason else ''}"
+        return f"{self.word.state} by {self.by or 'an operator'}{f': {self.reason}' if self.reason else ''}"
 
 
 def parsed(fields: Mapping[Any, Any]) -> dict[str, Hold]:
-    """The holds in a hash of them, by field; what cannot be read is left out, and logged."""
+    """Return the holds in a hash, by field; unreadable ones are left out, and logged."""
     found = {}
     for raw_field, raw in fields.items():
         name = raw_field.decode("utf-8", "backslashreplace") if isinstance(raw_field, bytes) else raw_field
@@ -108,7 +108,7 @@ class Holds:
         return "; ".join(f"{name} {hold}" for name, hold in sorted(self.entries.items())) or "nothing"
 
     def site_of(self, names: Iterator[str], *, task: bool) -> str | None:
-        """The site by which a request, or a start task, with these names is held: the first that is."""
+        """Return the first of these names by which a request, or a start task, is held; None where it is not."""
         for name in names:
             word = self.sites.get(name)
             if word is HoldKind.PAUSE or (task and word is HoldKind.DRAIN):
@@ -116,11 +116,11 @@ class Holds:
         return None
 
     def keeps_back(self, names: Iterator[str]) -> bool:
-        """Whether a request with these names must not be sent now."""
+        """Return True if a request with these names must not be sent now."""
         return self.paused or (bool(self.sites) and self.site_of(names, task=False) is not None)
 
     def is_held(self, lot: str) -> bool:
-        """Whether a lot of parked requests has to stay where it is."""
+        """Return True if a lot of parked requests has to stay where it is."""
         site = lot.partition(":")[2]
         return self.site_of(iter((site,)), task=lot.startswith(TASKS)) is not None
 
@@ -129,7 +129,7 @@ _LONGEST_HOST = 255  # characters that a name can have; each of its parts is loo
 
 
 def names_of(site: object, url: str) -> Iterator[str]:
-    """The names by which a request can be held: its `meta["site"]`, else what its URL says, the nearest first."""
+    """Yield the names by which a request can be held: its `meta["site"]`, else those in its URL, the nearest first."""
     if isinstance(site, str) and site:
         yield site
         return
@@ -159,12 +159,12 @@ def _is_address(host: str) -> bool:
 
 
 def lot_of(site: str, *, task: bool) -> str:
-    """The lot of what is parked for a site."""
+    """Return the lot of parked requests or start tasks of a site."""
     return f"{TASKS if task else REQUESTS}{site}"
 
 
 def read(client: redis.Redis, keys: CrawlKeys | FleetKeys) -> dict[str, Hold]:
-    """What is held in one crawl, or stands in the fleet's own hash, by field."""
+    """Return the holds of one crawl, or those in the fleet's own hash, by field."""
     return parsed(hash_at(client, keys.holds()))
 
 
@@ -175,5 +175,5 @@ def change(client: redis.Redis, keys: CrawlKeys | FleetKeys, changes: Mapping[st
 
 
 def parked_lots(client: redis.Redis, keys: CrawlKeys) -> dict[str, int]:
-    """How many requests and start tasks are parked, by lot."""
+    """Return the number of parked requests and start tasks, by lot."""
     return {bytes_to_str(lot): int(n) for lot, n in client.hgetall(keys.parked()).items()}

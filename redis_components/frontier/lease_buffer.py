@@ -9,10 +9,10 @@ from .messages import Lease
 
 
 class Buffer:
-    """Sorted as READY requests are, by score and then by order, so what arrives later and comes first is started first.
+    """Sorted as READY requests are, by score and then by order, so a later lease that comes first is started first.
 
-    What must wait for a place of its site (`defer`) is aside, and holds back nobody: it counts neither as the next one nor in
-    the length.
+    Leases that must wait for a place of their site (`defer`) are aside, and hold back no others: they count neither as the next
+    one nor in the length.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Buffer:
         self.leases.sort(reverse=True)
 
     def take(self) -> Lease | None:
-        """The next request to start, or None."""
+        """Return the next request to start, or None."""
         if not self.leases:
             self._mixed = False
             return None
@@ -56,7 +56,7 @@ class Buffer:
         self.deferred += 1
 
     def recall(self, site: str) -> bool:
-        """A place of `site` is free: the next of its requests that are aside is among the others again. False: there is none."""
+        """Put the next deferred request of `site` among the others again, as a place is free. False: there is none."""
         heap = self._aside.get(site)
         if not heap:
             return False
@@ -68,7 +68,7 @@ class Buffer:
         return True
 
     def deferred_of(self, site: str) -> int:
-        """How many requests of `site` wait for a place of it."""
+        """Return the number of requests of `site` that wait for a place."""
         return len(self._aside.get(site, ()))
 
     def retain(self, wanted: Callable[[Lease], bool]) -> None:

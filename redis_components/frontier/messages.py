@@ -1,4 +1,4 @@
-"""What one exchange carries to Redis; `reply.py` has what comes back. The grammar is that of `lua/frontier/exchange.lua`."""
+"""The message of one exchange to Redis; `reply.py` has its answer. The grammar is that of `lua/frontier/exchange.lua`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class QueueOrder(StrEnum):
     FIFO = "fifo"  # first in, first out; priorities do not matter
     LIFO = "lifo"  # last in, first out; priorities do not matter
     RANDOM = "random"  # shuffled; priorities do not matter
-    ADVISED = "advised"  # a queue class of the user's says which is next; else in that of the 8 bytes before each payload
+    ADVISED = "advised"  # by a queue class of the user's; else by the 8 bytes before each payload
 
 
 def exact_score(score: float) -> str:
-    """A score of a user's own as text. Raises Unserializable for what Redis would refuse in the middle of an exchange."""
+    """Return a user's own score as text. Raises Unserializable for one that Redis would refuse in the middle of an exchange."""
     number = float(score)
     if not math.isfinite(number):
         raise Unserializable(f"score: Redis cannot sort by {number}; return a finite number")
@@ -35,7 +35,7 @@ def exact_score(score: float) -> str:
 
 
 def score_of(priority: int) -> str:
-    """The score of a request: its negated priority, as text.
+    """Return the score of a request: its negated priority, as text.
 
     Raises Unserializable for a number that Redis would refuse in the middle of an exchange, where nothing is rolled back.
     """
@@ -106,8 +106,8 @@ class Shelf(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """The site of a lane asks to be left alone for `ms`; 0: it did not say for how long; -1: it did not ask, but is slower than
-    it was. `rate`: requests per second that this process sends to it, of which all processes are to send less; 0: as many.
+    """Back-off for one lane: the site asks to be left alone for `ms`; 0: for an unspecified time; -1: it did not ask, but slows
+    down. `rate`: requests per second that this process sends to it, of which all processes are to send less; 0: as many.
     `single`: no other refusal was seen of late, so it counts only where more was tried than the site is known to take.
     """
 
@@ -134,7 +134,7 @@ class StatChange(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """When a leased request of a lane is to be sent."""
+    """The time at which a leased request of a lane is to be sent."""
 
     lane: str
     wait_s: float | None  # from the time at which Redis decided; None: at any time
@@ -176,7 +176,7 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
     trying: bool  # this process holds a request that was at work in several deaths: lease no other one of them
     overtaken: list[str]  # leases that wait although later ones were started: a death does not count for them
     bye: bool  # the owner leaves when it holds no lease any more
-    ask_survives: bool  # say whether what Redis holds survives a crash of it
+    ask_survives: bool  # ask if Redis's data survives a crash of it
     reclaim: str  # dead owner whose leases this exchange gives back, or ""
     requests: list[str]  # their scores; fingerprints and payloads are blobs
     tasks: list[tuple[str, str, int, int, str]]  # ids, tokens, the place (from 1) of a lane's list among those after the lots or
@@ -226,9 +226,9 @@ def keys_of(
     *,
     turns: bool = False,
 ) -> dict[str, str | list[str]]:
-    """The keys that `exchange.lua` touches for `owner`, by the names in its header; `reclaimed` is the dead owner, or `owner`;
-    `item_keys` are the lists of items that do not go into the item stream, `lots` those of parked requests that the message
-    speaks of; `turns`: start tasks wait for the turns of their sites.
+    """Return the keys that `exchange.lua` touches for `owner`, by the names in its header; `reclaimed` is the dead owner, or
+    `owner`; `item_keys` are the lists of items that do not go into the item stream, `lots` the lots of parked requests in the
+    message; `turns`: start tasks wait for the turns of their sites.
     """
     return {
         "ready": keys.ready(),

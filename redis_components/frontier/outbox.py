@@ -1,4 +1,4 @@
-"""What a crawler process has to tell Redis and has not told yet, in the order in which it came up."""
+"""The entries that a crawler process has yet to send to Redis, in the order in which they came up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS: tuple[Kind, ...] = (*WRITES, "acks", "releases", "unsent", "shelves", "wa
 
 @dataclass(kw_only=True, slots=True)
 class Batch:
-    """What one exchange tells."""
+    """The entries of one exchange."""
 
     requests: list[NewRequest] = field(default_factory=list)
     tasks: list[NextTask] = field(default_factory=list)
@@ -57,8 +57,8 @@ class Batch:
         return bool(self.requests or self.tasks or self.items or self.keyed_items or self.stats)
 
     def blobs(self) -> list[bytes]:
-        """The binary parts, in the order in which `exchange.lua` reads them; as one argument they cost a third of the client's
-        time for many.
+        """Return the binary parts, in the order in which `exchange.lua` reads them; as one argument they cost a third of the
+        client's time for many.
         """
         blobs: list[bytes] = []
         for request in self.requests:
@@ -80,7 +80,7 @@ class Outbox:
         self.entries: deque[tuple[Kind, Any, int]] = deque()
 
     def __len__(self) -> int:
-        """Number of entries that wait."""
+        """Return the number of entries that wait."""
         return len(self.entries)
 
     def take(self, limit: int, max_bytes: int) -> Batch:

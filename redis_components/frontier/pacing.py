@@ -1,4 +1,4 @@
-"""When to exchange, and how much to lease ahead. Pure: every method is told the time."""
+"""The times of exchanges, and the number of requests to lease ahead. Pure: every method takes the time."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from .config import FrontierConfig
 
 FASTEST_POLL_S = 0.01
 CLOSEST_S = 0.001
-"""Between any two exchanges: a process that is told again and again of work it does not get must not spin."""
+"""Between any two exchanges: a process that is woken again and again for work it does not get must not spin."""
 
 
 REST = 0.02
 """Share of the time without work after which to look again: work that comes is found late by 2 % of the wait for it."""
 
 LONGEST_REST_S = 0.5
-"""Most of that: a process that nobody needs asks Redis twice a second."""
+"""Most of that: an idle process polls Redis twice a second."""
 
 LONGEST_SILENCE_S = 1.0
-"""An exchange tells this process what an operator holds, and that shall take effect within 2 s."""
+"""An exchange brings the operator's holds to this process, and these shall take effect within 2 s."""
 
 
 class Haste(Enum):
-    """Why there will be a next exchange, the most urgent first."""
+    """The reason for the next exchange, the most urgent first."""
 
-    NOW = "somebody waits for it"
-    GATHERED = "there is something to say, or to fetch"
+    NOW = "its answer is waited for"
+    GATHERED = "there is something to send, or to fetch"
     POLL = "there may be something to fetch"
     BEAT = "this process is alive"
 
 
 class Pace:
-    """What was measured of this process and its Redis, and what follows from it."""
+    """Measurements of this process and its Redis, and the pace that follows from them."""
 
     def __init__(self, config: FrontierConfig, now: float) -> None:
         self._config = config
@@ -50,7 +50,7 @@ class Pace:
         self._aim()
 
     def begin(self, now: float) -> None:
-        """An exchange begins."""
+        """Note the beginning of an exchange."""
         self.last = now
         elapsed_s = now - self._measured
         if elapsed_s >= 0.1:
@@ -59,7 +59,7 @@ class Pace:
             self._aim()
 
     def answered(self, now: float, *, got: bool) -> None:
-        """It was answered at its first try; `got`: it brought leases."""
+        """Note that it was answered at its first try; `got`: it brought leases."""
         self._round_trip_s += 0.2 * (now - self.last - self._round_trip_s)
         if got:
             self._poll_s, self._got_at = FASTEST_POLL_S, now
@@ -76,8 +76,8 @@ class Pace:
         self.refill_at = self._target // 2
 
     def want(self, held: int, overtaking: int) -> int:
-        """Requests to lease when `held` are buffered and `overtaking` new ones come before all of them: these are leased at
-        once, held or not, but not so many that the buffer would grow with each exchange.
+        """Return the requests to lease when `held` are buffered and `overtaking` new ones come before all of them: these are
+        leased at once, held or not, but not so many that the buffer would grow with each exchange.
         """
         refill = self._target - held if held <= self.refill_at else 0
         if not overtaking:

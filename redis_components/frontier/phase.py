@@ -1,4 +1,4 @@
-"""Where a crawler process is in its crawl."""
+"""The phases of a crawler process's crawl."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ class Phase(IntEnum):
     """The phases in their order; a process never goes back to an earlier one."""
 
     JOINING = 0
-    """It stores what it is told, and leases nothing."""
+    """It stores the entries that it gets, and leases nothing."""
     LEASING = 1
     """It crawls."""
     CLOSING = 2
     """It leases nothing more and gives back what was not started; pages at work are stored."""
     LEAVING = 3
-    """It says good-bye as soon as everything is stored and safe."""
+    """It leaves as soon as everything is stored and safe."""
     STOPPED = 4
     """It exchanges no more."""

@@ -1,4 +1,4 @@
-"""Makes exchanges: says when the next one is due, what it tells and asks for, and what its answer means."""
+"""Makes exchanges: decides when the next one is due and what it carries, and applies its answer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Pump:
         self.idle = False
         """At the last answer everything was stored, and nothing was ready, leased or parked."""
         self.task_idle_since: float | None = None
-        """Since when every answer has said so of start tasks, too (s of the clock)."""
+        """Since when each answer has confirmed the same of start tasks (s of the clock)."""
         self._journal = Journal(config.journal_s)
         self._farewell = Farewell(config.fsync_window_s)
         self._when_left: Callable[[], None] = lambda: None
@@ -71,7 +71,7 @@ class Pump:
         self.flush(done)
 
     def leave(self, done: Callable[[], None]) -> None:
-        """Say good-bye when everything is stored and safe, then call `done`."""
+        """Leave when everything is stored and safe, then call `done`."""
         if self.phase is Phase.STOPPED:  # refused: there is nothing to wait for
             done()
             return
@@ -138,7 +138,7 @@ class Pump:
         self._time_paced(now)
 
     def wait(self, wait: Wait) -> None:
-        """Tell at once that a site asks to be left alone."""
+        """Send at once that a site asks to be left alone."""
         self.outbox.entries.append(("waits", wait, 0))
         self._urgent = True
         self.arm()
@@ -177,7 +177,7 @@ class Pump:
             self.idle = False
         wish = self._wish(batch, now)
         self.stock.restraint.asked(requests=wish.requests, tasks=wish.tasks)
-        self.talk.say(batch, wish, carried_all=not self.outbox)
+        self.talk.send(batch, wish, carried_all=not self.outbox)
 
     def _wish(self, batch: Batch, now: float) -> Wish:
         demand, restraint, asks = self.demand, self.stock.restraint, not self.talk.inquiring
@@ -187,7 +187,7 @@ class Pump:
             tasks=demand.tasks() if asks else 0,
             trying=demand.is_trying(batch),
             overtaken=self.stock.buffer.overtaken() + self.stock.timed.ids,
-            bye=leaves and self._farewell.may_go(now, tells=bool(batch)),
+            bye=leaves and self._farewell.may_go(now, carries=bool(batch)),
             ask_survives=self.phase >= Phase.CLOSING and self._farewell.asks,
             holds=restraint.version,
             unpark=restraint.unpark,
@@ -203,8 +203,8 @@ class Pump:
     def _stats(self) -> list[StatChange]:
         try:
             changes = self.listeners.stats(self.phase is Phase.LEAVING)
-        except Exception:  # a stat of the user's that cannot be told must not stop the crawl
-            logger.exception("the stats could not be told")
+        except Exception:  # a stat of the user's that cannot be sent must not stop the crawl
+            logger.exception("the stats could not be sent")
             return []
         return [StatChange(change.how, as_unicode(change.field), as_unicode(change.value)) for change in changes]
 
@@ -268,8 +268,8 @@ class Pump:
         told_all = flight.carried_all and not self.outbox and not self.talk.inquiring
         self.idle = told_all and not self.stock.buffer and nothing_left
         self.gate.answered(reply, paused=restraint.paused)
-        for tell in self.listeners.applied:
-            tell(batch, reply)
+        for listener in self.listeners.applied:
+            listener(batch, reply)
         if self.gate.opened() or arrived or self.idle != was_idle:
             self.listeners.work()
         self._tell_duplicates(batch, reply)
@@ -282,7 +282,7 @@ class Pump:
 
     def _note(self, flight: Flight, reply: Reply, now: float) -> None:
         self._journal.remember(now, flight.number, flight.batch)
-        self._farewell.answered(now, told=bool(flight.batch), survives=reply.survives)
+        self._farewell.answered(now, carried=bool(flight.batch), survives=reply.survives)
         if reply.lost:
             logger.warning("%d leases were not ours any more; what they stood for runs elsewhere", reply.lost)
         if reply.forgotten not in (b"", self._forgotten):
@@ -294,7 +294,7 @@ class Pump:
             try:
                 self.listeners.duplicate(batch.requests[place].payload)
             except Exception:  # a user's dupefilter; what was leased is in the buffer already, and the next exchange must come
-                logger.exception("a duplicate could not be told")
+                logger.exception("a duplicate could not be reported")
 
     @property
     def is_idle(self) -> bool:
@@ -343,7 +343,7 @@ class Pump:
         self.listeners.fenced()
 
     def _lacking(self, flight: Flight, last_applied: int) -> list[Batch]:
-        """Put what a Redis lacks that refused this message before everything that is to be told."""
+        """Put writes that the refusing Redis lacks before everything that is to be sent."""
         lacking = self._journal.replay(self.talk.known(last_applied), self.clock.now(), flight.number, flight.batch)
         self.outbox.put_first(lacking)
         self._stats_again = [change for one in lacking for change in one.stats] + self._stats_again

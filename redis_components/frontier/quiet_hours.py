@@ -1,6 +1,6 @@
-"""Hours of the day in which a site is sent nothing, as somebody writes them: `01:00-06:00, 12:00-13:30 Europe/Berlin`.
+"""Hours of the day in which a site is sent nothing, as text: `01:00-06:00, 12:00-13:30 Europe/Berlin`.
 
-Redis decides by its own clock (`lua/lib/quiet.lua`), and knows no time zones: it is told the zone's offsets for ten years.
+Redis decides by its own clock (`lua/lib/quiet.lua`), and has no time zones: it gets the zone's offsets for ten years.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class QuietHours(NamedTuple):
 
 
 def parse_quiet_hours(text: str, zone: str = "UTC") -> QuietHours:
-    """What somebody has written; `zone` holds where the text names none. Raises ConfigError."""
+    """Parse quiet hours; `zone` holds where the text names none. Raises ConfigError."""
     times, _, named = text.strip().rpartition(" ")
     if not any(sign.isalpha() for sign in named):
         times, named = text, zone
@@ -45,8 +45,8 @@ def parse_quiet_hours(text: str, zone: str = "UTC") -> QuietHours:
 
 
 def quiet_now(hours: QuietHours, now: float) -> float | None:
-    """For how many seconds from `now` (epoch s) they last; None where they do not hold. As `quiet_until` of `lib/quiet.lua` says
-    it, without the seconds before them in which nothing is leased any more.
+    """Return the seconds for which they last from `now` (epoch s); None where they do not hold. The twin of `quiet_until` in
+    `lib/quiet.lua`, without the seconds before them in which nothing is leased any more.
     """
     east_s = next((east for at, east in reversed(hours.offsets) if now * 1000 >= at), 0)
     minute = (now + east_s) / 60 % MINUTES
@@ -77,8 +77,8 @@ def _hours(one: str, text: str) -> tuple[int, int]:
 
 @cache
 def _offsets(zone: str, year: int) -> tuple[tuple[int, int], ...]:
-    """From the beginning of `year` on: the same for each day of a year, so that a site file that has not changed says the same.
-    Raises KeyError, ValueError or OSError for what is not a time zone.
+    """Return the offsets from the beginning of `year` on: the same for each day of a year, so that an unchanged site file gives
+    the same. Raises KeyError, ValueError or OSError for an unknown time zone.
     """
     place = ZoneInfo(zone)
     found, known = [], None
@@ -97,7 +97,7 @@ def _east_s(place: ZoneInfo, at: datetime) -> int:
 
 
 def _changed_at(place: ZoneInfo, day: datetime) -> datetime:
-    """When within the day before `day` its offset began, to the minute."""
+    """Return the time within the day before `day` at which its offset began, to the minute."""
     early, late, wanted = 0, MINUTES, _east_s(place, day)
     while late - early > 1:
         middle = (early + late) // 2

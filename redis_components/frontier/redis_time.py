@@ -1,4 +1,4 @@
-"""When Redis decided, by the clock of this process, and what the time is by Redis's."""
+"""The times of Redis by the clock of this process, and the present time by Redis's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class RedisTime:
-    """How far the two clocks are apart: by the answer that took the shortest way back, within what the present exchange proves.
+    """The difference of the two clocks: by the answer that took the shortest way back, within what the present exchange proves.
 
     The difference lies between the moment at which an exchange was sent and the one at which its answer was read (NTP has the
     same bounds). A busy event loop reads late, so the smallest difference seen counts; a Redis whose clock is set, or another
@@ -17,7 +17,9 @@ class RedisTime:
         self._apart: float | None = None
 
     def here(self, redis_ms: int, sent: float, received: float) -> float:
-        """The time of this process's clock (s) at which that of Redis showed `redis_ms`, in an exchange between the two times."""
+        """Return the time of this process's clock (s) at which Redis's showed `redis_ms`, in an exchange between the
+        two times.
+        """
         redis_s = redis_ms / 1000
         least, most = sent - redis_s, received - redis_s
         self._apart = most if self._apart is None else min(max(self._apart, least), most)
@@ -33,7 +35,7 @@ class SharedClock:
         self._ahead = 0.0
 
     def learn(self, redis_ms: int, took_s: float) -> None:
-        """Redis's clock showed `redis_ms` (0: it did not say) in an exchange of the last `took_s` seconds."""
+        """Learn that Redis's clock showed `redis_ms` (0: not given) in an exchange of the last `took_s` seconds."""
         if redis_ms:
             most = time.time() - redis_ms / 1000
             self._ahead = min(max(self._ahead, most - took_s), most)

@@ -1,4 +1,4 @@
-"""What one exchange brings back: the named fields of the reply of `lua/frontier/exchange.lua`."""
+"""The answer of one exchange: the named fields of the reply of `lua/frontier/exchange.lua`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .messages import Lease, Turn
 
 
 class HeldNow(NamedTuple):
-    """What is held now: fields and values of the hash of holds, and which lots have entries. `holds.Holds` reads it."""
+    """The present holds: fields and values of the hash of holds, and the lots with entries. `holds.Holds` reads it."""
 
     fields: dict[bytes, bytes]
     lots: list[str]
@@ -52,7 +52,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     full: bool = False
     """Redis is out of memory: nothing was leased."""
     survives: bool | None = None
-    """A crash, by an append-only file or by replicas that take over; None: not asked, or Redis does not say."""
+    """A crash, by an append-only file or by replicas that take over; None: not asked, or not known."""
     forgotten: bytes = b""
     """Time of the last removal of single requests from the dupefilter, in ms; b"" if long ago."""
     unsorted: bool = False
@@ -82,15 +82,15 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode(raw: list[Any]) -> Reply:
-    """The reply of `exchange.lua`: names and values, those that are 0, empty or false left out."""
-    told: dict[bytes, Any] = dict(zip(raw[::2], raw[1::2], strict=True))
+    """Return the reply of `exchange.lua`: names and values; 0, empty and false ones are left out."""
+    parts: dict[bytes, Any] = dict(zip(raw[::2], raw[1::2], strict=True))
     fields: dict[str, Any] = {}
-    for name, value in told.items():
+    for name, value in parts.items():
         read = _READ.get(name)
         if read is not None:
             fields[name.decode()] = read(value)
-    if b"held" in told:
-        fields["held"] = _held(told[b"held"], told.get(b"lots", []))
+    if b"held" in parts:
+        fields["held"] = _held(parts[b"held"], parts.get(b"lots", []))
     if paced := fields.get("paced"):
         fields["leases"] = [
             lease._replace(lane=paced[lease.id].lane) if lease.id in paced else lease for lease in fields["leases"]
@@ -99,7 +99,7 @@ def decode(raw: list[Any]) -> Reply:
 
 
 def _text(value: bytes) -> str:
-    """What others may have written: as much of the bytes as can be read as text."""
+    """Return the text of bytes that other processes may have written, as far as they can be read."""
     return value.decode("utf-8", "replace")
 
 
@@ -141,7 +141,7 @@ _READ: dict[bytes, Callable[[Any], Any]] = {
     b"paced": _paced,
     b"closing": _closing,
     b"limits": lambda flat: dict(zip(flat[::2], flat[1::2], strict=True)),
-    b"survives": lambda said: said == b"yes",
+    b"survives": lambda text: text == b"yes",
     **dict.fromkeys(
         (b"last_applied", b"ready", b"withheld", b"leased", b"leased_tasks", b"waiting", b"lost", b"parked", b"parked_tasks"), int
     ),

@@ -1,4 +1,4 @@
-"""What the header `Retry-After` asks for."""
+"""Parser of the header `Retry-After`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ SHORTEST_S, LONGEST_S = 1.0, 86_400.0
 
 
 def retry_after_s(text: str | None, date: str | None = None) -> float | None:
-    """Seconds, from a number of them or from a date (by the site's own clock where its header `Date` says the time), between a
-    second and a day; None where there is none, or none that can be read.
+    """Return the seconds to wait, given as a number or as a date (by the site's own clock where it sends the header `Date`),
+    between a second and a day; None where there is none, or none that can be read.
     """
     text = (text or "").strip()
     if text.isascii() and text.isdigit():

@@ -1,4 +1,4 @@
-"""What the fleet knows of robots.txt files: one process fetches each, once a day, and all obey it.
+"""The fleet's cache of robots.txt files: one process fetches each, once a day, and all obey it.
 
 Bounded in Redis: MOST_ORIGINS files of MOST_BYTES in all (compressed); the oldest go first and are fetched again when needed.
 """
@@ -30,7 +30,7 @@ SLOWEST, FASTEST = 1e-5, 1e4
 
 
 class FileKind(StrEnum):
-    """What a site said of its rules."""
+    """The kinds of answers to a request for robots.txt."""
 
     RULES = "rules"
     NONE = "none"
@@ -55,7 +55,7 @@ class RobotsFile(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What Redis says: `state` is `same`, `known`, `fetch` or `wait` (see `robots_ask.lua`)."""
+    """The reply of Redis: `state` is `same`, `known`, `fetch` or `wait` (see `robots_ask.lua`)."""
 
     state: str
     seconds: float
@@ -65,13 +65,13 @@ class Told(NamedTuple):
 
 
 def readable(body: bytes) -> bytes:
-    """The lines of a robots.txt that are read."""
+    """Return the lines of a robots.txt that are read."""
     return body if len(body) <= LARGEST else body[:LARGEST].rpartition(b"\n")[0]
 
 
 def rate_of(crawl_delay_s: float | None, requests: int = 0, seconds: int = 0) -> float | None:
-    """Requests per second that a file allows: the slower one of `Crawl-delay` and `Request-rate` (so many requests in so many
-    seconds); None where it says neither.
+    """Return the requests per second that a file allows: the slower one of `Crawl-delay` and `Request-rate` (a number of
+    requests in a number of seconds); None where it has neither.
     """
     rates = []
     if crawl_delay_s is not None and crawl_delay_s > 0:
@@ -90,7 +90,7 @@ class RobotsCache:
         self._claim = claim
 
     def ask(self, origin: str, version: str = "") -> Told:
-        """What is known of the file of `origin` (scheme, host and port); `version` is that of the file that the caller has."""
+        """Return the stored file of `origin` (scheme, host and port); `version` is that of the file that the caller has."""
         args = {"version": version, "claim": self._claim, "claim_ms": CLAIM_S * 1000}
         state, ms, failures, *fields = script("robots_ask")(self._client, {"record": self._keys.robots_file(origin)}, args)
         return Told(state.decode(), int(ms) / 1000, _file(*fields), int(failures))
@@ -126,14 +126,14 @@ class RobotsCache:
 
 
 def stored_file(client: redis.Redis, keys: CrawlKeys, origin: str) -> RobotsFile | None:
-    """The file of `origin` as it is kept, for who only looks; None where none is. Raises `redis.RedisError`."""
+    """Return the stored file of `origin`, without fetching it; None where there is none. Raises `redis.RedisError`."""
     names = ["kind", "version", "body", "etag", "modified", "rate"]
     fields: list[bytes | None] = client.hmget(keys.robots_file(origin), names)  # type: ignore[assignment]  # decode_responses is not set
     return _file(*(one or b"" for one in fields)) if fields[0] else None
 
 
 def _file(kind: bytes, _: bytes, body: bytes, etag: bytes, modified: bytes, rate: bytes) -> RobotsFile | None:
-    """None for a record that is not one of our own: whoever can write to Redis may write anything."""
+    """Return a stored file; None for a record in another form: a writer to Redis may write anything."""
     try:
         rules = zlib.decompressobj().decompress(body, LARGEST) if body else b""
         number = float(rate) if rate else None

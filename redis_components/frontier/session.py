@@ -1,4 +1,4 @@
-"""The numbered messages of one process to Redis: one in flight, said again until it is answered, each applied at most once."""
+"""The numbered messages of one process to Redis: one in flight, repeated until it is answered, each applied at most once."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ logger = logging.getLogger(__name__)
 
 SLOWEST_RETRY_S = 0.5
 ASKING = "0"
-"""As the number of the last answer: of no message ever, so that Redis applies nothing and says what it knows of the owner."""
+"""As the number of the last answer: never that of a message, so that Redis applies nothing and returns its record of
+the owner.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wish:
-    """What a message asks for."""
+    """The requests of a message."""
 
     requests: int
     tasks: int
@@ -61,7 +63,7 @@ class Flight:
 
 
 class Conversation:
-    """Who speaks (`owner`), under which number, and whether Redis answers."""
+    """The state of a session: its owner, the number of its messages, and if Redis answers."""
 
     def __init__(
         self, config: FrontierConfig, exchanger: Exchanger, clock: Clock, answered: Callable[[Flight, Reply], None]
@@ -69,7 +71,7 @@ class Conversation:
         self.owner = config.owner
         self.number = 0
         """Of the last message. It never starts again: a lease id must not come twice. It is the time (ms), or one more than the
-        last one where that is later: so a lease says since when it is held.
+        last one where that is later: so a lease id has the time since when it is held.
         """
         self.busy = False
         """A message is in flight."""
@@ -84,28 +86,28 @@ class Conversation:
         fed = config.next_keys
         self._lanes: dict[Lane, str] = {"later": fed.later_tasks(), "backlog": fed.backlog()} if fed else {}
         self._clock = clock
-        self._tell = answered
+        self._on_answer = answered
         self._flight: Flight | None = None
         self._previous = ""
         self._generation = 0
         self._first = 1
         self._former: list[tuple[str, int]] = []  # names that were fenced and that Redis knew, each with its first number
-        self._to_ask: list[tuple[str, int]] = []  # those of which it has to say what it knows, the last one first
+        self._to_ask: list[tuple[str, int]] = []  # those whose last number is to be asked for, the last one first
         self._away_since = 0.0
         self._reclaim = ""
         self._reclaim_from = -math.inf
 
     @property
     def introduced(self) -> bool:
-        """The first message of an owner only introduces it: were it applied, the owner reclaimed, and the message sent again,
-        nothing could tell that it had been applied.
+        """The first message of an owner only introduces it: were it applied, the owner reclaimed, and the message sent again, it
+        would not be known that it had been applied.
         """
         return self._previous != "" and not self._to_ask
 
     @property
     def inquiring(self) -> bool:
-        """Redis has to say what it knows of former names before anything is told or leased. It is asked once it knows the new
-        one: if it comes back older after that, it does not know that one.
+        """The last numbers of former names have to be asked for before anything is sent or leased. They are asked for once Redis
+        has the new name: if it comes back older after that, it does not have that one.
         """
         return bool(self._to_ask)
 
@@ -120,12 +122,12 @@ class Conversation:
         return self._to_ask[-1] if self.asks else (self.owner, self._first)
 
     def known(self, last_applied: int) -> int:
-        """The last exchange that may be in a Redis which refused the message in flight and knows `last_applied` of its name, or
-        0: then all that was said under this name is lost, and what former names said is to be asked.
+        """Return the last exchange that may be in a Redis which refused the message in flight and has `last_applied` for its
+        name, or 0: then all messages under this name are lost, and former names are to be asked for.
         """
         return last_applied or self._speaker[1] - 1
 
-    def say(self, batch: Batch, wish: Wish, *, carried_all: bool) -> None:
+    def send(self, batch: Batch, wish: Wish, *, carried_all: bool) -> None:
         """Send a message. The answer comes to `answered`, whenever Redis gives one."""
         self.busy = True
         time_ms = int(shared_clock.time() * 1000) if self._previous else 0  # an answer has set the clock
@@ -157,7 +159,7 @@ class Conversation:
         self._send()
 
     def _own_lists(self, batch: Batch) -> dict[str, int]:
-        """The lists that only this message speaks of, with their places (from 1): of items, and lanes of tasks that may wait."""
+        """Return the lists of this message alone, with their places (from 1): of items, and lanes of tasks that may wait."""
         lists = dict.fromkeys(item.key for item in batch.keyed_items)
         lists |= dict.fromkeys(self._lanes[task.lane] for task in batch.tasks if task.lane)
         return {key: place for place, key in enumerate(lists, 1)}
@@ -242,7 +244,7 @@ class Conversation:
             if now - flight.started > self._config.ttl_s / 2:  # Redis was away for others too: they come back within a retry
                 self._reclaim_from = now + max(self._config.ttl_s / 2, 2 * SLOWEST_RETRY_S)
             self._reclaim = reply.expired if reply.expired != self.owner and now >= self._reclaim_from else ""
-        self._tell(flight, reply)
+        self._on_answer(flight, reply)
 
     def _again(self, flight: Flight, error: Exception) -> None:
         flight.tries += 1
@@ -254,7 +256,7 @@ class Conversation:
         self._clock.call_later(min(SLOWEST_RETRY_S, 0.05 * 2 ** min(flight.tries, 6)), self._send)
 
     def heard(self, last_applied: int, *, keeps: bool) -> None:
-        """What Redis knows of a former name; it is asked for the one before where it knows nothing, while anything is kept."""
+        """Take the last number of a former name; the one before is asked for where Redis has none, while anything is kept."""
         self._to_ask = self._to_ask[:-1] if keeps and not last_applied else []
 
     def start_over(self, last_applied: int, *, keeps: bool) -> None:
@@ -269,13 +271,13 @@ class Conversation:
         self._to_ask = self._former[:] if keeps else []
 
     def end(self) -> None:
-        """Say no more, and hear no more. Ending twice is allowed."""
+        """Send no more, and ignore further answers. Ending twice is allowed."""
         self._flight, self.busy = None, False
         self._exchanger.close()
 
 
 def _bound(most: int, *, again: bool) -> int:
-    """The bound of this message: lower while it is exceeded, so that a slow consumer does not make the crawl stop and go with
-    each item.
+    """Return the bound of this message: lower while it is exceeded, so that a slow consumer does not make the crawl stop and go
+    with each item.
     """
     return max(1, most * 9 // 10) if again and most else most

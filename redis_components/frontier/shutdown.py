@@ -1,4 +1,4 @@
-"""When a process that wants to leave may go. Pure: it is told the time."""
+"""The time at which a process that wants to leave may go. Pure: every method takes the time."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ import math
 
 
 class Farewell:
-    """What was said last must be safe: with an append-only file a Redis that crashes loses its last second, with a replica that
-    takes over what that one had not got yet, and nobody would be left to say it again. So a process stays for a window of time
-    after its last word was answered.
+    """Waits until the last entries are safe: with an append-only file a Redis that crashes loses its last second, with a replica
+    that takes over the entries that it had not received yet, and no process would be left to send them again. So a process stays
+    for a window of time after its last entries were confirmed.
     """
 
     def __init__(self, window_s: float) -> None:
         self._window_s = window_s
         self._survives: bool | None = None
-        self._last_word = -math.inf
+        self._last_carried = -math.inf
 
     @property
     def asks(self) -> bool:
-        """It matters whether what Redis holds survives a crash, and is not known yet. Where Redis does not say, it does."""
+        """It matters if Redis's data survives a crash, and is not known yet. Where Redis does not report it, it does."""
         return self._window_s > 0 and self._survives is None
 
-    def answered(self, now: float, *, told: bool, survives: bool | None) -> None:
-        """An exchange that `told` something, or nothing, was answered; `survives`: as in `exchange.Reply`."""
-        if told:
-            self._last_word = now
+    def answered(self, now: float, *, carried: bool, survives: bool | None) -> None:
+        """Note the answer of an exchange that `carried` entries, or none; `survives`: as in `reply.Reply`."""
+        if carried:
+            self._last_carried = now
         if survives is not None:
             self._survives = survives
 
-    def may_go(self, now: float, *, tells: bool) -> bool:
-        """Whether the exchange that is made now, and `tells` something or nothing, may be the last one."""
-        return not self._stays or (not tells and now >= self._last_word + self._window_s)
+    def may_go(self, now: float, *, carries: bool) -> bool:
+        """Return True if the exchange that is made now, and `carries` entries or none, may be the last one."""
+        return not self._stays or (not carries and now >= self._last_carried + self._window_s)
 
     def due(self, soonest: float) -> float:
-        """Time of the good-bye, when there is nothing else to tell."""
-        return max(soonest, self._last_word + self._window_s) if self._stays else soonest
+        """Return the time to leave, when there is nothing else to send."""
+        return max(soonest, self._last_carried + self._window_s) if self._stays else soonest
 
     @property
     def _stays(self) -> bool:

@@ -1,11 +1,11 @@
-"""How often one process asks a site, and whether its answers take longer than they did. Pure: told the time."""
+"""The rate at which one process sends requests to a site, and a check for slower answers. Pure: every method takes the time."""
 
 from __future__ import annotations
 
 from collections import deque
 
 LEAST_ANSWERS = 20
-"""Before so many nothing is said of how long they take."""
+"""With fewer answers their times are not judged."""
 SLOW_S, TIMES = 1.5, 3.0
 """An answer is slow that takes longer than this, and so many times longer than most of the site's."""
 _RECENT, _USUAL = 0.3, 0.02  # weights of one answer in the means
@@ -18,7 +18,7 @@ OFTEN = 2
 
 
 class SitePulse:
-    """What one process sees of one site."""
+    """Measurements of one process at one site."""
 
     def __init__(self) -> None:
         self._times: deque[float] = deque(maxlen=BURST)
@@ -39,7 +39,7 @@ class SitePulse:
         return self._answers >= LEAST_ANSWERS and self._recent_s > max(SLOW_S, TIMES * self._usual_s)
 
     def refused(self, is_refusal: bool) -> bool:
-        """Note whether the last answer said when to come again; whether the site does that often."""
+        """Note if the last answer was a refusal; return True if the site refuses often."""
         self._refused.append(is_refusal)
         return is_refusal and sum(self._refused) >= OFTEN
 
@@ -54,7 +54,7 @@ class SitePulse:
             self._best, self._best_at = rate, now
 
     def rate(self, now: float) -> float:
-        """Requests per second, by the best of the last minutes; what is long ago counts less."""
+        """Return the requests per second, by the best of the last minutes; older ones count less."""
         return max(self._faded(now), _LOWEST_RATE)
 
     def _faded(self, now: float) -> float:

@@ -1,4 +1,4 @@
-"""What is leased to this process and not started: requests in a buffer, start tasks in a queue, and what is held of both."""
+"""The leases of this process that are not started: requests in a buffer, start tasks in a queue, and the holds of both."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class Stock:
         self._names = names
 
     def receive(self, reply: Reply, sent: float, now: float) -> bool:
-        """Requests arrived, those of lanes each for its time; `sent`: when they were asked for. Whether one may be started."""
+        """Add requests that arrived, those of lanes each for its time; `sent`: when they were asked for. Return True if one may
+        be started.
+        """
         allowed = self._not_held(reply.leases)
         decided = self._redis_time.here(reply.now, sent, now) if reply.now else now  # each answer may be the quickest one
         if reply.paced:
@@ -48,7 +50,7 @@ class Stock:
         return bool(allowed) or self.timed.is_due(now)
 
     def take_timed(self, now: float) -> Lease | None:
-        """The request of a lane that is to be sent now, or None; those that are too late are given back."""
+        """Return the request of a lane that is to be sent now, or None; late ones are given back."""
         lease, late = self.timed.take(now)
         self._give_back(late)
         return lease
@@ -59,7 +61,7 @@ class Stock:
         self._give_back([lease])
 
     def find_place(self) -> None:
-        """A site has a place again."""
+        """Lease from all sites again, as one of them has a place."""
         self._full.clear()
 
     def full(self, now: float) -> list[str]:
@@ -103,7 +105,7 @@ class Stock:
         self.restraint.version = UNKNOWN
 
     def keep_off(self, lane: str) -> None:
-        """The site of `lane` asks to be left alone: nothing of it is started before Redis says so."""
+        """Start nothing of the site of `lane`, which asks to be left alone, until Redis allows it."""
         self.limits.add(lane)
         self._give_back(self.timed.drain())
 
@@ -115,7 +117,7 @@ class Stock:
         self._give_back(self.timed.drain())
 
     def learn(self, held: HeldNow) -> None:
-        """What is held has changed: what was leased and not started is given back, or set aside."""
+        """Apply changed holds: leases that were not started are given back, or set aside."""
         restraint, before = self.restraint, str(self.restraint.holds)
         restraint.learn(held)
         if str(restraint.holds) != before:

@@ -1,4 +1,4 @@
-"""Requests of lanes, each leased to be sent at its time, so that all processes together keep a rate. Pure: told the time."""
+"""Requests of lanes, each leased to be sent at its time, so that all processes together keep a rate. Pure: it has no clock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TimedLeases:
         heapq.heappush(self.heap, (at, lease, at + turn.late_s))
 
     def close(self, lane: str, at: float) -> None:
-        """The quiet hours of a lane begin at that time: nothing of it may be sent from then on."""
+        """Send nothing of a lane from that time on, at which its quiet hours begin."""
         self._closing[lane] = at
 
     def take_closed(self, now: float) -> list[Lease] | None:
@@ -39,18 +39,20 @@ class TimedLeases:
         return self._remove(lambda entry: entry[1].lane in closed)
 
     def next_change(self, now: float) -> float | None:
-        """When the next one may be sent, or one is too late, or quiet hours begin; None where nothing of that will be."""
+        """Return the time when the next one may be sent, or one is too late, or quiet hours begin; None where there is no such
+        time.
+        """
         times = (at if at > now else until for at, _, until in self.heap)
         soonest = min((time for time in times if time > now and time < math.inf), default=None)
         closing = min(self._closing.values(), default=None)
         return min((time for time in (soonest, closing) if time is not None), default=None)
 
     def is_due(self, now: float) -> bool:
-        """Whether one may be sent now."""
+        """Return True if a request may be sent now."""
         return bool(self.heap) and self.heap[0][0] <= now
 
     def take(self, now: float) -> tuple[Lease | None, list[Lease]]:
-        """The next one that may be sent now, or None; and those before it that are too late."""
+        """Return the next request that may be sent now, or None; and those before it that are too late."""
         late = self.take_late(now)
         if self.heap and self.heap[0][0] <= now:
             _, lease, until = heapq.heappop(self.heap)

@@ -18,7 +18,7 @@ class Timer:
         self._cancel: Callable[[], None] | None = None
 
     def set(self, due: float, now: float) -> None:
-        """Ring at `due` (s of the clock, which says `now`), unless it rings before."""
+        """Ring at `due` (s of the clock, at which it is `now`), unless it rings before."""
         if self._cancel is not None:
             if due >= self._due:
                 return

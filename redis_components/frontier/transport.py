@@ -1,6 +1,6 @@
-"""How an exchange reaches Redis without the reactor waiting: on the event loop where there is one, else in a thread.
+"""The transport of an exchange to Redis without blocking the reactor: on the event loop where there is one, else in a thread.
 
-Why there are two is in `docs/decisions/0006-transport-on-the-loop.md`.
+The reason for two is in `docs/decisions/0006-transport-on-the-loop.md`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LoopTransport:
         """Run `exchange.lua`; `answer` gets the raw reply or the exception in a later turn of the loop."""
 
         def answered(task: asyncio.Task[Any]) -> None:
-            if not task.cancelled():  # the loop ends: nobody is left to hear it
+            if not task.cancelled():  # the loop ends: there is no receiver any more
                 answer(task.exception() or task.result())
 
         self._flight = asyncio.ensure_future(script("exchange").run(self._client, keys, args))
@@ -144,7 +144,7 @@ class ThreadTransport:
                 reply = exc
             try:
                 self._clock.call_soon_threadsafe(lambda answer=answer, reply=reply: answer(reply))  # type: ignore[misc]
-            except RuntimeError:  # the event loop is closed: nobody is left to hear it
+            except RuntimeError:  # the event loop is closed: there is no receiver any more
                 return
 
     def _send_beat(self) -> None:
@@ -154,4 +154,4 @@ class ThreadTransport:
         try:
             script("heartbeat")(self._client, {"owners": owners_key}, args)
         except Exception as exc:  # any error: without this thread nothing would be sent any more
-            logger.debug("heartbeat not sent: %s", exc)  # the next exchange tells the operator
+            logger.debug("heartbeat not sent: %s", exc)  # the next exchange reports it to the operator

@@ -1,6 +1,6 @@
-"""What sites said to know their pages again by (`ETag`, `Last-Modified`), and a digest of what they sent.
+"""Validators of pages (`ETag`, `Last-Modified`), and digests of their bodies.
 
-Bounded in Redis: so many pages of a crawl, in two generations; what was not asked for while the other half was filled is
+Bounded in Redis: a number of pages of a crawl, in two generations; a page not asked for while the other half was filled is
 forgotten.
 """
 
@@ -51,7 +51,7 @@ class ValidatorStore:
         self._most = most
 
     def look_up(self, name: bytes) -> Validators | None:
-        """What is known of a page; None also for what is not readable."""
+        """Return the validators of a page; None also for unreadable ones."""
         for key in (self._keys.validators(), self._keys.older_validators()):
             if (value := self._client.hget(key, name)) is not None:
                 try:

@@ -1,4 +1,4 @@
-"""What was written in the last seconds, to be written again when Redis comes back with an older state."""
+"""The writes of the last seconds, to be sent again when Redis comes back with an older state."""
 
 from __future__ import annotations
 

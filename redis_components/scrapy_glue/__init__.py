@@ -1,1 +1,1 @@
-"""What ties Scrapy to the frontier: engine hooks, pages in work, refusals, custom classes."""
+"""The connection of Scrapy to the frontier: engine hooks, pages in work, refusals, custom classes."""

@@ -1,12 +1,12 @@
-"""Pages that have not changed are answered with 304 and no body: the site is asked with what it said last time.
+"""Conditional requests: unchanged pages are answered with 304 and no body, by the validators of the last answer.
 
     DOWNLOADER_MIDDLEWARES = {"redis_components.scrapy_glue.conditional.ConditionalRequests": 940}
     CONDITIONAL_REQUESTS = True  # or meta["conditional"] = True of single requests
 
-What a page said is remembered when its request is settled: what was found on it is stored then, so that no 304 ever stands for a
-page that was lost with its crawler. A callback that finds a page to be an error says `meta["conditional_forget"] = True`.
+A page's validators are stored when its request is settled: its items and requests are stored then, so that no 304 ever stands
+for a page that was lost with its crawler. A callback that finds a page to be an error sets `meta["conditional_forget"] = True`.
 
-A callback gets the 304 where the spider says `handle_httpstatus_list = [304]`; else Scrapy leaves the page out, as every answer
+A callback gets the 304 where the spider has `handle_httpstatus_list = [304]`; else Scrapy leaves the page out, as every answer
 that is not a page. A page that comes with the same body has `meta["unchanged"]`.
 """
 
@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 
 def is_unchanged(response: Response) -> bool:
-    """Whether a page is what it was when it was last settled."""
+    """Return True if a page is the same as when it was last settled."""
     return response.status == 304 or bool(response.meta.get("unchanged"))
 
 
@@ -83,7 +83,7 @@ class ConditionalRequests:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Raises ConfigError."""
+        """Make the middleware. Raises ConfigError."""
         made = cls(crawler)
         crawler.signals.connect(made._listen, signals.spider_opened)
         crawler.signals.connect(made._received, signals.response_received)
@@ -109,7 +109,7 @@ class ConditionalRequests:
             request.headers["If-Modified-Since"] = known.modified
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Note what the answer says."""
+        """Note the validators of the answer."""
         known = self._restored(request)
         if self._name(request) is None:
             return response
@@ -124,7 +124,7 @@ class ConditionalRequests:
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:  # noqa: ARG002 - so it is called
-        """What is tried again asks again."""
+        """Restore the headers of a request that failed; when it is tried again, validators are added again."""
         self._restored(request)
 
     def _restored(self, request: Request) -> Validators | None:
@@ -135,7 +135,7 @@ class ConditionalRequests:
         return known
 
     def _received(self, request: Request) -> None:
-        """An answer that no middleware has refused goes to its callback."""
+        """Note the request of an answer that no middleware has refused: it goes to its callback."""
         if request in self._found and (lease := self._lease(request)):
             self._at_work[lease] = request
 
@@ -150,7 +150,7 @@ class ConditionalRequests:
         return str(lease_of(request)) if lease_of is not None else ""
 
     def _applied(self, batch: Batch, reply: Reply) -> None:  # noqa: ARG002 - the listener's form
-        """An exchange was answered: what it acked is settled."""
+        """Store the validators of pages that an exchange has acked."""
         frontier = known_frontier(self._crawler)
         if frontier is not None and frontier.owner != self._owner:  # its leases are numbered from the start
             self._owner, former = frontier.owner, self._owner

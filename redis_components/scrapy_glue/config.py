@@ -1,4 +1,4 @@
-"""What the settings and the spider say of a crawl: its keys, and what its frontier needs to know."""
+"""The configuration of a crawl from settings and spider: its keys, and the configuration of its frontier."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def name_owner(crawler: Crawler, owner: str) -> None:
 
 
 def keys_of(crawler: Crawler) -> CrawlKeys:
-    """The keys of this crawler's spider, by the settings' patterns. Raises ConfigError."""
+    """Return the keys of this crawler's spider, by the settings' patterns. Raises ConfigError."""
     spider = crawler.spider or crawler.spidercls
     keys = crawl_keys(crawler.settings, spider.name)
     start_keys = getattr(crawler.spider, "start_keys", ())  # the spider has put them into the namespace
@@ -46,7 +46,7 @@ def keys_of(crawler: Crawler) -> CrawlKeys:
 
 
 def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
-    """The keys of the spider named `spider`, by namespace and patterns in `settings`. Raises ConfigError."""
+    """Return the keys of the spider named `spider`, by namespace and patterns in `settings`. Raises ConfigError."""
     return CrawlKeys.for_spider(
         spider,
         namespace=namespace_of(settings),
@@ -60,7 +60,9 @@ def crawl_keys(settings: BaseSettings, spider: str) -> CrawlKeys:
 
 
 def config_of(crawler: Crawler) -> FrontierConfig:
-    """What this crawl's frontier is told; our Scheduler knows more of its queue and dupefilter. Raises ConfigError."""
+    """Return the configuration of this crawl's frontier; our Scheduler completes it for its queue and dupefilter. Raises
+    ConfigError.
+    """
     if error := getattr(crawler.spider, "setup_error", None):
         raise error
     settings = crawler.settings

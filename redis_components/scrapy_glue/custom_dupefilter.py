@@ -1,9 +1,9 @@
-"""Dupefilters of the user's: any class with `request_seen`, asked before a request is stored.
+"""Dupefilters of the user's: any class with `request_seen`, called before a request is stored.
 
-Such a filter says "seen" from the first question on, though who asked may be killed before the request is stored. So each
-question is noted in Redis first, and the note goes in the very step that stores the request. A note whose owner is gone tells
-that the filter's "seen" may stand for a request that nobody has: it is stored then. Each question costs a round trip, and what
-the filter itself does, and the reactor waits for both.
+Such a filter returns "seen" from the first call on, though the caller may be killed before the request is stored. So each call
+is noted in Redis first, and the note is removed in the very step that stores the request. A note whose owner is gone means that
+the filter's "seen" may stand for a request that no process has: it is stored then. Each call costs a round trip, and the time of
+the filter itself, and the reactor waits for both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from redis_components.frontier.frontier import Frontier
 
 OUTAGES = (redis.ConnectionError, redis.TimeoutError, redis.OutOfMemoryError, redis.ReadOnlyError, ClusterDownError)
-"""Errors that end with time, or when somebody mends Redis: who could not be asked is asked again then."""
+"""Errors that end with time, or when an operator mends Redis: a filter that could not be called is called again then."""
 
 logger = logging.getLogger(__name__)
 
@@ -41,13 +41,13 @@ class CustomDupeFilter:
         self._pausing = self._away = False
         self._failed: set[bytes] = set()
         self._unanswered: set[bytes] = set()  # the filter was asked, and its answer may have been lost
-        self._rescued: set[bytes] = set()  # sent although the filter says "seen"; most of their notes are gone by now
+        self._rescued: set[bytes] = set()  # sent although the filter has them as seen; most of their notes are gone by now
 
     def check(self, request: Request) -> bytes | None:
-        """None where the filter knows the request; else its fingerprint for the exchange, under which it is noted.
+        """Return None where the filter knows the request; else its fingerprint for the exchange, under which it is noted.
 
-        Raises what Redis raises; after one of OUTAGES it shall be asked again. A request that is not stored after
-        all stays noted, for whoever finds it again after this process.
+        Raises Redis's errors; after one of OUTAGES it shall be called again. A request that is not stored after all stays noted,
+        for the process that finds it again after this one.
         """
         if self._pausing:  # each try may take as long as the client waits
             raise redis.ConnectionError("not asked again yet")
@@ -67,7 +67,7 @@ class CustomDupeFilter:
         if not is_seen:
             self._unanswered.discard(fingerprint)
             return NO_FILTER if outcome == b"busy" else fingerprint
-        if fingerprint in self._unanswered:  # by nobody but ourselves, as far as we know
+        if fingerprint in self._unanswered:  # by this process alone, as far as we know
             self._unanswered.discard(fingerprint)
             return fingerprint
         if outcome == b"again" and fingerprint not in self._rescued:
@@ -85,17 +85,19 @@ class CustomDupeFilter:
             raise
 
     def _undecided(self, fingerprint: bytes, outcome: bytes, exc: Exception) -> bytes | None:
-        """The filter failed: what it cannot decide is stored once by each process, or a link back would be crawled for ever."""
+        """Return the outcome of a filter that failed: an undecided request is stored once by each process, or a link back would
+        be crawled for ever.
+        """
         if not self._failed:
             name = type(self._dupefilter).__qualname__
-            logger.error("%s failed (said once); what it does not decide is crawled once", name, exc_info=exc)
+            logger.error("%s failed (logged once); what it does not decide is crawled once", name, exc_info=exc)
         if fingerprint in self._failed:
             return None
         self._failed.add(fingerprint)
         return NO_FILTER if outcome == b"busy" else fingerprint
 
     def resume(self) -> None:
-        """It may be tried again whether Redis answers."""
+        """Allow the next try of Redis."""
         self._pausing = False
 
     def fenced(self) -> None:

@@ -1,9 +1,9 @@
 """Queue classes of the user's: any class with `push`, `pop`, `__len__` and `clear`.
 
 Such a queue is an adviser of order; the truth is the frontier's READY, which has another key than the queue then. A request
-enters READY in an exchange, as always, under an order that this process chose. Once the exchange has said that it is new,
-`push` gets it with a token that names this order. What `pop` gives back is claimed: an exchange leases exactly that request, if
-nobody has it already. Where `pop` has nothing while READY has something, a process died in between (or is at it), and READY is
+enters READY in an exchange, as always, under an order that this process chose. Once the exchange has confirmed it as new, `push`
+gets it with a token that names this order. A request from `pop` is claimed: an exchange leases exactly that request, if it is
+not leased already. Where `pop` has nothing while READY has something, a process died in between (or is at it), and READY is
 leased in its own order. So nothing is lost or doubled by anything that the class does.
 
 The class is called in the reactor's thread, which waits for it, and each request takes an exchange more.
@@ -45,7 +45,7 @@ class Orders:
         self._series, self._count = b"", 0
 
     def next(self) -> bytes:
-        """The next one, 8 bytes."""
+        """Return the next order, 8 bytes."""
         if self._count % 2**24 == 0:
             self._series, self._count = secrets.token_bytes(5), 0
         self._count += 1
@@ -69,7 +69,7 @@ class CustomQueue:
         self._claimed: deque[Lease] = deque()
         self._dry_at: int | None = None  # exchanges made when the queue was found empty
         self._failed: set[str] = set()
-        self._pop_fails = False  # then nobody will ever see it empty
+        self._pop_fails = False  # then it would never be found empty
         self._fruitless = False  # READY had nothing of what the queue gave last
 
     def encode(self, request: Request) -> bytes:
@@ -78,26 +78,26 @@ class CustomQueue:
 
     @staticmethod
     def payload_of(encoded: bytes) -> bytes:
-        """What `encode` returned, without its order."""
+        """Return a result of `encode` without its order."""
         return encoded[_ORDER_BYTES:]
 
     def decode(self, data: bytes | Request) -> Request:
-        """The request of a payload, or of a lease from `take`. Raises Undecodable."""
+        """Return the request of a payload, or of a lease from `take`. Raises Undecodable."""
         return self._codec.decode(data) if isinstance(data, bytes) else data
 
     def __len__(self) -> int:
-        """Requests leased to this process and not started."""
+        """Return the number of requests leased to this process and not started."""
         return len(self._claimed)
 
     @property
     def is_dry(self) -> bool:
-        """Whether the queue has nothing that this process knows of."""
+        """The queue has nothing that this process knows of."""
         if self._claimed or self._chosen:
             return False
         return self._pop_fails or not self._call("len", lambda: len(self._queue))
 
     def take(self) -> Lease | None:
-        """The next leased request; its `data` is the request as the queue gave it back. None while there is none."""
+        """Return the next leased request; its `data` is the request as the queue gave it back. None while there is none."""
         if self._frontier.pausing:
             return None
         if len(self._claimed) <= self._frontier.config.concurrency // 2:
@@ -136,7 +136,7 @@ class CustomQueue:
             frontier.look(frontier.config.concurrency)
 
     def _pop(self) -> Request | None:
-        """A copy of what the queue gives: it may keep its own, and give it again."""
+        """Return a copy of the queue's next request: the queue may keep its own, and give it again."""
         request = self._queue.pop(0)
         if request is not None and not isinstance(request, Request):
             raise TypeError(f"pop() gave {request!r:.100}, which is not a request")
@@ -152,7 +152,9 @@ class CustomQueue:
         self._frontier.look(self._frontier.config.concurrency if was_dry_before and self._frontier.ready else 0)
 
     def _order_of(self, request: Request) -> bytes | None:
-        """The order by which READY knows what the queue gave; a request that somebody else put into the queue is stored now."""
+        """Return the order of the queue's request in READY; a request that was put into the queue by another program is stored
+        now.
+        """
         token = request.meta.pop(TOKEN, None)
         with contextlib.suppress(TypeError, ValueError):  # none, or not ours
             return bytes.fromhex(token)
@@ -196,14 +198,14 @@ class CustomQueue:
         self._call("push", push)
 
     def _call(self, name: str, method: Callable[[], Any]) -> Any:
-        """What the user's method returns, or None when it raises: READY has what it may have lost."""
+        """Return the result of the user's method, or None when it raises: READY has what it may have lost."""
         try:
             return method()
         except Exception as exc:
             if name not in self._failed:
                 self._failed.add(name)
                 logger.error(
-                    "%s of %s failed (said once); what it does not give back is taken in the order in which it was stored: %s",
+                    "%s of %s failed (logged once); what it does not give back is taken in the order in which it was stored: %s",
                     name,
                     type(self._queue).__qualname__,
                     exc,

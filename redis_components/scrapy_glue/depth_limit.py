@@ -1,4 +1,4 @@
-"""Says how many requests a DEPTH_LIMIT has cut off: Scrapy drops them without a word above the level DEBUG."""
+"""Logs how many requests a DEPTH_LIMIT has cut off: Scrapy drops them silently above the level DEBUG."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ IGNORED = "depth/request_ignored_count"
 
 
 def watch_depth_limit(crawler: Crawler) -> None:
-    """Let the crawl say once, when it closes, how many requests this process has ignored, where there are any."""
+    """Let the crawl warn once, when it closes, how many requests this process has ignored, where there are any."""
 
-    def say() -> None:
+    def warn() -> None:
         assert crawler.stats is not None
         ignored = crawler.stats.get_value(IGNORED, 0)
         if ignored:
@@ -31,4 +31,4 @@ def watch_depth_limit(crawler: Crawler) -> None:
                 IGNORED,
             )
 
-    crawler.signals.connect(say, signals.spider_closed, weak=False)
+    crawler.signals.connect(warn, signals.spider_closed, weak=False)

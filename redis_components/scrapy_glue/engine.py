@@ -65,7 +65,9 @@ class ReactorClock:
 
 
 def running_crawler(spider: Spider) -> Crawler | None:
-    """The crawler of `spider`, where an engine of Scrapy's is at work; None for a spider in a script or a test without one."""
+    """Return the crawler of `spider`, where an engine of Scrapy's is at work; None for a spider in a script or a test without
+    one.
+    """
     crawler: Crawler | None = getattr(spider, "crawler", None)
     try:
         return crawler if isinstance(getattr(crawler, "engine", None), ExecutionEngine) else None
@@ -74,8 +76,8 @@ def running_crawler(spider: Spider) -> Crawler | None:
 
 
 def frontier_of(crawler: Crawler, adapt: Callable[[FrontierConfig], FrontierConfig] = lambda config: config) -> Frontier:
-    """The one frontier of `crawler`, shared by its scheduler, pipeline, spider and stats; made at the first call, in the
-    reactor's thread. The scheduler is the first to call: it adapts what the settings say to its queue and dupefilter.
+    """Return the one frontier of `crawler`, shared by its scheduler, pipeline, spider and stats; made at the first call, in the
+    reactor's thread. The scheduler is the first to call: it adapts the settings' configuration to its queue and dupefilter.
     """
     frontier = _frontiers.get(crawler)
     if frontier is None:
@@ -101,7 +103,7 @@ def frontier_of(crawler: Crawler, adapt: Callable[[FrontierConfig], FrontierConf
 
 
 def known_frontier(crawler: Crawler) -> Frontier | None:
-    """The frontier of `crawler`; None where nothing of it has asked for one, as with Scrapy's own scheduler and pipelines."""
+    """Return the frontier of `crawler`; None where none was made, as with Scrapy's own scheduler and pipelines."""
     return _frontiers.get(crawler)
 
 
@@ -117,14 +119,14 @@ def close_frontier(crawler: Crawler) -> Deferred[None]:
 
 
 async def _leave(crawler: Crawler) -> None:
-    """Say good-bye on the last awaited signal of a crawl, with what is left and the final stats."""
+    """Leave on the last awaited signal of a crawl, with the remaining entries and the final stats."""
     frontier = frontier_of(crawler)
     await maybe_deferred_to_future(_in_time(crawler, frontier.leave))
     frontier.stop()
 
 
 def _in_time(crawler: Crawler, action: Callable[[Callable[[], None]], None]) -> Deferred[None]:
-    """Fires when `action` calls back; closing and leaving together take at most CLOSE_TIMEOUT_S."""
+    """Return a Deferred that fires when `action` calls back; closing and leaving together take at most CLOSE_TIMEOUT_S."""
     done: Deferred[None] = Deferred()
     deadline = _deadlines.setdefault(crawler, time.monotonic() + CLOSE_TIMEOUT_S)
 

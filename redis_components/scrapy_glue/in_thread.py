@@ -24,7 +24,7 @@ def _threads() -> ThreadPoolExecutor:
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """What `call` returns or raises."""
+    """Run `call` in a thread; return its result, or raise its error."""
     if is_asyncio_available():
         import asyncio
 

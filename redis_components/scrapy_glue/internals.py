@@ -1,8 +1,8 @@
-"""What `redis_components` uses of Scrapy's internals, and each assumption about them by name.
+"""The internals of Scrapy that `redis_components` uses, and each assumption about them by name.
 
 `tests/contract/test_scrapy_internals.py` asserts every entry of ASSUMES against the installed Scrapy; it fails first when Scrapy
 changes. `make try-scrapy VERSION=...` runs it, and crawls, with another release. `workers/crawler/scrapy_internals.py` and
-`forums/sites/http/scrapy_internals.py` say the same of their packages.
+`forums/sites/http/scrapy_internals.py` do the same for their packages.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ ASSUMES = {
 
 
 class InProgress(set[Request]):
-    """The engine slot's set of requests in progress, which tells when one begins and when it is finished.
+    """The engine slot's set of requests in progress, which reports when one begins and when it is finished.
 
-    In Scrapy 2.19 every scheduled request leaves this set exactly once and last of all: its callback's output is exhausted,
-    its items are through the pipelines, its children are with the scheduler; also after errors, retries, redirects and
-    robots.txt. There is no public signal for it yet; where Scrapy calls the scheduler's `finish_request` (scrapy/scrapy#7978
-    proposes it), that one tells that a request is finished, and this set only that one begins.
+    In Scrapy 2.19 every scheduled request leaves this set exactly once and last of all: its callback's output is exhausted, its
+    items are through the pipelines, its children are with the scheduler; also after errors, retries, redirects and robots.txt.
+    There is no public signal for it yet; where Scrapy calls the scheduler's `finish_request` (scrapy/scrapy#7978 proposes it),
+    that call reports the end of a request, and this set only its beginning.
 
     It enters in the context from which the asyncio tasks of its download, callback and pipelines inherit.
     """
@@ -70,18 +70,18 @@ class InProgress(set[Request]):
         self._begun = begun
 
     def add(self, request: Request, /) -> None:
-        """Add, and tell."""
+        """Add a request, and report its beginning."""
         super().add(request)
         self._begun(request)
 
     def remove(self, request: Request, /) -> None:
-        """Remove, and tell."""
+        """Remove a request, and report its end."""
         super().remove(request)
         self._finished(request)
 
 
 def calls_finish_request() -> bool:
-    """Whether this Scrapy tells its scheduler itself when a request is finished."""
+    """Return True if this Scrapy calls its scheduler when a request is finished."""
     return hasattr(BaseScheduler, "finish_request")
 
 
@@ -194,7 +194,7 @@ def waiting_for_turn(crawler: Crawler) -> set[Request]:
 
 
 def downloader_of(crawler: Crawler) -> Downloading | None:
-    """The downloader; None where it has no limit, or is a project's own that counts its requests in another way."""
+    """Return the downloader; None where it has no limit, or is a project's own that counts its requests in another way."""
     downloader = getattr(crawler.engine, "downloader", None)
     most, active = getattr(downloader, "total_concurrency", None), getattr(downloader, "active", None)
     return downloader if isinstance(most, int) and most > 0 and isinstance(active, set) else None

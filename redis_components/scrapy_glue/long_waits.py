@@ -19,7 +19,7 @@ MOST_TIMES = 2
 
 
 class Downloading(Protocol):
-    """What is used of Scrapy's downloader (`internals.py`)."""
+    """The attributes of Scrapy's downloader that are used (`internals.py`)."""
 
     active: set[Request]
     total_concurrency: int
@@ -46,7 +46,7 @@ class LongWaits:
         self._is_looking = False
 
     def begin(self) -> None:
-        """A request is handed to the downloader."""
+        """Begin to look when half of the downloader's places are taken; called for each request handed to it."""
         if not self._is_looking and 2 * len(self._downloader.active) >= self._usual:
             self._is_looking = True
             self._look()

@@ -1,4 +1,4 @@
-"""What a lease stands for while Scrapy works on it: a page, or a start task, with all that lives in this process only.
+"""A lease while Scrapy works on it: a page, or a start task, with all that lives in this process only.
 
 A request that cannot be stored is in memory and nowhere else. It counts as part of the page it was found on: the page's lease
 ends when its last part is finished, so that a crash before that gives the page back, and all that it leads to with it.
@@ -26,7 +26,7 @@ asyncio (another Twisted reactor) Scrapy's cooperator runs callbacks of all page
 
 
 def current_lease() -> str:
-    """The id of the lease of what is worked on; "" where that is not known, or it is settled."""
+    """Return the id of the lease in work; "" where that is not known, or it is settled."""
     page = current_page.get()
     return page.lease_id if page is not None else ""
 

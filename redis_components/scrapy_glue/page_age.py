@@ -122,7 +122,7 @@ class PageAges:
     async def _within(self, request: Request | None, name: str, work: Coroutine[Any, Any, Any]) -> Any:
         """Await `work`, which is done for `request`; raise NotNow where its page was ended meanwhile."""
         page = self._pages.get(request) if request is not None else None
-        page = page or current_page.get()  # of a file, say, that a pipeline asks for
+        page = page or current_page.get()  # of a file, for example, that a pipeline asks for
         if page is None:
             return await work
         if page.ended:

@@ -33,15 +33,17 @@ _TLS_SETTINGS = re.compile(r" ssl:(?:<[^<>]*>|default|True|False|None)(?= \[|$)"
 
 
 def reason_of(failure: Failure) -> str:
-    """Why a request failed, for people: `HTTP 404`, or the error's name and text."""
+    """Return the reason of a failure for display: `HTTP 404`, or the error's name and text."""
     if isinstance(failure.value, HttpError):
         return f"HTTP {failure.value.response.status}"
     return f"{type(failure.value).__name__}: {plain(failure.getErrorMessage())}"
 
 
-def plain(said: str) -> str:
-    """What an exception says without the object of the TLS settings, which aiohttp names also where the address is http."""
-    return _TLS_SETTINGS.sub("", said)
+def plain(message: str) -> str:
+    """Return an exception's message without the object of the TLS settings, which aiohttp names also where the
+    address is http.
+    """
+    return _TLS_SETTINGS.sub("", message)
 
 
 class PageBook:
@@ -75,14 +77,14 @@ class PageBook:
             self._count("scheduler/given_up")
 
     def give_up(self, request: Request, reason: str) -> None:
-        """When Scrapy is done with `request`, keep it among the dead ones with `reason` (edge f) instead of acking it."""
+        """Keep `request` among the dead ones with `reason` (edge f) instead of acking it, once Scrapy is done with it."""
         page = self.pages.get(request)
         if page is not None:
             page.give_up(request, reason)
 
     def fail(self, request: Request, failure: Failure) -> None:
-        """A callback that raised: the page is kept, to be replayed once that is mended. CloseSpider is not a failure of the page,
-        which was not read to its end: it is released (edge d), so that a later run crawls it again.
+        """Keep a page whose callback raised, to be replayed once that is mended. CloseSpider is not a failure of the page, which
+        was not read to its end: it is released (edge d), so that a later run crawls it again.
         """
         if isinstance(failure.value, CloseSpider):
             self._cut_off(request)
@@ -90,7 +92,7 @@ class PageBook:
             self.give_up(request, reason_of(failure))
 
     def fail_item(self, failure: Failure, response: Response | None) -> None:
-        """An item that no pipeline took."""
+        """Keep the page of an item that failed in a pipeline."""
         request = getattr(response, "request", None)  # items of start() have no response
         if request is None:
             return
@@ -102,8 +104,8 @@ class PageBook:
             self.give_up(request, reason_of(failure))
 
     def put_off(self, request: Request, *, sent: bool) -> bool:
-        """The site asks to be left alone: when Scrapy is done with `request`, its lease goes back to the queue (edge d). False
-        where it is not a separate page, as for robots.txt or a file. `sent`: the limits of the site count it.
+        """Give the lease of `request` back to the queue (edge d) once Scrapy is done with it, as its site asks to be left alone.
+        False where it is not a separate page, as for robots.txt or a file. `sent`: the limits of the site count it.
         """
         page = self.pages.get(request)
         if page is None or page.request is not request:
@@ -135,7 +137,7 @@ class PageBook:
         take_back(self._crawler, is_held_page)
 
     def is_late(self, request: Request) -> bool:
-        """Whether it is too late to send `request`, by the limits of its site: then its lease goes back (edge d)."""
+        """Return True if it is too late to send `request`, by the limits of its site: then its lease goes back (edge d)."""
         page, working = self.pages.get(request), current_page.get()
         for one in (page, working):  # a page at work may ask for robots.txt or files
             if one is not None:

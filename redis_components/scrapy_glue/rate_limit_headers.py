@@ -1,4 +1,4 @@
-"""What a site's headers say of its limit: `RateLimit` (IETF draft, both forms), `RateLimit-*` and `X-RateLimit-*`."""
+"""The limits in a site's headers: `RateLimit` (IETF draft, both forms), `RateLimit-*` and `X-RateLimit-*`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LONG = 1024
 
 
 def used_up_s(headers: Headers, now: float | None = None) -> float | None:
-    """For how many seconds nothing is left of the site's limit, between one second and a day; None where something is, or where
-    no header can be read. With several policies in one header the one that lasts longest counts. A time is read by the site's
-    own clock, where its header `Date` says that.
+    """Return the seconds for which the site's limit is used up, between one second and a day; None where it is not, or where no
+    header can be read. With several policies in one header the one that lasts longest counts. A time is read by the site's own
+    clock, where it sends the header `Date`.
     """
     if not any(b"Rate" in name for name in headers):  # their names are in title case; most sites send none of these
         return None
@@ -76,7 +76,7 @@ def _number(text: str) -> float | None:
 
 
 def _reset(text: str) -> float | None:
-    """A number, or a date in the form of HTTP or of ISO 8601 (as some send them)."""
+    """Return a number, or a date in the form of HTTP or of ISO 8601 (as some send them)."""
     if (number := _number(text)) is not None:
         return number
     try:

@@ -26,7 +26,7 @@ _refused: WeakSet[Crawler] = WeakSet()
 
 
 def is_refused(crawler: Crawler) -> bool:
-    """Whether this crawl is ending already, because another component could not start."""
+    """Return True if this crawl is ending already, because another component could not start."""
     return crawler in _refused
 
 

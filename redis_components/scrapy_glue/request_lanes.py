@@ -53,7 +53,7 @@ class RequestLanes:
             self._book.take_back(lambda request: bool(self._limits.lane_of(request.meta, request.url)))
 
     def put_off(self, request: Request, *, sent: bool) -> bool:
-        """When Scrapy is done with `request`, give its lease back, unharmed: its site asks to be left alone. False where it has
-        no lease.
+        """Give the lease of `request` back once Scrapy is done with it, with no attempt counted, as its site asks to be left
+        alone. False where it has no lease.
         """
         return self._kept and self._book.put_off(request, sent=sent)

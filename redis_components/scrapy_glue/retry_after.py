@@ -47,8 +47,8 @@ def retry_after_s(response: Response) -> float | None:
 class RetryAfterMiddleware:
     """Downloader middleware, outside of decompression and inside of Scrapy's RetryMiddleware.
 
-    Also tells all crawlers to send less to a site that complains: by 429 and 503, by answers that do not come in time or break
-    off, or take far longer than before. `RateLimit` headers that say that nothing is left stop the site as 429 does.
+    Also lets all crawlers send less to a site that complains: by 429 and 503, by answers that do not come in time or break off,
+    or take far longer than before. `RateLimit` headers without a remaining request stop the site as 429 does.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -58,11 +58,11 @@ class RetryAfterMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """The frontier is asked at the first answer that says so."""
+        """Make the middleware; the frontier is looked up at the first complaint."""
         return cls(crawler)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Raises NotNow where the request waits in the frontier."""
+        """Give the request back where it has to wait. Raises NotNow where it waits in the frontier."""
         if not self._is_prepared and needs_suffixes(request.meta, request.url):
             self._is_prepared = True
             threading.Thread(target=load_suffixes, name="trawl-suffixes", daemon=True).start()
@@ -81,7 +81,7 @@ class RetryAfterMiddleware:
         if response.status == 503 and asked_s is None:
             is_slow = True
         elif refused or used_up is not None:
-            # A site that says until when has said what it wants; who does not, or says it again and again, is also asked less.
+            # A site that gives a time gets what it asked for; one that gives none, or refuses often, is also sent fewer requests.
             single = bool(asked_s) and not is_often
             self._leave_alone(frontier, lane, response.status, asked_s or 0.0, rate if refused else 0.0, single=single)
             if refused and put_off(request):
@@ -92,7 +92,7 @@ class RetryAfterMiddleware:
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """An answer that did not come in time, or broke off."""
+        """Slow the site down after an answer that did not come in time, or broke off."""
         if not isinstance(exception, _COMPLAINTS):
             return
         pulse, now = self._pulse(request), time.monotonic()

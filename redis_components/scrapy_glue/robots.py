@@ -6,10 +6,10 @@
         "redis_components.scrapy_glue.robots.RobotsTxt": 100,
     }
 
-As RFC 9309 says: 4xx allows everything; after 5xx or 429 requests of the site wait in the frontier, longer each time, and fail
-after GIVE_UP answers of that kind. A page whose robots.txt gets no answer at all fails as if it had been asked for itself.
-`Crawl-delay` and `Request-rate` slow the lane of the site. Scrapy's own middleware does none of that, and in Scrapy 2.19 it holds
-no page to the rules from the third one on that waits for the same file.
+By RFC 9309 4xx allows everything; after 5xx or 429 requests of the site wait in the frontier, longer each time, and fail after
+GIVE_UP answers of that kind. A page whose robots.txt gets no answer at all fails as if it had been asked for itself.
+`Crawl-delay` and `Request-rate` slow the lane of the site. Scrapy's own middleware does none of that, and in Scrapy 2.19 it
+holds no page to the rules from the third one on that waits for the same file.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Held:
-    """What this process knows of one origin: until `until` without asking; `fetched` is when it was last waited for."""
+    """This process's copy of one origin's file: used until `until` without asking; `fetched` is when it was last waited for."""
 
     file: RobotsFile
     rules: RobotParser | None
@@ -83,7 +83,7 @@ class RobotsTxt(RobotsTxtMiddleware):
         self._turns: dict[str, list[Deferred[None]]] = {}
 
     async def process_request(self, request: Request) -> None:  # type: ignore[override]  # it also takes a spider
-        """Raises IgnoreRequest for a page that the rules forbid, NotNow where it waits in the frontier."""
+        """Apply the rules. Raises IgnoreRequest for a page that they forbid, NotNow where it waits in the frontier."""
         if request.meta.get("dont_obey_robotstxt") or not request.url.startswith(("http:", "https:")):
             return
         began, was_limited = time.monotonic(), bool(self._lane(request))
@@ -126,17 +126,17 @@ class RobotsTxt(RobotsTxtMiddleware):
     async def _learn(self, origin: str, request: Request) -> bool:
         """Return True where the site was asked."""
         known, began = self._held.get(origin), time.monotonic()
-        told = await self._ask(origin, known.version if known else "")
-        while told.state == "wait":
-            await sleep(min(POLL_S, told.seconds + 0.01))
-            told, began = await self._ask(origin, ""), 0.0
-        if told.state == "same" and known is not None:
-            known.until = time.monotonic() + min(HELD_S, told.seconds)
+        reply = await self._ask(origin, known.version if known else "")
+        while reply.state == "wait":
+            await sleep(min(POLL_S, reply.seconds + 0.01))
+            reply, began = await self._ask(origin, ""), 0.0
+        if reply.state == "same" and known is not None:
+            known.until = time.monotonic() + min(HELD_S, reply.seconds)
             return False
-        asks = told.state == "fetch" or told.file is None
+        asks = reply.state == "fetch" or reply.file is None
         if asks:
-            told, began = await self._fetch_for_all(origin, told.file, request), 0.0
-        await self._hold(origin, told, request, waited=not began)
+            reply, began = await self._fetch_for_all(origin, reply.file, request), 0.0
+        await self._hold(origin, reply, request, waited=not began)
         return asks
 
     async def _ask(self, origin: str, version: str) -> Told:
@@ -144,7 +144,7 @@ class RobotsTxt(RobotsTxtMiddleware):
         try:
             return await in_thread(lambda: self._redis().ask(origin, version))
         except redis.RedisError as error:
-            logger.debug("Redis does not say what is known of %s/robots.txt: %s", origin, error)
+            logger.debug("Redis cannot be asked for %s/robots.txt: %s", origin, error)
             return Told("same", HELD_S, None) if version else Told("fetch", 0.0, None)
 
     async def _fetch_for_all(self, origin: str, old: RobotsFile | None, request: Request) -> Told:
@@ -158,18 +158,18 @@ class RobotsTxt(RobotsTxtMiddleware):
             await self._quietly(lambda: self._redis().give_up(origin))
             raise  # there was no answer: the page shares the fate that it would have had
         lane = self._lane(request) or self._default_lane(request)
-        told = await self._quietly(lambda: self._redis().store(origin, file, lane))
-        return told or Told("known", HELD_S, file, 1)
+        reply = await self._quietly(lambda: self._redis().store(origin, file, lane))
+        return reply or Told("known", HELD_S, file, 1)
 
     async def _quietly(self, call: Any) -> Any:
         try:
             return await in_thread(call)
         except redis.RedisError as error:
-            logger.debug("Redis is not told of a robots.txt: %s", error)
+            logger.debug("a robots.txt cannot be stored in Redis: %s", error)
             return None
 
     async def _fetch(self, origin: str, old: RobotsFile | None, page: Request) -> RobotsFile:
-        """What the site answers now; `old` is confirmed by its validators. Raises what the download raises."""
+        """Fetch the site's present file; `old` is confirmed by its validators. Raises the errors of the download."""
         headers: dict[str, Any] = {name: page.headers[name] for name in ("User-Agent",) if name in page.headers}
         if old is not None and old.kind is FileKind.RULES:
             headers |= {"If-None-Match": old.etag} if old.etag else {}
@@ -205,11 +205,11 @@ class RobotsTxt(RobotsTxtMiddleware):
     def _rate(self, rules: RobotParser, page: Request) -> float | None:
         agent = self._robotstxt_useragent or page.headers.get("User-Agent") or self._default_useragent
         name = agent.decode("latin-1") if isinstance(agent, bytes) else agent
-        said = getattr(getattr(rules, "rp", None), "request_rate", lambda _: None)(name)
-        return rate_of(rules.crawl_delay(name), *((said.requests, said.seconds) if said else ()))
+        request_rate = getattr(getattr(rules, "rp", None), "request_rate", lambda _: None)(name)
+        return rate_of(rules.crawl_delay(name), *((request_rate.requests, request_rate.seconds) if request_rate else ()))
 
-    async def _hold(self, origin: str, told: Told, request: Request, *, waited: bool) -> None:
-        file = told.file
+    async def _hold(self, origin: str, reply: Told, request: Request, *, waited: bool) -> None:
+        file = reply.file
         assert file is not None
         known, version = self._held.get(origin), file.version
         rules = known.rules if known is not None and known.version == version else None
@@ -218,18 +218,18 @@ class RobotsTxt(RobotsTxtMiddleware):
             await self.crawler.signals.send_catch_log_async(signal=signals.robots_parsed, robotparser=rules, request=request)
         now = time.monotonic()
         self._forget(origin)
-        self._held[origin] = Held(file, rules, version, now + min(HELD_S, told.seconds), now if waited else 0.0, told.failures)
+        self._held[origin] = Held(file, rules, version, now + min(HELD_S, reply.seconds), now if waited else 0.0, reply.failures)
         self._bytes += len(file.body)
         while len(self._held) > 1 and (len(self._held) > MOST_FILES or self._bytes > MOST_BYTES):
             self._forget(next(iter(self._held)))
-        self._tell_frontier(request, file, told.seconds)
+        self._slow_lane(request, file, reply.seconds)
 
     def _forget(self, origin: str) -> None:
         if (held := self._held.pop(origin, None)) is not None:
             self._bytes -= len(held.file.body)
 
-    def _tell_frontier(self, request: Request, file: RobotsFile, seconds: float) -> None:
-        """The lane of the site is slower, or is left alone, before the other processes hear of it from Redis."""
+    def _slow_lane(self, request: Request, file: RobotsFile, seconds: float) -> None:
+        """Slow the lane of the site down, or leave it alone, before the other processes learn of it from Redis."""
         frontier = known_frontier(self.crawler)
         lane = self._lane(request) or self._default_lane(request)
         if frontier is None or not lane:

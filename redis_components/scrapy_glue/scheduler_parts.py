@@ -1,4 +1,4 @@
-"""What a Scheduler is made of: its arguments from the settings, its queue, its dupefilter, whichever class the user names."""
+"""The parts of a Scheduler: its arguments from the settings, its queue, its dupefilter, also of a user's class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def arguments_of(settings: BaseSettings) -> dict[str, Any]:
-    """The constructor's arguments, but `server`; those that no setting names are left to their defaults. Raises ConfigError."""
+    """Return the constructor's arguments, but `server`; those without a setting are left to their defaults. Raises
+    ConfigError.
+    """
     idle_s = number_of(settings, "SCHEDULER_IDLE_BEFORE_CLOSE", 0)
     if idle_s < 0:
         raise ConfigError(f"SCHEDULER_IDLE_BEFORE_CLOSE = {idle_s} is out of range: 0 or more")
@@ -34,7 +36,7 @@ def arguments_of(settings: BaseSettings) -> dict[str, Any]:
 
 
 def make_queue(cls: Any, *, server: redis.Redis, spider: Spider, key: str, serializer: Any) -> Any:
-    """A queue of the class (or dotted path) `cls`. Raises ConfigError for anything but a queue class."""
+    """Make a queue of the class (or dotted path) `cls`. Raises ConfigError for anything but a queue class."""
     queue_class = loaded(cls, "SCHEDULER_QUEUE_CLASS")
     lacking = [name for name in ("push", "pop", "__len__", "clear") if not hasattr(queue_class, name)]
     if lacking:
@@ -51,7 +53,7 @@ def make_queue(cls: Any, *, server: redis.Redis, spider: Spider, key: str, seria
 
 
 def make_dupefilter(cls: Any, spider: Spider) -> Any:
-    """A dupefilter of the class (or dotted path) `cls`, by the first of its constructors that fits. Raises ConfigError for
+    """Make a dupefilter of the class (or dotted path) `cls`, by the first of its constructors that fits. Raises ConfigError for
     anything but a dupefilter.
     """
     named = loaded(cls, "DUPEFILTER_CLASS")
@@ -69,18 +71,22 @@ def make_dupefilter(cls: Any, spider: Spider) -> Any:
 
 
 def clears_by_itself(dupefilter: object) -> bool:
-    """Whether only its `clear` knows what is to be deleted of a dupefilter: a class of the user's, or a subclass that says so."""
+    """Return True if only the dupefilter's own `clear` can delete its keys: a class of the user's, or a subclass that defines
+    it.
+    """
     cls = type(dupefilter)
     return hasattr(cls, "clear") and not (is_fused(cls) and cls.clear is RFPDupeFilter.clear)
 
 
 def is_scrapys_kind(dupefilter: object) -> bool:
-    """Whether a dupefilter is opened and closed with each crawl; scrapy-redis's kind lives on in Redis, and has `clear`."""
+    """Return True if a dupefilter is opened and closed with each crawl; scrapy-redis's kind lives on in Redis, and
+    has `clear`.
+    """
     return hasattr(dupefilter, "open") and hasattr(dupefilter, "close") and not hasattr(dupefilter, "clear")
 
 
 def log_duplicate(dupefilter: Any, request: Any, spider: Spider) -> None:
-    """Let the dupefilter say that it filtered `request`, where it has something to say."""
+    """Call the dupefilter's `log` for a filtered `request`, where it has one."""
     log = getattr(dupefilter, "log", None)
     if log is not None and getattr(log, "__qualname__", "") != "BaseDupeFilter.log":  # that one only warns of itself
         log(request, spider)

@@ -1,7 +1,7 @@
-"""How many requests of one site a crawler process works on. Pure: told what begins and what ends.
+"""The number of requests of one site that a crawler process works on. Pure: each begin and end is passed in.
 
 Scrapy counts a request as at work while it waits for its turn at its site, so the requests of one slow site would take all of
-CONCURRENT_REQUESTS. Here a site has as many places as requests may be sent to it at a time; what is beyond waits apart from the
+CONCURRENT_REQUESTS. Here a site has as many places as requests may be sent to it at a time; further ones wait apart from the
 buffer, and others go on. Scrapy's own limit for a download slot does not hold either: requests that reach the slot in one turn
 of the event loop are all sent (`Downloader._process_queue` of 2.19 counts them only when their tasks run).
 """
@@ -21,7 +21,7 @@ HOST = "host"
 
 
 class SitePlaces:
-    """`most` says how many requests of a site may be at work here; None: any number. No site has more than three quarters of
+    """`most` returns how many requests of a site may be at work here; None: any number. No site has more than three quarters of
     `concurrency` places, so one that hangs leaves room for the others with any `most`.
     """
 
@@ -33,13 +33,15 @@ class SitePlaces:
         self._at_work: dict[str, int] = {}
 
     def name_of(self, meta: Mapping[str, Any], url: str) -> str:
-        """The site of a request: the field of its `meta`, else where that is `host` the host and port of its URL; "" for none."""
+        """Return the site of a request: the field of its `meta`, else where that is `host` the host and port of its URL; "" for
+        none.
+        """
         if isinstance(named := meta.get(self._by), str):
             return named
         return urlsplit(url).netloc.rpartition("@")[2].lower() if self._by == HOST else ""
 
     def enter(self, site: str) -> bool:
-        """Whether a request of `site` has a place; it is taken then."""
+        """Take a place for a request of `site`; False where there is none."""
         busy = self._at_work.get(site, 0)
         if busy >= self._places(site):
             return False
@@ -47,7 +49,7 @@ class SitePlaces:
         return True
 
     def leave(self, site: str) -> None:
-        """A request of `site` is finished: those that waited for its place are among the others again."""
+        """Free the place of a finished request of `site`: requests that waited for it are among the others again."""
         left = self._at_work.pop(site, 1) - 1
         if left:
             self._at_work[site] = left
@@ -57,8 +59,8 @@ class SitePlaces:
                     break
 
     def room(self) -> dict[str, int]:
-        """How many more requests are wanted of the sites that are worked on here: with twice as many waiting as are at work, a
-        site's places are filled until the next start tasks come.
+        """Return how many more requests are wanted of each site that is worked on here: with twice as many waiting as are at
+        work, a site's places are filled until the next start tasks come.
         """
         return {
             site: max(0, 3 * self._places(site) - busy - self._frontier.deferred(site)) for site, busy in self._at_work.items()

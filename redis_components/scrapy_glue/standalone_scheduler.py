@@ -91,7 +91,7 @@ class LoneScheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """The same, with the crawler's stats. What is wrong is said in `open`: here only a traceback could tell it."""
+        """Return the scheduler with the crawler's stats. Errors are raised in `open`: here they would only be a traceback."""
         try:
             instance = cls.from_settings(crawler.settings)
         except TrawlError as error:
@@ -111,7 +111,7 @@ class LoneScheduler(BaseScheduler):
         return None
 
     def _make_parts(self) -> None:
-        """Raises ConfigError."""
+        """Make the parts. Raises ConfigError."""
         if self._unfit:
             raise self._unfit
         settings = getattr(self.spider, "settings", None) or BaseSettings()
@@ -192,11 +192,11 @@ class LoneScheduler(BaseScheduler):
         return request
 
     def has_pending_requests(self) -> bool:
-        """Whether something waits."""
+        """Return True if a request waits."""
         return len(self) > 0
 
     def __len__(self) -> int:
-        """Requests that wait."""
+        """Return the number of requests that wait."""
         return len(self.queue)
 
     def _log_resuming(self, waiting: int) -> None:

@@ -28,7 +28,7 @@ class KeptRequests:
         self._reasons: set[str] = set()
 
     def __len__(self) -> int:
-        """Requests that wait."""
+        """Return the number of requests that wait."""
         return len(self._requests)
 
     def add(self, request: Request, reason: str) -> None:
@@ -37,7 +37,7 @@ class KeptRequests:
         if field not in self._reasons:
             self._reasons.add(field)
             logger.warning(
-                "%s is kept in memory, after a crash its page is crawled again: %s (said once for each field)", request, reason
+                "%s is kept in memory, after a crash its page is crawled again: %s (logged once for each field)", request, reason
             )
         self.wait(request)
 
@@ -49,7 +49,9 @@ class KeptRequests:
         self._requests.append((request, found_on))
 
     def take(self, but_not: Callable[[Request], bool] = lambda request: False) -> tuple[Request, Page | None] | None:
-        """The next one, and the page that it is a part of; None where there is none but such as `but_not` says."""
+        """Return the next request that `but_not` does not exclude, and the page that it is a part of; None where
+        there is none.
+        """
         for place, (request, _) in enumerate(self._requests):
             if not but_not(request):
                 found = self._requests[place]
@@ -63,7 +65,7 @@ class KeptRequests:
         return {page for _, page in self._requests if page is not None}
 
     def release_pages(self, frontier: Frontier) -> None:
-        """The process ends, and the requests with it: give their pages back, to be crawled again."""
+        """Give the pages of these requests back, to be crawled again, as the process ends."""
         if not self._requests:
             return
         logger.warning(

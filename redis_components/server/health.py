@@ -21,7 +21,7 @@ class Problem:
     """One thing that is wrong in a fleet, whichever part of it found that."""
 
     what: str  # one line
-    fix: str = ""  # what to do next, one line; "" where `what` says it
+    fix: str = ""  # what to do next, one line; "" where it is part of `what`
     grave: bool = True  # something does not work, or data will be lost; else it works, and will not always
 
     def __str__(self) -> str:

@@ -37,7 +37,7 @@ local function leave_unsent(leases, ready, id, now)
   if kind ~= REQUEST or not key or not at then return end
   free_time(limits, key, at)
   look_soon(ready, key, now)
-  redis.call('HSET', leases, id, lease_value(kind, score, member, key)) -- that is said once
+  redis.call('HSET', leases, id, lease_value(kind, score, member, key)) -- it is reported once
 end
 
 -- f: given up, with the reason.

@@ -187,27 +187,27 @@ def test_urgent_finds_are_leased_at_once_but_do_not_fill_the_buffer(held: int, f
 
 def test_a_process_may_go_when_its_last_word_is_old_enough() -> None:
     farewell = Farewell(1.5)
-    farewell.answered(10, told=True, survives=None)
-    assert (farewell.may_go(11, tells=False), farewell.may_go(11.5, tells=False)) == (False, True)
-    assert not farewell.may_go(20, tells=True), "what it tells now is not safe yet"
-    farewell.answered(20, told=False, survives=None)
+    farewell.answered(10, carried=True, survives=None)
+    assert (farewell.may_go(11, carries=False), farewell.may_go(11.5, carries=False)) == (False, True)
+    assert not farewell.may_go(20, carries=True), "what it tells now is not safe yet"
+    farewell.answered(20, carried=False, survives=None)
     assert (farewell.due(soonest=11), farewell.due(soonest=21)) == (11.5, 21)
 
 
 @pytest.mark.parametrize(("window_s", "survives"), [(1.5, False), (0, True), (0, None)])
 def test_where_nothing_becomes_safer_a_process_goes_with_its_last_word(window_s: float, survives: bool | None) -> None:
     farewell = Farewell(window_s)
-    farewell.answered(10, told=True, survives=survives)
+    farewell.answered(10, carried=True, survives=survives)
     assert not farewell.asks
-    assert farewell.may_go(10, tells=True)
+    assert farewell.may_go(10, carries=True)
     assert farewell.due(soonest=10) == 10
 
 
 def test_who_did_not_say_whether_it_has_an_append_only_file_counts_as_if_it_had() -> None:
     farewell = Farewell(1.5)
-    farewell.answered(10, told=True, survives=None)
+    farewell.answered(10, carried=True, survives=None)
     assert farewell.asks
-    assert not farewell.may_go(11, tells=False)
+    assert not farewell.may_go(11, carries=False)
 
 
 def test_a_priority_is_an_integer_that_redis_can_sort_by_and_anything_else_is_refused() -> None:
