@@ -49,7 +49,7 @@ def dupefilter_class(settings: BaseSettings) -> Any:
 
 
 def filter_of(settings: BaseSettings) -> Filter:
-    """Kind and parameters of the filter that `settings` name. Raises ConfigError for a value out of range."""
+    """Return kind and parameters of the filter that `settings` name. Raises ConfigError for a value out of range."""
     reads: Any = getattr(dupefilter_class(settings), "filter_from_settings", None)
     return reads(settings) if reads else PlainSet()
 
@@ -90,7 +90,7 @@ class RFPDupeFilter(BaseDupeFilter):
 
     @classmethod
     def filter_from_settings(cls, settings: BaseSettings) -> Filter:  # noqa: ARG003  # the others read them
-        """Kind and parameters of the filter. Raises ConfigError for a value out of range."""
+        """Return kind and parameters of the filter. Raises ConfigError for a value out of range."""
         return PlainSet()
 
     @classmethod
@@ -100,7 +100,9 @@ class RFPDupeFilter(BaseDupeFilter):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """For Scrapy's own scheduler: a separate key for each run, as in scrapy-redis. Honours REQUEST_FINGERPRINTER_CLASS."""
+        """Make a filter for Scrapy's own scheduler: a separate key for each run, as in scrapy-redis. Honours
+        REQUEST_FINGERPRINTER_CLASS.
+        """
         df = cls.from_settings(crawler.settings)
         df.filter = cls.filter_from_settings(crawler.settings)  # where from_settings is overridden
         df.use_fingerprinter(crawler.request_fingerprinter)
@@ -218,7 +220,7 @@ class ExactDupeFilter(_Compact):
 
     @classmethod
     def filter_from_settings(cls, settings: BaseSettings) -> Filter:
-        """Kind and parameters of the filter. Raises ConfigError for a value out of range."""
+        """Return kind and parameters of the filter. Raises ConfigError for a value out of range."""
         return Exact(**_exact(settings))
 
 
@@ -227,7 +229,7 @@ class RollingDupeFilter(_Compact):
 
     @classmethod
     def filter_from_settings(cls, settings: BaseSettings) -> Filter:
-        """Kind and parameters of the filter. Raises ConfigError for a value out of range."""
+        """Return kind and parameters of the filter. Raises ConfigError for a value out of range."""
         return Rolling(**_rolling(settings))
 
 
@@ -236,7 +238,7 @@ class BloomDupeFilter(_Compact):
 
     @classmethod
     def filter_from_settings(cls, settings: BaseSettings) -> Filter:
-        """Kind and parameters of the filter. Raises ConfigError for a value out of range."""
+        """Return kind and parameters of the filter. Raises ConfigError for a value out of range."""
         return Bloom(**_bloom(settings))
 
 
@@ -245,5 +247,5 @@ class WindowDupeFilter(_Compact):
 
     @classmethod
     def filter_from_settings(cls, settings: BaseSettings) -> Filter:
-        """Kind and parameters of the filter. Raises ConfigError for a value out of range."""
+        """Return kind and parameters of the filter. Raises ConfigError for a value out of range."""
         return Window(**_rolling(settings), **_bloom(settings))

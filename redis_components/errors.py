@@ -32,8 +32,8 @@ class RedisUnavailable(TrawlError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'news'?` behind the sentence about an unknown name, nothing where no known one is near to it. `name` may be
-    of any type: it came from outside.
+    """Return `; did you mean 'news'?` for the end of an error about an unknown name, or "" where no known name is near to it.
+    `name` may be of any type: it is foreign input.
     """
     from difflib import get_close_matches  # an error is worth its 5 ms, a start is not
 

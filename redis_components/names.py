@@ -51,7 +51,7 @@ def is_slot_number(value: object) -> bool:
 
 
 def service_name(value: object) -> str:
-    """`value`, if a service can be called so. Raises ConfigError."""
+    """Return `value` if it is a valid name of a service. Raises ConfigError."""
     if not is_name(value):
         raise ConfigError(
             f"{value!r:.100} cannot be the name of a service: {RULE}; a spider of another name runs as a service by a subclass"
@@ -61,21 +61,21 @@ def service_name(value: object) -> str:
 
 
 def site_name(value: object) -> str:
-    """`value`, if a site can be called so. Raises ConfigError."""
+    """Return `value` if it is a valid name of a site. Raises ConfigError."""
     if not is_name(value):
         raise ConfigError(f"{value!r:.100} cannot be the name of a site: {RULE}; name its file otherwise")
     return str(value)
 
 
 def node_name(value: object) -> str:
-    """`value`, if a node can be called so. Raises ConfigError."""
+    """Return `value` if it is a valid name of a node. Raises ConfigError."""
     if not is_node_name(value):
         raise ConfigError(f"{value!r:.100} cannot be the name of a node: {RULE}, with @ in it; see option -n of celery worker")
     return str(value)
 
 
 def slot_number(value: object) -> int:
-    """`value`, if it can be the number of a slot. Raises ConfigError."""
+    """Return `value` if it is a valid number of a slot. Raises ConfigError."""
     if not is_slot_number(value):
         raise ConfigError(f"{value!r:.100} cannot be the number of a slot: those are whole numbers from 0 to {MOST_SLOTS - 1}")
     assert isinstance(value, int)
@@ -91,7 +91,7 @@ def below(folder: Path, *parts: str) -> Path:
 
 
 def check_groups(names: Sequence[object], where: str) -> tuple[str, ...]:
-    """Names of consumer groups, each once. Raises ConfigError, which begins with `where`."""
+    """Return the names of consumer groups, each once. Raises ConfigError, which begins with `where`."""
     for one in names:
         if not is_name(one):
             raise ConfigError(f"{where}: {one!r:.100} cannot name a consumer group: {RULE}")

@@ -55,8 +55,8 @@ def _is_plain(value: Any) -> bool:
 
 
 def default_serialize(item: Any) -> str | bytes:
-    """JSON that reads back as that of Scrapy's own encoder, which writes all that is not plain; plain items take a third of the
-    time.
+    """Return JSON that reads back as that of Scrapy's own encoder, which writes all that is not plain; plain items take a third
+    of the time.
     """
     try:
         if _is_plain(item):
@@ -100,7 +100,7 @@ class RedisPipeline:
             "server": connection.from_settings(settings),
             "key": prefixed(key, namespace_of(settings)),
         }
-        if groups := item_groups(settings):  # a subclass need not know of them
+        if groups := item_groups(settings):  # a subclass need not take them
             params["groups"] = groups
         if serialize := object_of(settings, "REDIS_ITEMS_SERIALIZER"):
             params["serialize_func"] = serialize

@@ -85,12 +85,12 @@ class Base:
 
     @staticmethod
     def rank(number: int) -> int:
-        """Place among requests of equal score, from the order number of the push."""
+        """Return the place among requests of equal score, from the order number of the push."""
         return number
 
     @staticmethod
     def score(request: Request) -> int:  # noqa: ARG004
-        """Lower scores are leased first."""
+        """Return the score of a request; lower ones are leased first."""
         return 0
 
 
@@ -118,7 +118,7 @@ class LifoQueue(Base):
 
     @staticmethod
     def rank(number: int) -> int:
-        """Later pushes come first; the same constant as in `exchange.lua`."""
+        """Return the rank, by which later pushes come first; the same constant as in `exchange.lua`."""
         return 2**52 - number
 
 
@@ -129,7 +129,7 @@ class RandomQueue(Base):
 
     @staticmethod
     def rank(number: int) -> int:
-        """As in `exchange.lua`: scattered, the same for the same push."""
+        """Return the rank, as in `exchange.lua`: scattered, the same for the same push."""
         return int(sha1(str(number).encode(), usedforsecurity=False).hexdigest()[:12], 16)
 
 

@@ -140,7 +140,7 @@ class Scheduler(LoneScheduler):
                 self._long_waits = LongWaits(downloader, self._wake, self._frontier.now)
 
     def _adapted(self, config: FrontierConfig) -> FrontierConfig:
-        """Keys and order are those of the queue and the dupefilter."""
+        """Return the configuration with the keys and the order of the queue and the dupefilter."""
         keys = replace(
             config.keys,
             requests=self._keys.requests,
@@ -187,8 +187,8 @@ class Scheduler(LoneScheduler):
         return True
 
     def _fingerprint_here(self, request: Request) -> bytes | None:
-        """None where this process has met the request; else the fingerprint by which Redis is asked, in the exchange that stores
-        it.
+        """Return None where this process has met the request; else the fingerprint by which Redis is asked, in the exchange that
+        stores it.
         """
         fingerprint: bytes = self.df.fingerprint(request)
         if fingerprint in self._seen:
@@ -200,7 +200,7 @@ class Scheduler(LoneScheduler):
         return fingerprint
 
     def _ask_again(self, *_: object) -> None:
-        """Redis answers: so may the dupefilter."""
+        """Ask the dupefilter about the requests that waited for Redis."""
         assert self._custom_dupefilter is not None
         self._custom_dupefilter.resume()
         for left in reversed(range(len(self._unasked))):
@@ -307,7 +307,7 @@ class Scheduler(LoneScheduler):
         return self._frontier.waiting_to_start + self._frontier.parked + len(self._kept) + len(self._unasked) + in_custom_queue
 
     def finish_request(self, request: Request) -> None:
-        """Scrapy is done with `request`: ack it (edge c). The name is that of scrapy/scrapy#7978."""
+        """Ack `request`, as Scrapy is done with it (edge c). The name is that of scrapy/scrapy#7978."""
         self._book.finish(request)
 
     def give_up(self, request: Request, reason: str) -> None:
@@ -399,7 +399,9 @@ class Scheduler(LoneScheduler):
         return closing
 
     def _left(self) -> None:
-        """SCHEDULER_PERSIST=False: the last process of a finished crawl removes its keys; never what others work on."""
+        """Remove the keys of a finished crawl as its last process, with SCHEDULER_PERSIST=False; never while others
+        work on it.
+        """
         try:
             if self._custom_dupefilter is not None:
                 self._custom_dupefilter.leave()

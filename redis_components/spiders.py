@@ -120,7 +120,7 @@ class RedisMixin(SynchronousTasks):
                 raise ValueError(f"{attribute} must be {kind}") from None
 
     def most_at_once(self, value: str) -> int | None:  # noqa: ARG002 - for who overrides it
-        """With `turn_by`: how many requests with this value this process may send at a time; None: any number."""
+        """Return the number of requests with this value of `turn_by` that this process may send at a time; None: any number."""
         return None
 
     @property
@@ -173,7 +173,7 @@ class RedisMixin(SynchronousTasks):
         logger.info("closing: the whole crawl was idle for %d s", self.max_idle_time)
 
     def start_requests(self) -> Iterable[Any]:
-        """One batch of start requests. In a crawl `start()` calls it only where it is overridden, before anything else."""
+        """Yield one batch of start requests. In a crawl `start()` calls it only where it is overridden, before anything else."""
         return self.next_requests()
 
     def _first_requests(self) -> Iterator[Any]:
@@ -193,9 +193,7 @@ class RedisMixin(SynchronousTasks):
         return (self._task_feed or self._feed_beside()).leased_now()
 
     def spider_idle(self) -> None:
-        """Scrapy asks whether the crawl may be closed: raises DontCloseSpider unless all of it was idle for `max_idle_time`
-        seconds.
-        """
+        """Refuse to close the crawl: raises DontCloseSpider unless all of it was idle for `max_idle_time` seconds."""
         if scheduler_of(self.crawler) is None:
             self._fetch_when_idle()
             return
@@ -203,7 +201,7 @@ class RedisMixin(SynchronousTasks):
             raise DontCloseSpider
 
     def _feed_beside(self) -> TaskFeed:
-        """Feed while `start()` runs: it is the spider's own and knows nothing of start tasks, or it has to end."""
+        """Feed while `start()` runs: it is the spider's own and does not read start tasks, or it has to end."""
         self._task_feed = feed = TaskFeed(self)
         self._parallel = deferred_from_coro(feed.parallel())
         self._parallel.addErrback(self._parallel_failed)
@@ -268,7 +266,7 @@ class RedisSpider(RedisMixin, Spider):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """As Scrapy's, then `setup_redis`."""
+        """Make the spider as Scrapy does, then call `setup_redis`."""
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.setup_redis(crawler)
         return spider
@@ -279,7 +277,7 @@ class RedisCrawlSpider(RedisMixin, CrawlSpider):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """As Scrapy's, then `setup_redis`."""
+        """Make the spider as Scrapy does, then call `setup_redis`."""
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.setup_redis(crawler)
         return spider

@@ -21,7 +21,7 @@ class TextColor:
 
 
 def bytes_to_str(s: Any, encoding: str = "utf-8") -> Any:
-    """Bytes as text; anything else as it is."""
+    """Return bytes as text; anything else as it is."""
     return s.decode(encoding) if isinstance(s, bytes) else s
 
 
@@ -35,7 +35,7 @@ def is_dict(string_content: str) -> bool:
 
 
 def convert_bytes_to_str(data: Any, encoding: str = "utf-8") -> Any:
-    """Bytes as text, also those inside of dicts and tuples; anything else as it is."""
+    """Return bytes as text, also inside of dicts and tuples; anything else as it is."""
     if isinstance(data, bytes):
         return data.decode(encoding)
     if isinstance(data, dict):

@@ -153,7 +153,7 @@ def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> Non
 
     now = server_time(client)
     found = {lane: one for lane, one in limits.read(client, key).items() if only in (None, lane)}
-    rows = [one.told(lane, limits.state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
+    rows = [one.as_dict(lane, limits.state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
     if as_json:
         print_json(rows)
         return

@@ -30,7 +30,7 @@ def limit_routes(client: redis.Redis, read: Check, act: Check) -> APIRouter:
     def shown(only: str | None = None) -> list[Told]:
         key, now = limits_key(), server_time(client)
         found = {lane: one for lane, one in limits.read(client, key).items() if only in (None, lane)}
-        return [one.told(lane, limits.state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
+        return [one.as_dict(lane, limits.state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
 
     @routes.get("", dependencies=[Depends(read)])
     def list_limits() -> list[Told]:

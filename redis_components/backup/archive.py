@@ -70,11 +70,11 @@ class Writer:
         return self
 
     def add(self, name: str, content: bytes) -> None:
-        """One member."""
+        """Add one member."""
         self._add(name, len(content), io.BytesIO(content), hashlib.sha256(content).hexdigest())
 
     def add_file(self, name: str, file: Path) -> None:
-        """One member from a file."""
+        """Add one member from a file."""
         with file.open("rb") as content:
             total = hashlib.file_digest(content, "sha256").hexdigest()
             content.seek(0)
@@ -113,7 +113,7 @@ class Parts:
         self._size = self._number = 0
 
     def add(self, key: bytes, kind: str, left_ms: int, values: list[Any]) -> None:
-        """One portion of one key."""
+        """Add one portion of one key."""
         self._records.append((key, kind, left_ms, values))
         self._size += 64 + sum(len(value) if isinstance(value, bytes) else 9 for value in values)
         if self._size >= PART_BYTES:
@@ -202,8 +202,8 @@ class _Summed:
 
 @contextmanager
 def members_again(path: Path, sums: bytes) -> Iterator[Iterator[tuple[str, int, Any]]]:
-    """As `members`, of a file whose sums were verified: raises BackupError at the end of the block where it is another one now.
-    Each content has to be read.
+    """Yield the members of a file whose sums were verified. Raises BackupError at the end of the block where the file has
+    changed. Each content has to be read.
     """
     seen: list[tuple[str, _Summed]] = []
 

@@ -39,7 +39,7 @@ class KeyNames:
         return key in exact or key.startswith(fleet.backup_copy("", "").rstrip(":").encode() + b":")
 
     def found(self, client: redis.Redis) -> Iterator[bytes]:
-        """Every key of the fleet that outlives its processes, by SCAN. Raises `redis.RedisError`."""
+        """Yield every key of the fleet that outlives its processes, by SCAN. Raises `redis.RedisError`."""
         namespace = fleet_namespace()
         # Without a namespace the names have no common beginning: the server sends all, which takes no memory here.
         match = f"{literal(namespace)}:*" if namespace and all(b.startswith(namespace) for b in self.bases) else None

@@ -283,7 +283,7 @@ class SerializerCodec:
 
 
 def _checked(request: Request) -> Request:
-    """`request`, if its constructor was given what it does not check itself. Raises TypeError or LookupError."""
+    """Return `request` if the arguments that its constructor does not check are valid. Raises TypeError or LookupError."""
     for name, kinds in (("_meta", dict), ("_cb_kwargs", dict), ("_cookies", (dict, list)), ("_flags", list), ("_body", bytes)):
         if not isinstance(getattr(request, name), (*((kinds,) if isinstance(kinds, type) else kinds), type(None))):
             raise TypeError(f"{name[1:]} is {type(getattr(request, name)).__name__}")

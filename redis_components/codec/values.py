@@ -90,9 +90,9 @@ _decode = msgspec.msgpack.Decoder(ext_hook=ext_hook).decode
 
 
 def exact(value: Any, path: str) -> Any:
-    """`value` itself where it is plain throughout, else a copy in which every non-plain value is tagged.
+    """Return `value` itself where it is plain throughout, else a copy in which every non-plain value is tagged.
 
-    Raises Unserializable, which begins with `path` and the way from there, for what cannot be stored exactly.
+    Raises Unserializable, which begins with `path` and the way from there, for a value that cannot be stored exactly.
     """
     try:
         return _exact(value)

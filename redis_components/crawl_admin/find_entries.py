@@ -62,7 +62,7 @@ class Entry:
 
 
 Fits = Callable[[dict[str, Any]], bool]
-"""Whether the fields of an entry are of one that is looked for."""
+"""True if the fields of an entry match the search."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +155,7 @@ class _Looker:
         return any(needle in raw for needle in self._needles)
 
     def _request(self, place: Place, member: bytes, key: str) -> Entry | None:
-        """Of a member: 8 bytes of order, 1 of attempts, payload."""
+        """Return the entry of a member: 8 bytes of order, 1 of attempts, payload."""
         if len(member) < 10 or not self._may_fit(member):
             return None
         try:
@@ -179,7 +179,9 @@ class _Looker:
         return Entry(place=place, fields=fields, is_task=True, key=key)
 
     def _lease(self, place: Place, value: bytes, key: str) -> Entry | None:
-        """Of `<kind><score>|<member>`, of a start task `<kind><score>|<bytes>|<key><data>` (`lua/lib/leases.lua`)."""
+        """Return the entry of `<kind><score>|<member>`, of a start task `<kind><score>|<bytes>|<key><data>`
+        (`lua/lib/leases.lua`).
+        """
         if not self._may_fit(value):
             return None
         rest = value.partition(b"|")[2]
@@ -252,7 +254,7 @@ def _stored_at(number: int) -> float | None:
 
 
 def _leased_at(lease: bytes) -> float | None:
-    """Of a lease id, `<exchange>.<n>`: the number of an exchange is the time (ms) at which its owner asked."""
+    """Return the time of a lease id, `<exchange>.<n>`: the number of an exchange is the time (ms) at which its owner asked."""
     exchange = lease.partition(b".")[0]
     return int(exchange) / 1000 if exchange.isdigit() and 12 < len(exchange) < 15 else None
 

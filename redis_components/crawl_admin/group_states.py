@@ -39,7 +39,7 @@ def is_stream(client: redis.Redis, keys: CrawlKeys) -> bool:
 
 
 def group_names(client: redis.Redis, keys: CrawlKeys) -> list[str]:
-    """Of the groups that there are."""
+    """Return the names of the existing groups."""
     found: Any = client.xinfo_groups(keys.item_stream()) if is_stream(client, keys) else []
     return [as_text(one["name"]) for one in found]
 

@@ -70,7 +70,7 @@ class ItemStream:
         self._settled = 0  # number of the last settled batch under the present lock
 
     def __len__(self) -> int:
-        """Items that wait."""
+        """Return the number of items that wait."""
         return int(self.client.llen(self.keys.item_stream()))
 
     def lock(self, token: str) -> Lock:

@@ -117,8 +117,8 @@ def look(
     first: Iterable[str] = (),
     most: int | None = None,
 ) -> list[LaneView]:
-    """All lanes at `now` (epoch s of Redis), by name; or `most` of them, those in `first` before others. Four round trips.
-    Raises `redis.RedisError`.
+    """Return all lanes at `now` (epoch s of Redis), by name; or `most` of them, the ones in `first` before others. Four round
+    trips. Raises `redis.RedisError`.
     """
     keys, known, wanted = list(crawls), read(client, limits_key), set(first)
     lanes = sorted(sorted(known, key=lambda lane: lane not in wanted)[:most])

@@ -44,7 +44,7 @@ def look(client: redis.Redis, crawls: Iterable[CrawlKeys]) -> RedisMemory:
 
 
 def _keys(client: redis.Redis, keys: CrawlKeys) -> dict[str, str]:
-    """Key -> kind, of what is one key."""
+    """Return the kind of each single key."""
     owners: Any = client.zrange(keys.owners(), 0, _MOST_OWNERS - 1)
     named = {
         "requests": (keys.ready(), keys.later_requests()),
@@ -91,7 +91,7 @@ def _dupefilter(client: redis.Redis, keys: CrawlKeys, met: set[str]) -> int:
 
 
 def _total(client: redis.Redis) -> tuple[int, int]:
-    """Memory in use and its limit."""
+    """Return the memory in use and its limit."""
     found: Any = client.info("memory")
     nodes = found.values() if found and all(isinstance(one, dict) for one in found.values()) else [found]
     return sum(int(one.get("used_memory", 0)) for one in nodes), sum(int(one.get("maxmemory", 0)) for one in nodes)

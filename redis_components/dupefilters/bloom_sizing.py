@@ -20,7 +20,9 @@ LAYERS = 16
 
 
 def block_rate(load: float, hashes: int) -> float:
-    """Probability that a new item counts as known, where blocks have `load` entries on average and each sets `hashes` bits."""
+    """Return the probability that a new item counts as known, where blocks have `load` entries on average and each sets `hashes`
+    bits.
+    """
     spread = 8 * math.sqrt(load) + 8
     first, last = max(0, int(load - spread)), int(load + spread)
     rate = 0.0
@@ -49,7 +51,7 @@ def _load(rate: float, hashes: int) -> float:
 
 @cache
 def layer_plans(false_positives: float, capacity: int) -> tuple[tuple[int, int, int], ...]:
-    """(bits for each entry, blocks, entries) of each layer of a filter that promises a rate of `false_positives`."""
+    """Return (bits for each entry, blocks, entries) of each layer of a filter that promises a rate of `false_positives`."""
     plans = []
     for layer in range(LAYERS):
         share = (1 - FIRST_SHARE) * 6 / (math.pi * layer) ** 2 if layer else FIRST_SHARE

@@ -48,7 +48,7 @@ class Filter:
 
     kind: ClassVar[str]
     forgets: ClassVar[bool] = False
-    """Whether entries expire: then no process may answer from what it remembers."""
+    """True if entries expire: then no process may answer from what it remembers."""
 
     @property
     def form(self) -> str:
@@ -94,7 +94,7 @@ class Exact(Filter):
         return {"kind": self.kind, "form": self.form, "roots": 1 << self.bits - FEWEST_BITS}
 
     def entry(self, fingerprint: bytes) -> bytes:
-        """2 bytes of root, then an integer of 64 bits in decimal, as Redis keeps it in a set."""
+        """Return 2 bytes of root, then an integer of 64 bits in decimal, as Redis keeps it in a set."""
         return _entry(fingerprint, self.bits)
 
 
@@ -186,7 +186,7 @@ class Bloom(Filter):
         return {"kind": self.kind, "form": self.form, **bloom}
 
     def entry(self, fingerprint: bytes) -> bytes:
-        """64 bits, from which `lua/lib/bloom.lua` chooses block and bits."""
+        """Return 64 bits, from which `lua/lib/bloom.lua` chooses block and bits."""
         return sha1(fingerprint, usedforsecurity=False).digest()[:8]
 
 

@@ -16,7 +16,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def tied(*command: str) -> list[str]:
-    """`command`, to be started by this process, so that it ends when this process does."""
+    """Return `command` in a form that ends with this process, which starts it."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 

@@ -107,7 +107,9 @@ class ServerFolder:
             self._state.unlink(missing_ok=True)
 
     def access(self, *, new_port: bool = False) -> Access:
-        """Port and password of this place; made at the first call, and the port again where another program has taken it."""
+        """Return port and password of this place; made at the first call, and the port again where another program
+        has taken it.
+        """
         try:
             stored = Access(**json.loads(self._access.read_text("utf-8")))
         except (OSError, ValueError, TypeError):

@@ -100,7 +100,9 @@ class Server:
         raise self._failure(log_start)
 
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """SIGTERM, so that the append-only file is written to its end; SIGKILL if that takes longer than `timeout_s`."""
+        """Stop by SIGTERM, so that the append-only file is written to its end; by SIGKILL if that takes longer than
+        `timeout_s`.
+        """
         if self.process and self.running:
             self.process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -108,7 +110,7 @@ class Server:
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL: no last words."""
+        """Kill the server at once, by SIGKILL."""
         if self.process:
             self.process.kill()
             self.process.wait()

@@ -54,11 +54,11 @@ _memberships: dict[Path, Membership] = {}
 
 
 def redis_url() -> str:
-    """URL of the Redis to use: TRAWL_REDIS_URL, else the embedded server of `data_dir()`, which then runs at least as long as
-    this process does.
+    """Return the URL of the Redis to use: TRAWL_REDIS_URL, else the embedded server of `data_dir()`, which then runs at least as
+    long as this process does.
 
-    Every process with the same data folder gets the same server; the first one starts it (0.2 s). Later calls cost
-    microseconds, and start it again, on the same port, should its keeper have been killed. Raises RedisUnavailable.
+    Every process with the same data folder gets the same server; the first one starts it (0.2 s). Later calls cost microseconds,
+    and start it again, on the same port, should its keeper have been killed. Raises RedisUnavailable.
     """
     if named := variable("TRAWL_REDIS_URL"):
         return named

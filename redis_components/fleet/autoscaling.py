@@ -70,7 +70,7 @@ class Autoscaling:
         self._store = RecordStore(client, self._key, Autoscaled)
 
     def all(self) -> dict[str, Autoscaled]:
-        """By service; what cannot be read is left out."""
+        """Return the services by name; unreadable ones are left out."""
         return self._store.all()
 
     def set(self, service: str, policy: Policy) -> None:

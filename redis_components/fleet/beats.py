@@ -113,7 +113,7 @@ def check(client: redis.Redis, host: str) -> tuple[bool, str]:
 
 
 def main() -> int:
-    """`python -m redis_components.fleet.beats`, the health check of a container: 0 or 1, and one line."""
+    """Run the health check of a container, `python -m redis_components.fleet.beats`: 0 or 1, and one line."""
     from redis_components.connection import connect, explain
     from redis_components.embedded import redis_url
     from redis_components.errors import TrawlError

@@ -75,7 +75,7 @@ class CrawlRecords:
         self._client.hsetnx(self._key, record.spider, record.to_json())
 
     def all(self) -> dict[str, CrawlRecord]:
-        """Every record: one for each service that ever had a crawler."""
+        """Return every record: one for each service that ever had a crawler."""
         return readable(hash_at(self._client, self._key), crawl_record_of)
 
     def of(self, spider: str) -> CrawlRecord | None:

@@ -84,7 +84,7 @@ class FleetHolds:
         return changed
 
     def all(self, services: Iterable[str]) -> list[Held]:
-        """Everything that is held in the fleet and in the crawls of these services, what concerns most of it first."""
+        """Return all holds of the fleet and of the crawls of these services, the widest first."""
         found = [held for name, hold in sorted(self.fields().items()) if (held := _held_in_fleet(name, hold))]
         crawls = CrawlRecords(self._client, self._keys).keys_of_all(services)
         pipe = self._client.pipeline(transaction=False)
@@ -125,7 +125,7 @@ def _held_in_fleet(name: str, hold: Hold) -> Held | None:
 
 
 def _held_in_crawl(service: str, name: str, hold: Hold) -> Held | None:
-    """None for what is there because the fleet has it."""
+    """Return a hold of a crawl; None for a copy of the fleet's."""
     if name == SPIDER:
         return Held(hold=hold, service=service)
     return Held(hold=hold, service=service, site=name.removeprefix(SITE)) if name.startswith(SITE) else None

@@ -60,7 +60,7 @@ class Job(JsonRecord):
     id: str
     service: str
     declaration: ServiceRecord = field(default_factory=ServiceRecord)
-    """How its crawlers are launched: the service as it was declared at the start, with what the job changes."""
+    """The launch of its crawlers: the service as it was declared at the start, with what the job changes."""
     crawlers: Size = 1
     arguments: dict[str, str] = field(default_factory=dict)
     """As given for the job, for people and for `rerun`."""
@@ -75,16 +75,16 @@ class Job(JsonRecord):
     resumed: Count = 0
     by: str = ""
     rounds: Count = 0
-    """How often its crawlers came to an end although something was left in its queue."""
+    """Number of times that its crawlers came to an end although something was left in its queue."""
     task_id: str = ""
     """Of the task `crawl` whose result this is; "": of no task."""
     told: bool = False
     """That task has its result."""
     keep_s: float = 0.0
-    """How long its keys and its record are kept after its end."""
+    """Seconds for which its keys and its record are kept after its end."""
 
     def sentence(self) -> str:
-        """`finished (finished): 50 pages, 50 items, 0 errors`."""
+        """Return the job in one line: `finished (finished): 50 pages, 50 items, 0 errors`."""
         one = self.figures
         reason = f" ({self.reason})" if self.reason and self.reason != self.state else ""
         more = f", {one.dead} given up" if one.dead else ""
@@ -103,15 +103,15 @@ class Jobs:
         self._store = RecordStore(client, self._keys.jobs(), Job, signed=SIGNED)
 
     def all(self) -> dict[str, Job]:
-        """By id; what cannot be read is left out."""
+        """Return the jobs by id; unreadable ones are left out."""
         return self._store.all()
 
     def open(self) -> dict[str, Job]:
-        """Those that are not over."""
+        """Return the jobs that are not over."""
         return {name: job for name, job in self.all().items() if not job.state.ended}
 
     def of(self, name: str) -> Job | None:
-        """One of them; None where there is none that can be read."""
+        """Return one job; None where there is none that can be read."""
         return self._store.get(name)
 
     def check(self, job: Job) -> bytes:
@@ -144,7 +144,7 @@ class Jobs:
         return {int(number): as_text(reason) for number, reason in found.items() if as_text(number).isdigit()}
 
     def forget_ends(self, name: str) -> None:
-        """All its slots are wanted again."""
+        """Forget the ends of its crawlers, so that all its slots are wanted again."""
         self._client.delete(self._keys.job_ends(name))
 
 

@@ -30,7 +30,7 @@ BACK_AFTER_S = 3.0
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRecord(JsonRecord):
-    """The last that was heard of one node."""
+    """The last heartbeat of one node."""
 
     CUT = True
 
@@ -45,7 +45,7 @@ class NodeRecord(JsonRecord):
     version: str = ""  # of Trawl
     started_at: Epoch = 0.0  # epoch s
     beat_at: Epoch = 0.0  # epoch s by Redis's clock, stamped there
-    back_at: Epoch = 0.0  # the same: when Redis, having lost what it knew, heard of this node again
+    back_at: Epoch = 0.0  # the same: when Redis, having lost its data, got a heartbeat of this node again
     instance: str = ""  # of this process of that name; random
     rivals: bool = False  # another worker beats under the same name
     draining: bool = False  # it takes no crawler any more: it is shutting down, or `Nodes.drain` has named it
@@ -55,7 +55,7 @@ class NodeRecord(JsonRecord):
         return now - self.beat_at < GONE_AFTER_S
 
     def state(self, now: float) -> str:
-        """`up`, `draining` or `gone`, for people; `now` is Redis's time."""
+        """Return `up`, `draining` or `gone`, for display; `now` is Redis's time."""
         if not self.alive(now):
             return "gone"
         return "draining" if self.draining else "up"
@@ -96,7 +96,7 @@ class Nodes:
         return NodeAnswer(draining=bool(draining), back_at=as_text(back_at), at=float(at), instance=as_text(instance))
 
     def all(self) -> list[NodeRecord]:
-        """Every node that was heard of and not forgotten, by name; one that cannot be read is left out."""
+        """Return every node with a record, by name; one that cannot be read is left out."""
         with self._client.pipeline(transaction=False) as pipe:
             pipe.hgetall(self._keys.nodes())  # bounded: who is gone for a minute is forgotten
             pipe.hkeys(self._keys.drained_nodes())
@@ -113,9 +113,9 @@ class Nodes:
             self._client.hdel(self._keys.nodes(), *gone)
 
     def drain(self, name: str) -> None:
-        """From now on this node takes no crawler; those that it has leave, also after a restart under the same name.
+        """Let this node take no crawler from now on; its crawlers leave, also after a restart under the same name.
 
-        It need not be there: a name that is not heard of for a week is forgotten. Raises ConfigError for what no node is called.
+        It need not be there: a name without a heartbeat for a week is forgotten. Raises ConfigError for an invalid name.
         """
         keys = {"drained": self._keys.drained_nodes()}
         script("node_drain")(self._client, keys, {"name": node_name(name)})
@@ -140,7 +140,9 @@ def node_of(name: str, raw: bytes) -> NodeRecord:
 
 
 def used_places(live: Iterable[SlotView]) -> dict[str, int]:
-    """Places of each node that have a crawler, or are about to: slots that it holds, and launches on their way to it."""
+    """Return the places of each node that have a crawler, or are about to: slots that it holds, and launches on
+    their way to it.
+    """
     used: dict[str, int] = {}
     for view in live:
         if node := view.owner if view.token is not None else view.launching_on:

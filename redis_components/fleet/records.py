@@ -53,12 +53,12 @@ class SlotStory:
 
 
 def slot_name(spider: str, number: int) -> str:
-    """`forum_list/0`: the name of a slot, and its field in the hashes of the fleet."""
+    """Return the name of a slot, `forum_list/0`: its field in the hashes of the fleet."""
     return f"{spider}/{number}"
 
 
 def parse_slot(name: str) -> tuple[str, int]:
-    """`("forum_list", 0)` for `forum_list/0`. Raises ValueError for what names no slot."""
+    """Parse the name of a slot: `("forum_list", 0)` for `forum_list/0`. Raises ValueError."""
     spider, slash, number = name.rpartition("/")
     if not (spider and slash and number.isascii() and number.isdigit()):
         raise ValueError(f"{name!r} is not a slot")
@@ -67,7 +67,7 @@ def parse_slot(name: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlerRecord(JsonRecord, SlotStory):
-    """The last that was heard of one crawler. Figures are of this process alone, since its start."""
+    """The last report of one crawler. Figures are of this process alone, since its start."""
 
     CUT = True
 
@@ -145,7 +145,7 @@ class SlotView:
     token: int | None = None  # of its holder; None: it is free
     owner: str | None = None
     launching_on: str | None = None  # the node that a launch is on its way to
-    record: CrawlerRecord | None = None  # the last that was heard from it
+    record: CrawlerRecord | None = None  # its last report
 
     @property
     def name(self) -> str:

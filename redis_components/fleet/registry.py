@@ -1,4 +1,4 @@
-"""The fleet's memory in Redis: how many crawlers are desired, who holds which slot, what each was last heard to do.
+"""The fleet's memory in Redis: how many crawlers are desired, the holder of each slot, the last report of each crawler.
 
 A slot is `<spider>/<number>`. At most one process holds it at a time, by a lease with a fencing token: the token rises with every
 holder, so one that was paused or cut off finds out at its next renewal that it is too late.
@@ -68,7 +68,7 @@ class Registry:
         self.slot_ttl_s = slot_ttl_s
 
     def now(self) -> float:
-        """Redis's time as epoch seconds."""
+        """Return Redis's time as epoch seconds."""
         return server_time(self._client)
 
     # desired state
@@ -147,7 +147,7 @@ class Registry:
             self._client.hset(self._keys.orders(), view.name, f"{view.token}|{order.word}|{order.reason}")
 
     def slots(self, desired: Mapping[str, int], crawlers: Iterable[CrawlerRecord]) -> list[SlotView]:
-        """Every slot that is desired or was heard of in `crawlers`: what `workers.fleet.reconcile.plan` decides on."""
+        """Return every slot that is desired or has a record in `crawlers`, for `workers.fleet.reconcile.plan`."""
         records = {(r.spider, r.number): r for r in crawlers if r.number is not None}
         wanted = {(spider, number) for spider, n in desired.items() for number in range(n)}
         names = sorted(wanted | records.keys())
@@ -190,7 +190,7 @@ class Registry:
     # records and errors
 
     def note(self, record: CrawlerRecord) -> Renewal:
-        """Heartbeat of a crawler that holds no slot (`python -m workers.crawler` by hand)."""
+        """Store the heartbeat of a crawler that holds no slot (`python -m workers.crawler` by hand)."""
         keys, args = {"crawlers": self._keys.crawlers()}, {"name": record.name, "record": record.to_json()}
         script("crawler_record")(self._client, keys, args)
         return Renewal(held=True)
@@ -233,7 +233,7 @@ class Registry:
             before, claim_ms = 0.0, int(NEWS_AFTER_S * 1000)
         if now - before <= NEWS_AFTER_S:
             return False
-        # Who reports it in the same moment has seen the same error before it, or none.
+        # A process that reports it in the same moment has seen the same error before it, or none.
         digest = hashlib.blake2b(f"{before} {what}".encode(errors="replace"), digest_size=8).hexdigest()
         claim = self._keys.error_news(digest)
         return bool(self._client.set(claim, "1", nx=True, px=claim_ms))
@@ -305,6 +305,6 @@ def error_of(line: bytes | str) -> ErrorRecord | None:
 
 
 def _holder(held: bytes | str) -> tuple[int, str] | None:
-    """Token and owner; None for what no slot script has written."""
+    """Return token and owner; None for another form than that of the slot scripts."""
     found = re.fullmatch(r"(\d{1,16})\|(.*)", as_text(held), re.ASCII | re.DOTALL)
     return (int(found[1]), found[2]) if found else None

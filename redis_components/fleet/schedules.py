@@ -65,8 +65,8 @@ class Schedules:
         self._keys = keys or FleetKeys()
 
     def stored(self) -> dict[str, StoredEntry | Unreadable]:
-        """Everything that was changed or added, by name. With signing on, what is not signed counts as unreadable: beat would
-        sign the task that it names.
+        """Return all changed and added entries, by name. With signing on, an unsigned one counts as unreadable: beat would sign
+        the task that it names.
         """
         found = {as_text(name): raw for name, raw in hash_at(self._client, self._keys.schedule()).items()}
         return {name: _entry(name, raw) for name, raw in found.items()}

@@ -73,11 +73,11 @@ class Services:
         self._store = RecordStore(client, self._key, ServiceRecord, signed=SIGNED)
 
     def all(self) -> dict[str, ServiceRecord]:
-        """By name; what cannot be read is left out."""
+        """Return the services by name; unreadable ones are left out."""
         return self._store.all()
 
     def of(self, service: str) -> ServiceRecord | None:
-        """One of them; None where there is none that can be read."""
+        """Return one service; None where there is none that can be read."""
         return self._store.get(service)
 
     def declare(self, service: str, record: ServiceRecord) -> None:
@@ -96,7 +96,7 @@ def _as_scrapy_reads(value: Any) -> Any:
 
 
 def as_texts(values: Mapping[str, Any]) -> dict[str, str]:
-    """Values as a command line has them: texts as they are, everything else as JSON."""
+    """Return values as a command line has them: texts as they are, everything else as JSON."""
     return {name: one if isinstance(one, str) else msgspec.json.encode(one).decode() for name, one in values.items()}
 
 

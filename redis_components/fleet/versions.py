@@ -45,7 +45,7 @@ class Deployment(JsonRecord):
     """The newest last."""
 
     def of(self, name: str) -> Version | None:
-        """One of them."""
+        """Return one version."""
         return next((one for one in self.versions if one.name == name), None)
 
     @property
@@ -61,7 +61,7 @@ class Deployments:
         self._store = RecordStore(client, (keys or FleetKeys()).versions(), Deployment, signed=SIGNED)
 
     def of(self, service: str) -> Deployment:
-        """Of a service; an empty one where it was never deployed."""
+        """Return the deployment of a service; an empty one where it was never deployed."""
         return self._store.get(service) or Deployment()
 
     def change(self, service: str, change: Callable[[Deployment], Deployment]) -> Deployment:

@@ -128,7 +128,7 @@ class Listeners:
     names: Callable[[bytes], Iterator[str]] = lambda payload: iter(())
     """The names by which a leased request can be held (`holds.names_of`); none for what cannot be read."""
     room: Callable[[], dict[str, int]] = dict
-    """How many more requests are wanted of sites that this process works on."""
+    """Number of further requests wanted of sites that this process works on."""
     limits: Callable[[], None] = lambda: None
     """The limits of lanes have changed, or a site asks to be left alone."""
     forgotten: Callable[[], None] = lambda: None

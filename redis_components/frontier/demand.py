@@ -122,7 +122,7 @@ class Demand:
             self._asked_tasks = 0
 
     def start_over(self) -> None:
-        """Nothing is leased to us any more."""
+        """Forget all leases."""
         self._suspects.clear()
         self.last = None
         self.starving = True

@@ -50,7 +50,7 @@ class Frontier:
         """Exchanges that were answered."""
         return self._pump.exchanges
 
-    # What the engine asks
+    # Queries of the engine
 
     def take(self) -> Lease | None:
         """Return the next leased request; None when there is none, or when no page should be started because the outbox is full
@@ -87,7 +87,7 @@ class Frontier:
         return self._buffer.deferred_of(site)
 
     def take_all(self) -> list[Lease]:
-        """All leased requests, the next one first: for a class of the user's that orders them, with the order ADVISED."""
+        """Return all leased requests, the next one first: for a user's queue class, with the order ADVISED."""
         self._pace.taken += len(self._buffer)
         return self._buffer.drain()
 
@@ -161,7 +161,7 @@ class Frontier:
         return len(self._buffer) + self._buffer.deferred + len(self._timed) + self.ready
 
     def now(self) -> float:
-        """Seconds of this process's clock."""
+        """Return the seconds of this process's clock."""
         return self._clock.now()
 
     # Reports of the engine
@@ -190,7 +190,7 @@ class Frontier:
         self._add("keyed_items", item, len(item.data))
 
     def ack(self, lease_id: str) -> None:
-        """Scrapy is done with a request, or a start task became requests (edge c)."""
+        """Ack a request that Scrapy is done with, or a start task that became requests (edge c)."""
         self.outbox.entries.append(("acks", lease_id, 0))
         if not self._pump.soon:
             self._pump.arm()
@@ -209,7 +209,7 @@ class Frontier:
         self._add("releases", lease_id)
 
     def free_time(self, lease_id: str) -> None:
-        """Uncount a request of a lane that is not sent, before its lease ends: another one may be, in its place."""
+        """Uncount a request of a lane that is not sent, before its lease ends: another request may be sent in its place."""
         self._add("unsent", lease_id)
 
     def refuse(self, lease: Lease) -> None:

@@ -33,7 +33,7 @@ class Restraint:
         self._parked_tasks = 0
 
     def learn(self, held: HeldNow) -> None:
-        """Another version of what is held."""
+        """Take over a new version of the holds."""
         self.version = held.version
         self.holds = Holds(entries=parsed(held.fields))
         self.paused, self.feeding = self.holds.paused, self.holds.feeding

@@ -50,7 +50,7 @@ class HoldKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Hold(JsonRecord):
-    """One hold: what, since when, by whom and why."""
+    """One hold: its kind, time, operator and reason."""
 
     word: HoldKind
     at: Epoch = 0.0  # epoch s, Redis's clock
@@ -59,7 +59,7 @@ class Hold(JsonRecord):
     at_once: bool = False  # of a stop: pages in flight are not finished
 
     def __str__(self) -> str:
-        """`paused by ops@host: the site complains`."""
+        """Return the hold in one line: `paused by ops@host: the site complains`."""
         return f"{self.word.state} by {self.by or 'an operator'}{f': {self.reason}' if self.reason else ''}"
 
 
@@ -87,7 +87,7 @@ class Holds:
     feeding: bool = field(init=False)
     """Start tasks are leased."""
     sites: Mapping[str, HoldKind] = field(init=False)
-    """What is held of which site."""
+    """The holds by site."""
 
     def __post_init__(self) -> None:
         whole = {hold.word for name, hold in self.entries.items() if name in (SPIDER, FLEET)}
@@ -104,7 +104,7 @@ class Holds:
             object.__setattr__(self, attribute, value)
 
     def __str__(self) -> str:
-        """One line for the log."""
+        """Return one line for the log."""
         return "; ".join(f"{name} {hold}" for name, hold in sorted(self.entries.items())) or "nothing"
 
     def site_of(self, names: Iterator[str], *, task: bool) -> str | None:

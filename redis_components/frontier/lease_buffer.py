@@ -80,8 +80,8 @@ class Buffer:
         self.deferred = sum(map(len, self._aside.values()))
 
     def overtaken(self) -> list[str]:
-        """Ids of leases that wait although a later one was started, or may be: a death of this process is not theirs to answer
-        for.
+        """Return the ids of leases that wait although a later one was started, or may be: a death of this process is not theirs
+        to answer for.
         """
         if not (self._mixed or self.deferred):
             return []

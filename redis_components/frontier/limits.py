@@ -33,7 +33,7 @@ _ASKED = ("until", "step", "refusals", "slowed", "slowed_at", "slowed_top", "slo
 
 
 class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one lane allows. None: no limit."""
+    """The limits of one lane. None: no limit."""
 
     rate: float | None = None
     """Requests per second."""
@@ -51,7 +51,7 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     offsets: tuple[tuple[int, int], ...] = ()
     """Of `zone`: (from, ms since 1970; seconds east of UTC), in order. Redis knows no time zones."""
     by: str = ""
-    """Who has set them: user@host, or a task."""
+    """The user (user@host) or task that has set them."""
 
     @classmethod
     def of(
@@ -66,7 +66,7 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         quiet: QuietHours | None = None,
         by: str = "",
     ) -> Self:
-        """Raises ConfigError for a number that cannot be a limit."""
+        """Make the limits. Raises ConfigError for a number that cannot be a limit."""
         for name, value, lowest, highest in (
             ("rate", rate, 1e-5, 1e4),
             ("burst", burst, 1, 10_000),
@@ -76,8 +76,8 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             ("per day", per_day, 1, 10**9),
         ):
             if value is not None and not lowest <= value <= highest:
-                said = f"{value:g}" if abs(value) < 1e300 else "a number"  # whole numbers have no end
-                raise ConfigError(f"{name} = {said} is out of range: from {lowest:g} to {highest:g}")
+                shown = f"{value:g}" if abs(value) < 1e300 else "a number"  # whole numbers have no end
+                raise ConfigError(f"{name} = {shown} is out of range: from {lowest:g} to {highest:g}")
         quotas = tuple((n, window) for n, window in ((per_hour, HOUR_MS), (per_day, DAY_MS)) if n is not None)
         hours = quiet or QuietHours()
         own = cls(rate=rate, burst=burst, concurrency=concurrency, weight=weight, quotas=quotas, by=by)
@@ -88,8 +88,8 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """`quiet`, `zone` and `offsets` in one."""
         return QuietHours(self.quiet, self.zone, self.offsets)
 
-    def told(self, lane: str, left_alone_s: float) -> dict[str, Any]:
-        """What programs are told of a lane; `left_alone_s`: for how long its site asked to be left alone."""
+    def as_dict(self, lane: str, left_alone_s: float) -> dict[str, Any]:
+        """Return a lane's limits for programs; `left_alone_s`: the time for which its site asked to be left alone."""
         return {
             "site": lane,
             "rate": self.rate,
@@ -104,7 +104,7 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         }
 
     def within(self, window_ms: int) -> int | None:
-        """Requests in every window of that length; None: any number."""
+        """Return the requests in every window of that length; None: any number."""
         return next((n for n, window in self.quotas if window == window_ms), None)
 
 
@@ -116,30 +116,30 @@ class KnownLimits:
         self.lanes: frozenset[str] = frozenset()
 
     def learn(self, fields: Mapping[bytes, bytes]) -> None:
-        """Another version of the limits."""
+        """Take over a new version of the limits."""
         self.version = fields.get(VERSION.encode(), b"").decode("utf-8", "replace")
         self.lanes = frozenset(name.decode("utf-8", "replace") for name in fields if name != VERSION.encode())
 
     def add(self, lane: str) -> None:
-        """A lane that others do not know yet."""
+        """Add a lane that other processes do not know yet."""
         self.lanes |= {lane}
 
     def lane_of(self, meta: Mapping[str, Any], url: str) -> str:
-        """The lane whose limits hold for a request; "" for none."""
+        """Return the lane whose limits hold for a request; "" for none."""
         if not self.lanes:
             return ""
         return next((name for name in lane_names(meta, url) if name in self.lanes), "")
 
 
 def lane_names(meta: Mapping[str, Any], url: str) -> Iterator[str]:
-    """The lanes that a request may belong to, the nearest first."""
+    """Yield the lanes that a request may belong to, the nearest first."""
     yield from (name for name in (meta.get("lane"), meta.get("site")) if isinstance(name, str) and name)
     yield from names_of(None, url)
 
 
 def default_lane(meta: Mapping[str, Any], url: str) -> str:
-    """The lane of a request whose site has no limits yet: what it names, else its registered domain, else `host:port` or host.
-    "" where the URL has no host.
+    """Return the lane of a request whose site has no limits yet: the one that it names, else its registered domain, else
+    `host:port` or host. "" where the URL has no host.
     """
     names = list(lane_names(meta, url))
     if not names:
@@ -153,7 +153,7 @@ def default_lane(meta: Mapping[str, Any], url: str) -> str:
 
 
 def needs_suffixes(meta: Mapping[str, Any], url: str) -> bool:
-    """Whether `default_lane` has to look into the public suffix list: nothing is named, and the host has letters."""
+    """Return True if `default_lane` needs the public suffix list: the request names no lane, and the host has letters."""
     if any(isinstance(name, str) and name for name in (meta.get("lane"), meta.get("site"))):
         return False
     try:
@@ -164,25 +164,27 @@ def needs_suffixes(meta: Mapping[str, Any], url: str) -> bool:
 
 
 def load_suffixes() -> None:
-    """Load that list, 0.1 s of processor time: in a thread, before a site says something that is urgent."""
+    """Load the public suffix list, 0.1 s of processor time: in a thread, before an urgent answer of a site."""
     _suffixes()("")
 
 
 @cache
 def _suffixes() -> TLDExtract:
-    """The public suffix list that comes with the package. Loaded late: it brings an HTTP client, a twentieth of a start."""
+    """Return the public suffix list that comes with the package. Loaded late: it brings an HTTP client, a twentieth
+    of a start.
+    """
     from tldextract import TLDExtract
 
     return TLDExtract(suffix_list_urls=(), cache_dir=None)
 
 
 def is_name(lane: str) -> bool:
-    """Whether a lane may have this name."""
+    """Return True if a lane may have this name."""
     return 0 < len(lane) <= LONGEST_NAME and lane != VERSION and not any(ord(sign) < 33 or sign in "@|" for sign in lane)
 
 
 def read(client: redis.Redis, key: str) -> dict[str, LaneLimits]:
-    """The limits of all lanes at `key` (`CrawlKeys.limits`); what cannot be read is as if it had none."""
+    """Return the limits of all lanes at `key` (`CrawlKeys.limits`); a lane with unreadable ones has none."""
     found = {}
     fields: dict[bytes, bytes] = client.hgetall(key)  # type: ignore[assignment]  # decode_responses is not set
     for name, raw in sorted(fields.items()):
@@ -202,7 +204,7 @@ def _limits_of(raw: bytes) -> LaneLimits:
 
 
 class LaneState(NamedTuple):
-    """What a lane has to obey at a moment, in addition to its limits."""
+    """The constraints on a lane at a moment, in addition to its limits."""
 
     left_alone_s: float
     """Its site asked for it; 0.0: it did not."""
@@ -227,13 +229,13 @@ PEACE_S, RETURN_S = 1800, 20
 
 
 def state_of(client: redis.Redis, key: str, lane: str, now: float) -> LaneState:
-    """The state of a lane at `now` (epoch s of Redis); a value that is not a number counts as none."""
+    """Return the state of a lane at `now` (epoch s of Redis); a value that is not a number counts as none."""
     values: Any = client.hmget(lane_state_key(key, lane), STATE_FIELDS)
     return state_from(values, now)
 
 
 def state_from(values: Sequence[bytes | None], now: float) -> LaneState:
-    """The same from the values of STATE_FIELDS."""
+    """Return the state of a lane from the values of STATE_FIELDS."""
     if not any(values):  # as of most
         return _NOTHING
     until, asked, refusals, since, slowed, slowed_at, top, return_s, robots, robots_at = map(_number, values)
@@ -249,7 +251,7 @@ def state_from(values: Sequence[bytes | None], now: float) -> LaneState:
 
 
 def _recovered(slowed: float, seconds: float, top: float, return_s: float) -> float:
-    """As `slowed_rate` of `lib/pacing.lua`."""
+    """Return the recovered rate, as `slowed_rate` of `lib/pacing.lua`."""
     gap, left = max(top - slowed, 0.1 * top), 1 - max(0.0, seconds) / max(1.0, return_s)
     return max(slowed, float(top - gap * left**3))
 

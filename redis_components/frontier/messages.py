@@ -50,12 +50,12 @@ def score_of(priority: int) -> str:
 
 
 def as_unicode(text: str) -> str:
-    """`text` without lone surrogates: pages hold them, messages must not."""
+    """Return `text` without lone surrogates: pages hold them, messages must not."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 Lane = Literal["", "later", "backlog"]
-"""Where a start task waits: at the first start key, at the one that is read when that is empty, or in front of that one."""
+"""The place of a start task: at the first start key, at the one that is read when that is empty, or in front of that one."""
 
 
 class NewRequest(NamedTuple):
@@ -193,8 +193,8 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
     releases: list[str]
     unsent: list[str] = []  # requests of lanes that are not sent, before their leases end: their times are free for others
     burials: list[Burial]
-    holds: str = ""  # the version of what is held that we know; with another one nothing is leased, parked or put back
-    lots: list[str] = []  # lots of parked requests or start tasks that this message speaks of; their lists follow the start keys
+    holds: str = ""  # the version of the holds that we have; with another one nothing is leased, parked or put back
+    lots: list[str] = []  # lots of parked requests or start tasks in this message; their lists follow the start keys
     parks: list[tuple[str, int]] = []  # lease and place of its lot (from 1)
     unpark: int = 0  # place of a lot from which to put back, or 0
     max_items: int = 0  # items, waiting and refused, from which on nothing is leased; 0: any number
@@ -275,6 +275,6 @@ def keys_of(
 
 
 def all_keys(keys: CrawlKeys, next_keys: CrawlKeys | None) -> list[str]:
-    """Every key that an exchange may touch, but for the lists of an overridden `item_key`."""
+    """Return every key that an exchange may touch, but for the lists of an overridden `item_key`."""
     named = [*keys_of(keys, next_keys, "", "").values(), *([next_keys.later_tasks(), next_keys.backlog()] if next_keys else [])]
     return [key for one in named for key in ([one] if isinstance(one, str) else one)]

@@ -15,7 +15,7 @@ Kind = Literal[
 TASK_COST = 4
 """Entries of another kind for which Redis needs as long as for a start task, which replaces the one with its id that waits."""
 WRITES: tuple[Kind, ...] = ("requests", "tasks", "items", "keyed_items")
-"""What must not be lost; the other kinds speak of leases, which end with their owner."""
+"""Kinds that must not be lost; the other kinds are about leases, which end with their owner."""
 
 KINDS: tuple[Kind, ...] = (*WRITES, "acks", "releases", "unsent", "shelves", "waits", "parks", "burials", "claims")
 
@@ -101,7 +101,7 @@ class Outbox:
         return batch
 
     def put_first(self, batches: Iterable[Batch]) -> None:
-        """Put the writes of `batches` (not what speaks of leases: those are gone) before everything that
+        """Put the writes of `batches` (without entries about leases, which are gone) before everything that
         waits.
         """
         again = [
@@ -124,5 +124,5 @@ class Outbox:
         )
 
     def forget_leases(self) -> None:
-        """Drop all but the writes: the leases that the rest speaks of are not ours any more."""
+        """Drop all but the writes: the leases of the other entries are not ours any more."""
         self.entries = deque(entry for entry in self.entries if entry[0] in WRITES or entry[0] == "waits")

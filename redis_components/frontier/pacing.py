@@ -86,7 +86,7 @@ class Pace:
         return max(refill, min(overtaking, self._config.concurrency, most - held))
 
     def due(self, haste: Haste) -> float:
-        """Time of the next exchange."""
+        """Return the time of the next exchange."""
         match haste:
             case Haste.NOW:
                 wait_s = CLOSEST_S

@@ -18,11 +18,11 @@ from redis_components.server.scripts import script
 from .limits import is_name
 
 KEEP_S = 60.0
-"""For how long a request counts as at work, where its process died and could not say that it has ended."""
+"""Seconds for which a request counts as at work if its process died without reporting its end."""
 
 
 class Permit(NamedTuple):
-    """Whether a request may be sent `wait_s` from now; else nothing may be, before that time. `lane` "": no limits."""
+    """Permission to send a request `wait_s` from now; else none may be sent before that time. `lane` "": no limits."""
 
     is_granted: bool
     wait_s: float
@@ -38,16 +38,16 @@ class LanePermits:
         self._claim = f"visit|{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
     def ask(self, names: Iterable[str]) -> Permit:
-        """For one request that belongs to the first of these lanes that has limits; `end` it."""
+        """Ask for one request of the first of these lanes that has limits; `end` it."""
         args = {"claim": self._claim, "keep_ms": round(KEEP_S * 1000), "names": [name for name in names if is_name(name)]}
         state, ms, lane = script("lane_permit")(self._client, {"limits": self._key}, args)
         return Permit(state != b"wait", int(ms) / 1000, lane.decode())
 
     def end(self, lane: str) -> None:
-        """The request has ended."""
+        """Free the place of a request that has ended."""
         self._client.zrem(lane_busy_key(self._key, lane), self._claim)
 
     def refused(self, lane: str, seconds: float | None) -> None:
-        """The site of `lane` asked to be left alone for `seconds`; None: it did not say for how long."""
+        """Leave the site of `lane` alone for `seconds`, as it asked; None: it gave no time."""
         args = {"lane": lane, "ms": math.ceil((seconds or 0.0) * 1000)}
         script("lane_refused")(self._client, {"limits": self._key}, args)

@@ -146,7 +146,7 @@ class Pump:
     # When to exchange
 
     def arm(self) -> None:
-        """Something has come up: set the timer for the next exchange."""
+        """Set the timer for the next exchange, after a new entry."""
         if self.talk.busy or self.phase is Phase.STOPPED:
             return
         now, haste = self.clock.now(), self.demand.haste(self.outbox, urgent=self._urgent)
@@ -322,8 +322,8 @@ class Pump:
             self.listeners.fenced()
 
     def _start_over(self, flight: Flight, last_applied: int) -> None:
-        """Redis does not know us: taken for dead, or it came back with an older state. Forget the leases, replay the last
-        writes under a new name.
+        """Forget the leases, and replay the last writes under a new name, as Redis does not know us: we were taken for dead, or
+        it came back with an older state.
         """
         self.outbox.forget_leases()
         lacking = self._lacking(flight, last_applied)

@@ -55,7 +55,7 @@ def quiet_now(hours: QuietHours, now: float) -> float | None:
 
 
 def written(hours: QuietHours) -> str:
-    """As `parse_quiet_hours` reads them; "" for none."""
+    """Return the text that `parse_quiet_hours` reads; "" for none."""
     if not hours.hours:
         return ""
     times = ", ".join(f"{first // 60:02}:{first % 60:02}-{last // 60:02}:{last % 60:02}" for first, last in hours.hours)

@@ -41,7 +41,7 @@ class SharedClock:
             self._ahead = min(max(self._ahead, most - took_s), most)
 
     def time(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch, by Redis's clock."""
         return time.time() - self._ahead
 
 

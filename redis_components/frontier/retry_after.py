@@ -23,7 +23,7 @@ def retry_after_s(text: str | None, date: str | None = None) -> float | None:
 
 
 def http_date(text: str) -> float | None:
-    """Epoch seconds of a header's date; None for what is none."""
+    """Return the epoch seconds of a header's date; None for another text."""
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

@@ -22,7 +22,7 @@ KEEP_S = 24 * 3600
 FAILED_S = 5
 """For how long a site is left alone whose robots.txt could not be fetched; doubled each time, half an hour at most."""
 CLAIM_S = 20
-"""How long a process may take to fetch a file, before another one tries."""
+"""Seconds that a process may take to fetch a file, before another one tries."""
 MOST_ORIGINS, MOST_BYTES = 20_000, 64 << 20
 LONGEST_VALIDATOR = 1024
 SLOWEST, FASTEST = 1e-5, 1e4
@@ -61,7 +61,7 @@ class Told(NamedTuple):
     seconds: float
     file: RobotsFile | None
     failures: int = 0
-    """How often in a row the site answered 5xx or 429."""
+    """Consecutive answers with 5xx or 429."""
 
 
 def readable(body: bytes) -> bytes:
@@ -121,7 +121,7 @@ class RobotsCache:
         return Told("known", int(ms) / 1000, file, int(failures))
 
     def give_up(self, origin: str) -> None:
-        """There was no answer: the next one who needs the file asks for it."""
+        """Give up a fetch without an answer: the next process that needs the file asks for it."""
         self._client.hdel(self._keys.robots_file(origin), "claim", "claim_until")
 
 

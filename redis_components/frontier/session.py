@@ -113,7 +113,7 @@ class Conversation:
 
     @property
     def asks(self) -> bool:
-        """The next message, or the one in flight, only asks what Redis knows of a former name."""
+        """The next message, or the one in flight, only asks for Redis's record of a former name."""
         return self._previous != "" and bool(self._to_ask)
 
     @property
@@ -260,7 +260,7 @@ class Conversation:
         self._to_ask = self._to_ask[:-1] if keeps and not last_applied else []
 
     def start_over(self, last_applied: int, *, keeps: bool) -> None:
-        """Fenced by a Redis that knows all up to `last_applied`, or 0, not this owner at all: go on under a new name. While
+        """Go on under a new name, fenced by a Redis that knows all up to `last_applied`, or 0, not this owner at all. While
         something is kept that such a Redis may lack, it is asked for the former names first.
         """
         if last_applied:

@@ -81,7 +81,7 @@ class Stock:
         return bool(late)
 
     def closes(self, closing: Mapping[str, float], now: float) -> None:
-        """Lanes, and in how many seconds their quiet hours begin."""
+        """Return the lanes with the seconds until their quiet hours begin."""
         for lane, seconds in closing.items():
             self.timed.close(lane, now + seconds)
 
@@ -98,7 +98,7 @@ class Stock:
         self._release_tasks()
 
     def forget_all(self) -> None:
-        """Nothing is leased to this process any more."""
+        """Forget all leases."""
         self.buffer.drain()
         self.timed.drain()
         self.tasks.clear()
@@ -110,8 +110,8 @@ class Stock:
         self._give_back(self.timed.drain())
 
     def learn_limits(self, fields: Mapping[bytes, bytes]) -> None:
-        """Limits have changed, or a site asks to be left alone: what is to be sent soon is given back, to be leased by the new
-        ones.
+        """Give back what is to be sent soon, to be leased by the new limits: they have changed, or a site asks to be
+        left alone.
         """
         self.limits.learn(fields)
         self._give_back(self.timed.drain())

@@ -21,7 +21,7 @@ class TimedLeases:
         return len(self.heap)
 
     def add(self, now: float, turn: Turn, lease: Lease) -> None:
-        """To be sent at its turn, counted from `now`, the time at which Redis decided."""
+        """Add a lease, to be sent at its turn, counted from `now`, the time at which Redis decided."""
         at = now + (turn.wait_s or 0.0)
         heapq.heappush(self.heap, (at, lease, at + turn.late_s))
 

@@ -24,7 +24,7 @@ class Clock(Protocol):
     """Time and turns of the thread that owns the frontier: a reactor, an event loop, or a test."""
 
     def now(self) -> float:
-        """Seconds, never going back."""
+        """Return seconds that never go back."""
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Callable[[], None]:
         """Run `call` after `delay_s` seconds; returns a function that cancels it."""

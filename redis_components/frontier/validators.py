@@ -29,7 +29,7 @@ class Validators(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, etag: str, modified: str, body: bytes) -> Validators:
-        """Of an answer; what is too long, or not printable ASCII, is left out."""
+        """Return the validators of an answer; too long ones, and others than printable ASCII, are left out."""
         return cls(_kept(etag), _kept(modified), hashlib.blake2b(body, digest_size=12).digest())
 
 
@@ -38,7 +38,7 @@ def _kept(text: str) -> str:
 
 
 def name_of(url: str, tag: str) -> bytes:
-    """Under which the validators of a page are kept; `tag` is another one where the page would be read otherwise."""
+    """Return the name under which the validators of a page are kept; `tag` differs where the page would be read otherwise."""
     return hashlib.blake2b(f"{tag}\n{url}".encode("utf-8", "surrogatepass"), digest_size=12).digest()
 
 
@@ -61,11 +61,11 @@ class ValidatorStore:
         return None
 
     def store(self, found: Mapping[bytes, Validators]) -> None:
-        """Of pages that are settled: all that was found on them is stored."""
+        """Store the validators of pages that are settled: all that was found on them is stored."""
         entries = [part for name, one in found.items() for part in (name, msgspec.msgpack.encode(one))]
         keys = {"newer": self._keys.validators(), "older": self._keys.older_validators()}
         script("validators_store")(self._client, keys, {"most": self._most, "entries": entries})
 
     def size(self) -> int:
-        """Pages that are remembered."""
+        """Return the number of pages with validators."""
         return sum(int(self._client.hlen(key)) for key in (self._keys.validators(), self._keys.older_validators()))

@@ -39,7 +39,7 @@ class FleetKeys:
         """HASH: last heartbeat of each crawler (`spider/number` -> JSON with pid, node, state, figures, time).
 
         Written by the crawler process and its supervisor; read by the registry, `trawl status` and the exporter, and by
-        `slot_acquire.lua`: a slot whose key was deleted is held while its holder is heard.
+        `slot_acquire.lua`: a slot whose key was deleted is held while its holder sends heartbeats.
         """
         return f"{self.prefix}:crawlers"
 

@@ -32,8 +32,8 @@ FLEET_SAMPLES = {
 
 
 def rows(keys: object, cls: type, samples: Mapping[str, str]) -> list[str]:
-    """One line of the table for each method that `cls`, the class of `keys` or one of its bases, defines; `samples` are the
-    arguments by their names.
+    """Return one line of the table for each method that `cls`, the class of `keys` or one of its bases, defines; `samples` are
+    the arguments by their names.
     """
     found = []
     for name, method in vars(cls).items():

@@ -108,7 +108,7 @@ def _put_aside(client: redis.Redis, keys: BothKeys, found: FingerprintsFound) ->
 
 
 def _batches(client: redis.Redis, key: str) -> Iterator[list[bytes]]:
-    """All members, in batches that are not empty; one may come twice."""
+    """Yield all members, in batches that are not empty; one may come twice."""
     cursor: Any = None
     while cursor != 0:
         scanned: Any = client.sscan(key, cursor or 0, count=SCAN)

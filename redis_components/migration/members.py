@@ -58,7 +58,7 @@ def oldest(client: redis.Redis, key: str, kind: str, count: int) -> list[bytes]:
 
 
 def windows(client: redis.Redis, key: str, kind: str) -> Iterator[list[bytes]]:
-    """All members of a key, in batches; while others write, some may be left out or come twice."""
+    """Yield all members of a key, in batches; while others write, some may be left out or come twice."""
     place = 0
     while True:
         found: Any = []

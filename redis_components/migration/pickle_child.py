@@ -78,7 +78,7 @@ class PlainUnpickler(pickle.Unpickler):
             raise Refused(f"it names {module}.{name}, and only plain values are read") from None
 
     def persistent_load(self, pid: Any) -> NoReturn:  # noqa: ARG002
-        """Something that is not in the pickle."""
+        """Refuse an object that is not in the pickle."""
         raise Refused("it refers to something outside of it")
 
 
@@ -89,7 +89,7 @@ class Writer:
         self.left = MOST_VALUES
 
     def plain(self, value: Any, depth: int = 0) -> Any:
-        """`value` for JSON. Raises Refused for anything but plain values, or for too many of them."""
+        """Return `value` for JSON. Raises Refused for anything but plain values, or for too many of them."""
         kind = type(value)
         self.left -= 1
         if self.left < 0:
@@ -161,7 +161,7 @@ def own_namespaces(libc: ctypes.CDLL) -> bool:
 
 
 def filter_calls(libc: ctypes.CDLL) -> bool:
-    """From now on every system call but those of `_CALLS` fails with EPERM; False where the kernel or processor has no filter."""
+    """Let every system call but `_CALLS` fail with EPERM from now on; False where the kernel or processor has no filter."""
     if not hasattr(libc, "prctl") or os.uname().machine not in _CALLS or sys.maxsize < 2**32:
         return False
     architecture, calls = _CALLS[os.uname().machine]
@@ -174,7 +174,7 @@ def filter_calls(libc: ctypes.CDLL) -> bool:
 
 
 def limit_resources() -> None:
-    """Each limit that the system knows; one may already be lower."""
+    """Set each limit that the system knows; one may already be lower."""
     wanted = {
         "RLIMIT_AS": MEMORY,
         "RLIMIT_CPU": CPU_S,
@@ -208,7 +208,7 @@ def shut_in() -> list[str]:
 
 
 def take(size: int) -> bytes:
-    """Exactly so many bytes of standard input; fewer at its end."""
+    """Read exactly that number of bytes of standard input; fewer at its end."""
     parts = []
     while size > 0 and (part := os.read(0, min(size, 1 << 20))):
         parts.append(part)
@@ -217,7 +217,7 @@ def take(size: int) -> bytes:
 
 
 def give(letter: bytes, content: bytes) -> None:
-    """One frame on standard output."""
+    """Write one frame to standard output."""
     frame = memoryview(struct.pack(">I", len(content) + 1) + letter + content)
     while frame:
         frame = frame[os.write(1, frame) :]

@@ -65,10 +65,10 @@ class PickleReader:
         """The guards of the last process; `pickle_child.py` describes them."""
 
     def read(self, pickles: Sequence[bytes]) -> Iterator[Any]:
-        """For each pickle its value, or `Unread`, in their order.
+        """Return the value of each pickle, or `Unread`, in their order.
 
-        One that ends the process (memory, time, or worse) is unread, and those behind it are read by another process. Raises
-        TrawlError when no process can be started.
+        A pickle that ends the process (memory, time, or worse) is unread, and the ones behind it are read by another process.
+        Raises TrawlError when no process can be started.
         """
         left = deque(pickles)
         while left:

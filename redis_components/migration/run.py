@@ -157,7 +157,7 @@ class _Import:
 
 
 def _start_tasks(client: redis.Redis, key: StartKey, options: Options) -> StartTasksReport:
-    """Under a namespace the tasks move with the crawl, unless ours already has tasks."""
+    """Import the start tasks of one key; under a namespace they move with the crawl, unless ours already has tasks."""
     if key.theirs != key.ours and not options.dry_run and client.exists(key.theirs):
         client.renamenx(key.theirs, key.ours)
     read = key.ours if client.exists(key.ours) else key.theirs

@@ -77,7 +77,7 @@ def look_or_convert(client: redis.Redis, key: str, *, convert: bool) -> StartTas
 
 
 def _batches(client: redis.Redis, key: str, kind: str) -> Iterator[tuple[int, list[bytes]]]:
-    """All tasks, in batches with their place in a list; from a set or zset one may come twice."""
+    """Yield all tasks, in batches with their place in a list; from a set or zset one may come twice."""
     if kind == "list":
         place = 0
         while True:

@@ -22,7 +22,7 @@ _AT_WORK = frozenset(
 
 
 def seen_at_work(client: redis.Redis, keys: CrawlKeys, seconds: float) -> str | None:
-    """Address and command of a client that works with the queue or the dupefilter, if one does so within `seconds`.
+    """Return address and command of a client that works with the queue or the dupefilter, if one does so within `seconds`.
 
     Redis reports each of its commands meanwhile (MONITOR). Raises ConfigError for a user who may not ask for that.
     """

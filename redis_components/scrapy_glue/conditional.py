@@ -55,7 +55,7 @@ def _header(response: Response, name: str) -> str:
 
 
 def _modified(response: Response) -> str:
-    """`Last-Modified`, where it is old enough to be sure: the page may change twice in a second (RFC 9110, 8.8.2.2)."""
+    """Return `Last-Modified`, where it is old enough to be sure: the page may change twice in a second (RFC 9110, 8.8.2.2)."""
     modified, date = http_date(_header(response, "Last-Modified")), http_date(_header(response, "Date"))
     return _header(response, "Last-Modified") if modified is not None and date is not None and date - modified >= 2 else ""
 
@@ -179,7 +179,7 @@ class ConditionalRequests:
         self._storing = False
 
     async def _from_redis(self, call: Callable[[], Any]) -> Any:
-        """Without Redis whole pages are asked for."""
+        """Run `call` in a thread and return its result; None without Redis, so that whole pages are asked for."""
         try:
             return await in_thread(call)
         except redis.RedisError as error:
@@ -191,7 +191,7 @@ class ConditionalRequests:
             self._crawler.stats.inc_value(stat)
 
     def _validators(self) -> ValidatorStore:
-        """In a thread: the first call may have to find the server."""
+        """Return the client of validators; in a thread, as the first call may have to find the server."""
         if self._store is None:
             self._store = ValidatorStore(connection.from_settings(self._crawler.settings), keys_of(self._crawler), self._most)
         return self._store

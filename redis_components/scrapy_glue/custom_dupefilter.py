@@ -97,11 +97,11 @@ class CustomDupeFilter:
         return NO_FILTER if outcome == b"busy" else fingerprint
 
     def resume(self) -> None:
-        """Allow the next try of Redis."""
+        """Let the filter be asked again."""
         self._pausing = False
 
     def fenced(self) -> None:
-        """Redis may have lost notes of what is written again: it is stored without them."""
+        """Note that Redis may have lost notes of requests that are written again: they are stored without notes."""
         self._rescued.clear()
         entries = self._frontier.outbox.entries
         for place, (kind, entry, size) in enumerate(entries):

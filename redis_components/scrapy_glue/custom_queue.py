@@ -91,7 +91,7 @@ class CustomQueue:
 
     @property
     def is_dry(self) -> bool:
-        """The queue has nothing that this process knows of."""
+        """The queue is empty, as far as this process knows."""
         if self._claimed or self._chosen:
             return False
         return self._pop_fails or not self._call("len", lambda: len(self._queue))
@@ -214,7 +214,7 @@ class CustomQueue:
             return None
 
     def fenced(self) -> None:
-        """Nothing is leased to this process any more."""
+        """Forget all leases."""
         self._claimed.clear()
         self._chosen.clear()
 

@@ -52,7 +52,7 @@ class ReactorClock:
             self._call = reactor.callFromThread
 
     def now(self) -> float:
-        """Seconds, never going back."""
+        """Return seconds that never go back."""
         return time.monotonic()
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Callable[[], None]:

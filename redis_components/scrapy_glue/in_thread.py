@@ -19,7 +19,7 @@ _THREADS = 8
 
 @lru_cache(maxsize=1)
 def _threads() -> ThreadPoolExecutor:
-    """Not the loop's own: there names are resolved, and six whose servers do not answer would hold all of them."""
+    """Return the pool; not the loop's own: there names are resolved, and six whose servers do not answer would hold all of it."""
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="in thread")
 
 

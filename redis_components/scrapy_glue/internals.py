@@ -50,7 +50,7 @@ ASSUMES = {
     "RobotsTxtMiddleware._default_useragent": "USER_AGENT",
     "finish_request": "where BaseScheduler has it, the engine calls it where a request leaves `_Slot.inprogress`",
 }
-"""What is used -> what is assumed of it."""
+"""Name of an internal -> the assumption about it."""
 
 
 class InProgress(set[Request]):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .page_age import Step
 
 current_page: ContextVar[Page | None] = ContextVar("trawl_page", default=None)
-"""What the running code is working on: set for each page by the scheduler, for each start task by `RedisMixin`.
+"""The page in work in the running code: set for each page by the scheduler, for each start task by `RedisMixin`.
 
 Scrapy runs the download, the callback and the pipelines of one request in separate asyncio tasks, which inherit it. Without
 asyncio (another Twisted reactor) Scrapy's cooperator runs callbacks of all pages in one context, and this stays None there.
@@ -78,8 +78,8 @@ class Page:
         self.reason = reason if request is self.request else f"{request}, found here and kept in memory: {reason}"
 
     def finish_part(self, frontier: Frontier) -> bool:
-        """One part is finished. After the last one the lease ends: released (edge d) where its output was cut off or it was not
-        sent, buried (f) where it is given up, else acked (c). Returns whether it was the last one of a lease that is still ours.
+        """Finish one part. After the last one the lease ends: released (edge d) where its output was cut off or it was not sent,
+        buried (f) where it is given up, else acked (c). Return True if it was the last one of a lease that is still ours.
         """
         self.parts -= 1
         if self.parts or not self.lease_id:

@@ -64,8 +64,8 @@ class PageAges:
             frontier.listeners.applied.append(self._look)
 
     def oldest(self) -> tuple[float, str]:
-        """Seconds without a sign of life of the page that has given none for longest, and what is awaited for it and its URL;
-        (0.0, "") where no page is at work. A page that waits for its turn at its site is not at work.
+        """Return the seconds without a sign of life of the page that has given none for longest, and what is awaited for it and
+        its URL; (0.0, "") where no page is at work. A page that waits for its turn at its site is not at work.
         """
         now, waiting = self._frontier.now(), waiting_for_turn(self._crawler)
         at_work = [(page.seen_at, request) for request, page in self._pages.items() if request not in waiting]

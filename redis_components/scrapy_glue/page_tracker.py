@@ -55,19 +55,19 @@ class PageBook:
     def __init__(self, crawler: Crawler, frontier: Frontier, count: Callable[[str], None]) -> None:
         self.pages: dict[Request, Page] = {}
         self.places: SitePlaces | None = None
-        """Where a site has so many only."""
+        """The places of sites; None: not limited by site."""
         self._crawler = crawler
         self._frontier = frontier
         self._count = count
         self._has_contexts = is_asyncio_available()
 
     def begin(self, request: Request) -> None:
-        """Scrapy begins with `request`."""
+        """Begin a page or its part, as Scrapy begins with `request`."""
         if self._has_contexts:
             current_page.set(self.pages.get(request))
 
     def finish(self, request: Request) -> None:
-        """Scrapy is done with `request`: ack it (edge c)."""
+        """Ack `request`, as Scrapy is done with it (edge c)."""
         page = self.pages.pop(request, None)
         if page is not None and page.site and page.request is request and self.places is not None:
             self.places.leave(page.site)
@@ -124,7 +124,7 @@ class PageBook:
             page.leave_unsent(self._frontier)
 
     def take_back(self, is_held: Callable[[Request], bool]) -> None:
-        """Pages that wait in the downloader for their turn and are held: their leases go back to the queue (edge d)."""
+        """Give the leases of held pages back that wait in the downloader for their turn (edge d)."""
 
         def is_held_page(request: Request) -> bool:
             page = self.pages.get(request)  # None: a page at work asked for it, as for robots.txt or a file

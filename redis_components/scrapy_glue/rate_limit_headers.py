@@ -42,7 +42,7 @@ def used_up_s(headers: Headers, now: float | None = None) -> float | None:
 
 
 def _structured(text: str) -> list[float]:
-    """`limit=100, remaining=0, reset=30`, or `"burst";r=0;t=5, "day";r=12;t=800`."""
+    """Parse `limit=100, remaining=0, reset=30`, or `"burst";r=0;t=5, "day";r=12;t=800`."""
     text = _NAME.sub("", text)
     found = {name: float(value) for name, value in _PARTS.findall(text)}
     if "remaining" in found:
@@ -56,7 +56,7 @@ def _structured(text: str) -> list[float]:
 
 
 def _seconds(wait: float, clock: float) -> float:
-    """From a number of seconds, or from a time in seconds or milliseconds."""
+    """Return the seconds of a number of seconds, or of a time in seconds or milliseconds."""
     if wait > _EPOCH_MS:
         wait /= 1000
     return wait - clock if wait > _EPOCH else wait

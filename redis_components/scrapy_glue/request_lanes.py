@@ -27,7 +27,7 @@ class RequestLanes:
         self._kept = frontier.config.order is not QueueOrder.ADVISED
 
     def pace_of(self, request: Request) -> tuple[str, float]:
-        """Lane ("" without limits) and time (epoch s, 0.0 for any) of a request to store. Raises Unserializable for a
+        """Return lane ("" without limits) and time (epoch s, 0.0 for any) of a request to store. Raises Unserializable for a
         `meta["not_before"]` that is not a time.
         """
         lane = self._limits.lane_of(request.meta, request.url) if self._limits.lanes and self._kept else ""
@@ -48,7 +48,9 @@ class RequestLanes:
         return bool(lane)
 
     def leave_alone(self) -> None:
-        """Limits have changed: what waits in the downloader for its turn goes back, to be sent when they allow it."""
+        """Give back requests that wait in the downloader for their turn when limits have changed, to be sent when
+        they allow it.
+        """
         if self._limits.lanes and self._kept:
             self._book.take_back(lambda request: bool(self._limits.lane_of(request.meta, request.url)))
 

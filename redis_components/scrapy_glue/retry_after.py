@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 def retry_after_s(response: Response) -> float | None:
-    """As `redis_components.frontier.retry_after.retry_after_s`, of a response."""
+    """Return `frontier.retry_after.retry_after_s` of a response."""
     after, date = ((response.headers.get(name) or b"").decode("latin-1") for name in ("Retry-After", "Date"))
     return asked_s(after, date)
 

@@ -140,7 +140,7 @@ class RobotsTxt(RobotsTxtMiddleware):
         return asks
 
     async def _ask(self, origin: str, version: str) -> Told:
-        """Without Redis each process goes by the file that it has, or fetches it for itself."""
+        """Ask Redis for the file; without Redis each process uses the file that it has, or fetches it for itself."""
         try:
             return await in_thread(lambda: self._redis().ask(origin, version))
         except redis.RedisError as error:
@@ -252,7 +252,7 @@ class RobotsTxt(RobotsTxtMiddleware):
         return put_off is not None and bool(put_off(request, sent=sent))
 
     def _redis(self) -> RobotsCache:
-        """In a thread: the first call may have to find the server."""
+        """Return the cache; in a thread, as the first call may have to find the server."""
         if self._cache is None:
             settings = self.crawler.settings
             claim = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"

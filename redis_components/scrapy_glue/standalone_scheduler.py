@@ -67,7 +67,7 @@ class LoneScheduler(BaseScheduler):
         idle_before_close: int = 0,
         serializer: Any = None,
     ) -> None:
-        """scrapy-redis's arguments: classes and serializer as objects or dotted paths, `idle_before_close` in seconds.
+        """Take scrapy-redis's arguments: classes and serializer as objects or dotted paths, `idle_before_close` in seconds.
 
         Raises TypeError for a negative `idle_before_close`.
         """
@@ -141,7 +141,7 @@ class LoneScheduler(BaseScheduler):
         )
 
     def close(self, reason: str) -> Deferred[None] | None:  # noqa: ARG002
-        """Without `persist`, delete what is left."""
+        """Delete queue and dupefilter, unless `persist` is set."""
         if not self.persist:
             self.flush()
         return None

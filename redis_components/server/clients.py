@@ -68,7 +68,7 @@ def _cluster_params(place: ServerAddress, params: dict[str, Any]) -> dict[str, A
 
 
 def _sentinel_arguments(place: ServerAddress, params: dict[str, Any], retry: object) -> dict[str, Any]:
-    """Parameters of the connections to the primary, and of those to the sentinels: each is asked once, the next one may know."""
+    """Return the parameters of the connections to the primary and to the sentinels: each is asked once, the next one may know."""
     shared = {name: value for name, value in params.items() if name.startswith(("ssl_", "socket_"))}
     to_sentinels = shared | place.sentinel_params | {"retry": retry}
     return {"sentinel_kwargs": to_sentinels, **_server_params(place, {"retry": retry} | params)}
@@ -93,7 +93,7 @@ class Cluster(redis.RedisCluster):
         self._making = threading.RLock()
 
     def __getattr__(self, name: str) -> Any:
-        """Only what is missing comes here: all that redis-py's constructor sets."""
+        """Return a missing attribute: all that redis-py's constructor sets."""
         if name.startswith("__"):
             raise AttributeError(name)
         with self.__dict__["_making"]:
@@ -116,7 +116,7 @@ class Cluster(redis.RedisCluster):
             raise
 
     def execute_command(self, *args: Any, **kwargs: Any) -> Any:
-        """As redis-py's."""
+        """Run a command as redis-py does."""
         try:
             return super().execute_command(*args, **kwargs)  # type: ignore[no-untyped-call]
         except RedisClusterException as exc:  # none of redis-py's other errors: callers would have to know two families

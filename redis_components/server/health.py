@@ -25,7 +25,7 @@ class Problem:
     grave: bool = True  # something does not work, or data will be lost; else it works, and will not always
 
     def __str__(self) -> str:
-        """One line."""
+        """Return one line."""
         return f"{self.what}: {self.fix}" if self.fix else self.what
 
 

@@ -44,7 +44,7 @@ def namespace_of(settings: _Settings) -> str:
 
 
 def _checked(namespace: str, setting: str) -> str:
-    """`namespace`, unless it cannot be a part of keys. Raises ConfigError that names `setting`."""
+    """Return `namespace` if it can be a part of keys. Raises ConfigError that names `setting`."""
     if namespace and not is_job_name(namespace):
         raise ConfigError(
             f"{setting} = {namespace!r:.200}: must be without spaces and %, printable and of at most {LONGEST} characters,"
@@ -54,7 +54,7 @@ def _checked(namespace: str, setting: str) -> str:
 
 
 def prefixed(key: str, namespace: str) -> str:
-    """`key` in the namespace."""
+    """Return `key` in the namespace."""
     return f"{namespace}:{key}" if namespace else key
 
 

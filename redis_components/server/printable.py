@@ -63,7 +63,7 @@ class SafeRecord(logging.LogRecord):
 
 
 def safe_records() -> None:
-    """From now on every record that is logged in this process, and in those forked from it, is a `SafeRecord`."""
+    """Make every record that is logged in this process from now on, and in forked ones, a `SafeRecord`."""
     logging.setLogRecordFactory(SafeRecord)
 
 

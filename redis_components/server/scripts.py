@@ -52,7 +52,7 @@ class Script:
     """The same of the last argument."""
 
     def operands(self, keys: Mapping[str, str | list[str]], args: Mapping[str, Any]) -> list[Any]:
-        """Everything after `EVALSHA <sha>`: the number of keys, the keys, the arguments, in the header's order.
+        """Return everything after `EVALSHA <sha>`: the number of keys, the keys, the arguments, in the header's order.
 
         Raises KeyError for a missing name and TypeError for one that the header does not have.
         """

@@ -29,7 +29,7 @@ LEAST_KEY = 32
 """Characters of a key: 128 bits as hexadecimal digits."""
 MOST_KEYS = 16
 AHEAD_S = 300.0
-"""How far the clock of a signer may be ahead."""
+"""Seconds by which the clock of a signer may be ahead."""
 
 _FORM = re.compile(r"1\.(\d{1,15})\.([0-9a-f]{16})\.([0-9a-f]{64})", re.ASCII)
 _last: dict[str, tuple[bytes, ...]] = {}  # of this process, while the file cannot be read
@@ -48,7 +48,7 @@ def read_keys() -> tuple[bytes, ...]:
 
 
 def parse_keys(text: str) -> tuple[bytes, ...]:
-    """Keys between spaces, commas or ends of lines. Raises ConfigError, which shows no part of a key."""
+    """Return the keys between spaces, commas or ends of lines. Raises ConfigError, which shows no part of a key."""
     words = re.split(r"[\s,]+", text.strip())
     if words == [""]:
         raise ConfigError(f"{VARIABLE}: there is no key in it; write one, for example from openssl rand -hex 32")

@@ -61,13 +61,13 @@ class RecordStore(Generic[R]):
         self._found: dict[str, bytes] = {}
 
     def all(self) -> dict[str, R]:
-        """By field, in their order; what cannot be read is left out."""
+        """Return the records by field, in their order; unreadable ones are left out."""
         self._found = {as_text(field): as_bytes(raw) for field, raw in hash_at(self._client, self._key).items()}
         read = {field: self._read(field, raw) for field, raw in sorted(self._found.items())}
         return {field: record for field, record in read.items() if record is not None}
 
     def get(self, field: str) -> R | None:
-        """One record; None where there is none that this version can read."""
+        """Return one record; None where there is none that this version can read."""
         self._found[field] = b""
         try:
             self._found[field] = as_bytes(self._client.hget(self._key, field) or b"")

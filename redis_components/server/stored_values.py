@@ -101,7 +101,7 @@ def number(raw: bytes | str, least: float = 0.0, most: float = LATEST) -> float:
 
 
 def hash_at(client: redis.Redis, key: str) -> dict[bytes, bytes]:
-    """All of a hash that is bounded by the fleet's size, as it stands there; empty where the key has another type."""
+    """Return all of a hash that is bounded by the fleet's size; empty where the key has another type."""
     try:
         found = client.hgetall(key)
     except redis.ResponseError as error:

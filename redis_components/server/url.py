@@ -123,7 +123,7 @@ def _node(text: str, default_port: int) -> tuple[str, int]:
 
 
 def _params(login: str, options: list[tuple[str, str]]) -> dict[str, Any]:
-    """Login and options as redis-py reads them: numbers and truth values in their types."""
+    """Return login and options as redis-py reads them: numbers and truth values in their types."""
     if "/" in login:  # it would become a part of the path, and the host a part of the login
         raise ValueError("a slash in the login has to be written as %2F")
     params: dict[str, Any] = parse_url(f"redis://{login}host?{urlencode(options)}")  # type: ignore[no-untyped-call]  # as above

@@ -38,9 +38,9 @@ class SynchronousTasks:
     spider_idle_start_time: int
     max_idle_time: Any = None
     fetch_data: Callable[[str, int], Iterable[bytes]]
-    """Removes up to so many start tasks from a key."""
+    """Removes up to that number of start tasks from a key."""
     count_size: Callable[[str], int]
-    """How many start tasks wait in a key."""
+    """Number of start tasks in a key."""
     _redis_keys: list[str] | None = None
     _last_priority_scan: float = 0
 
@@ -85,7 +85,7 @@ class SynchronousTasks:
             engine.crawl(request)
 
     def _fetch_when_idle(self) -> None:
-        """As a handler of the idle signal: raises DontCloseSpider unless no task was seen for `max_idle_time` seconds."""
+        """Fetch start tasks on the idle signal; raises DontCloseSpider unless no task was seen for `max_idle_time` seconds."""
         self._maybe_check_priority_scan()
         if self._any_key_has_items():
             self.spider_idle_start_time = int(time.time())

@@ -1,5 +1,5 @@
 -- Note that a round of a scheduled task is about to be sent, or that it was: only the leading beat may.
--- What was noted as `due` and never as `sent` is sent by the next leader.
+-- A round that was noted as `due` and never as `sent` is sent by the next leader.
 --
 -- KEYS[1] leader  (string)  '<token>|<owner>' of the beat that sends
 -- KEYS[2] runs    (hash)    '<due, ms>|<last sending, ms, or 0>|<state>' of each entry

@@ -1,10 +1,10 @@
 -- Store the heartbeat of a node, and return if it is being drained.
 --
 -- KEYS[1] nodes    (hash)  last record of each node
--- KEYS[2] drained  (hash)  nodes that take no crawlers: name -> epoch s at which they were last heard of
+-- KEYS[2] drained  (hash)  nodes that take no crawlers: name -> epoch s of their last heartbeat
 -- ARGV[1] name     (text)  the node's
 -- ARGV[2] record   (JSON object)  stamped here with the time
--- ARGV[3] back_at  (epoch s)  when Redis, having lost its data, heard of this node again; 0: never; empty: this is its first beat
+-- ARGV[3] back_at  (epoch s)  when Redis, having lost its data, got a beat of this node again; 0: never; empty: this is its first beat
 -- Returns: {1 when it is being drained, else 0; its back_at from now on; the time (epoch s); the instance whose record this replaces, or ''}
 -- Retry: safe; the same call again changes no more than the time
 local nodes, drained = KEYS[1], KEYS[2]

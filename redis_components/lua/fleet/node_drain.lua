@@ -1,6 +1,6 @@
--- Name a node that shall take no crawlers. Names that were not heard of for a week are forgotten, so that the hash stays small.
+-- Name a node that shall take no crawlers. Names without a heartbeat for a week are forgotten, so that the hash stays small.
 --
--- KEYS[1] drained  (hash)  nodes that take no crawlers: name -> epoch s at which they were last heard of
+-- KEYS[1] drained  (hash)  nodes that take no crawlers: name -> epoch s of their last heartbeat
 -- ARGV[1] name     (text)  the node's
 -- Returns: 'drained'
 -- Retry: safe; the same call again changes no more than the time

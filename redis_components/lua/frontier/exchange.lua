@@ -132,7 +132,7 @@ end
 
 local stale = (redis.pcall('HGET', holds, 'version') or '') ~= (message.holds or '') -- who does not know what is held gets it, and nothing to start
 
--- What must be answered in place of applying anything, where a key or a counter is not Trawl's; and `custom_queue` of the counters.
+-- The answer in place of applying anything, where a key or a counter is not Trawl's; and `custom_queue` of the counters.
 local function check()
   -- include: checks
   local checks = {

@@ -1,4 +1,4 @@
--- How many requests wait in lanes, since when the oldest of each does, and from when on one may be leased.
+-- Return the number of requests in each lane, the age of the oldest, and the time from which one may be leased.
 --
 -- KEYS[1] lanes     (zset)  lanes that hold a request -> time (Redis, ms) from which one may be leased
 -- KEYS[2] of_lanes  (any number)  READY requests of lanes (zset)

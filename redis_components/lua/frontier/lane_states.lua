@@ -1,4 +1,4 @@
--- What lanes have to obey at the moment, in addition to their limits.
+-- Return the present constraints on lanes, in addition to their limits.
 --
 -- KEYS[1] limits  (hash)  limits of lanes (lib/lanes); the lanes' own keys begin with this one
 -- KEYS[2] states  (any number)  state of each lane (hash)

@@ -22,7 +22,7 @@ local function item_of_exact(root, number)
   return { block = block, seed = tonumber(string.sub(number, -9)) % (PRIME - 1) + 1, name = block .. number }
 end
 
--- Whether RedisBloom took the layer. Without it, or without the right to use it, nothing has happened.
+-- True if RedisBloom took the layer. Without it, or without the right to use it, nothing has happened.
 local function made_native(layer, options)
   for number = 0, NATIVE_KEYS - 1 do
     local made = redis.pcall('BF.RESERVE', layer.prefix .. number, options.rate, math.ceil(layer.capacity / NATIVE_KEYS), 'EXPANSION', 2)
@@ -110,7 +110,7 @@ local function add_to_layer(layer, item)
   return true
 end
 
--- Whether a layer other than `but` holds the item.
+-- True if a layer other than `but` holds the item.
 local function in_layers(state, item, but)
   for place = #state.layers, 1, -1 do
     local layer = state.layers[place]

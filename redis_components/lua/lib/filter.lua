@@ -1,6 +1,6 @@
 -- The dupefilters that are not a plain set: open_filter, then filter:ready, filter:seen or filter:forget for each entry, and filter:close.
 -- Needs lib/filter_state, lib/buckets and lib/bloom. The options are those of redis_components/dupefilters/kinds.py.
--- What each exchange does for what was left to later ones, in addition to two for each entry that it asks for. With n parts waiting it does n^2 times as
+-- Steps of each exchange for work that was left to later ones, in addition to two for each entry that it asks for. With n parts waiting it does n^2 times as
 -- much: a part of 80 bits has 65,536 keys however few its entries, and small bounds must not make them faster than they go.
 local MOVED = 64 -- entries moved from the window into the Bloom filter
 local SWEPT = 128 -- keys removed
@@ -65,7 +65,7 @@ local function ready_filter(filter, now)
   end
 end
 
--- Whether an older generation holds the entry. Where meeting it again renews it, it moves: into the newest, or (by hits) into the next younger one.
+-- True if an older generation holds the entry. Where meeting it again renews it, it moves: into the newest, or (by hits) into the next younger one.
 local function in_older(filter, hash, number)
   local gens, roots, renew = filter.state.generations, filter.options.roots, filter.options.renew
   for place = #gens - 1, 1, -1 do

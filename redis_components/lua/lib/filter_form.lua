@@ -1,4 +1,4 @@
--- Which dupefilter is at a base key: a plain set, or a hash of lib/filter_state with its form.
+-- The dupefilter at a base key: a plain set, or a hash of lib/filter_state with its form.
 
 -- 'set' for a plain set, the form in the hash, '' where nothing is; nil where the key is foreign.
 local function stored_form(base)

@@ -6,7 +6,7 @@ local function add_to_stream(items, item)
   redis.call('XADD', items, '*', 'item', item)
 end
 
--- Where no key is, `groups` decides (nil or empty: a list).
+-- Without a key, `groups` decides (nil or empty: a list).
 local function item_adder(items, groups)
   local kind = redis.call('TYPE', items)['ok']
   if kind == 'stream' or (kind == 'none' and #(groups or {}) > 0) then return add_to_stream end

@@ -3,7 +3,7 @@
 --   <ready>:lanes         (zset)  lanes that hold a request -> time (Redis, ms) from which one may be leased; LATER -> when the next of `later` is due
 --   <ready>:lane:<lane>   (zset)  its requests
 --   <ready>:later         (zset)  requests that carry a time before which they are not leased -> that time in ms; member = score '@' lane '|' member
--- What all crawls of the namespace share begins with the key of the limits:
+-- Keys that all crawls of the namespace share begin with the key of the limits:
 --   <limits>              (hash)  lane -> JSON {rate, burst, concurrency, weight, quotas = {{n, window in ms}, ...}}; `version`
 --   <limits>:<lane>       (hash)  tat, times, base, apart and quotas (see lib/sending), until (ms), step and asked (see `keep_off`), refusals and refused_since, slowed, slowed_at, slowed_top and slowed_return (see `slow_down`), robots_rate,
 --                                 robots_of and robots_at (see `robots_store`), <window>:<bucket> -> requests leased in it
@@ -26,7 +26,7 @@ local function lanes_of(ready)
   return ready .. ':lanes'
 end
 
--- How many lanes hold requests.
+-- Number of lanes with requests.
 local function count_lanes(ready)
   return redis.call('ZCARD', lanes_of(ready))
 end

@@ -12,7 +12,7 @@ local function lease(x, kind, score, member, key, at)
   return id
 end
 
--- What was leased is the owner's.
+-- Leased requests are the owner's.
 local function keep_leases(x)
   call_with_many('HSET', x.leases, x.leased)
   for counter, n in pairs(x.made) do
@@ -20,7 +20,7 @@ local function keep_leases(x)
   end
 end
 
--- What was at work in several deaths is tried apart from its like, one for each process: so only the guilty one is there each time. True: not this one now.
+-- A request that was at work in several deaths is tried apart from others of the kind, one for each process: so only the guilty one is there each time. True: not this one now.
 local function is_withheld(x, member)
   local suspect = attempts_of(member) >= x.message.suspect_from
   if suspect and x.trying then return true end

@@ -10,7 +10,7 @@ local SLOWER, SLOWEST, ONE_COMPLAINT_MS = 0.7, 0.2, 2000 -- see `slow_down`
 local FIRST_RETURN_S, RETURN_S, LONGEST_RETURN_S = 10, 20, 120 -- see `next_curve`
 local FIRST_WAIT_MS, LONGEST_WAIT_MS, PEACE_MS = 60000, 86400000, 1800000
 
--- Where a request belongs whose lane is '' or not.
+-- The place of a request whose lane is '' or not.
 local function to_ready(ready, lane, score, member)
   if lane == '' then
     redis.call('ZADD', ready, score, member)
@@ -35,7 +35,7 @@ local function wake_later(ready, now)
   end
 end
 
--- Whoever does not know the lane, or its limits as they are, has to learn of it.
+-- Let processes learn of a lane, or of its limits, that they do not know as they are.
 local function tell_limits(limits, lane, now)
   redis.pcall('HSETNX', limits, lane, '{}')
   local version = redis.pcall('HINCRBY', limits, 'version', 1)
@@ -53,7 +53,7 @@ local function slowed_rate(known, now)
   return math.max(rate, top - gap * left ^ 3)
 end
 
--- Where the next curve leads, the share of it at which it begins, and how long it takes: after a complaint at the rate `from`, `since_s` after the last one (nil:
+-- The target of the next curve, the share of it at which it begins, and its duration: after a complaint at the rate `from`, `since_s` after the last one (nil:
 -- the first one). What was sent at first is known roughly, so whether the site takes more is soon tried.
 local function next_curve(known, from, since_s)
   if not since_s then return from, SLOWER, FIRST_RETURN_S end
@@ -64,8 +64,8 @@ local function next_curve(known, from, since_s)
 end
 
 -- A site complained: by 429 or 503, by an answer that did not come, or by one that took far longer than before. Its rate is multiplied by 0.7, or by 0.9 near the
--- rate that it is known to take, once in two seconds, however many processes say so; `rate` is what all of them sent to it, where it has no limit yet. It recovers
--- without anybody's help. `single`: the process saw no other refusal of late, which counts only where more was tried than the site is known to take.
+-- rate that it is known to take, once in two seconds, however many processes report it; `rate` is what all of them sent to it, where it has no limit yet. It recovers
+-- automatically. `single`: the process saw no other refusal of late, which counts only where more was tried than the site is known to take.
 local function slow_down(limits, lane, rate, now, single)
   local state = limits .. ':' .. lane
   local known = redis.call('HMGET', state, 'slowed', 'slowed_at', 'slowed_top', 'slowed_return')
@@ -81,8 +81,8 @@ local function slow_down(limits, lane, rate, now, single)
   if redis.pcall('HEXISTS', limits, lane) ~= 1 then tell_limits(limits, lane, now) end
 end
 
--- The site of a lane wants to be left alone for `ms`; with 0 it did not say for how long: 60 s, doubled each time until it was at peace for half an hour, with
--- jitter. What several processes say of one moment counts once. `refusals` are those of a time without half an hour of peace, which began at `refused_since`.
+-- The site of a lane wants to be left alone for `ms`; with 0 it gave no time: 60 s, doubled each time until it was at peace for half an hour, with
+-- jitter. Reports of several processes of one moment count once. `refusals` are those of a time without half an hour of peace, which began at `refused_since`.
 local function keep_off(limits, lane, ms, now)
   local state = limits .. ':' .. lane
   local known = redis.call('HMGET', state, 'until', 'step', 'asked', 'refusals')
@@ -113,7 +113,7 @@ local function came_back_older(limits)
   return older_at
 end
 
--- How many more requests the quotas allow; where that is none, when one frees and the quota that frees last. Each window is counted in buckets, the one that leaves it
+-- Number of further requests that the quotas allow; where that is none, the time when one frees and the quota that frees last. Each window is counted in buckets, the one that leaves it
 -- wholly, so that no window of that length ever has more, wherever it begins. `forgotten` requests were perhaps sent at `older` and are in no bucket.
 local function allowed_by_quotas(limit, state, now, older, forgotten)
   local left, again, spent = math.huge, now, nil
@@ -181,7 +181,7 @@ local function limit_of(text)
   return limit
 end
 
--- What a lane has to obey now: its limit, its state, and the law by which its requests are spaced.
+-- The constraints on a lane now: its limit, its state, and the law by which its requests are spaced.
 local function obeyed(limits, lane, text, now)
   local state = limits .. ':' .. lane
   local limit, known = limit_of(text), redis.call('HMGET', state, 'tat', 'until', 'asked', 'robots_rate', 'slowed', 'times', 'base')
@@ -192,12 +192,12 @@ local function obeyed(limits, lane, text, now)
   return limit, known, spacing(rate, limit.burst, by_complaints, not limit.rate and limit.quotas or nil), is_old
 end
 
--- How many requests of a lane were perhaps sent in the second that a Redis that came back older has forgotten.
+-- Number of requests of a lane that were perhaps sent in the second that a Redis that came back older has forgotten.
 local function forgotten_by(law)
   return law and math.ceil(1000 / law.apart) + (law.width and law.burst or 0) or 0
 end
 
--- What a lane may be sent now, over all that limits it: {n, times, late, law, limit, ...}: so many requests, at these `times` (ms; nil: at any), and not more than `late` ms
+-- The requests that a lane may be sent now, under all of its limits: {n, times, late, law, limit, ...}: so many requests, at these `times` (ms; nil: at any), and not more than `late` ms
 -- later; or nil, the time at which to look at the lane again, and whether to look before, since an operator may end what it waits for.
 -- `text`: the limits of the lane as they are stored.
 local function allowance(limits, lane, text, now, wanted)
@@ -239,9 +239,9 @@ local function spend(limits, lane, allowed, taken, names, now)
   count_quotas(limit, state, allowed.times, taken)
   if not lasts then redis.call('EXPIRE', state, STATE_S) end
   if not limit.concurrency then return end
-  local told, till = {}, string.format('%.0f', now + FORGOTTEN_MS)
-  for n, name in ipairs(names) do told[2 * n - 1], told[2 * n] = till, name end
-  call_with_many('ZADD', busy, told)
+  local marks, till = {}, string.format('%.0f', now + FORGOTTEN_MS)
+  for n, name in ipairs(names) do marks[2 * n - 1], marks[2 * n] = till, name end
+  call_with_many('ZADD', busy, marks)
   if not lasts or allowed.at_work == 0 then redis.call('EXPIRE', busy, STATE_S) end -- one that was empty was gone
 end
 
@@ -259,7 +259,7 @@ local function lease_of_lane(ready, limits, lane, text, now, wanted, lease)
   return now, closes_in(allowed.limit, now), #popped / 2 < allowed.n and #names == #popped / 2
 end
 
--- How many requests of each of these lanes come at one turn, by its weight, the sum, and the limits of each as they are stored.
+-- The number of requests of each of these lanes at one turn, by its weight, the sum, and the limits of each as they are stored.
 local function weights_of(limits, lanes)
   local known, weights, sum = #lanes > 0 and redis.pcall('HMGET', limits, unpack(lanes)) or {}, {}, 0
   for i, lane in ipairs(lanes) do

@@ -31,7 +31,7 @@ local function unpark(lot_key, lot, counters, ready, start_tasks, dead, fed, mos
 end
 
 -- Store in the hash of lots how many entries this one has.
-local function tell_lot(parked, lot_key, lot)
+local function store_lot(parked, lot_key, lot)
   local left = redis.call('LLEN', lot_key)
   if left > 0 then redis.call('HSET', parked, lot, left) else redis.call('HDEL', parked, lot) end
 end

@@ -1,6 +1,6 @@
 -- Leases of an owner that is gone. Needs lib/ready_requests, lib/leases, lib/lanes, lib/tasks and lib/tasks_by_id, and the key `limits`.
 
--- Whether Trawl may have written it: a name is UTF-8 and not empty.
+-- True if Trawl may have written it: a name is UTF-8 and not empty.
 local function is_name(owner)
   for _, wrong in ipairs({ '\224[\128-\159]', '\237[\160-\191]', '\240[\128-\143]', '\244[\144-\191]' }) do
     if string.find(owner, wrong) then return false end

@@ -24,9 +24,9 @@ local function spread(law, quotas)
   law.late = law.late or law.width and math.floor(0.9 * law.width) -- no window has more: the bucket that leaves it counts wholly (lib/pacing)
 end
 
--- How far apart requests are sent (ms) by the rate of a lane, by its quotas where no rate is set for it, and by the rate to which complaints have lowered it (nil:
+-- Interval between requests (ms) by the rate of a lane, by its quotas where no rate is set for it, and by the rate to which complaints have lowered it (nil:
 -- none); nil where there is nothing of that. `late`: how long after its time a request may be sent (ms; nil: any). A rate
--- without bursts holds in every window, also where some are not sent: a log of the last times says so, at most `most` in `window` ms. What has bursts is a token
+-- without bursts holds in every window, also where some are not sent: a log of the last times ensures it, at most `most` in `window` ms. What has bursts is a token
 -- bucket, kept as the time at which it would be full again (tat, GCRA); its log only serves to give times back.
 local function spacing(rate, burst, slowed, quotas)
   if not rate and not slowed and #(quotas or {}) == 0 then return nil end
@@ -75,7 +75,7 @@ local function sending_times(law, known, now, most)
   return times, turn, at, log
 end
 
--- The first `taken` of the times of `allowed` (lib/pacing) are used. Returns whether the state was used in this hour before, so that it need not be told to last.
+-- The first `taken` of the times of `allowed` (lib/pacing) are used. Returns true if the state was used in this hour before, so that its expiry need not be set.
 local function take_times(state, allowed, taken)
   local law, tat = allowed.law, allowed.turn + (taken + allowed.law.burst - 1) * allowed.law.apart
   local log, keep, base = { allowed.log or '' }, law.most and 2 * law.most or MOST_KEPT, ''

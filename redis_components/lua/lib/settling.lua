@@ -1,4 +1,4 @@
--- How one lease ends. Needs lib/ready_requests, lib/leases, lib/lanes, lib/sending, lib/tasks and lib/tasks_by_id, and the key `limits`.
+-- The end of one lease. Needs lib/ready_requests, lib/leases, lib/lanes, lib/sending, lib/tasks and lib/tasks_by_id, and the key `limits`.
 
 -- Take a lease from its owner: kind, score, member and key; nothing when it is not the owner's any more.
 local function end_lease(leases, counters, id)

@@ -1,4 +1,4 @@
--- What a message has to store. `x` is the exchange: the keys by their names in exchange.lua, `message`, `reply`, `now` and `next_blob`. Needs lib/many, lib/ready_requests,
+-- The writes of a message. `x` is the exchange: the keys by their names in exchange.lua, `message`, `reply`, `now` and `next_blob`. Needs lib/many, lib/ready_requests,
 -- lib/order_numbers, lib/lanes, lib/tasks_by_id, lib/tokens and lib/item_stream.
 
 -- New requests of lanes; of each lane their scores and members.

@@ -54,7 +54,7 @@ local function count_text(fed, id, task, change)
   return true
 end
 
--- What does the work of both: the newer one, unless the older one is wider; in the fields named by `newest_fields` the newer value counts where there is one.
+-- The task that covers both: the newer one, unless the older one is wider; in the fields named by `newest_fields` the newer value counts where there is one.
 local function merged(fed, older, newer)
   if older.made > newer.made then older, newer = newer, older end
   local base, other = newer, older
@@ -134,7 +134,7 @@ local function is_apart(fed, id, task)
   return not record and not over
 end
 
--- What waits in the overflow goes into the start key, of each site in turn as much as there is capacity for.
+-- Tasks in the overflow go into the start key, of each site in turn as much as there is capacity for.
 local function refill(fed, counters)
   if redis.call('EXISTS', fed.overflow_order) == 0 then return end
   local site, moved, wrapped = redis.call('HGET', counters, 'refilled') or '', 0, false

@@ -1,5 +1,5 @@
 -- Start tasks that take turns by one of their fields, their site. Needs lib/tasks and lib/order_numbers.
--- What is in a start key is sorted into a separate zset, `<start key>:turns`, whose scores are all 0: member = site, NUL, 8 bytes of order, data. So the tasks of
+-- The tasks of a start key are sorted into a separate zset, `<start key>:turns`, whose scores are all 0: member = site, NUL, 8 bytes of order, data. So the tasks of
 -- a site lie together in their order, the next site is found by its name, and how long another site's tasks are does not matter.
 local MOST_SORTED = 2000 -- tasks of one key in one exchange
 local MOST_PEEKED = 200 -- at the end of a list that is longer, where what was pushed last is
