@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from forum_reader.definition.load import sites_dir
 from forums.environment import Events
-from forums.sites.definition.folder import sites_dir
 
 
 def config_folders() -> Sequence[Path]:

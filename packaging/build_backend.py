@@ -29,7 +29,7 @@ from setuptools.build_meta import (  # noqa: F401 - hooks that are setuptools' o
 
 NAME = "trawl_fleet"
 FRONTIER = "redis_components"
-PACKAGES = ("workers", "forums", "tasks", "cli", "monitoring", "demo")
+PACKAGES = ("workers", "forum_reader", "forums", "tasks", "cli", "monitoring", "demo")
 MODULES = ("celeryconfig.py", "flowerconfig.py")
 
 

@@ -23,7 +23,7 @@ from benchmarks.forums.saved_pages import Page, saved
 from benchmarks.peers.by_hand import READERS
 from benchmarks.support.report import Report, options
 from benchmarks.support.rounds import Figures, Rounds
-from forums.sites.any_page.page_reader import read_page
+from forum_reader.readers.page_reader import read_page
 
 PARSE, READ, COMPARED = "parse", "read", "compared"
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -19,11 +19,11 @@ from pathlib import Path
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response, TextResponse
 
+from forum_reader.definition.load import load_file
 from forums.raw_pages import RawPage, RawStore
 from forums.raw_pages.folders import size_of
 from forums.raw_pages.reparse import reparse
 from forums.sites import Site
-from forums.sites.definition.load import load_file
 from forums.sites.http import soft_block
 from forums.storage import Database
 

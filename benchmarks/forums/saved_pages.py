@@ -10,12 +10,12 @@ from typing import Any
 from scrapy.http import HtmlResponse
 
 from benchmarks.support.report import BenchmarkFailed
+from forum_reader.definition.errors import SiteError
+from forum_reader.reading.element_index import ElementIndex
+from forum_reader.reading.parse_body import tree_of
+from forum_reader.reading.read_page import read_comments
+from forum_reader.recognise.recognise import recognise
 from forums.sites import Site
-from forums.sites.definition.errors import SiteError
-from forums.sites.discovery.recognise import recognise
-from forums.sites.reading.element_index import ElementIndex
-from forums.sites.reading.parse_body import tree_of
-from forums.sites.reading.read_page import read_comments
 
 Page = tuple[str, str]
 ByHand = Callable[[Any], Any]

@@ -17,7 +17,7 @@ from typing import Any
 from demo.followed import pages_of, requests_per_s
 from demo.forum.process import ForumProcess
 from demo.truth import Coverage
-from forums.sites.definition.site import Schedule
+from forum_reader.definition.site import Schedule
 from forums.state.keys import ForumFleetKeys
 from forums.state.request_ledger import Ledger
 from forums.storage import Database

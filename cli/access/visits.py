@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 def visit_limits(url: str, site: str | None = None) -> VisitLimits | None:
     """Of the site at `url`, which a site file may name; None where no Redis is running: then nobody crawls it."""
     from cli.access.redis import running_url
+    from forum_reader.definition.origins import place_of
     from forums.sites import load_all
-    from forums.sites.definition.origins import place_of
     from forums.sites.http.visit_limits import VisitLimits
     from redis_components.connection import connect
     from redis_components.frontier.permits import LanePermits

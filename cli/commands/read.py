@@ -13,7 +13,7 @@ from cli.views.progress import working
 from redis_components.errors import ConfigError, TrawlError
 
 if TYPE_CHECKING:
-    from forums.sites.any_page.records import SeenPage
+    from forum_reader.page.records import SeenPage
 
 _BINARY = (b"%PDF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"PK\x03\x04", b"\x1f\x8b")
 
@@ -61,7 +61,7 @@ def read(
 
 
 def _read(source: str, url: str | None, *, obey_robots: bool) -> SeenPage:
-    from forums.sites.any_page.limited_reading import read_limited
+    from forum_reader.readers.limited_reading import read_limited
 
     if "://" in source:
         if url is not None:
@@ -83,8 +83,8 @@ def _fetched(url: str, *, obey_robots: bool) -> tuple[str, str]:
     import asyncio
 
     from cli.access.visits import visit_limits
+    from forum_reader.page.no_forum_page import refusal
     from forums.sites.http.fetch import Visitor
-    from forums.sites.http.no_forum_page import refusal
 
     async def one() -> Any:
         async with Visitor(obey_robots=obey_robots, limits=visit_limits(url)) as visitor:
@@ -113,7 +113,7 @@ def decoded(body: bytes, name: str) -> str:
     except UnicodeDecodeError:
         from scrapy.http import HtmlResponse
 
-        from forums.sites.http.web_encoding import in_web_encoding
+        from forum_reader.page.web_encoding import in_web_encoding
 
         return in_web_encoding(HtmlResponse("", body=body)).text
 

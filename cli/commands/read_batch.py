@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from redis_components.errors import TrawlError
 
 if TYPE_CHECKING:
-    from forums.sites.any_page.records import SeenPage, SeenPost
+    from forum_reader.page.records import SeenPage, SeenPost
 
 
 _GC_THRESHOLD = (50_000, 50, 50)  # as in crawlers; the default of 700 takes a fifteenth of the time of a page
@@ -35,7 +35,7 @@ def run(lines: Iterable[bytes], out: IO[str], *, author_names: bool = False) -> 
 
 
 def _answer(line: bytes, *, author_names: bool) -> dict[str, Any]:
-    from forums.sites.any_page.limited_reading import read_limited
+    from forum_reader.readers.limited_reading import read_limited
 
     url: Any = None
     try:

@@ -13,7 +13,7 @@ from .sites_show import path_of
 
 if TYPE_CHECKING:
     from forums.sites import Site
-    from forums.sites.discovery.try_out import TriedPage
+    from forums.sites.check import TriedPage
 
     from .sites_stored import StoredSample
 
@@ -23,8 +23,8 @@ _TEXT = 40  # characters of a row that was stored
 
 def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json: bool) -> int:
     """Exit code 0 or 1. Raises SiteError for a file that is wrong, with all that is wrong in it."""
-    from forums.sites.definition.advice import advice
-    from forums.sites.definition.load import load_file
+    from forum_reader.definition.advice import advice
+    from forum_reader.definition.load import load_file
 
     path = path_of(site)
     known = load_file(path)
@@ -50,7 +50,7 @@ def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json
 
 async def _try(site: Site, forum: str | None, thread: str | None) -> tuple[list[TriedPage], StoredSample | None]:
     from cli.access.visits import visit_limits
-    from forums.sites.discovery.try_out import Trial
+    from forums.sites.check import Trial
     from forums.sites.http.fetch import Visitor
 
     async with Visitor(site, limits=visit_limits(str(site.base_url), site.name)) as visitor:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from scrapy.http import TextResponse
 
-    from forums.sites.discovery.draft_file import Draft
-    from forums.sites.discovery.explore import FoundForum
-    from forums.sites.discovery.recognise import Guess
+    from forum_reader.draft.draft_file import Draft
+    from forum_reader.draft.explore import FoundForum
+    from forum_reader.reading.read_page import ListedForum
+    from forum_reader.recognise.recognise import Guess
     from forums.sites.http.fetch import Visitor
-    from forums.sites.reading.read_page import ListedForum
 
 _INDEX_PAGES = 20  # most pages of an index
 _SHOWN = 20  # forums in the table
@@ -51,8 +51,8 @@ def write(
     contact: str | None = None,
 ) -> int:
     """Look at the page, write the file, say what was found."""
+    from forum_reader.draft.draft_file import name_of, text_of
     from forums.sites import sites_dir
-    from forums.sites.discovery.draft_file import name_of, text_of
     from forums.sites.http.fetch import is_this_machine, is_web_address
     from forums.sites.http.user_agent import agent_with
     from forums.state.trial import TRIAL_PER_DAY
@@ -117,13 +117,13 @@ async def _look(
     url: str, name: str, profile: str | None, *, obey_robots: bool, allow_private: bool, agent: str | None
 ) -> tuple[Draft, Guess | None, Shown]:
     from cli.access.visits import visit_limits
-    from forums.sites.definition import layers
-    from forums.sites.discovery.draft_file import Draft
-    from forums.sites.discovery.explore import Explorer
-    from forums.sites.discovery.linked_feed import recent_of_profile, recent_page
-    from forums.sites.discovery.recognise import guesses
+    from forum_reader.definition import layers
+    from forum_reader.draft.draft_file import Draft
+    from forum_reader.draft.explore import Explorer
+    from forum_reader.draft.linked_feed import recent_of_profile, recent_page
+    from forum_reader.page.no_forum_page import refusal
+    from forum_reader.recognise.recognise import guesses
     from forums.sites.http.fetch import Visitor
-    from forums.sites.http.no_forum_page import refusal
     from forums.sites.http.user_agent import USER_AGENT
 
     if profile is not None and profile not in (names := layers.profile_names()):
@@ -166,8 +166,8 @@ async def _by_profile(
     visitor: Visitor, profile: str, guess: Guess | None, response: TextResponse, known: partial[Draft]
 ) -> Draft:
     """By the profile of its software."""
-    from forums.sites.definition import layers
-    from forums.sites.discovery.recognise import base_of
+    from forum_reader.definition import layers
+    from forum_reader.recognise.recognise import base_of
 
     fixed = layers.profile_table(profile).get("base_url")
     base_url = str(fixed or (guess.base_url if guess else base_of(response.url)))
@@ -185,8 +185,8 @@ async def _by_profile(
 
 def _learned(found: FoundForum | None, response: TextResponse, known: partial[Draft]) -> Draft:
     """By what was learned from its pages, if that was possible."""
-    from forums.sites.discovery.recognise import base_of
-    from forums.sites.discovery.wrapper import wrapper_of
+    from forum_reader.draft.wrapper import wrapper_of
+    from forum_reader.recognise.recognise import base_of
 
     wrapper = wrapper_of(found) if found else None
     return known(
@@ -209,14 +209,14 @@ def _refuse_another_host(asked: str, found: str) -> None:
 
 async def _forums(visitor: Visitor, name: str, profile: str, base_url: str) -> tuple[tuple[ListedForum, ...], bool]:
     """The forums that the index lists, and those below them; whether the profile knows an index that lists them all."""
+    from forum_reader.definition import layers
+    from forum_reader.definition.load import site_of
+    from forum_reader.draft.draft_file import refuse_variables
+    from forum_reader.draft.inner_boards import boards_below
+    from forum_reader.reading.read_page import ListedForum, read_index
+    from forum_reader.reading.reading_budget import strictly
     from forums.sites import SiteError, sites_dir
-    from forums.sites.definition import layers
-    from forums.sites.definition.load import site_of
-    from forums.sites.discovery.draft_file import refuse_variables
-    from forums.sites.discovery.inner_boards import boards_below
     from forums.sites.http.fetch import FetchFailed
-    from forums.sites.reading.read_page import ListedForum, read_index
-    from forums.sites.reading.reading_budget import strictly
 
     table = {"profile": profile, "base_url": base_url, "forums": ["?"]}
     refuse_variables(table)
@@ -242,15 +242,15 @@ async def _forums(visitor: Visitor, name: str, profile: str, base_url: str) -> t
 
 def _addressed(profile: str, base_url: str, response: TextResponse) -> tuple[ListedForum, ...]:
     """The forums that the page's address, or its links, name."""
-    from forums.sites.definition import layers
-    from forums.sites.discovery.addressed_forums import addressed_forums
+    from forum_reader.definition import layers
+    from forum_reader.draft.addressed_forums import addressed_forums
 
     root = response.selector.root if response.selector.type == "html" else None
     return addressed_forums(layers.profile_table(profile), base_url, response.url, root)
 
 
 def _title(profile: str) -> str:
-    from forums.sites.definition import layers
+    from forum_reader.definition import layers
 
     return str(layers.profile_table(profile).get("recognise", {}).get("about") or profile)
 

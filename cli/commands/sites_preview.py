@@ -9,10 +9,10 @@ import msgspec
 if TYPE_CHECKING:
     from scrapy.http import TextResponse
 
-    from forums.sites.definition.site import Site
-    from forums.sites.discovery.draft_file import Draft
-    from forums.sites.discovery.explore import Explorer
-    from forums.sites.discovery.preview import PreviewedThread
+    from forum_reader.definition.site import Site
+    from forum_reader.draft.draft_file import Draft
+    from forum_reader.draft.explore import Explorer
+    from forum_reader.draft.preview import PreviewedThread
     from forums.sites.http.fetch import Visitor
 
 _TRIED = 3  # forums of which one has threads to show
@@ -49,10 +49,10 @@ def _site_of(draft: Draft) -> Site:
     """The site of a file with this text. Raises SiteError."""
     import tomllib
 
+    from forum_reader.definition import layers
+    from forum_reader.definition.load import site_of
+    from forum_reader.draft.draft_file import text_of
     from forums.sites import sites_dir
-    from forums.sites.definition import layers
-    from forums.sites.definition.load import site_of
-    from forums.sites.discovery.draft_file import text_of
 
     return site_of(layers.read(sites_dir() / f"{draft.name}.toml", tomllib.loads(text_of(draft))))
 
@@ -61,7 +61,7 @@ async def with_customs(draft: Draft, shown: Shown, pages: Pages) -> tuple[Draft,
     """With the language and time zone that the threads' pages tell, where the profile has others."""
     from scrapy.http import HtmlResponse
 
-    from forums.sites.discovery.date_customs import customs_of
+    from forum_reader.dates.date_customs import customs_of
 
     threads = [await pages.get(thread.url) for thread in shown.threads if thread.problem is None]
     language, time_zone = customs_of(_site_of(draft), [one for one in threads if isinstance(one, HtmlResponse)])
@@ -74,8 +74,8 @@ async def with_customs(draft: Draft, shown: Shown, pages: Pages) -> tuple[Draft,
 
 async def preview_of(draft: Draft, pages: Pages) -> Shown:
     """Five threads as the file will read them; pages that were fetched already are not fetched again."""
+    from forum_reader.draft.preview import preview
     from forums.sites import SiteError
-    from forums.sites.discovery.preview import preview
 
     if not draft.forums:
         return Shown([], None)

@@ -17,7 +17,7 @@ _DEFAULT_IN_VARIABLE = re.compile(r"(\$\{\w+):-[^}]*(?:\}|\Z)")
 
 def path_of(site: str) -> Path:
     """The file that a user means by a path or by a name. Raises SiteError."""
-    from forums.sites.definition.load import site_path
+    from forum_reader.definition.load import site_path
 
     return Path(site) if site.endswith(".toml") or "/" in site else site_path(site)
 
@@ -55,8 +55,8 @@ def list_all(*, as_json: bool) -> int:
 
 def show_one(name: str, *, as_json: bool) -> int:
     """The merged values as TOML, the origin of each behind it."""
-    from forums.sites.definition import layers
-    from forums.sites.definition.load import site_of
+    from forum_reader.definition import layers
+    from forum_reader.definition.load import site_of
 
     path = path_of(name)
     read = layers.read(path)
@@ -99,7 +99,7 @@ def _name(file: Path, site_file: Path) -> str:
 
 def _defaults() -> dict[str, Any]:
     """What counts where no file says anything: the tables of numbers and switches."""
-    from forums.sites.definition.site import Site
+    from forum_reader.definition.site import Site
 
     tables = ("limits", "schedule", "politeness", "raw", "breaker")
     return {name: Site.model_fields[name].default.model_dump(mode="json", exclude_none=True) for name in tables} | {

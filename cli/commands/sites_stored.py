@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from forums.records.stored import Stored
     from forums.sites import Site
-    from forums.sites.discovery.try_out import TriedThread
+    from forums.sites.check import TriedThread
 
 _SHOWN = 5  # comments
 

@@ -11,7 +11,7 @@ from .output import console, counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from forums.sites.any_page.records import SeenPage, SeenPost
+    from forum_reader.page.records import SeenPage, SeenPost
 
 _WIDTH = 80
 _LINES = 3  # of a post

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from enum import StrEnum
 
-from forums.sites.definition.breaker_options import BreakerOptions
+from forum_reader.definition.site_options import BreakerOptions
 from forums.sites.http.soft_block import BlockVerdict, Cause
 
 WINDOW = 40

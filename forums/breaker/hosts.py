@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 import redis
 from msgspec.structs import replace
 
-from forums.sites.definition.breaker_options import BreakerOptions
+from forum_reader.definition.site_options import BreakerOptions
 from forums.sites.http import soft_block
 from forums.sites.http.site_page import is_site_page
 from forums.sites.http.soft_block import BlockVerdict, Cause

@@ -16,14 +16,14 @@ from scrapy import Request, signals
 from scrapy.exceptions import CannotResolveHostError, IgnoreRequest
 from scrapy.utils.misc import load_object
 
+from forum_reader.definition.origins import elsewhere
+from forum_reader.definition.page_fields import DISPENSABLE
 from forums.raw_pages import RawPage
 from forums.raw_pages.prune import prune_here
 from forums.raw_pages.told import ToldStore
 from forums.records.file_digest import file_digest
 from forums.records.items import now_in_reading
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
-from forums.sites.definition.origins import elsewhere
-from forums.sites.definition.required_fields import DISPENSABLE
 from forums.sites.http import soft_block
 from forums.sites.http.allowed_origins import NotAllowed
 from forums.sites.http.site_page import is_site_page
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from forums.sites.reading.read_page import FieldCount
+    from forum_reader.reading.read_page import FieldCount
 
 MISSING = frozenset({404, 410})
 
@@ -86,7 +86,7 @@ class BackToTheQueue:
 
 
 class ReadPage(Protocol):
-    """Common interface of the pages that `forums.sites.reading.read_page` returns."""
+    """Common interface of the pages that `forum_reader.reading.read_page` returns."""
 
     @property
     def fields(self) -> Mapping[str, FieldCount]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from forum_reader.definition.page_fields import DISPENSABLE
+from forum_reader.definition.site_options import BreakerOptions
 from forums.sites import Site
-from forums.sites.definition.breaker_options import BreakerOptions
-from forums.sites.definition.required_fields import DISPENSABLE
 
 from .health import MOST_TURNS, SETTLING_S, Step
 

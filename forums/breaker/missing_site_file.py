@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 
 from scrapy.exceptions import IgnoreRequest
 
+from forum_reader.definition.load import is_site_name
+from forum_reader.definition.site_options import BreakerOptions
 from forums.sites import Site, SiteError, site_to_ask
-from forums.sites.definition.breaker_options import BreakerOptions
-from forums.sites.definition.load import is_site_name
 from forums.sites.http.soft_block import BlockVerdict, Cause
 from redis_components.errors import TaskMustWait
 from redis_components.scheduler import scheduler_of, set_aside

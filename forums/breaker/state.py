@@ -15,7 +15,7 @@ from contextlib import suppress
 import msgspec
 import redis
 
-from forums.sites.definition.breaker_options import BreakerOptions
+from forum_reader.definition.site_options import BreakerOptions
 from forums.sites.http.soft_block import BlockVerdict, Cause
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from redis_components.fleet.holds import FleetHolds

@@ -27,7 +27,7 @@ from typing import Any
 
 import regex
 
-from forums.patterns import PatternError, compile_pattern
+from forum_reader.patterns import PatternError, compile_pattern
 from forums.storage.event_reader import Event
 from forums.storage.fleet_events import FleetKind, FleetRow
 from forums.storage.row_changes import ChangeKind

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote, urlsplit
 
+from forum_reader.definition.origins import place_of
 from forums.sites import Site
-from forums.sites.definition.origins import place_of
 
 _LONGEST = 2_000  # characters of a path: two places in it that may hold anything cost the square
 _PLACE = re.compile(r"\{(\w+)(:path)?\}")

@@ -15,8 +15,8 @@ from typing import Any
 import redis
 from sqlalchemy import Select, Table, func, or_, select
 
+from forum_reader.definition.origins import place_of, shown
 from forums.sites import Site, load_all
-from forums.sites.definition.origins import place_of, shown
 from forums.state.services import FORUM_DETAIL, FORUM_LIST
 from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database, checks, comments, posts, revisions

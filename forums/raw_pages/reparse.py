@@ -20,13 +20,13 @@ from scrapy import Request
 from scrapy.http import Headers, TextResponse
 from scrapy.responsetypes import responsetypes
 
+from forum_reader.definition.origins import elsewhere, place_of
+from forum_reader.reading import isolated
+from forum_reader.reading.asked_page import Asked
+from forum_reader.reading.read_page import CommentsPage, FieldCount, IndexPage, ReadPost, ThreadPage
 from forums.records.items import comment_item, forum_item, post_item
 from forums.sites import Site, UnreadablePage
-from forums.sites.definition.origins import elsewhere, place_of
 from forums.sites.http import soft_block
-from forums.sites.reading import isolated
-from forums.sites.reading.asked_page import Asked
-from forums.sites.reading.read_page import CommentsPage, FieldCount, IndexPage, ReadPost, ThreadPage
 from forums.storage import Database, InvalidItem, Item, parse
 from forums.storage.compare import differences
 from redis_components.errors import ConfigError

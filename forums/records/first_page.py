@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from forums.sites.reading.read_page import ListedThread
+    from forum_reader.reading.read_page import ListedThread
 
 TRAIL = 3
 """Rows at the end of a page that must be older: single rows may be out of order, such as a thread that was moved."""

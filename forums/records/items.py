@@ -10,7 +10,7 @@ import msgspec
 from redis_components.frontier.redis_time import shared_clock
 
 if TYPE_CHECKING:
-    from forums.sites.reading.read_page import ListedForum, ReadComment, ReadPost
+    from forum_reader.reading.read_page import ListedForum, ReadComment, ReadPost
     from forums.spiders.thread_reading import Reading
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 import redis
 from msgspec.structs import replace
 
-from forums.sites.definition.site import Site
+from forum_reader.definition.site import Site
 from forums.sites.http.trial import is_on_trial
 from forums.state.trial import BY_TRIAL, TRIAL_PER_DAY, TRIAL_RATE
 from redis_components.frontier import limits

@@ -1,9 +1,8 @@
 """Site files: declarations of crawled sites in `sites/<site>.toml`."""
 
-from .definition.errors import PageGone, SiteError, UnreadablePage
-from .definition.folder import sites_dir
-from .definition.load import load_all, load_site, site_in_use, site_names, site_to_ask
-from .definition.site import Site
+from forum_reader.definition.errors import PageGone, SiteError, UnreadablePage
+from forum_reader.definition.load import load_all, load_site, site_in_use, site_names, site_to_ask, sites_dir
+from forum_reader.definition.site import Site
 
 __all__ = [  # noqa: RUF022 - in groups
     # models and loading

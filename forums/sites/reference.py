@@ -10,9 +10,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, HttpUrl, SecretStr
 from pydantic.fields import FieldInfo
 
-from .definition.fields import FieldSpec, Select
-from .definition.page_fields import CommentFields, IndexFields, ListFields, PostFields, RecentFields
-from .definition.site import Site
+from forum_reader.definition.fields import FieldSpec, Select
+from forum_reader.definition.page_fields import CommentFields, IndexFields, ListFields, PostFields, RecentFields
+from forum_reader.definition.site import Site
 
 _HEAD = """\
 # Every key of a site file

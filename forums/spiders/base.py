@@ -10,14 +10,14 @@ import redis
 from scrapy import Request
 from scrapy.utils.asyncio import run_in_thread, sleep
 
+from forum_reader.definition.page_body import with_body
+from forum_reader.reading import isolated
+from forum_reader.reading.asked_page import Asked
+from forum_reader.reading.reading_budget import TooMuchHere
 from forums.breaker.middleware import watch_of
 from forums.records.file_digest import file_digest
 from forums.records.start_tasks import NEWEST_FIELDS, ForumTask, PostTask
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
-from forums.sites.definition.page_body import with_body
-from forums.sites.reading import isolated
-from forums.sites.reading.asked_page import Asked
-from forums.sites.reading.reading_budget import TooMuchHere
 from redis_components.connection import is_servers_state
 from redis_components.frontier.session import SLOWEST_RETRY_S
 from redis_components.scrapy_glue.page import current_lease, current_page
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
-    from forums.sites.definition.pages import PageKind
-    from forums.sites.reading.read_page import MoreComments
+    from forum_reader.definition.pages import PageKind
+    from forum_reader.reading.read_page import MoreComments
 
 
 T = TypeVar("T")

@@ -9,13 +9,13 @@ import msgspec
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
+from forum_reader.reading.read_page import CommentsPage, ThreadPage
 from forums.breaker.middleware import MISSING, SiteBlocked
 from forums.breaker.missing_site_file import site_of_task
 from forums.records.file_digest import file_digest
 from forums.records.items import comment_item, now_in_reading, post_item, utc_now, with_listed
 from forums.records.start_tasks import PostTask
 from forums.sites import PageGone, Site, UnreadablePage, site_in_use
-from forums.sites.reading.read_page import CommentsPage, ThreadPage
 from forums.state.services import FORUM_DETAIL
 from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.conditional import is_unchanged
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-    from forums.sites.definition.pages import PageKind
-    from forums.sites.reading.read_page import MoreComments
+    from forum_reader.definition.pages import PageKind
+    from forum_reader.reading.read_page import MoreComments
 
 LATER = -10
 """Priority of re-checks and history, which may wait."""

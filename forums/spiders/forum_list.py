@@ -10,12 +10,12 @@ import msgspec
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
+from forum_reader.reading.read_page import IndexPage, ListedForum, ListPage
 from forums.breaker.missing_site_file import site_of_task
 from forums.records.file_digest import file_digest
 from forums.records.items import forum_item, moment_of, scan_item, stamp, utc_now
 from forums.records.start_tasks import INDEX, RECENT, ForumTask
 from forums.sites import Site, UnreadablePage, site_in_use
-from forums.sites.reading.read_page import IndexPage, ListedForum, ListPage
 from forums.state import thread_records
 from forums.state.services import FORUM_DETAIL, FORUM_LIST
 from forums.state.thread_records import ThreadRecord

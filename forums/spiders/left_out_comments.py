@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from forums.sites.reading.read_page import MoreComments, ReadComment
+from forum_reader.reading.read_page import MoreComments, ReadComment
 
 from .thread_reading import Reading, Step
 

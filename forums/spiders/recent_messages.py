@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from forum_reader.reading.read_page import ListedThread
+from forum_reader.reading.recent_page import RecentMessage
 from forums.records.first_page import MOST_KEPT, FrontRow, is_believable
-from forums.sites.reading.read_page import ListedThread
-from forums.sites.reading.recent_page import RecentMessage
 from forums.state.thread_records import ThreadRecord
 
 from .scan_marks import Marks

@@ -10,11 +10,11 @@ import msgspec
 from scrapy import Request
 from scrapy.utils.asyncio import sleep
 
+from forum_reader.reading.read_page import ReadComment, ReadPost
+from forum_reader.reading.recent_page import RecentMessage, RecentPage
 from forums.records.items import comment_item, post_item, scan_item, stamp, utc_now
 from forums.records.start_tasks import RECENT, PostTask, encode, is_wide, thread_id
 from forums.sites import Site, UnreadablePage, site_in_use
-from forums.sites.reading.read_page import ReadComment, ReadPost
-from forums.sites.reading.recent_page import RecentMessage, RecentPage
 from forums.state import thread_records
 from forums.state.forum_states import ForumStates
 from forums.state.thread_records import ThreadRecord
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-    from forums.sites.definition.pages import PageKind
+    from forum_reader.definition.pages import PageKind
 
 PRIORITY = 12
 """Above list pages: one such page may save many of them."""

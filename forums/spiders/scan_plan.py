@@ -28,7 +28,7 @@ from .scan_marks import Marks
 from .thread_reading import WHOLE_PAGES
 
 if TYPE_CHECKING:
-    from forums.sites.reading.read_page import ListedThread
+    from forum_reader.reading.read_page import ListedThread
 
 Order = Literal["activity", "created", "none"]
 Stopped = Literal["overlap", "end", "limit"]

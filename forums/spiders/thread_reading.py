@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
+from forum_reader.reading.read_page import MoreComments
 from forums.records.start_tasks import ReadMode
-from forums.sites.reading.read_page import MoreComments
 from forums.state.thread_records import ThreadRecord
 
 if TYPE_CHECKING:
-    from forums.sites.reading.read_page import ReadComment, ReadPost
+    from forum_reader.reading.read_page import ReadComment, ReadPost
 
 MOST_REPAIRS = 3
 """How many times one reading goes back a page because the site's count fell; after more removals a check reads the thread."""

@@ -7,8 +7,8 @@ from datetime import datetime
 
 import msgspec
 
+from forum_reader.reading.read_page import ListedThread
 from forums.records.first_page import FrontRow
-from forums.sites.reading.read_page import ListedThread
 from forums.state.thread_records import ThreadRecord
 
 from .scan_marks import Marks

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from cli.main import main
+from forum_reader.draft.draft_file import Draft, text_of
+from forum_reader.reading.read_page import ListedForum
 from forums.sites import SiteError, load_site
-from forums.sites.discovery.draft_file import Draft, text_of
-from forums.sites.reading.read_page import ListedForum
 from tests.support.watched_site import Page, WatchedSite
 
 SECRET = "MARKED-SECRET-OF-THE-ENVIRONMENT"

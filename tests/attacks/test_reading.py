@@ -15,13 +15,13 @@ from lxml import etree
 from protego import Protego
 from scrapy.http import HtmlResponse
 
+from forum_reader.dates.reader import DateReader
+from forum_reader.definition.load import load_file
+from forum_reader.definition.selectors import compiled
+from forum_reader.reading import reading_budget
+from forum_reader.reading.converters import part
+from forum_reader.reading.read_page import read_comments, read_list
 from forums.sites import Site, UnreadablePage
-from forums.sites.dates.reader import DateReader
-from forums.sites.definition.load import load_file
-from forums.sites.definition.selectors import compiled
-from forums.sites.reading import reading_budget
-from forums.sites.reading.converters import part
-from forums.sites.reading.read_page import read_comments, read_list
 from redis_components.frontier.robots_cache import readable
 from tests.attacks.hostile_pages import PAGES
 
@@ -127,7 +127,7 @@ def test_a_tree_that_the_parser_would_cut_short_is_refused(site: Site) -> None:
     "selector", ["//a[re:test(., '^(a|a)+$')]", "//a[re:match(., '^(a|a)+$', 'i')]", "(re:replace(//a, '^(a|a)+$', 'g', ''))"]
 )
 def test_a_regular_expression_in_xpath_is_interrupted(selector: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forums.sites.reading.reading_budget.REGEX_S", 0.05)
+    monkeypatch.setattr("forum_reader.reading.reading_budget.REGEX_S", 0.05)
     reading_budget.begin(100)
     root = etree.HTML(f"<a>{'a' * 60}b</a>")
     with pytest.raises(UnreadablePage, match=r"regular expression \^\(a\|a\)\+\$ does not come to an end"):

@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from scrapy.http import HtmlResponse, TextResponse
 
+from forum_reader.definition.layers import profile_names
+from forum_reader.definition.load import load_file
+from forum_reader.reading import isolated, reading_budget
+from forum_reader.reading.asked_page import Asked
 from forums.sites import Site, SiteError, UnreadablePage
-from forums.sites.definition.layers import profile_names
-from forums.sites.definition.load import load_file
-from forums.sites.reading import isolated, reading_budget
-from forums.sites.reading.asked_page import Asked
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "15" if os.environ.get("SHORT_TESTS") else "30"))
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "0"))

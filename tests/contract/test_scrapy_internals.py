@@ -353,7 +353,7 @@ def test_private_modules_and_attributes_of_scrapy_are_used_in_the_declaring_file
     declared = " ".join({**internals.ASSUMES, **of_workers.ASSUMES, **of_forums.ASSUMES})
     known = set(re.findall(r"_\w+", declared)) | set(Request.__slots__)
     found = []
-    for package in ("redis_components", "workers", "forums"):
+    for package in ("redis_components", "workers", "forum_reader", "forums"):
         for path in (ROOT / package).rglob("*.py"):
             text = path.read_text("utf-8")
             if path.name in declaring or "scrapy" not in text:

@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from protego import Protego
 from scrapy.http import Headers, HtmlResponse, TextResponse, XmlResponse
 
+from forum_reader.dates.reader import DateReader
+from forum_reader.definition.layers import profile_names
+from forum_reader.definition.load import load_file
+from forum_reader.definition.pages import PageKind
+from forum_reader.draft.page_sample import opened
+from forum_reader.page.records import NotAPage, PageTooLarge
+from forum_reader.readers.page_reader import read_page
+from forum_reader.reading import isolated
+from forum_reader.reading.asked_page import Asked
+from forum_reader.reading.isolated import TooMuchHere
+from forum_reader.recognise.recognise import recognise
 from forums.sites import Site, SiteError, UnreadablePage
-from forums.sites.any_page.page_reader import read_page
-from forums.sites.any_page.records import NotAPage, PageTooLarge
-from forums.sites.dates.reader import DateReader
-from forums.sites.definition.layers import profile_names
-from forums.sites.definition.load import load_file
-from forums.sites.definition.pages import PageKind
-from forums.sites.discovery.opened_page import opened
-from forums.sites.discovery.recognise import recognise
 from forums.sites.http.soft_block import verdict
-from forums.sites.reading import isolated
-from forums.sites.reading.asked_page import Asked
-from forums.sites.reading.isolated import TooMuchHere
 from redis_components.frontier.retry_after import retry_after_s
 from redis_components.scrapy_glue.rate_limit_headers import used_up_s
 from redis_components.scrapy_glue.robots import rate_of, readable

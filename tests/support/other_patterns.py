@@ -7,12 +7,13 @@ import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from forum_reader.dates import words
+from forum_reader.draft import addressed_forums
+from forum_reader.draft.inner_boards import _pattern_of
+from forum_reader.draft.link_groups import shape_of
+from forum_reader.draft.list_wrapper import _alone
+from forum_reader.recognise import recognise
 from forums.overview import thread_address
-from forums.sites.dates import other_words
-from forums.sites.discovery import addressed_forums, recognise
-from forums.sites.discovery.inner_boards import _pattern_of
-from forums.sites.discovery.link_groups import shape_of
-from forums.sites.discovery.list_wrapper import _alone
 from tests.support.product_patterns import ROOT, Use
 from workers.process.stat_metrics import StatKind, StatMetric
 
@@ -34,35 +35,33 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forums/overview/thread_address.py:_pattern": lambda: [
         ("fullmatch", thread_address._pattern(one).pattern) for one in ("/t/{thread}?page={page}", "/b/{forum:path}/list.html")
     ],
-    "forums/patterns.py:compile_pattern": list,  # site files and event rules, within a time: tests/unit/forums/test_patterns.py
-    "forums/sites/any_page/class_words.py:_anywhere": list,  # kept by its module
-    "forums/sites/dates/calendars.py:_with_months": list,  # kept by its module
-    "forums/sites/dates/other_words.py:_words": lambda: [
-        ("finditer", found.pattern) for name in ("", *other_words._WORDS) for found, _ in other_words._words(name)
+    "forum_reader/patterns.py:compile_pattern": list,  # within a time: tests/unit/forums/test_patterns.py
+    "forum_reader/fields/class_words.py:_anywhere": list,  # kept by its module
+    "forum_reader/dates/calendars.py:_with_months": list,  # kept by its module
+    "forum_reader/dates/words.py:_words": lambda: [
+        ("finditer", found.pattern) for name in ("", *words._WORDS) for found, _ in words._words(name)
     ],
-    "forums/sites/definition/url_templates.py:number_in": lambda: [("search", r"(?:^|[/?&;])page-(\d{1,9})(?![\w.])")],
-    "forums/sites/discovery/addressed_forums.py:_forum_pattern": lambda: [
+    "forum_reader/definition/url_templates.py:number_in": lambda: [("search", r"(?:^|[/?&;])page-(\d{1,9})(?![\w.])")],
+    "forum_reader/draft/addressed_forums.py:_forum_pattern": lambda: [
         ("match", addressed_forums._forum_pattern({"pages": {"list": {"url": one}}}).pattern)  # type: ignore[union-attr]
         for one in ("/f/{forum}/", "/f/{forum:path}/threads?page={page}")
     ],
-    "forums/sites/discovery/linked_feed.py:_thread_url": list,  # expressions of AddressShape, below
-    "forums/sites/discovery/linked_feed.py:_grade": list,
-    "forums/sites/discovery/list_wrapper.py:_part": list,
-    "forums/sites/discovery/link_groups.py:is_of_another": list,
-    "forums/sites/discovery/board_link.py:_has_id": list,
-    "forums/sites/discovery/inner_boards.py:of": list,
-    "forums/sites/discovery/date_fields.py:_right": list,  # those of its own list, which are literals
-    "forums/sites/discovery/link_groups.py:_of_path": lambda: [("search", _shape(_DEEP, whole=True).pattern)],
-    "forums/sites/discovery/link_groups.py:_patterns": lambda: [("match", _shape(one).inner) for one in (_NUMBERED, _NAMED)],
-    "forums/sites/discovery/link_groups.py:shape_of": lambda: [
-        ("search", _shape(one).pattern) for one in (_NUMBERED, _NAMED, _DEEP)
-    ],
-    "forums/sites/discovery/inner_boards.py:_pattern_of": lambda: [("search", _pattern_of(_shape(_NAMED)).pattern)],
-    "forums/sites/discovery/list_wrapper.py:_by_regex": lambda: [("search", r"(?<!\d)(\d+)\W*$")],
-    "forums/sites/discovery/list_wrapper.py:_token": lambda: [("search", _alone(one)) for one in ("12", "a-b")],
-    "forums/sites/discovery/recognise.py:_found": list,  # marks and `base` of profiles, within a time: below
+    "forum_reader/draft/linked_feed.py:_thread_url": list,  # expressions of AddressShape, below
+    "forum_reader/draft/linked_feed.py:_grade": list,
+    "forum_reader/draft/list_wrapper.py:_part": list,
+    "forum_reader/draft/link_groups.py:is_of_another": list,
+    "forum_reader/draft/board_link.py:_has_id": list,
+    "forum_reader/draft/inner_boards.py:of": list,
+    "forum_reader/dates/date_fields.py:_right": list,  # those of its own list, which are literals
+    "forum_reader/draft/link_groups.py:_of_path": lambda: [("search", _shape(_DEEP, whole=True).pattern)],
+    "forum_reader/draft/link_groups.py:_patterns": lambda: [("match", _shape(one).inner) for one in (_NUMBERED, _NAMED)],
+    "forum_reader/draft/link_groups.py:shape_of": lambda: [("search", _shape(one).pattern) for one in (_NUMBERED, _NAMED, _DEEP)],
+    "forum_reader/draft/inner_boards.py:_pattern_of": lambda: [("search", _pattern_of(_shape(_NAMED)).pattern)],
+    "forum_reader/draft/list_wrapper.py:_by_regex": lambda: [("search", r"(?<!\d)(\d+)\W*$")],
+    "forum_reader/draft/list_wrapper.py:_token": lambda: [("search", _alone(one)) for one in ("12", "a-b")],
+    "forum_reader/recognise/recognise.py:_found": list,  # marks and `base` of profiles, within a time: below
     "forums/sites/http/soft_block.py:": list,  # kept by its module
-    "forums/sites/reading/reading_budget.py:": list,  # kept by its module
+    "forum_reader/reading/reading_budget.py:": list,  # kept by its module
     "forums/storage/errors.py:storage_error": lambda: [("search", pattern) for pattern, _ in _fixes()],
     "workers/consumers/parquet_files.py:__init__": lambda: [("fullmatch", r"items-\d{8}T\d{6}\.\d{3,}\.journal")],
     "workers/environment/declaration.py:parse": lambda: [("fullmatch", r"-?\d{1,15}"), ("fullmatch", r"\d{1,9}(?:\.\d{1,9})?")],

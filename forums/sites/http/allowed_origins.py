@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Self
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.url import add_http_if_no_scheme
 
-from forums.sites.definition.errors import SiteError
-from forums.sites.definition.load import load_all, site_in_use
-from forums.sites.definition.origins import elsewhere, place_of, shown
+from forum_reader.definition.errors import SiteError
+from forum_reader.definition.load import load_all, site_in_use
+from forum_reader.definition.origins import elsewhere, place_of, shown
 from redis_components.scheduler import set_aside
 from workers.process.public_addresses import Allowance, allow
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from forums.sites.definition.site import Site
+    from forum_reader.definition.site import Site
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 
-from forums.sites.definition.origins import place_of
+from forum_reader.definition.origins import place_of
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

@@ -20,11 +20,12 @@ from scrapy.responsetypes import responsetypes
 from w3lib.url import safe_url_string
 from yarl import URL
 
-from forums.sites.definition.errors import UnreadablePage
-from forums.sites.definition.origins import elsewhere, place_of
-from forums.sites.definition.page_body import PageRequest
-from forums.sites.definition.site import Site
-from forums.sites.reading.reading_budget import check_attributes
+from forum_reader.definition.errors import UnreadablePage
+from forum_reader.definition.origins import elsewhere, place_of
+from forum_reader.definition.page_body import PageRequest
+from forum_reader.definition.site import Site
+from forum_reader.page.web_encoding import in_web_encoding
+from forum_reader.reading.reading_budget import check_attributes
 from redis_components.errors import TrawlError
 from redis_components.frontier.retry_after import retry_after_s
 from redis_components.frontier.robots_cache import readable
@@ -36,7 +37,6 @@ from workers.process.public_addresses import Allowance, private_addresses_allowe
 from .politeness import headers_for
 from .user_agent import USER_AGENT, user_agent
 from .visit_limits import VisitLimits
-from .web_encoding import in_web_encoding
 
 TIMEOUT_S = 30.0
 MAX_BYTES = 8 * 1024 * 1024

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 from scrapy.utils.url import add_http_if_no_scheme
 
-from forums.sites.definition.load import site_in_use
-from forums.sites.definition.origins import may_have_secrets
+from forum_reader.definition.load import site_in_use
+from forum_reader.definition.origins import may_have_secrets
 
 from .scrapy_internals import set_pace
 from .user_agent import USER_AGENT, project_agent, user_agent
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from forums.sites.definition.site import Site
+    from forum_reader.definition.site import Site
 
 _KEPT = "site_headers"  # in meta, while a request is at the downloader: its headers before
 

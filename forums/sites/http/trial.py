@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .user_agent import project_agent, user_agent
 
 if TYPE_CHECKING:
-    from forums.sites.definition.site import Site
+    from forum_reader.definition.site import Site
 
 _RESERVED = frozenset(
     {"example", "test", "invalid", "localhost", "local", "internal", "home.arpa", "example.com", "example.net", "example.org"}

@@ -10,7 +10,7 @@ from redis_components.errors import ConfigError
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from forums.sites.definition.site import Site
+    from forum_reader.definition.site import Site
 
 USER_AGENT = "trawl/0.1 (+a crawl fleet; set USER_AGENT to your name and contact)"
 _CONTACT = re.compile(r"https?://[^\s\"\\()]{3,200}|[^\s\"\\()@]{1,64}@[^\s\"\\()@]{1,190}\.[^\s\"\\()@.]{2,63}")

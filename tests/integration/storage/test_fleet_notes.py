@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import redis
 
+from forum_reader.definition.site_options import BreakerOptions
 from forums.breaker.state import close_breaker, open_breaker
-from forums.sites.definition.breaker_options import BreakerOptions
 from forums.sites.http.soft_block import BlockVerdict, Cause
 from forums.storage import Database, StorageError
 from forums.storage.event_log import BEGINNING, Position

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cli.commands.sites_stored import store_sample
-from forums.sites.definition.load import load_file
-from forums.sites.discovery.try_out import TriedThread
-from forums.sites.reading.read_page import ListedThread, ReadComment, ReadPost
+from forum_reader.definition.load import load_file
+from forum_reader.reading.read_page import ListedThread, ReadComment, ReadPost
+from forums.sites.check import TriedThread
 
 
 def test_a_thread_is_shown_as_the_database_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,8 @@ from demo.forum.json_pages import JsonPages
 from demo.forum.liveliness import BURST_S, DAY_S, liveliness, popularity
 from demo.forum.records import comment_hash, post_hash
 from demo.forum.world import Mix, Size, World
+from forum_reader.reading.read_page import ReadComment, read_comments, read_thread
 from forums.sites import load_site
-from forums.sites.reading.read_page import ReadComment, read_comments, read_thread
 
 SIZE = Size(forums=3, threads=40, comments=6)
 MIX = Mix(edit=0.2, delete=0.2, move=0.05, skew=1.0)

@@ -22,8 +22,8 @@ _FORGED = ("tests/attacks/test_signed_messages.py::test_forged_messages_are_set_
 _SIGNING = "tests/unit/redis_components/server/test_signing.py::"
 _FOREIGN = (f"{_SIGNING}test_a_service_a_job_and_a_version_that_somebody_wrote_past_the_fleet_is_left_out_and_named",)
 _PLACES = (
-    "tests/unit/forums/sites/definition/test_origins.py::test_one_place_in_two_spellings",
-    "tests/unit/forums/sites/definition/test_origins.py::test_another_place_sees_no_secret",
+    "tests/unit/forum_reader/definition/test_origins.py::test_one_place_in_two_spellings",
+    "tests/unit/forum_reader/definition/test_origins.py::test_another_place_sees_no_secret",
 )
 _AUDIT = "tests/integration/test_audit.py::"
 _SUPPLY = "tests/unit/deploy/test_supply_chain.py::"

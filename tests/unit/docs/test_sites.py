@@ -12,9 +12,9 @@ from demo.forum.bodies import Bodies
 from demo.forum.html_pages import HtmlPages
 from demo.forum.json_pages import JsonPages
 from demo.forum.world import Size, World
+from forum_reader.reading.html_text import text_of
+from forum_reader.reading.read_page import read_comments, read_index, read_list, read_thread
 from forums.sites import Site, load_site
-from forums.sites.reading.html_text import text_of
-from forums.sites.reading.read_page import read_comments, read_index, read_list, read_thread
 from forums.sites.reference import reference
 
 ROOT = Path(__file__).parents[3]

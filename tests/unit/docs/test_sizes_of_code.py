@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("redis_components", "workers", "forums", "tasks", "cli", "monitoring", "demo")
-LONGEST_FILE = 350
+PACKAGES = ("redis_components", "workers", "forum_reader", "forums", "tasks", "cli", "monitoring", "demo")
+LONGEST_FILE = 400
 LONG_FUNCTION = 40  # lines without the docstring
 LONG_FILES = {
     "redis_components/scheduler.py": "Scrapy's one interface of a scheduler, whose methods call each other",

@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
-from forums.sites.definition import exslt
-from forums.sites.definition.errors import UnreadablePage
-from forums.sites.discovery import addressed_forums, recognise
-from forums.sites.reading import converters, reading_budget
+from forum_reader.definition import exslt
+from forum_reader.definition.errors import UnreadablePage
+from forum_reader.draft import addressed_forums
+from forum_reader.reading import converters, reading_budget
+from forum_reader.recognise import recognise
 
 EVIL = "(?:a|aa)+$"
 TEXT = "a" * 60 + "b"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from forum_reader.definition.site_options import BreakerOptions
 from forums.breaker.health import MOST_TURNS, SETTLING_S, Step
 from forums.breaker.missing_pages import BELIEVED_S, IN_A_ROW, MissingPages
-from forums.sites.definition.breaker_options import BreakerOptions
 
 OPTIONS = BreakerOptions(in_a_row=3, attempts=3)
 

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 from scrapy import Request
 
+from forum_reader.definition.site_options import BreakerOptions
 from forums.breaker.health import SETTLING_S
 from forums.breaker.missing_pages import MissingPages
 from forums.breaker.sent_again import BLOCKED, WAIT_S, sent_again
-from forums.sites.definition.breaker_options import BreakerOptions
 
 
 def test_it_is_the_request_as_it_was_before_it_was_sent() -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forum_reader.reading.read_page import ListedThread
 from forums.records.first_page import MOST_KEPT, front_of, vanished
 from forums.records.start_tasks import PostTask
-from forums.sites.reading.read_page import ListedThread
 from forums.spiders.scan_marks import Marks, after
 from forums.spiders.scan_plan import MOST_FED, Change, PagePlan, ScanState, change_of, is_gap, plan_page
 from forums.spiders.thread_tasks import checks_of

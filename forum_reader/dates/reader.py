@@ -1,0 +1,191 @@
+"""Dates as forums write them: ISO 8601, epoch seconds or milliseconds, "2 hours ago", "yesterday, 14:02", "21. November 2026".
+
+Exact dates are read first, and fast; then dates of forms that dateparser was asked about once; the rest by dateparser.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+from .calendars import in_common_era
+from .date_span import is_elapsed_time, plain, span
+from .eastern import EAST
+from .forms import Form, Other, learn_shape, learn_text, numbers_of, shape_of
+from .language import OutOfTime, ask
+from .short_forms import just_now, latest, year_is_missing
+from .words import in_january, in_known_words, is_english, on_24_hours
+
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_OF_MAIL = re.compile(r"(?:[A-Z][a-z]{2}, ?)?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?::\d\d)? (?:[+-]\d{4}|GMT|UTC?|Z)")
+_MILLISECONDS_FROM = 100_000_000_000  # as seconds the year 5138, as milliseconds March 1973
+_YEARS = range(1971, 2100)  # software writes others for "never", as 0001-01-01 and 9999-12-31
+_LONGEST = 100  # characters; no date is longer, and dateparser's time grows with the length
+_MOST_KNOWN = 8192  # texts and shapes that are remembered
+_PATIENCE = 10  # texts of a page other than dates; a wrong selector finds them in each row
+_MOST_S = 2.0  # of processor time, for a page's dates with dateparser; the reactor is blocked meanwhile
+
+Answer = TypeVar("Answer")
+
+_known: dict[tuple[str, str | None], Form | Other] = {}
+
+
+class DateReader:
+    """Reads the dates of one page. `now` (aware): the time at which it was made, to which relative dates refer; dates without a
+    time zone are of `time_zone`.
+    """
+
+    def __init__(self, now: datetime, *, language: str | None, time_zone: str) -> None:
+        self._at = now
+        self._zone = ZoneInfo(time_zone)
+        self._now = now.astimezone(self._zone).replace(tzinfo=None)
+        self._language = language
+        self._patience = _PATIENCE
+        self._left_s = _MOST_S
+
+    def read(self, value: Any, formats: tuple[str, ...] = ()) -> tuple[datetime | None, bool]:
+        """Return the time in a text or number, in UTC, or None; and True if it is absolute, False for one like "2 hours ago"."""
+        if isinstance(value, bool) or value is None:
+            return None, False
+        text = " ".join(str(value).split())
+        if not text or len(text) > _LONGEST:
+            return None, False
+        try:
+            if _NUMBER.fullmatch(text):
+                return _epoch(float(text)), True
+            found, fixed = self._exact(text, formats)
+            if found is None:
+                found, fixed = self._in_words(text)
+            if found is None and self._language is not None and is_elapsed_time(plain(text)):
+                found, fixed = self._in_any_language._in_words(text)  # a plugin, or a visitor's language
+            if found is None:
+                return None, False
+            if found.tzinfo is not UTC:
+                found = (found if found.tzinfo else found.replace(tzinfo=self._zone)).astimezone(UTC)
+            return (found, fixed) if found.year in _YEARS else (None, False)
+        except (ValueError, OverflowError, OSError):
+            return None, False
+
+    @cached_property
+    def _in_english(self) -> DateReader:
+        return self._in_language("en")
+
+    @cached_property
+    def _in_any_language(self) -> DateReader:
+        return self._in_language(None)
+
+    def _in_language(self, language: str | None) -> DateReader:
+        found = DateReader(self._at, language=language, time_zone=self._zone.key)
+        found._patience, found._left_s = self._patience, self._left_s
+        return found
+
+    def _exact(self, text: str, formats: tuple[str, ...]) -> tuple[datetime | None, bool]:
+        """Read a date by the forms that a site file names, ISO 8601, and that of feeds and mails, which is in English on each
+        board.
+        """
+        for form in formats:
+            try:
+                if year_is_missing(form):
+                    return self._without_year(text, form), False
+                return datetime.strptime(text, form), True
+            except ValueError:
+                continue
+        if text[:1].isdigit():
+            try:
+                return datetime.fromisoformat(text), True
+            except ValueError:
+                pass
+        if _OF_MAIL.fullmatch(text):
+            return parsedate_to_datetime(text), True
+        return None, False
+
+    def _without_year(self, text: str, form: str) -> datetime | None:
+        """Return the latest such time that is not in the future: of a form without a day the last of such times."""
+        given = datetime.strptime(f"2000 {text}", f"%Y {form}")  # a leap year
+        if "%m" in form or "%b" in form or "%B" in form:
+            return latest(self._now, given.month, given.day, given.hour, given.minute, given.second)
+        found = datetime.combine(self._now, given.time())
+        return found if found <= self._now else found - timedelta(days=1)
+
+    def _in_words(self, text: str) -> tuple[datetime | None, bool]:
+        text = in_common_era(text if text.isascii() else plain(text), self._language)
+        if self._language is not None and self._language[:2] != "en":
+            if is_english(text):
+                return self._in_english._in_words(text)
+            text = on_24_hours(text)
+        known = _known.get((shape_of(text), self._language))
+        if isinstance(known, Form):
+            found = known.read(numbers_of(text), self._now)
+            if found is not None:
+                return found, known.kind == "fixed"
+        text = in_known_words(plain(text), self._language)
+        if not text or just_now(text, self._now):
+            return (self._now if text else None), False
+        return self._learning(text if EAST.search(text) else span(text, self._language))
+
+    def _learning(self, text: str) -> tuple[datetime | None, bool]:
+        learned: Form | Other | None = Other.TEXT
+        if numbers := numbers_of(text):
+            learned = self._learned(shape_of(text), of=learn_shape)
+            if isinstance(learned, Form):
+                found = learned.read(numbers, self._now)
+                if found is not None:
+                    return found, learned.kind == "fixed"
+                learned = Other.TEXT
+        if learned is Other.TEXT:
+            learned = self._learned(text, of=learn_text)
+        if isinstance(learned, Form):
+            return learned.read([], self._now), learned.kind == "fixed"
+        return (self._timed(ask, text, self._now) if learned is Other.MOVING else None), False
+
+    def _learned(self, text: str, *, of: Callable[[str, str | None], Form | Other]) -> Form | Other | None:
+        """Return the form of a text or shape, known or learned now; None where the page's time is spent."""
+        key = (text, self._language)
+        if (known := _known.get(key)) is not None:
+            return known
+        learned: Form | Other | None = self._of_january(text) if of is learn_shape else None
+        if learned is None:
+            learned = self._timed(of, text)
+        if learned is not None:
+            if len(_known) >= _MOST_KNOWN:
+                _known.clear()
+            _known[key] = learned
+        return learned
+
+    def _of_january(self, shape: str) -> Form | None:
+        """Return the form of a shape that names a month, from that of January: it is learned once for all months and days."""
+        changed = in_january(shape, self._language)
+        form = self._learned(changed[0], of=learn_shape) if changed else None
+        if changed is None or not isinstance(form, Form) or form.kind not in ("fixed", "past") or form.base.month != 1:
+            return None
+        try:
+            return replace(form, base=form.base.replace(month=changed[1]))
+        except ValueError:  # of a day that the month has not
+            return None
+
+    def _timed(self, question: Callable[..., Answer], text: str, *more: Any) -> Answer | None:
+        """Ask dateparser; None where the page has spent its time or its texts other than dates."""
+        if self._patience <= 0 or self._left_s <= 0:
+            return None
+        begun = time.thread_time()
+        try:
+            answer = question(text, self._language, *more, until=begun + self._left_s)
+        except OutOfTime:
+            self._left_s = 0.0
+            return None
+        self._left_s -= time.thread_time() - begun
+        self._patience -= answer in (None, Other.NOTHING)
+        return answer
+
+
+def _epoch(seconds: float) -> datetime | None:
+    if seconds <= 0:  # some software writes this for "never"
+        return None
+    return datetime.fromtimestamp(seconds / 1000 if seconds >= _MILLISECONDS_FROM else seconds, UTC)

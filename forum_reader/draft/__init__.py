@@ -1,0 +1,1 @@
+"""Drafts a site file for an unknown forum."""

@@ -1,0 +1,218 @@
+"""Text of a new site file, written from what was found on a site's pages."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from forum_reader.definition.errors import SiteError
+
+if TYPE_CHECKING:
+    from forum_reader.reading.read_page import ListedForum
+
+    from .wrapper import Wrapper
+
+VARIABLE = "${"
+"""Begins the name of a variable; a site file is read with the variable's value in its place."""
+_ID = re.compile(r"[^\s/]\S{0,199}")  # as `forums` of a site file
+_MOST_FORUMS = 500  # in a file; a site with more is watched by [discover]
+_HEAD = """\
+# {base_url}: {software}, written by `trawl sites new` on {today}.
+# `trawl sites check {name} --live` tries it, `trawl sites show {name}` shows every value; docs/sites.md explains the keys.
+
+"""
+_OPTIONS = """
+[schedule]
+# requests_per_hour = 1200     # the site's budget, over the whole fleet
+# min_interval_s = 30          # least time between two scans of a forum
+
+[politeness]
+# delay_s = 0.5                # time between two requests of one crawler
+# concurrency = 2              # requests of one crawler at a time
+"""
+_KIND = """\
+max_rate = 2                   # requests per second of all crawlers together, however many there are
+max_concurrency = 2            # requests of all crawlers at a time
+# quiet_hours = "01:00-06:00"  # nothing is sent then
+"""
+_LEARNED = """
+# There is no profile of this software: the tables below were learned from its pages. A field is a CSS selector, or an XPath that
+# begins with ./ (docs/sites.md has a worked example): correct what is wrong, and try it with `trawl sites check {name} --live`.
+"""
+_UNKNOWN = """
+# There is no profile of this software; `generic` fits many boards. Run `trawl sites check {name} --live` and write
+# what is wrong or empty: [pages.list] and [pages.comments] with `url`, `rows`, `next`, and their fields (docs/sites.md).
+"""
+_FEED = """
+# The site links this feed: one request shows which threads have changed (docs/sites.md, "The newest messages").
+"""
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """Contents of a new file. `profile` None: the software is not known, and `wrapper` is what was learned from its pages, if
+    anything. Forums whose ids cannot stand in a file are left out.
+    """
+
+    name: str
+    profile: str | None
+    software: str
+    base_url: str
+    base_in_profile: bool = False
+    forums: tuple[ListedForum, ...] = ()
+    can_discover: bool = False
+    obey_robots: bool = True
+    allow_private: bool = False
+    agent: str | None = None
+    """User-Agent with a contact."""
+    wrapper: Any = None
+    language: str | None = None
+    """Of dates, where the profile's differs."""
+    time_zone: str | None = None
+    """Of dates without a zone, where the profile's differs."""
+    recent: dict[str, Any] | None = None
+    """`[pages.recent]`, where the profile has none and the site links a feed."""
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "forums", tuple(one for one in self.forums if _can_be_named(one.id)))
+
+
+def _can_be_named(id_: str) -> bool:
+    """Return True if an id may stand in a file. Ids come from pages: a bad one would spoil the whole file, and `${NAME}` would
+    send a secret to the site.
+    """
+    return bool(_ID.fullmatch(id_)) and VARIABLE not in id_ and not any("\ud800" <= sign <= "\udfff" for sign in id_)
+
+
+def name_of(url: str) -> str:
+    """Return a site's name, made from its host."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "site").removeprefix("www.")
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{host}-{parts.port}" if parts.port else host)
+
+
+def text_of(draft: Draft) -> str:
+    """Return the file's text. A site on another machine gets limits that do not depend on the number of crawlers. Raises
+    SiteError where text from a page would be read as a variable of the environment.
+    """
+    from forums.sites.http.fetch import is_this_machine
+
+    wrapper: Wrapper | None = draft.wrapper
+    head = _HEAD.format(
+        name=draft.name, base_url=draft.base_url, software=draft.software, today=datetime.now(UTC).date().isoformat()
+    )
+    profile = draft.profile or (None if wrapper else "generic")
+    lines = [f"profile = {json.dumps(profile)}\n"] if profile else []
+    if not draft.base_in_profile:
+        lines.append(f"base_url = {json.dumps(draft.base_url)}\n")
+    if draft.allow_private:
+        lines.append("allow_private = true           # its name resolves to a private address\n")
+    if wrapper:
+        lines += _times(wrapper)
+    lines += [f"{key} = {json.dumps(value)}\n" for key in ("language", "time_zone") if (value := getattr(draft, key))]
+    robots = "" if draft.obey_robots else "obey_robots = false           # robots.txt forbids it: ask the site's owners\n"
+    named = f"\n[headers]\nUser-Agent = {json.dumps(draft.agent)}\n" if draft.agent else ""
+    limits = "" if is_this_machine(draft.base_url) else _KIND
+    parts = [head, *lines, _forums(draft), _OPTIONS, limits, robots, named]
+    if wrapper:
+        parts += [_LEARNED.format(name=draft.name), *_missing(wrapper), *_pages(wrapper.pages)]
+    elif draft.profile is None:
+        parts.append(_UNKNOWN.format(name=draft.name))
+    elif draft.recent:
+        parts += [_FEED, *_pages({"recent": draft.recent})]
+    text = "".join(parts).encode("utf-8", "replace").decode()  # half a surrogate pair, which JSON can hold, is not a character
+    refuse_variables(tomllib.loads(text))
+    return text
+
+
+def refuse_variables(value: Any) -> None:
+    """Raise SiteError for `${` in a value from a page: the site would be sent the variable's value."""
+    if isinstance(value, Mapping):
+        value = [*value, *value.values()]
+    if isinstance(value, list):
+        for one in value:
+            refuse_variables(one)
+    elif isinstance(value, str) and VARIABLE in value:
+        raise SiteError(
+            f"the site's pages contain {value!r:.100}, which a site file would take for a variable: write the file by hand"
+        )
+
+
+def _times(wrapper: Wrapper) -> Iterator[str]:
+    yield f"language = {json.dumps(wrapper.language)}\n" if wrapper.language else '# language = "en"             # of its dates\n'
+    if wrapper.time_zone:
+        how = f"  # of dates that name none: {wrapper.time_zone.how}" if wrapper.time_zone.how else ""
+        yield f"time_zone = {json.dumps(wrapper.time_zone.name)}{how}\n"
+    else:
+        yield '# time_zone = "Europe/Berlin"  # of dates that name none: no page names it, UTC is assumed\n'
+
+
+def _missing(wrapper: Wrapper) -> Iterator[str]:
+    if wrapper.missing:
+        yield "# Not found: " + "\n#            ".join(wrapper.missing) + "\n"
+
+
+def _forums(draft: Draft) -> str:
+    everything = '[discover]                     # watch all that the index lists\ninclude = ["*"]\nexclude = []\n'
+    if len(draft.forums) > _MOST_FORUMS:
+        return f"\n# The index lists {len(draft.forums)} forums.\n{everything}"
+    if draft.forums:
+        lines = "\n".join(f"    {_quoted(forum.id)},{_about(forum)}" for forum in draft.forums)
+        commented = "".join(f"# {line}\n" for line in everything.splitlines())
+        return (
+            f"\n# The forums to watch: delete those that you do not want.\nforums = [\n{lines}\n]\n"
+            + (f"\n# Or in their place, new ones too:\n{commented}" if draft.can_discover else "")
+            + _names(draft)
+        )
+    return '\n# The ids of the forums to watch, as in their addresses, such as ["12", "news"].\nforums = []\n'
+
+
+def _names(draft: Draft) -> str:
+    # A name may be any text of the site: a name that would be read as a variable is left out.
+    named = {forum.id: " ".join(forum.name.split()) for forum in draft.forums if VARIABLE not in forum.name}
+    lines = "".join(f"{_quoted(id_)} = {_quoted(name)}\n" for id_, name in named.items() if name not in ("", id_))
+    return f"\n[names]                        # of the forums, for people\n{lines}" if lines else ""
+
+
+def _about(forum: ListedForum) -> str:
+    threads = f", {forum.threads} threads" if forum.threads is not None else ""
+    # TOML refuses control characters, in comments too.
+    printable = "".join(one if one.isprintable() else " " for one in forum.name)
+    name = " ".join(printable.split()) if forum.name != forum.id else ""
+    return f"  # {name}{threads}".rstrip(" #") if name or threads else ""
+
+
+def _pages(pages: dict[str, Any]) -> Iterator[str]:
+    for kind, table in pages.items():
+        inner = {key: value for key, value in table.items() if key in ("fields", "post")}
+        yield f"\n[pages.{kind}]\n"
+        yield from (f"{key} = {_value(value)}\n" for key, value in table.items() if key not in inner)
+        for name in ("post", "fields"):
+            if inner.get(name):
+                yield f"\n[pages.{kind}.{name}]\n"
+                yield from (f"{key} = {_value(value)}\n" for key, value in inner[name].items())
+
+
+def _value(value: Any) -> str:
+    """Format a value as TOML, on one line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else _text(value)
+
+
+def _quoted(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _text(value: str) -> str:
+    return f"'{value}'" if "'" not in value and value.isprintable() else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,106 @@
+"""A page fetched to explore its site: what the readers without a profile find, and its elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from scrapy.utils.response import get_base_url
+
+from forum_reader.dates.post_calendar import Calendar
+from forum_reader.fields.post_marks import Marks, find_marks
+from forum_reader.fields.text_field import size_of
+from forum_reader.page.page_kind import PageFrame, frame_of, kind_of
+from forum_reader.page.page_tree import PageTree
+from forum_reader.page.records import PageKind, PageTooLarge
+from forum_reader.readers.other_rows import teasers, without_teasers
+from forum_reader.readers.structure import Learned, learn
+from forum_reader.reading.parse_body import read_at, root_of
+from forum_reader.reading.reading_budget import extraordinary
+
+from .marked_posts import marked_posts
+
+if TYPE_CHECKING:
+    from scrapy.http import TextResponse
+
+    from forum_reader.page.records import SeenPost
+
+_LEAST_PROSE = 0.4  # of the text of posts outside of links
+
+
+@dataclass(slots=True)
+class OpenedPage:
+    """A page, its tree, and the posts inferred from its structure; `is_thread`: they look like posts."""
+
+    response: TextResponse
+    root: Any
+    tree: PageTree
+    frame: PageFrame
+    marks: Marks
+    calendar: Calendar
+    learned: Learned | None
+    is_thread: bool
+    next: str | None
+    pages: tuple[str, ...]
+
+    @property
+    def url(self) -> str:
+        """Return the page's address."""
+        return self.response.url
+
+    @property
+    def base(self) -> str:
+        """Return the address that its links are relative to."""
+        return str(get_base_url(self.response))
+
+    @property
+    def posts(self) -> tuple[SeenPost, ...]:
+        """Return the posts; none where it is not a thread."""
+        return self.learned.posts if self.learned and self.is_thread else ()
+
+    @property
+    def text_size(self) -> int:
+        """Return the number of characters of its posts."""
+        return sum(len(post.text) for post in self.posts)
+
+
+def _is_prose(learned: Learned) -> bool:
+    """Return True if posts are more than links: the rows of a list have an author and a date each, too."""
+    fields = learned.fields
+    unlinked = sum(size_of(fields.paths, body) for body in fields.bodies)
+    return unlinked >= _LEAST_PROSE * sum(len(post.text) for post in learned.posts)
+
+
+def opened(response: TextResponse) -> OpenedPage | None:
+    """Parse the page; None where it is not HTML, or like no page of a forum."""
+    if extraordinary(response.text) is not None or "<" not in response.text:
+        return None
+    root = root_of(response.text)
+    try:
+        tree = PageTree(root, keep=True)
+    except PageTooLarge:
+        return None
+    frame = frame_of(tree, root)
+    made = read_at(response)
+    calendar = Calendar(min(made, datetime.now(UTC)), frame.language)
+    marks = find_marks(tree)
+    learned = learn(tree, calendar, marks)
+    if learned is not None:
+        others = teasers(learned, tree, response.url, get_base_url(response), (frame.title, root.findtext(".//title")))
+        learned = without_teasers(learned, tree, marks, calendar, others)
+    learned = marked_posts(tree, marks, calendar, learned) or learned
+    posts, quality = (learned.posts, learned.quality) if learned else ((), 0.0)
+    kind = kind_of(tree, frame, response.url, posts, quality, marks=marks)
+    return OpenedPage(
+        response=response,
+        root=root,
+        tree=tree,
+        frame=frame,
+        marks=marks,
+        calendar=calendar,
+        learned=learned,
+        is_thread=kind.kind is PageKind.THREAD and learned is not None and _is_prose(learned),
+        next=kind.next,
+        pages=kind.pages,
+    )

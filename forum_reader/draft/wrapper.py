@@ -1,0 +1,170 @@
+"""Tables of a site file for an unknown forum, from what `explore` found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from forum_reader.dates.language import known_language
+from forum_reader.dates.time_zones import FoundZone, ahead_of, zone_of
+from forum_reader.definition.selectors import compiled
+from forum_reader.reading.parse_body import read_at
+from forum_reader.reading.read_page import ListedForum
+
+from .board_link import board_field
+from .explore import FoundForum
+from .link_groups import AddressShape, LinkGroup, shape_of, target_of
+from .list_wrapper import learn_index, learn_list
+from .page_sample import OpenedPage
+from .thread_wrapper import learn_comments
+
+_ANY_NEXT = ["a[rel~=next]", "link[rel~=next]", "li.next a", "a.next"]
+_NUMBER = re.compile(r"\d+")
+_ONLY = "all"  # the id of the only forum
+
+
+@dataclass(slots=True)
+class Wrapper:
+    """Tables of a site file; `missing`: keys that were not found; `tried`: the forum whose list was read."""
+
+    pages: dict[str, Any]
+    forums: tuple[ListedForum, ...]
+    language: str | None
+    time_zone: FoundZone | None
+    tried: str
+    missing: list[str] = field(default_factory=list)
+
+
+def wrapper_of(found: FoundForum) -> Wrapper | None:
+    """Learn the tables of a forum; None where no selectors find its lists or threads."""
+    forums, index, forum_shape = _forums(found)
+    urls = [url for group in (found.listed, *found.lists) for url in group.urls]
+    threads = shape_of(list(dict.fromkeys(urls)), besides=frozenset(forum.id for forum in forums))
+    if threads is None:
+        return None
+    for page in found.threads:
+        if page.next and threads.is_of_another(page.next, page.url):
+            page.next = None
+    listed = learn_list(found.listed, threads, found.threads)
+    comments = learn_comments(found.threads, found.following, _newest(found.listed))
+    if listed is None or comments is None:
+        return None
+    listed["url"] = _list_url(found, forum_shape)
+    comments["url"] = _thread_url(threads)
+    if title := _title(found):
+        comments["post"]["title"] = title
+    if forum_shape and (board := board_field(found.of_boards, forum_shape)):
+        comments["post"]["forum_id"] = board
+    missing = []
+    for name, table, other in (("list", listed, comments), ("comments", comments, listed)):
+        if "next" not in table:
+            missing.append(f"pages.{name}.next: no page with a second one was seen")
+            selectors = dict.fromkeys([*filter(None, [_found_next(other)]), *_ANY_NEXT])
+            table["next"] = [one for one in selectors if not _leads_to_others(one, found.threads, threads)]
+    if found.boards and found.boards.unseen:
+        missing.append(f"forums: boards in {found.boards.unseen} of them, whose pages were not read")
+    wanted = (("list", ("reply_count", "last_activity")), ("comments", ("author", "created_at")))
+    for name, keys in wanted:
+        fields = (listed if name == "list" else comments)["fields"]
+        missing += [f"pages.{name}.fields.{key}" for key in keys if key not in fields]
+    pages = ({"index": index} if index else {}) | {"list": _ordered(listed), "comments": _ordered(comments)}
+    page = found.threads[0]
+    tried = next((id_ for id_ in _ids(found, forum_shape)), forums[0].id)
+    made = min(read_at(page.response), datetime.now(UTC))
+    ahead = ahead_of([found.listed.page, *found.threads], made)
+    zone = zone_of(page.response.text, made, page.frame.language, ahead)
+    return Wrapper(pages, forums, known_language(page.frame.language or ""), zone, tried, missing)
+
+
+def _newest(listed: LinkGroup) -> dict[str, datetime]:
+    """Return the newest date that the list has for each thread whose row has one, by its address."""
+    marks, calendar = listed.page.marks, listed.page.calendar
+    places = sorted(marks.dates)
+    found = {}
+    for url, (start, end) in zip(listed.urls, listed.spans(), strict=True):
+        dates = calendar.read([marks.dates[place] for place in places if start <= place < end])
+        if known := [date for date in dates if date is not None]:
+            found[url] = max(known)
+    return found
+
+
+def _leads_to_others(selector: str, pages: list[OpenedPage], shape: AddressShape) -> bool:
+    """Return True if a selector on a thread's page finds a link to another thread."""
+    links = ((page, target_of(page.base, one.get("href", ""))) for page in pages for one in compiled("html", selector)(page.root))
+    return any(target is not None and shape.is_of_another(target, page.url) for page, target in links)
+
+
+def _title(found: FoundForum) -> Any:
+    """Return the field of a thread's title, equal to the list's: a heading, else the title without its constant text."""
+    listed = {url: _words(title) for url, title in zip(found.listed.urls, found.listed.titles, strict=True)}
+    known = [(listed[page.url], page.root) for page in found.threads if page.url in listed]
+    for tag in ("h1", "h2", "h3", "h4"):
+        if known and all(_words("".join(map(str, next(root.iter(tag), root).itertext()))) == title for title, root in known):
+            return tag
+    shown = [(title, _words(root.findtext(".//title") or "")) for title, root in known]
+    around = {tuple(map(_NUMBER.sub, ("0", "0"), window.partition(title)[::2])) for title, window in shown if title in window}
+    if len(shown) > 1 and len(around) == 1 and all(title in window for title, window in shown):
+        before, after = (re.escape(one).replace("0", r"\d+").replace("\\ ", r"\s+") for one in around.pop())
+        return {"select": "title", "regex": rf"(?s)^\s*{before}(.+?){after}\s*$"}
+    return None
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _found_next(table: dict[str, Any]) -> str | None:
+    """Return the next link of the other kind of pages, which often have the same paging."""
+    return following if isinstance(following := table.get("next"), str) else None
+
+
+def _ids(found: FoundForum, shape: AddressShape | None) -> Iterator[str]:
+    """Yield the id of the forum whose list was read."""
+    if found.forums is not None and shape is not None:
+        yield from (id_ for id_, url in zip(shape.ids, _boards(found), strict=True) if url == found.listed.page.url and id_)
+
+
+def _ordered(table: dict[str, Any]) -> dict[str, Any]:
+    return {"url": table.pop("url")} | table
+
+
+def _forums(found: FoundForum) -> tuple[tuple[ListedForum, ...], dict[str, Any] | None, AddressShape | None]:
+    group, boards = found.forums, _boards(found)
+    shape = shape_of(list(boards), whole=True) if group else None
+    if group and found.boards:
+        group = found.boards.on_index
+    index = learn_index(group, shape) if group and shape else None
+    if group is None or shape is None or (index is None and found.boards is None):
+        title = found.listed.page.frame.title or "all threads"
+        return (ListedForum(id=_ONLY, name=title),), None, None
+    path = urlsplit(group.page.url).path or "/"
+    forums = {id_: ListedForum(id=id_, name=name) for id_, name in zip(shape.ids, boards.values(), strict=True) if id_}
+    is_whole = index is not None and all(url in group.urls for url in boards)
+    return tuple(forums.values()), {"url": path} | (index or {}) if is_whole else None, shape
+
+
+def _boards(found: FoundForum) -> dict[str, str]:
+    """Return addresses and names of the boards."""
+    if found.forums is None:
+        return {}
+    return found.boards.names if found.boards else dict(zip(found.forums.urls, found.forums.titles, strict=True))
+
+
+def _list_url(found: FoundForum, shape: AddressShape | None) -> str:
+    """Return the address of a list's first page; where more than ids differs, the whole differing part is the forum's id."""
+    if shape is None or shape.template == "{url}":
+        parts = urlsplit(found.listed.page.url)
+        return _braces(parts.path or "/") + (f"?{_braces(parts.query)}" if parts.query else "")
+    return _braces(shape.template).replace("%7Bid%7D", "{forum}").replace("%7Bid:path%7D", "{forum:path}")
+
+
+def _thread_url(shape: AddressShape) -> str:
+    return "{url}" if shape.template == "{url}" else _braces(shape.template).replace("%7Bid%7D", "{thread}")
+
+
+def _braces(text: str) -> str:
+    return text.replace("{", "%7B").replace("}", "%7D")

@@ -1,0 +1,1 @@
+"""Fields of a post: author, text, id, date."""

@@ -1,0 +1,247 @@
+"""Words around an author's name, in the languages of forums: `posted by`, `wrote:`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Container
+
+from forum_reader.dates.post_dates import LONGEST as DATE_LONGEST
+from forum_reader.dates.post_dates import spotted
+from forum_reader.dates.words import WEEKDAYS
+from forum_reader.readers.block_paths import BlockPaths
+
+LONGEST = 60
+"""Characters of a name."""
+SHORT_NAME = 40
+_BY_WORDS = (
+    r"^(?:(?:re: .{0,100})?(?:posted|written|started|asked|answered|submitted|sent|original post|geschrieben|verfasst|"
+    r"erstellt|publié|"
+    r"escrito|publicado|inviato|scritto|geplaatst|skrevet|napisał|сообщение)\s+)?(?:by|von|par|por|da|door|av|af|przez|от|author|autor|"
+    r"автор|作者|from|user|(?:vložil|napsal|odeslal)(?:/?a)?(?: uživatel)?)"
+)
+_LABELS = (
+    r"^(?:lähettäjä|kirjoittaja|nimimerkki|avsändare|avsender|afsender|absender|verfasser|auteur|autore|szerző|"
+    r"írta|yazan|yazar|gönderen|отправитель|投稿者|名前|发表者|發表者|글쓴이|작성자|ผู้เขียน)"
+)
+"""Before a colon, or alone in front of a name: `Lähettäjä: ida`."""
+VERB = re.compile(
+    r"(?:posted|written|started|asked|answered|replied|commented|submitted|sent|created|published|updated|edited|modified|date|geschrieben|"
+    r"verfasst|erstellt|gepostet|beantwortet|publié|posté|répondu|escrito|publicado|enviado|inviato|scritto|geplaatst|"
+    r"发表于|發表於|发布于|楼主|樓主|作者|написал|опубликовано|投稿日?|작성일?)",
+    re.IGNORECASE,
+)
+BY = re.compile(rf"{_BY_WORDS}(?:\s*[:：]\s*|\s+)|{_LABELS}\s*[:：]\s*", re.IGNORECASE)
+LABELLED = re.compile(
+    rf"(?:{_LABELS}|^(?:(?:(?:posted|written|submitted) )?by|author|autor|автор|作者|from|von))\s*[:：]\s*\S", re.IGNORECASE
+)
+"""`Author: ida` as plain text, without a link."""
+ENDS_BY = re.compile(r"\s(?:by|von|par|por|da|door|av|af|przez|от)\s*[:：]?$", re.IGNORECASE)
+BEFORE_NAME = re.compile(rf"(?:{_BY_WORDS}|{_LABELS})\s*[:：]?$", re.IGNORECASE)
+BEFORE_ANSWERED = re.compile(
+    r"(?:(?:repl(?:y|ies|ied|ying)|respon(?:se|ded|ds|ding)|answer(?:s|ed|ing)?) to|answered|antwort(?:ete)? (?:an|auf)|"
+    r"(?:réponse|répond|répondu) à|(?:respuesta|respondió|responde) a|(?:resposta|respondeu|responde) a|"
+    r"(?:risposta|risposto|risponde) a|(?:antwoord|reactie) (?:aan|op)|sva?r(?:te|ar|ade)? (?:på|til|till)|"
+    r"odpowied(?:zi|ź|ział) (?:do|na|dla)|vastaus|yanıt|(?:в )?ответ(?:ил[аи]?)?(?: на| для)?|у відповідь|"
+    r"回[复覆應应]了?|返信先?|답글|ตอบกลับ)\s*+(?:[:：]\s*+)?@?$",
+    re.IGNORECASE,
+)
+SPEECH_VERB = re.compile(
+    r"(?<!\s)(?:\s++(?:says?|said|wrote|writes|schrieb|schreibt|sagte?|meinte?|a écrit|écrit|a dit|dit|dice|dijo|escribió|"
+    r"comentó|disse|escreveu|comentou|scrive|ha scritto|ha detto|zegt|zei|schreef|säger|skriver|skrev|kirjoitti|sanoo|napisał\w*|"
+    r"pisze|mówi|napsal\w*|píše|yazdı|dedi ki|пишет|написал\w*|говорит|сказал\w*|より|说道?|說道?|写道|寫道)"
+    r"\s*+(?:[:：]|…|\.{3})?|\s*+[:：])\s*+$",
+    re.IGNORECASE,
+)
+REPLY_TITLE = re.compile(r"(?:re|aw|antw(?:ort)?|sv|vs|odp|ответ|回[复覆]|답글)\s?(?:\[\d+\])?[:：]", re.IGNORECASE)
+ENDS_WITH_VERB = re.compile(rf"(?<![\s,])[\s,]++(?:{VERB.pattern})\s*+[:：]?$", re.IGNORECASE)
+RANK = re.compile(
+    r"(?:\w+ )?(?:member|moderator|admin(?:istrator)?|staff|newbie|guest|user|contributor|regular|author|mitglied|benutzer|gast|"
+    r"membre|modérateur|administrateur|invité|miembro|moderador|administrador|usuario|участник|модератор|админ(?:истратор)?|"
+    r"новичок|гость|会员|版主|管理员|楼主|樓主)",
+    re.IGNORECASE,
+)
+AROUND = " \xa0:,·|•-–—(@"  # a name
+
+
+_MAIL = re.compile(r"(?<!\s)\s*+[<(\[]?[^\s<>()@]{1,64}+(?:@|\(at\)| at )[^\s<>()@]++[>)\]]?$")
+_BEFORE_DATE = re.compile(
+    rf"(?:[\s,·|:(–—-]|\b(?:{'|'.join(map(re.escape, WEEKDAYS))}|"
+    r"on|at|am|den|der|le|el|em|il|op|posted|geschrieben|posté)\b\.?){1,40}+$",
+    re.IGNORECASE,
+)
+_A_DAY = 3  # precision of a date
+_COLONS = " :："
+_MOST_WORDS = 4
+_MOST_LABELLED = 0.6  # of the blocks
+_NEARLY_ALL = 0.9
+_LONGEST_TIME = 12  # characters
+_IN_BRACKETS = re.compile(r"(?<!\s)\s*+\([^()]*+\)$")
+_MOST_TEXTS = 60
+_MOST_ABOVE = 3  # texts between a name and the member's details
+_OF_MEMBER = re.compile(
+    r"(?:joined|registered|member since|posts|messages|beiträge|dabei seit|registriert|mitglied seit|inscrit|mensajes|"
+    r"registrado|messaggi|registrato|сообщени[йя]|регистрация|注册时间?|帖子)\s*[:：]",
+    re.IGNORECASE,
+)
+_FIRST_TEXTS = 8  # of a block
+
+
+def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
+    """Find names without a separate element: of blocks without an author where others have one (`by ida: `), or of most
+    blocks after a label (`<b>From:</b> ida <ida@example.org>`), above the date, or before the text (`ida: I think so`).
+    """
+    linked = _as_linked(paths, authors) if 0 < len(authors) < paths.count else {}
+    if len(authors) + len(linked) >= 0.5 * paths.count:
+        found = linked | _names_by(_after_by, paths, {*authors, *linked}, 0)
+        if not found and len(authors) < paths.count and all(_is_before_date(paths, i) for i in list(authors.values())[:6]):
+            found = _names_by(_before_date, paths, authors, 0)  # guests have no link
+        return found
+    for read, least, different in _READERS:
+        found = _names_by(read, paths, authors, _FIRST_TEXTS)
+        if len(found) >= least * paths.count and len(set(found.values())) >= min(different, len(found)):
+            return found
+        if paths.count == 1:
+            break  # one post: a name and a heading look the same
+    return {}
+
+
+def above_details(paths: BlockPaths) -> str | None:
+    """Return the name above a member's details: `ida`, `Junior Member`, `Posts: 12`, `Joined: 5 March 2011`."""
+    start, end = paths.blocks[0].texts
+    texts = [" ".join(text.split()) for text in paths.tree.texts[start : min(end, start + _MOST_TEXTS)]]
+    first = next((k for k, text in enumerate(texts) if _OF_MEMBER.match(text)), 0)
+    above = reversed(texts[max(0, first - _MOST_ABOVE) : first])
+    return next((name for text in above if not RANK.fullmatch(text) and (name := _plain_name(text))), None)
+
+
+def _as_linked(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
+    """Find names without a link, between the same words as linked names: `Napsal uživatel Ida dne 3. března 2014`."""
+    around = Counter(words for i in authors.values() if (words := _words_around(paths, i)) is not None)
+    (before, after), count = next(iter(around.most_common(1)), (("", ""), 0))
+    if not before or 2 * count < len(authors):
+        return {}
+
+    def between(texts: list[str], k: int) -> str | None:
+        text = texts[k]
+        if text == before:  # of a guest whose site is linked
+            return _plain_name(texts[k + 1]) if k + 1 < len(texts) else None
+        if not text.startswith(f"{before} ") or len(text) > DATE_LONGEST or (date := spotted(text)) is None:
+            return None
+        name = text[len(before) : date.span[0]].rstrip()
+        return (
+            _plain_name(_IN_BRACKETS.sub("", name[: len(name) - len(after)].rstrip()))
+            if name.endswith(f" {after}".rstrip())
+            else None
+        )
+
+    return _names_by(between, paths, authors, 0)
+
+
+def _words_around(paths: BlockPaths, i: int) -> tuple[str, str] | None:
+    """Return the words around an author in a line that names the day: before the name, and between name and day."""
+    tree, first, last = paths.tree, paths.tree.first_text[i], paths.tree.last_text[i]
+    if not 0 < first <= last < len(tree.texts) or {tree.owner[first - 1], tree.owner[last]} != {tree.parent[i]}:
+        return None
+    before, after = (" ".join(tree.texts[k].split()) for k in (first - 1, last))
+    date = spotted(after) if max(len(before), len(after)) <= DATE_LONGEST else None
+    return (before, after[: date.span[0]].rstrip()) if date is not None and date.precision >= _A_DAY else None
+
+
+def _is_before_date(paths: BlockPaths, i: int) -> bool:
+    """Return True if the text behind an author names the day."""
+    after = paths.tree.last_text[i]
+    texts = paths.tree.texts[after : after + 1]
+    return any(len(text) <= DATE_LONGEST and (date := spotted(text)) is not None and date.precision >= _A_DAY for text in texts)
+
+
+def _names_by(
+    read: Callable[[list[str], int], str | None], paths: BlockPaths, authors: Container[int], behind: int
+) -> dict[int, str]:
+    """Return the first name that `read` finds in the first texts, or the last `behind`, of each block without an author."""
+    found: dict[int, str] = {}
+    for number, block in enumerate(paths.blocks):
+        if number in authors:
+            continue
+        start, end = block.texts
+        last = max(start + _FIRST_TEXTS, end - behind)
+        known = [*range(start, min(end, start + _FIRST_TEXTS)), *range(last, end)]
+        texts = [" ".join(paths.tree.texts[k].split()) for k in known]
+        name = next((name for k in range(len(texts)) if (name := read(texts, k))), None)
+        if name:
+            found[number] = name
+    return found
+
+
+def is_byline(text: str) -> bool:
+    """Return True if a text names an author and a date: `Asked by ida on 3 March 2019`."""
+    return len(text) <= DATE_LONGEST and bool(_after_by([" ".join(text.split())], 0))
+
+
+def _after_by(texts: list[str], k: int) -> str | None:
+    text = texts[k]
+    by = BY.match(text) if len(text) <= DATE_LONGEST else None
+    if by is None:
+        return None
+    name = text[by.end() :]
+    if (date := spotted(name)) is not None and date.precision >= _A_DAY:
+        name = _BEFORE_DATE.sub("", name[: date.span[0]])
+    name = SPEECH_VERB.sub("", name).strip(AROUND)
+    return name if len(name) <= LONGEST else None
+
+
+def _after_label(texts: list[str], k: int) -> str | None:
+    """Read the name after a label: `From:`, `ida`."""
+    if k + 1 < len(texts) and len(texts[k + 1]) <= LONGEST and BEFORE_NAME.match(texts[k]):
+        return _MAIL.sub("", texts[k + 1]).strip(AROUND) or texts[k + 1].lstrip(_COLONS)
+    return None
+
+
+def _labelled(texts: list[str], k: int) -> str | None:
+    """Read a name after a label, or before the date: `— ida, Sunday, 5 March 2023`; `posted by ida on 5 March 2023`."""
+    labelled = _after_label(texts, k)
+    return _before_date(texts, k) if labelled is None else labelled
+
+
+def _before_date(texts: list[str], k: int) -> str | None:
+    if len(texts[k]) > DATE_LONGEST or (date := spotted(texts[k])) is None or date.precision < _A_DAY or not date.span[0]:
+        return None
+    before = texts[k][: date.span[0]]
+    if before.rstrip().endswith((":", "：")):  # `Joined: `
+        return None
+    before = _BEFORE_DATE.sub("", before).strip(AROUND).partition(",")[0]  # a place may stand behind it
+    name = ENDS_WITH_VERB.sub("", SPEECH_VERB.sub("", BY.sub("", before))).strip(AROUND)
+    if VERB.fullmatch(name):
+        return None
+    return name if 0 < len(name) <= SHORT_NAME and name.count(" ") < _MOST_WORDS and any(map(str.isalpha, name)) else None
+
+
+def _above_date(texts: list[str], k: int) -> str | None:
+    """Read the text before one that is a date and no more: `ida (Member)`, `5 March 2023, 10:14`."""
+    if k == 0 or len(texts[k]) > DATE_LONGEST or (date := spotted(texts[k])) is None or date.precision < _A_DAY:
+        return None
+    if len(_BEFORE_DATE.sub("", texts[k][: date.span[0]])) > 1 or len(texts[k]) - date.span[1] > _LONGEST_TIME:
+        return None
+    return _plain_name(_IN_BRACKETS.sub("", texts[k - 1]))
+
+
+def _before_text(texts: list[str], k: int) -> str | None:
+    """Read the words before the first colon of a block: `ida: I think so`."""
+    name, colon, text = texts[k].partition(":") if k == 0 else ("", "", "")
+    return _plain_name(name) if colon and text.startswith(" ") else None
+
+
+def _plain_name(text: str) -> str | None:
+    name = text.strip(AROUND)
+    words = name.count(" ") + 1
+    is_other = VERB.fullmatch(name) or REPLY_TITLE.match(text) or name.endswith((".", "!", "?")) or name[:1].isdigit()
+    return name if 0 < len(name) <= SHORT_NAME and words < _MOST_WORDS and any(map(str.isalpha, name)) and not is_other else None
+
+
+_READERS = (
+    (_after_label, _MOST_LABELLED, 1),
+    (_labelled, _MOST_LABELLED, 2),
+    (_above_date, _NEARLY_ALL, 2),
+    (_before_text, _NEARLY_ALL, 2),
+)
+"""Each with the least share of blocks that must have such a name, and the least number of different names."""

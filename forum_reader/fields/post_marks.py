@@ -1,0 +1,164 @@
+"""Names of authors found by their pictures, on pages without other marks of names: an avatar whose label is the name next to it,
+or one that links to a profile and is followed by the name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from forum_reader.dates.post_dates import LONGEST, Spotted, machine_date, spotted
+from forum_reader.page.page_tree import PageTree
+
+from . import class_words
+
+_OF_A_PERSON = re.compile(r"avatar|profile|user|member|gravatar|头像|頭像", re.IGNORECASE)
+_CALLED = re.compile(
+    r"(?:(?:avatar|profile (?:picture|photo|image)|photo|picture) (?:of|for|de|von|di) )?(.{1,40}?)"
+    r"(?:['’]s)?(?: ?(?:avatar|profile (?:picture|photo|image)|photo|picture)|的?头像|的?頭像)?",
+    re.IGNORECASE,
+)
+_BEFORE, _BEHIND = 4, 8  # texts around a picture, among which its name stands
+_LONGEST = 30  # characters of a name
+_NO_NAME = re.compile(r"^\W*$|\d{3}|[:：。!?]|^#?\d+$")
+
+
+def pictured_authors(tree: PageTree) -> list[int]:
+    """Return the elements of names, in the page's order."""
+    return sorted({i for n in range(len(tree.tag)) if tree.tag[n] == "img" for i in _names(tree, n)})
+
+
+def _names(tree: PageTree, picture: int) -> Iterator[int]:
+    attributes = tree.attributes[picture]
+    link = tree.parent[picture]
+    profile = link >= 0 and tree.tag[link] == "a" and class_words.is_profile_link(tree.attributes[link].get("href", ""))
+    described = " ".join(attributes.get(name, "") for name in ("class", "src", "alt", "title"))
+    if not profile and not _OF_A_PERSON.search(described):
+        return
+    at = tree.first_text[picture]
+    called = _CALLED.fullmatch(attributes.get("alt", "").strip())
+    if called:
+        for k in range(max(0, at - _BEFORE), min(len(tree.texts), at + _BEHIND)):
+            if tree.texts[k].strip() == called[1]:
+                yield tree.owner[k]
+                return
+    if profile and tree.first_text[link] == tree.last_text[link] and at < len(tree.texts):
+        text, around = tree.texts[at].strip(), tree.parent[link]
+        if len(text) <= _LONGEST and not _NO_NAME.search(text) and around >= 0 and around < tree.owner[at] < tree.end[around]:
+            yield tree.owner[at]
+
+
+_MOST_SPACED = 500  # characters of a text with the spaces of its markup
+_LEAST_BODY = 15  # characters
+_DIGIT = re.compile(r"\d")
+_TOOLTIPS = ("data-original-title", "data-content", "data-tooltip", "data-tippy-content")
+DATE_DATA = ("data-time", "data-timestamp", "data-ts", "data-date", "data-utime", "data-epoch", "data-datetime")
+"""Attributes from which scripts of forums read dates."""
+_DATE_ATTRIBUTES = ("datetime", *DATE_DATA, "title", "aria-label", *_TOOLTIPS)
+_HAVE_DATES = frozenset((*_DATE_ATTRIBUTES, "content"))
+_DATE_NAME = re.compile(r"-(?:ts|utc|time|date|created|posted|published)(?:$|-)|(?:time|live|unix)-?stamp|date-?time|created-?at")
+_PUBLISHED = frozenset(("datePublished", "dateCreated"))
+
+
+@dataclass(slots=True)
+class Marks:
+    """Candidates on a page: dates (element: date), authors and ids (elements)."""
+
+    dates: dict[int, Spotted] = field(default_factory=dict)
+    authors: list[int] = field(default_factory=list)
+    pictured: frozenset[int] = frozenset()
+    """Names that are labels of pictures."""
+    ids: list[int] = field(default_factory=list)
+    bodies: list[int] = field(default_factory=list)
+    """Elements whose class marks a text, without elements that hold another one."""
+
+
+def find_marks(tree: PageTree) -> Marks:
+    """Collect the marks of a page from each element's attributes and each short text."""
+    marks = Marks()
+    _date_texts(tree, marks)
+    for i, attributes in enumerate(tree.attributes):
+        if not attributes:
+            continue
+        _date_attribute(i, attributes, marks)
+        name = attributes.get("id")
+        if name and name[-1].isdigit():
+            marks.ids.append(i)
+        size = tree.size(i)
+        if 0 < size <= 60 and _is_author(attributes):
+            marks.authors.append(i)
+        if size >= _LEAST_BODY and _is_body(attributes):
+            if marks.bodies and i < tree.end[marks.bodies[-1]]:
+                marks.bodies.pop()
+            marks.bodies.append(i)
+    pictured = pictured_authors(tree)
+    marks.pictured = frozenset(pictured)
+    if not marks.authors:
+        marks.authors = pictured
+    return marks
+
+
+def _is_author(attributes: dict[str, str]) -> bool:
+    href = attributes.get("href")
+    if href is not None and class_words.is_profile_link(href):
+        return True
+    if "author" in attributes.get("itemprop", "") or "author" in attributes.get("rel", ""):
+        return True
+    classes = attributes.get("class")
+    return bool(classes) and class_words.suggests_author(classes or "")
+
+
+def _is_body(attributes: dict[str, str]) -> bool:
+    classes = attributes.get("class")
+    return bool(classes) and class_words.suggests_body(classes or "") and not class_words.suggests_quote(classes or "")
+
+
+def _date_texts(tree: PageTree, marks: Marks) -> None:
+    known: dict[str, Spotted | None] = {}
+    for k, text in enumerate(tree.texts):
+        if len(text) > LONGEST and (len(text) > _MOST_SPACED or len(text := " ".join(text.split())) > LONGEST):
+            continue
+        if text not in known:
+            known[text] = spotted(text)
+        date = known[text]
+        if date is None:
+            continue
+        owner = tree.owner[k]
+        if date.precision < 4:  # the time, or the year, may stand in the next element
+            around = tree.parent[owner] if tree.size(owner) == len(text) else owner
+            if around >= 0 and tree.size(around) <= 80:
+                richer = spotted(tree.string(around))
+                date = richer if richer is not None and richer.precision > date.precision else date
+        if date.precision > 1 and (owner not in marks.dates or marks.dates[owner].precision < date.precision):
+            marks.dates[owner] = date
+
+
+@lru_cache(maxsize=1024)
+def suggests_date(name: str) -> bool:
+    """Return True if an attribute's name marks a date."""
+    return bool(_DATE_NAME.search(name))
+
+
+def _date_attribute(i: int, attributes: dict[str, str], marks: Marks) -> None:
+    names: Sequence[str] = _DATE_ATTRIBUTES
+    if _HAVE_DATES.isdisjoint(attributes):
+        names = [name for name in attributes if name.startswith("data-") and suggests_date(name)]
+        if not names:
+            return
+    elif attributes.get("itemprop") in _PUBLISHED:
+        names = ("content", *names)
+    for name in names:
+        value = attributes.get(name)
+        if (
+            value
+            and 5 < len(value) <= 60
+            and _DIGIT.search(value)
+            and (date := machine_date(value)) is not None
+            and date.precision >= 3
+        ):
+            known = marks.dates.get(i)  # `2 years ago` is less than any day
+            if known is None or known.back is not None or known.precision < date.precision or name in ("datetime", "content"):
+                marks.dates[i] = date
+            return

@@ -1,0 +1,355 @@
+"""Signatures without a class or a line of characters, which stand below a rule (`<hr>`)."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from forum_reader.dates.post_dates import LONGEST, spotted
+from forum_reader.page.page_tree import PageTree, Range
+from forum_reader.readers.block_paths import BlockPaths, Place
+
+from . import class_words
+from .author_field import name_of
+from .date_field import begins_with_edit
+from .text_repeats import first_copy
+
+LONGEST_SIGNATURE = 600  # characters
+
+
+def below_rules(paths: BlockPaths, roots: dict[int, int], authors: dict[int, int]) -> dict[int, Range]:
+    """Return the texts below the last rule of bodies, where they are the same in all posts of an author; for authors with one
+    post where it has as many rules as such bodies.
+    """
+    tree = paths.tree
+    rules = [i for i, tag in enumerate(tree.tag) if tag == "hr"]
+    below: dict[int, tuple[Range, int]] = {}
+    by_author: dict[str, list[int]] = defaultdict(list)
+    for number, root in roots.items() if rules else ():
+        place, first = bisect_left(rules, tree.end[root]) - 1, bisect_left(rules, root)
+        if place < first or number not in authors:
+            continue
+        start, end = tree.first_text[rules[place]], tree.last_text[root]
+        if tree.first_text[root] < start < end and tree.chars[end] - tree.chars[start] <= LONGEST_SIGNATURE:
+            below[number] = (start, end), place - first
+            by_author[paths.string(authors[number])].append(number)
+    same = {
+        name
+        for name, numbers in by_author.items()
+        if len(numbers) > 1 and len({"".join(tree.texts[slice(*below[n][0])]) for n in numbers}) == 1
+    }
+    least = min((below[n][1] for name in same for n in by_author[name]), default=len(rules))
+    return {
+        n: texts
+        for name, of in by_author.items()
+        for n in of
+        if (texts := below[n][0]) and _is_signed(name, of, same, below, least)
+    }
+
+
+def _is_signed(name: str, posts: list[int], same: set[str], below: dict[int, tuple[Range, int]], least: int) -> bool:
+    return name in same or (len(posts) == 1 and below[posts[0]][1] >= least)
+
+
+_NUMBER = re.compile(r"#?\d[\d.,:]{0,12}")
+_LONGEST_NOTE = 200  # characters of a note that a post was edited
+_MOST_HAVE = 0.5  # of the blocks
+_SHORT = 80  # characters of a button
+_MOST_BUTTONS = 40  # characters in one line with author and date
+_INLINE = frozenset({"span", "small", "em", "i", "font", "a"})
+_MOST_BESIDE = 20  # characters behind a date
+_LEAST_LEFT = 40  # characters of a body
+_MOST_BEFORE = 4  # texts of a body before its date
+_LABEL = 160  # characters of a text that is the same in most posts: `ida replied to: Lamps`
+_NOT_SHOWN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
+_LINE = re.compile(r"_{8,}|-{15,}")
+_MOST_SIGNED = 12  # texts
+_DETAIL = re.compile(r"\s*[^\W\d_][^:：\n]{1,24}[:：](?!//)")
+_MOST_DETAILS = 400  # characters about an author
+_MOST_LABELLED = 0.6  # of the blocks
+_LEAST_POSTS = 3  # to find a text that follows the author
+_LONGEST_FIXED = 1000  # characters of a text below a name
+_LEAST_LABELS = 0.4  # of the lines
+_HEAD = 6  # elements of a body, of which one may be its title
+_MOST_FEET = 5  # elements at the end of a body
+
+
+def find_cuts(
+    paths: BlockPaths, roots: dict[int, int], authors: dict[int, int], dates: dict[int, int]
+) -> tuple[dict[int, list[Range]], dict[int, int]]:
+    """Return the texts of each block that are not the post's, and the element of its signature."""
+    tree = paths.tree
+    cuts: dict[int, list[Range]] = defaultdict(list)
+    signatures: dict[int, int] = {}
+    for number, block in enumerate(paths.blocks):
+        cuts[number].extend(block.inner)
+        root = roots.get(number)
+        for other in (authors.get(number), dates.get(number)):
+            if other is not None:
+                cuts[number].extend(_own_texts(tree, other, root))
+        if root is not None and number in dates:
+            cuts[number].extend(_beside_date(tree, dates[number], root))
+    if sum(_holds(paths, root, (authors.get(number), dates.get(number))) for number, root in roots.items()) > 0.34 * paths.count:
+        for number, labels in _labels(paths, roots).items():
+            cuts[number].extend(labels)
+    lines: dict[str, dict[int, Range]] = defaultdict(dict)
+    copies: dict[int, Range] = {}
+    same: dict[int, bool] = {}
+    has_title = tree.tag.count("h1") == 1
+    for number, root in roots.items():
+        cuts[number].extend(_edit_notes(paths, number, root))
+        cuts[number].extend(_heads(tree, root, authors.get(number), dates.get(number)))
+        if has_title:
+            cuts[number].extend(_title(tree, root))
+        cuts[number].extend(_feet(paths, root, (authors.get(number), dates.get(number)), same))
+        texts = list(paths.texts_of(number, root))
+        if (copy := first_copy(tree, texts, root)) is not None:
+            copies[number] = copy
+        if (signed := _below_line(tree, texts)) is not None:
+            lines[tree.texts[signed].strip()][number] = (signed, tree.last_text[root])
+    for number, copy in _copies(paths, copies).items():
+        cuts[number].append(copy)
+    for line, below in lines.items():  # a line of hyphens in one post may be its author's
+        for number, signature in below.items() if len(below) > 1 or line[0] == "_" else ():
+            cuts[number].append(signature)
+    for number, signature in below_rules(paths, roots, authors).items():
+        cuts[number].append(signature)
+    left_out: set[int] = set()
+    for place in paths.places[1:]:
+        if all(class_words.suggests_signature(paths.names(i)) for i in list(place.first.values())[:3]):
+            for number, i in place.first.items():
+                signatures.setdefault(number, i)
+        if place.above in left_out:  # with the place around it
+            left_out.add(place.path)
+            continue
+        inside = [
+            (number, i) for number, i in place.first.items() if number not in roots or roots[number] < i < tree.end[roots[number]]
+        ]
+        if inside and (_is_not_text(paths, inside, authors) or _is_hidden(paths, place) or _is_of_author(paths, place, authors)):
+            if len(inside) == place.count:
+                left_out.add(place.path)
+            for number, i in inside:
+                cuts[number].append((tree.first_text[i], tree.last_text[i]))
+    return cuts, signatures
+
+
+def _copies(paths: BlockPaths, copies: dict[int, Range]) -> dict[int, Range]:
+    """Return the copies; where most are one element at one place, that place of all blocks, as short copies are not searched
+    for.
+    """
+    tree = paths.tree
+    owners = [i for start, end in copies.values() if tree.last_text[i := tree.owner[start]] == end == start + 1]
+    (path, count), *_ = Counter(paths.path_of.get(i, 0) for i in owners).most_common(1) or [(0, 0)]
+    if path <= 0 or count < max(2, _MOST_HAVE * len(copies)):
+        return copies
+    return {n: (tree.first_text[i], tree.last_text[i]) for n, i in paths.places[path].first.items()}
+
+
+def _below_line(tree: PageTree, texts: list[int]) -> int | None:
+    """Return the index of a line of underscores or hyphens with a signature below it."""
+    for k in reversed(texts[-_MOST_SIGNED:]):
+        if _LINE.fullmatch(tree.texts[k].strip()):
+            return k if texts[0] < k and tree.chars[texts[-1] + 1] - tree.chars[k] <= LONGEST_SIGNATURE else None
+    return None
+
+
+def _own_texts(tree: PageTree, i: int, root: int | None) -> Iterator[Range]:
+    """Yield the texts of an author or a date: only those outside of inner elements, where the body stands in one of these; only
+    the date itself, where its element also holds the body, or is all of it or longer than a date.
+    """
+    around = root is not None and root < i < tree.end[root] and (tree.size(i) == tree.size(root) or tree.size(i) > LONGEST)
+    if around or i == root:
+        texts = [k for k in range(tree.first_text[i], tree.last_text[i]) if tree.owner[k] == i][:_MOST_BEFORE]
+        yield from [(k, k + 1) for k in texts if len(tree.texts[k]) <= LONGEST and spotted(tree.texts[k])][:1]
+    elif root is None or not i < root < tree.end[i]:
+        yield tree.first_text[i], tree.last_text[i]
+    else:
+        yield from ((k, k + 1) for k in range(tree.first_text[i], tree.first_text[root]) if tree.owner[k] == i)
+
+
+def _beside_date(tree: PageTree, i: int, root: int) -> Iterator[Range]:
+    """Yield a short text behind a date in one inline element with it: `3 March via mobile`."""
+    up = tree.parent[i]
+    if (
+        up > root
+        and tree.tag[up] in _INLINE
+        and tree.first_text[up] == tree.first_text[i]
+        and tree.size(up) - tree.size(i) <= _MOST_BESIDE
+        and tree.size(root) - tree.size(up) >= _LEAST_LEFT
+    ):
+        yield tree.first_text[up], tree.last_text[up]
+
+
+def _holds(paths: BlockPaths, root: int, marks: tuple[int | None, ...]) -> bool:
+    return any(one is not None and root <= one < paths.tree.end[root] for one in marks)
+
+
+def _labels(paths: BlockPaths, roots: dict[int, int]) -> dict[int, list[Range]]:
+    """Return short texts that stand in most blocks: `wrote:`, `posted on`."""
+    tree = paths.tree
+    seen: dict[str, dict[int, list[Range]]] = defaultdict(lambda: defaultdict(list))
+    for number, root in roots.items():
+        for k in paths.texts_of(number, root):
+            if len(tree.texts[k]) < _SHORT:
+                seen[tree.texts[k].strip().lower()][number].append((k, k + 1))
+    found: dict[int, list[Range]] = defaultdict(list)
+    for in_blocks in seen.values():
+        if len(in_blocks) > 2 and len(in_blocks) >= 0.6 * paths.count:
+            for number, ranges in in_blocks.items():
+                found[number] += ranges
+    return found
+
+
+def _edit_notes(paths: BlockPaths, number: int, root: int) -> Iterator[Range]:
+    """Yield `Last edited by ida on Nov 21`: the largest element around a date with only such a note."""
+    tree = paths.tree
+    for i in paths.dates_in(number):
+        note = None
+        while root < i < tree.end[root] and tree.size(i) <= _LONGEST_NOTE:
+            if begins_with_edit(paths.string(i)):
+                note = i
+            i = tree.parent[i]
+        if note is not None:
+            yield tree.first_text[note], tree.last_text[note]
+
+
+def _heads(tree: PageTree, root: int, author: int | None, date: int | None) -> Iterator[Range]:
+    """Yield the line of a body with author and date, and the buttons in it: `ida · 3 March · #1 reply`."""
+    if author is None or date is None or not (root < author < tree.end[root] and root < date < tree.end[root]):
+        return
+    if date < author < tree.end[date]:  # it holds the text, too
+        return
+    up = min(author, date)
+    while tree.end[up] <= max(author, date):
+        up = tree.parent[up]
+    if up > root and tree.size(up) - tree.size(author) - tree.size(date) <= _MOST_BUTTONS:
+        yield tree.first_text[up], tree.last_text[up]
+
+
+def _title(tree: PageTree, root: int) -> Iterator[Range]:
+    """Yield the title of the thread, the page's only one, at the head of its opening post."""
+    first = (i for i in range(root + 1, min(tree.end[root], root + _HEAD)) if tree.first_text[i] == tree.first_text[root])
+    for i in first:
+        if tree.tag[i] == "h1" and tree.size(i) < tree.size(root):
+            yield tree.first_text[i], tree.last_text[i]
+
+
+def _feet(paths: BlockPaths, root: int, marks: tuple[int | None, ...], same: dict[int, bool]) -> Iterator[Range]:
+    """Yield the last parts of a body whose class marks tags, buttons or votes, that hold author or date and little else, or that
+    are the same in all posts (`same`, by the path).
+    """
+    tree = paths.tree
+    last = tree.last_text[root]
+    for _ in range(_MOST_FEET):
+        if last - 1 <= tree.first_text[root]:
+            return
+        i = tree.owner[last - 1]
+        while i > root and tree.parent[i] != root:
+            i = tree.parent[i]
+        if i <= root or tree.first_text[i] <= tree.first_text[root]:
+            return
+        is_fixed = tree.size(i) <= _LABEL and (_holds(paths, i, marks) or _is_the_same(paths, i, same))
+        if not (is_fixed or class_words.suggests_meta(paths.names(i))) or class_words.suggests_body(paths.names(i)):
+            return
+        yield tree.first_text[i], last
+        last = tree.first_text[i]
+
+
+def _is_the_same(paths: BlockPaths, i: int, same: dict[int, bool]) -> bool:
+    """Return True if all blocks, two at least, have the same text at one place."""
+    path = paths.path_of.get(i, 0)
+    if path not in same:
+        place = paths.places[path]
+        everywhere = 1 < len(place.first) == place.count == paths.count
+        same[path] = everywhere and len({paths.string(j) for j in place.first.values()}) == 1
+    return same[path]
+
+
+def _is_not_text(paths: BlockPaths, inside: list[tuple[int, int]], authors: dict[int, int]) -> bool:
+    tree = paths.tree
+    sample = [i for _, i in inside[:4]]
+    names = [paths.names(i) for i in sample]
+    if all(class_words.suggests_signature(name) for name in names):
+        return True
+    if all(class_words.suggests_edited(name) for name in names) and all(tree.size(i) < 200 for i in sample):
+        return True
+    if len(inside) >= 3 and len(inside) >= 0.5 * paths.count and all(tree.size(i) < _LABEL for _, i in inside):
+        if all(_NUMBER.fullmatch(paths.string(i)) for _, i in inside):
+            return True
+        if 2 * sum(_is_in_sentence(tree, i) for _, i in inside) > len(inside):
+            return False
+        texts = {_without_name(paths, number, i, authors) for number, i in inside}
+        return len(texts) <= max(1, 0.25 * len(inside)) and not any(text.startswith("@") for text in texts)
+    return False
+
+
+def _is_in_sentence(tree: PageTree, i: int) -> bool:
+    """Return True if words of the element's parent stand on both sides in its line: `See [the manual] for more.`"""
+    first, last = tree.first_text[i], tree.last_text[i]
+    if not 0 < first < last < len(tree.texts) or max(tree.gap[first], tree.gap[last]) > 1:
+        return False
+    around = [tree.texts[k] for k in (first - 1, last) if tree.owner[k] == tree.parent[i]]
+    return len(around) == 2 and all(any(char.isalpha() for char in text) for text in around)
+
+
+def _is_hidden(paths: BlockPaths, place: Place) -> bool:
+    """Return True if a place of most posts is not shown: a form, a copy for quotes. Spoilers are in few posts."""
+    attributes = paths.tree.attributes
+    return paths.presence(place) > _MOST_HAVE and all(
+        "hidden" in attributes[i] or _NOT_SHOWN.search(attributes[i].get("style", "")) for i in place.first.values()
+    )
+
+
+def _without_name(paths: BlockPaths, number: int, i: int, authors: dict[int, int]) -> str:
+    text = paths.string(i)
+    return text.replace(name_of(paths, authors[number]), "", 1) if number in authors else text
+
+
+def _is_of_author(paths: BlockPaths, place: Place, authors: dict[int, int]) -> bool:
+    """Return True if a place describes the author: labels that most posts have (`Joined: 2014`), or the same text in all posts
+    of an author.
+    """
+    if paths.presence(place) > _MOST_HAVE and _has_labels(paths, place):
+        return True
+    if not all(_has_lines(paths.tree, i) for i in place.first.values()):
+        return False  # a mention within a sentence
+    if len(place.first) < _LEAST_POSTS or not follows_author(paths, place, authors):
+        return False
+    several = Counter(paths.string(authors[number]) for number in place.first if number in authors)
+    enough = sum(count > 1 for count in several.values()) > 1 or max(several.values()) > 2
+    return enough and not any(paths.in_quote(i) for i in place.first.values())
+
+
+def _has_lines(tree: PageTree, i: int) -> bool:
+    """Return True if an element has its lines for itself."""
+    first, last = tree.first_text[i], tree.last_text[i]
+    return first < last and tree.gap[first] > 1 and (last >= len(tree.gap) or tree.gap[last] > 1)
+
+
+def _has_labels(paths: BlockPaths, place: Place) -> bool:
+    tree = paths.tree
+    labels: Counter[str] = Counter()
+    lines = 0
+    for i in place.first.values():
+        if tree.size(i) > _MOST_DETAILS:
+            return False
+        texts = tree.texts[tree.first_text[i] : tree.last_text[i]]
+        lines += len(texts)
+        labels.update({label[0].lower() for text in texts if (label := _DETAIL.match(text))})
+    often = {label for label, count in labels.items() if count >= _MOST_LABELLED * len(place.first)}
+    return len(often) > 1 and sum(labels[label] for label in often) >= _LEAST_LABELS * lines
+
+
+def follows_author(paths: BlockPaths, place: Place, authors: dict[int, int]) -> bool:
+    """Return True if each author has one and the same text in all posts, like the details under a name."""
+    by_author: dict[str, list[int]] = defaultdict(list)
+    size = paths.tree.size
+    for number, i in place.first.items():
+        if number in authors and size(i) < _LONGEST_FIXED:
+            by_author[paths.string(authors[number])].append(i)
+    several = [elements for elements in by_author.values() if len(elements) > 1]
+    least = 0.7 * len(several)
+    alike = [elements for elements in several if len({size(i) for i in elements}) == 1]
+    return len(alike) > least and sum(len({paths.string(i) for i in elements}) == 1 for elements in alike) > least

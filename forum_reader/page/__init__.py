@@ -1,0 +1,1 @@
+"""Parts of a page: its tree, its frame, its kind, its links to other pages."""

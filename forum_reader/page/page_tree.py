@@ -1,0 +1,252 @@
+"""One pass over a parsed page into flat arrays, in the order of the document.
+
+The elements of a subtree are the range `[i, end[i])`, its words the range `[first_text[i], last_text[i])` of `texts`, so that the
+questions which the readers ask thousands of times ("how much text is in here, and how much of that in links?") are two
+subtractions. The tree is neither changed nor serialised afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from forum_reader.fields import class_words
+from forum_reader.reading.html_text import end_lines
+
+from .records import PageTooLarge
+
+MOST_ELEMENTS = 100_000
+"""A page of 100 long posts has 10,000."""
+
+_LEFT_OUT = frozenset(
+    {
+        "script", "style", "template", "head", "iframe", "object", "svg", "math", "textarea", "select", "button",
+        "datalist", "audio", "video", "canvas", "map",
+    }
+)  # fmt: skip
+_PARAGRAPHS = frozenset(
+    {"p", "blockquote", "ul", "ol", "dl", "pre", "table", "h1", "h2", "h3", "h4", "h5", "h6", "figure", "details", "hr"}
+)
+_LINES = frozenset(
+    {
+        "div", "li", "dt", "dd", "tr", "section", "article", "aside", "header", "footer", "nav", "main", "address", "center",
+        "fieldset", "form", "figcaption", "summary", "caption", "legend", "option", "tbody", "thead", "body",
+    }
+)  # fmt: skip
+_CELLS = frozenset({"td", "th"})
+_COLUMNS = frozenset({"tr", "div", "section", "font"})
+_BREAKS = dict.fromkeys(_CELLS, 1) | dict.fromkeys(_LINES, 2) | dict.fromkeys(_PARAGRAPHS, 3)
+_STATE = re.compile(
+    r"^(?:(?:odd|even|first|last|alt|bg|row|unread|read|online|offline|clearfix|cf|js|has|is|no)(?:[-_]?\d*)|\S+[-_](?:odd|even))$",
+    re.IGNORECASE,
+)
+_LAYOUT = re.compile(
+    r"(?:-?[mp][trblxyse]?-\S+|(?:d|w|h|z|gap|space|bg|border|rounded|font|min|max|items|justify|self|leading|tracking|"
+    r"overflow|align|float|position|order|flex|grid|shrink|grow|col|container|top|inset)(?:-\S+)?|block|inline\S*|"
+    r"relative|absolute|sticky|static|truncate|"
+    r"text-(?:\d?xs|sm|base|md|lg|\d?xl|left|right|center|muted|break|nowrap|white|black|secondary|primary|body|[a-z]+-\d+))"
+)
+_DIGITS = re.compile(r"\d+")
+_SPACES = re.compile(r"[ \t\n\r\f\u200b]+")
+_SEPARATORS = ("", " ", "\n", "\n\n")
+_NOTHING: dict[str, str] = {}
+
+Range = tuple[int, int]
+
+
+class PageTree:
+    """The arrays. Of element `i`: `tag`, `attributes`, `parent`, `end`, `sign` (the same number for elements of the same tag and
+    first class), the range of its texts. `counted`: the signs of elements that differ by their place. Of text `k`: the string,
+    `owner` (the element around it), `gap` (the separator from the text before: 0 nothing, 1 a space, 2 a line, 3 a paragraph).
+    `chars` and `link_chars` are running sums over texts. `keep`: store the tree's elements in `elements`.
+    """
+
+    def __init__(self, root: Any, *, keep: bool = False) -> None:
+        self.elements: list[Any] = []
+        self._keep = keep
+        self.tag: list[str] = []
+        self.attributes: list[dict[str, str]] = []
+        self.parent: list[int] = []
+        self.end: list[int] = []
+        self.sign: list[int] = []
+        self.first_text: list[int] = []
+        self.last_text: list[int] = []
+        self.texts: list[str] = []
+        self.owner: list[int] = []
+        self.gap: list[int] = []
+        self.chars: list[int] = [0]
+        self.link_chars: list[int] = [0]
+        self._signs: dict[tuple[str, str], int] = {}
+        self.counted: set[int] = set()
+        self._first_class: dict[str, str] = {}
+        self._walk(root)
+
+    def __len__(self) -> int:
+        return len(self.tag)
+
+    def size(self, i: int) -> int:
+        """Return the number of characters of text in an element."""
+        return self.chars[self.last_text[i]] - self.chars[self.first_text[i]]
+
+    def written(self, start: int, end: int) -> int:
+        """Return the number of characters outside of links, of the texts in `[start, end)`."""
+        return self.chars[end] - self.chars[start] - (self.link_chars[end] - self.link_chars[start])
+
+    def written_in(self, i: int) -> int:
+        """Return the number of characters of an element outside of links."""
+        return self.written(self.first_text[i], self.last_text[i])
+
+    def text_range(self, elements: Range) -> Range:
+        """Return the range of texts of a range of elements."""
+        start, end = elements
+        if start >= end:
+            return (0, 0)
+        # not the last element's own end: where it is a parent's last child, its ancestors' texts follow
+        return self.first_text[start], self.first_text[end] if end < len(self.tag) else len(self.texts)
+
+    def string(self, i: int) -> str:
+        """Return the text of an element on one line."""
+        first, last = self.first_text[i], self.last_text[i]
+        if last - first == 1:
+            return " ".join(self.texts[first].split())
+        return " ".join(self.joined(first, last).split())
+
+    def joined(self, start: int, end: int, without: Iterable[Range] = ()) -> str:
+        """Return the texts in `[start, end)` as a browser shows them, without those in the (ordered) ranges `without`."""
+        parts: list[str] = []
+        gap = 0
+        skips = iter(without)
+        skip = next(skips, None)
+        k = start
+        while k < end:
+            while skip is not None and skip[1] <= k:
+                skip = next(skips, None)
+            gap = max(gap, self.gap[k])
+            if skip is not None and skip[0] <= k:
+                gap = max(gap, max(self.gap[k : min(skip[1], end)], default=0), 1)
+                k = skip[1]
+                continue
+            text = self.texts[k]
+            kept = self.tag[self.owner[k]] == "pre"
+            if not kept:
+                text = _SPACES.sub(" ", text)
+                if text[0] == " ":
+                    gap = max(gap, 1)
+            word = text.strip(" ") if not kept else text.lstrip("\n") if gap > 1 or not parts else text
+            if word:
+                if parts:
+                    if gap > 1:
+                        end_lines(parts)
+                    parts.append(_SEPARATORS[gap])
+                parts.append(word)
+                gap = 1 if not kept and text[-1] == " " else 0
+            k += 1
+        return "".join(parts).rstrip("\n")
+
+    def _walk(self, root: Any) -> None:
+        tags, parents, ends, firsts, lasts = self.tag, self.parent, self.end, self.first_text, self.last_text
+        texts, owners, gaps, chars, link_chars = self.texts, self.owner, self.gap, self.chars, self.link_chars
+        attributes, signs, sign = self.attributes, self.sign, self._sign
+        keep, kept = self._keep, self.elements
+        current, gap, in_links, _links, sum_, link_sum = -1, 0, 0, 0, 0, 0
+        breaks = _BREAKS
+        waiting: list[Any] = [root]
+        while waiting:
+            element = waiting.pop()
+            if type(element) is int:  # the end of an element
+                gap = max(gap, breaks.get(tags[element], 0))
+                ends[element] = len(tags)
+                lasts[element] = len(texts)
+                in_links -= tags[element] == "a" and not _is_anchor(attributes[element])
+                current = parents[element]
+                element = waiting.pop()
+            else:
+                tag = element.tag
+                if type(tag) is str and (tag not in _LEFT_OUT or (tag == "button" and _holds_date(element))):
+                    this = len(tags)
+                    if this >= MOST_ELEMENTS:
+                        raise PageTooLarge(f"has more than {MOST_ELEMENTS:,} elements: no page of a forum has so many")
+                    items = element.items()
+                    own = dict(items) if items else _NOTHING
+                    tags.append(tag)
+                    if keep:
+                        kept.append(element)
+                    attributes.append(own)
+                    parents.append(current)
+                    ends.append(this + 1)
+                    signs.append(sign(tag, own))
+                    firsts.append(len(texts))
+                    lasts.append(len(texts))
+                    in_links += tag == "a" and not _is_anchor(own)
+                    gap = min(3, max(gap + 1, 2)) if tag == "br" else max(gap, breaks.get(tag, 0))
+                    current = this
+                    text = element.text
+                    if text and not text.isspace():
+                        texts.append(text)
+                        owners.append(this)
+                        gaps.append(gap)
+                        length = len(" ".join(text.split())) if "\n" in text or "  " in text else len(text)
+                        sum_ += length
+                        link_sum += length if in_links else 0
+                        chars.append(sum_)
+                        link_chars.append(link_sum)
+                        gap = 0
+                    elif text:
+                        gap = max(gap, 1)
+                    waiting.append(element)
+                    waiting.append(this)
+                    waiting.extend(element[::-1])
+                    continue
+            text = element.tail
+            if text and current >= 0:
+                if text.isspace():
+                    gap = max(gap, 1)
+                else:
+                    texts.append(text)
+                    owners.append(current)
+                    gaps.append(gap)
+                    length = len(" ".join(text.split())) if "\n" in text or "  " in text else len(text)
+                    sum_ += length
+                    link_sum += length if in_links else 0
+                    chars.append(sum_)
+                    link_chars.append(link_sum)
+                    gap = 0
+
+    def _sign(self, tag: str, attributes: dict[str, str]) -> int:
+        classes = attributes.get("class")
+        if tag == "a" and not classes:  # differ by their target: a name, a picture and a button are often side by side
+            href = attributes.get("href")
+            kind = "no" if href is None else "profile" if class_words.is_profile_link(href) else "page"
+            return self._sign_of((tag, kind))
+        first = "" if not classes else self._first_class.get(classes)
+        if first is None:
+            first = self._first_class[classes or ""] = first_class(classes or "")
+        return self._sign_of((tag, first))
+
+    def _sign_of(self, key: tuple[str, str]) -> int:
+        found = self._signs.get(key)
+        if found is None:
+            found = self._signs[key] = len(self._signs)
+            if key[0] in _CELLS or key[0] == "tr" or (not key[1] and key[0] in _COLUMNS):
+                self.counted.add(found)
+        return found
+
+
+def _is_anchor(attributes: dict[str, str]) -> bool:
+    """Return True if an `a` is a link target: where it is not closed, it holds all that comes after it."""
+    return "href" not in attributes and ("name" in attributes or "id" in attributes)
+
+
+def _holds_date(button: Any) -> bool:
+    """Return True if a button is the date of a post, which shows the exact time when it is pressed."""
+    return any(one.tag == "time" or one.get("itemprop") in ("datePublished", "dateCreated") for one in button.iter())
+
+
+def first_class(classes: str) -> str:
+    """Return the first class that names an element's role, not its state or layout, without numbers; all classes where each is
+    of the layout.
+    """
+    words = [word for word in classes.split() if not _STATE.match(word)]
+    named = next((word for word in words if not _LAYOUT.fullmatch(word)), None)
+    return _DIGITS.sub("#", " ".join(words) if named is None else named)

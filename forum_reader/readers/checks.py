@@ -1,0 +1,110 @@
+"""Plausibility of the posts that a reader found: grades by which the readers of a page are compared."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from forum_reader.page.page_tree import PageTree
+from forum_reader.page.records import SeenPost
+
+_MOST_PICTURES = 0.8  # of the posts of a page
+_HELD = 0.35  # of a page's words outside of links: posts with this share are not a box at its side
+_NEARLY_ALL = 0.9  # of the words: no post is left out
+_NUMBER = re.compile(r"\d+")
+_FILLED = ("id", "author", "author_url", "published", "edited", "url")
+
+
+def grade(posts: Sequence[SeenPost], words: int) -> float:
+    """Grade posts from 0 to 1. `words`: characters of the page outside of links. Good posts hold most of them, each has an
+    author, a date and a text that no other post has, and the dates are in order.
+    """
+    if not posts:
+        return 0.0
+    count = len(posts)
+    texts = [post.text for post in posts if post.text]
+    if not texts:
+        return 0.0
+    authors = sum(post.author is not None for post in posts) / count
+    dates = [post.published for post in posts if post.published is not None]
+    complete = (0.3 + 0.7 * authors) * (0.3 + 0.6 * len(dates) / count + 0.1 * order(dates))
+    share = min(1.0, sum(map(len, texts)) / max(1, words))
+    return float(share**0.6 * (len(texts) / count) * (len(set(texts)) / len(texts)) * complete)
+
+
+def order(dates: Sequence[datetime]) -> float:
+    """Return the share of neighbours that follow each other in one direction; 0 for no dates."""
+    if len(dates) < 2:
+        return float(len(dates))
+    ups = sum(a <= b for a, b in itertools.pairwise(dates)) / (len(dates) - 1)
+    return max(ups, 1 - ups)
+
+
+def is_complete(posts: Sequence[SeenPost], *, pictures: bool = False) -> bool:
+    """Return True if nearly each post has a text, an author and a date. `pictures`: some may have no text."""
+    missing = sum((post.author is None) + (post.published is None) for post in posts)
+    without_text = sum(not post.text for post in posts)
+    if pictures and without_text <= _MOST_PICTURES * len(posts):
+        without_text = 0
+    return bool(posts) and missing + without_text <= 0.1 * len(posts)
+
+
+def has_all_posts(posts: Sequence[SeenPost], tree: PageTree, words: int) -> bool:
+    """Return True if these are all posts of a page, so that no other reader has to run: they hold nearly all of its words, or
+    many of them, and no kind of element whose `id` contains a post's id (`post-12`) is more frequent than posts.
+    """
+    held = sum(len(post.text) for post in posts) / words
+    if not _HELD <= held < _NEARLY_ALL:
+        return held >= _HELD
+    ids = {post.id for post in posts if post.id}
+    kinds: Counter[tuple[str, str]] = Counter()
+    with_id: Counter[tuple[str, str]] = Counter()
+    for tag, attributes in zip(tree.tag, tree.attributes, strict=True):
+        name = attributes.get("id") if attributes else None
+        if name and (number := _NUMBER.search(name)):
+            kind = (tag, _NUMBER.sub("#", name))
+            kinds[kind] += 1
+            with_id[kind] += number[0] in ids
+    most = max((kinds[kind] for kind, count in with_id.items() if count > 0.5 * len(ids)), default=0)
+    return 0 < most <= len(posts)
+
+
+def agreement(ours: Sequence[SeenPost], others: Sequence[SeenPost]) -> float:
+    """Return the share of posts that both lists have, of the posts in either; posts are compared by the beginning of their
+    words.
+    """
+    if not ours or not others:
+        return 0.0
+    keys = {key for post in ours if (key := _key(post))}
+    both = sum(_key(post) in keys for post in others if post.text)
+    return both / max(1, max(sum(bool(post.text) for post in ours), sum(bool(post.text) for post in others)))
+
+
+def completed(ours: Sequence[SeenPost], others: Sequence[SeenPost]) -> tuple[SeenPost, ...]:
+    """Fill in fields that our posts lack from the same posts of another reader."""
+    known: dict[str, SeenPost | None] = {}
+    for post in others:
+        if key := _key(post):
+            known[key] = None if key in known else post  # two posts alike cannot be assigned
+    by_id = {post.id: post for post in others if post.id}
+    found = []
+    for post in ours:
+        other = known.get(_key(post))
+        if other is None and post.id in by_id and by_id[post.id].author in (post.author, None):
+            other = by_id[post.id]  # its text ends elsewhere
+        more = (
+            {}
+            if other is None
+            else {name: value for name in _FILLED if getattr(post, name) is None and (value := getattr(other, name))}
+        )
+        found.append(msgspec.structs.replace(post, **more) if more else post)
+    return tuple(found)
+
+
+def _key(post: SeenPost) -> str:
+    return "".join(post.text[:400].split())[:60].lower()

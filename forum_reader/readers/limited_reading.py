@@ -1,0 +1,89 @@
+"""`read_page` within limits of processor time and memory, for pages of unknown origin. A signal interrupts deeply nested posts;
+nothing interrupts libxml2, which needs hours for a page of a single tag with a million attributes, so such a page is read by a
+child process: this module's `main`.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from forum_reader.page.records import PageTooLarge, SeenPage
+from forum_reader.reading.reading_budget import extraordinary
+from redis_components.errors import TrawlError
+from workers.process.run_module import own_module
+
+from .page_reader import read_page
+
+MOST_S = 10
+"""Seconds of processor time; a thread of 3,000 posts on one page needs 2."""
+_MEMORY_BYTES = 2 << 30
+_ORDINARY = 300_000  # characters; the attributes of a tag within them take some seconds at most
+
+
+class _Task(msgspec.Struct, frozen=True, kw_only=True):
+    html: str
+    url: str
+    compare: bool
+    seconds: int
+
+
+class _Reply(msgspec.Struct, frozen=True, kw_only=True):
+    page: SeenPage | None = None
+    error: str | None = None
+
+
+def read_limited(html: str, url: str, *, compare: bool = False, seconds: int = MOST_S) -> SeenPage:
+    """Read a page like `read_page`. Raises PageTooLarge where it takes too long. Only for the main thread."""
+    if len(html) <= _ORDINARY or extraordinary(html) is None:
+        with _interrupted_after(seconds, url):
+            return read_page(html, url, compare=compare)
+    task = msgspec.msgpack.encode(_Task(html=html, url=url, compare=compare, seconds=seconds))
+    done = subprocess.run(own_module(__name__), input=task, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        raise PageTooLarge(f"{url}: takes more than {seconds} s of processor time, or 2 GiB of memory, to be read")
+    reply = msgspec.msgpack.decode(done.stdout, type=_Reply)
+    if reply.page is None:
+        raise TrawlError(reply.error or url)
+    return reply.page
+
+
+@contextmanager
+def _interrupted_after(seconds: int, url: str) -> Iterator[None]:
+    """Raise PageTooLarge in the body once `seconds` of processor time are spent, and each second after, in case it was caught."""
+
+    def interrupt(*_: Any) -> None:
+        raise PageTooLarge(f"{url}: takes more than {seconds} s of processor time to be read")
+
+    before = signal.signal(signal.SIGPROF, interrupt)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def main() -> None:
+    """Read the page on standard input; the kernel ends a process above its limits."""
+    task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Task)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    begun = int(used.ru_utime + used.ru_stime) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (begun + task.seconds, begun + task.seconds + 1))
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+    try:
+        reply = _Reply(page=read_page(task.html, task.url, compare=task.compare))
+    except TrawlError as exc:
+        reply = _Reply(error=str(exc))
+    sys.stdout.buffer.write(msgspec.msgpack.encode(reply))
+
+
+if __name__ == "__main__":
+    main()

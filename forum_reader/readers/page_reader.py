@@ -1,0 +1,347 @@
+"""Reads any page without a site file: its kind and, of a thread, its posts.
+
+Readers in layers, each checked: the profile of the software that made the page, marks for search engines (schema.org), and
+inference from the structure that posts repeat. The reader that passes the checks best is taken; the agreement of the others is
+evidence, and notes report where they disagree. Inference costs most; it is skipped where a profile reads all posts that the page
+can hold (`compare` infers anyway, for the evidence).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from forum_reader.dates.post_calendar import Calendar
+from forum_reader.definition.errors import UnreadablePage
+from forum_reader.fields import class_words
+from forum_reader.fields.post_marks import Marks, find_marks
+from forum_reader.page.frames import around, asks_for_password, is_framed
+from forum_reader.page.no_forum_page import ASKS_FOR_LOGIN, why_nothing
+from forum_reader.page.page_kind import Kind, PageFrame, frame_of, kind_of
+from forum_reader.page.page_tree import PageTree
+from forum_reader.page.records import NotAPage, PageKind, Reader, SeenPage, SeenPost
+from forum_reader.reading.parse_body import root_of
+
+from .checks import agreement, completed, grade, has_all_posts, is_complete
+from .finished_posts import finished, with_their_posts
+from .list_rows import are_listed, are_rows, titled_rows
+from .lone_post import lone_post
+from .no_posts import are_no_posts
+from .other_rows import teasers, without_teasers
+from .profile_reader import Listed, ProfileReader
+from .schema_org import marked_posts
+from .structure import Learned, learn
+
+MOST_CHARACTERS = 8_000_000
+"""Of a page. `fetch` refuses larger pages first."""
+_SCHEMA_WORDS = ("schema.org", "itemscope")
+_ARCHIVE = "web.archive.org/web/"
+_ARCHIVED = re.compile(r"(?:https?:)?(?://web\.archive\.org)?/web/\d{4,14}(?:[a-z]{2}_)?/(?=https?:)")
+"""Prefix of the addresses in a page saved from the archive."""
+_ALONE = 0.3  # grade of a post alone, without similar posts
+_CLOSE = 0.9  # of the best grade
+_EXACT = {Reader.PROFILE: 0.4, Reader.SCHEMA_ORG: 0.5}  # of the best grade, that is enough for a complete reading
+_AS_MANY = 0.15  # the same, where a profile finds as many posts: their texts may be shorter
+_NEARLY_ALL = 0.9  # of the posts
+_FEW = 3  # posts
+_LEAST_TEXT = 20  # characters
+_SHORT = 60  # characters of a text around a post
+_SURE = 0.4  # a grade of posts on a page whose profile finds none
+_UNLIKE = 0.4  # agreement of readers whose texts are not the same
+
+
+@dataclass(slots=True)
+class _Page:
+    """A page while it is read: the posts of each reader, and how well they pass the checks (`grades`)."""
+
+    html: str
+    url: str
+    root: Any
+    tree: PageTree
+    frame: PageFrame
+    calendar: Calendar
+    profile: ProfileReader | None  # None also where no software is sure
+    found: dict[Reader, tuple[SeenPost, ...]] = field(default_factory=dict)
+    grades: dict[Reader, float] = field(default_factory=dict)
+    comments: frozenset[int] = frozenset()  # of the posts by schema.org those that are comments on others
+    marks: Marks | None = None
+    learned: Learned | None = None
+    are_others: bool = False  # the learned blocks are rows of other threads
+
+    @property
+    def base(self) -> str:
+        """Return the address that relative addresses refer to."""
+        return self.frame.base_of(self.url)
+
+
+def read_page(html: str, url: str, *, now: datetime | None = None, profiles: bool = True, compare: bool = False) -> SeenPage:
+    """Read a page. `now` (aware): the time of the page, to which relative dates refer. `profiles` = False skips the readers by
+    profile; `compare` runs each reader, even where a profile's posts are complete. Raises NotAPage for anything but HTML,
+    and PageTooLarge.
+    """
+    page = _opened(html, url, now or datetime.now(UTC), profiles=profiles)
+    _ask_readers(page, compare=compare)
+    of_titles = page.learned is not None and are_rows(page.learned, page.tree)
+    _keep_posts(page, of_titles=of_titles)
+    reader = _best(page.grades, page.found)
+    kind = _kind(page, reader, of_titles=of_titles)
+    seen = SeenPage(
+        url=url, kind=kind.kind, title=page.frame.title, language=page.frame.language,
+        software=page.profile.software if page.profile else None, rows=kind.rows, next=kind.next, pages=kind.pages,
+    )  # fmt: skip
+    if kind.kind is PageKind.OTHER:
+        why = why_nothing(page.html, url) or (ASKS_FOR_LOGIN if asks_for_password(page.tree) else None)
+        return msgspec.structs.replace(seen, notes=(why,) if why else ())
+    return seen if reader is None or kind.kind is not PageKind.THREAD else _with_posts(seen, page, reader)
+
+
+def _opened(html: str, url: str, now: datetime, *, profiles: bool) -> _Page:
+    if _ARCHIVE in html and _ARCHIVE not in url:
+        html = _ARCHIVED.sub("", html)
+    root = _root(html, url)
+    tree = PageTree(root)
+    frame = frame_of(tree, root)
+    profile = ProfileReader(html, url, root, now) if profiles else None
+    profile = profile if profile and profile.software else None
+    return _Page(html, url, root, tree, frame, Calendar(now, frame.language), profile)
+
+
+def _ask_readers(page: _Page, *, compare: bool) -> None:
+    tree, found = page.tree, page.found
+    words = max(1, tree.chars[-1] - tree.link_chars[-1])
+    if page.profile:
+        found[Reader.PROFILE] = page.profile.posts()
+    if any(word in page.html for word in _SCHEMA_WORDS):
+        found[Reader.SCHEMA_ORG], page.comments = marked_posts(_scripts(page.root), tree, page.calendar)
+    if compare or not _is_enough(found, tree, words):
+        page.marks = find_marks(tree)
+        page.learned = _learned(page, page.marks)
+    if page.learned is not None:
+        found[Reader.LEARNED] = page.learned.posts
+        if Reader.PROFILE in found:  # a style may show dates where its profile does not look for them
+            found[Reader.PROFILE] = completed(found[Reader.PROFILE], page.learned.posts)
+    page.grades = {reader: grade(posts, words) for reader, posts in found.items() if posts}
+    if page.learned is not None:
+        page.grades[Reader.LEARNED] = min(page.grades.get(Reader.LEARNED, 0.0), page.learned.quality)
+
+
+def _learned(page: _Page, marks: Marks) -> Learned | None:
+    """Infer the posts from the page's structure, without boxes of other threads."""
+    tree = page.tree
+    learned = learn(tree, page.calendar, marks)
+    if learned is None:
+        return None
+    others = teasers(learned, tree, page.url, page.base, (page.frame.title, page.root.findtext(".//title")))
+    page.are_others = len(others) == learned.fields.paths.count
+    return without_teasers(learned, tree, marks, page.calendar, others)
+
+
+def _keep_posts(page: _Page, *, of_titles: bool) -> None:
+    """Drop learned blocks that are not posts; where all that was found may be one post and the text around it, keep the post
+    alone.
+    """
+    no_posts = page.learned is not None and are_no_posts(page.learned, of_forum=page.profile is not None)
+    alone = _alone(page, of_titles=of_titles, no_posts=no_posts)
+    if alone is not None:
+        page.found, page.grades, page.learned = {Reader.LEARNED: (alone,)}, {Reader.LEARNED: _ALONE}, None
+    elif no_posts:
+        page.grades.pop(Reader.LEARNED, None)
+
+
+def _alone(page: _Page, *, of_titles: bool, no_posts: bool) -> SeenPost | None:
+    learned, is_unsure = page.learned, of_titles or no_posts or page.are_others
+    if page.marks is None or not all(
+        _is_doubtful(page.found[reader], reader) or (is_unsure and reader is Reader.LEARNED) for reader in page.grades
+    ):
+        return None
+    rows = _starts(learned) if page.are_others or (of_titles and _are_more(learned)) else ()
+    alone = lone_post(page.tree, page.marks, page.calendar, page.url, rows=rows)
+    if alone is None or of_titles or no_posts or learned is None:
+        return alone
+    return None if _has_more(alone, learned, page.tree, are_others=page.are_others) else alone
+
+
+def _kind(page: _Page, reader: Reader | None, *, of_titles: bool) -> Kind:
+    """Return the kind of a page: by the posts of the reader, the titles of learned rows, and the links that a profile finds."""
+    tree, learned = page.tree, page.learned
+    posts, best = (page.found[reader], page.grades[reader]) if reader else ((), 0.0)
+    is_sure = reader is Reader.PROFILE or (reader is Reader.LEARNED and learned is not None and _are_comments(learned))
+    kind = kind_of(tree, page.frame, page.url, posts, best, sure=is_sure, marks=page.marks)
+    if reader is Reader.LEARNED and learned is not None:
+        of_titles = of_titles or are_listed(learned, tree)
+        titles = () if of_titles else titled_rows(learned, tree, page.url, page.base)
+        if titles or of_titles:
+            if is_framed(tree, around(tree, _starts(learned))):
+                titles = ()
+            of_links = kind_of(tree, page.frame, page.url, (), 0.0, titles=titles, marks=page.marks)
+            kind = of_links if of_links.rows else kind
+    if page.profile and not page.found.get(Reader.PROFILE) and (links := page.profile.links()) is not None:
+        is_thread = kind.kind is PageKind.THREAD and best >= _SURE and not (learned and _are_of(learned, links, tree))
+        kind = kind if is_thread else _listed(links, kind)
+    return kind
+
+
+def _with_posts(seen: SeenPage, page: _Page, reader: Reader) -> SeenPage:
+    """Return the page with the posts of a reader, completed by the others."""
+    posts, comments = page.found[reader], page.comments
+    if reader is not Reader.SCHEMA_ORG or not comments:
+        comments = page.profile.comments_on(posts) if page.profile else frozenset()
+    for other in page.grades:
+        posts = completed(posts, page.found[other]) if other is not reader else posts
+    agrees = {one.value: round(agreement(posts, page.found[one]), 2) for one in page.grades if one is not reader}
+    return msgspec.structs.replace(
+        seen,
+        reader=reader,
+        posts=tuple(finished(with_their_posts(posts, comments), page.base)),
+        confidence=round(min(1.0, page.grades[reader]), 2),
+        agreement=agrees,
+        notes=tuple(_notes(reader, page.found, agrees)),
+    )
+
+
+def _are_of(learned: Learned, links: Listed, tree: PageTree) -> bool:
+    """Return True if half of the blocks hold the title of a row: the rows were learned as posts."""
+    titles = {row.title for row in links.rows}
+    blocks = learned.fields.paths.blocks
+    titled = sum(any(tree.tag[i] == "a" and tree.string(i) in titles for i in range(one.start, one.end)) for one in blocks)
+    return 2 * titled >= len(blocks)
+
+
+def _listed(links: Listed, kind: Kind) -> Kind:
+    """Return a profile's rows, as it selects the threads among the links of a page; keep other rows if these are few."""
+    if kind.rows and len(links.rows) < _FEW:
+        return kind
+    named = PageKind.LIST if links.of_threads else PageKind.INDEX
+    return Kind(kind=named, rows=links.rows, next=kind.next or links.next, pages=kind.pages)
+
+
+def _root(html: str, url: str) -> Any:
+    if len(html) > MOST_CHARACTERS:
+        raise NotAPage(f"{url}: {len(html):,} characters: no page of a forum is so long")
+    if not html.strip():
+        raise NotAPage(f"{url}: the page is empty")
+    if "<" not in html:
+        raise NotAPage(f"{url}: no HTML: it begins with {html[:60]!r}")
+    try:
+        return root_of(html)
+    except UnreadablePage as error:
+        raise NotAPage(f"{url}: {error}") from None
+
+
+def _is_enough(found: dict[Reader, tuple[SeenPost, ...]], tree: PageTree, words: int) -> bool:
+    """Return True if a profile's posts are complete, so that no other reader could be chosen."""
+    posts, marked = found.get(Reader.PROFILE, ()), found.get(Reader.SCHEMA_ORG, ())
+    if len(posts) < 2 or len(marked) > len(posts) or not is_complete(posts):
+        return False
+    if len(marked) == len(posts) and agreement(posts, marked) >= _NEARLY_ALL:
+        return True
+    return has_all_posts(posts, tree, words)
+
+
+def _is_doubtful(posts: tuple[SeenPost, ...], reader: Reader) -> bool:
+    """Return True if posts may be a single post and the text around it: few posts of which no two have an author, or all have the
+    same author and date, or only names, as in a list of visitors.
+    """
+    if 2 * sum(post.text == post.author for post in posts) >= len(posts):
+        return True
+    authors = [post.author for post in posts if post.author is not None]
+    if len(posts) > _FEW or len(authors) < 2:
+        return len(posts) <= _FEW and not (reader is Reader.PROFILE and is_complete(posts))
+    is_one = len(set(authors)) == 1 and len({post.published for post in posts if post.published is not None}) < 2
+    return reader is Reader.LEARNED and (is_one or not is_complete(posts))
+
+
+def _are_more(learned: Learned | None) -> bool:
+    """Return True if there are more blocks than the two columns of one post."""
+    return learned is not None and learned.fields.paths.count > 2
+
+
+def _has_more(alone: SeenPost, learned: Learned, tree: PageTree, *, are_others: bool) -> bool:
+    """Return True if blocks next to a post's are posts, too. They have another author and a date; or another date and as much
+        text or the same element; or a text by its class, a long one where author and date are the post's: else they are its head.
+    Rows of other threads are not posts.
+    """
+    posts, start = learned.posts, alone.text[:_SHORT]
+    blocks = learned.fields.paths.blocks
+    own = {tree.sign[block.start] for post, block in zip(posts, blocks, strict=True) if start in post.text}
+    if are_others:
+        return bool(own)
+    for post, block in zip(posts, blocks, strict=True):
+        if start in post.text:
+            continue
+        is_head = (post.author, post.published) == (alone.author, alone.published)
+        if not is_head and post.author not in (None, alone.author) and post.published is not None:
+            return True
+        is_alike = len(post.text) > _SHORT or tree.sign[block.start] in own
+        if is_alike and post.published not in (None, alone.published):
+            return True
+        least = _SHORT if is_head else _LEAST_TEXT
+        if any(
+            attributes and class_words.suggests_body(attributes.get("class", "")) and tree.written_in(i) >= least
+            for i, attributes in enumerate(tree.attributes[block.start : block.end], block.start)
+        ):
+            return True
+    return False
+
+
+def _are_comments(learned: Learned) -> bool:
+    """Return True if the learned posts are comments on an article, which may be much longer: complete, and marked by their
+    class.
+    """
+    if not is_complete(learned.posts):
+        return False
+    tree, blocks = learned.fields.paths.tree, learned.fields.paths.blocks
+    around = (i for block in blocks for i in (block.start, tree.parent[block.start]))
+    names = (f"{tree.attributes[i].get('class', '')} {tree.attributes[i].get('id', '')}" for i in around)
+    return sum(map(class_words.suggests_comment, names)) >= len(blocks)
+
+
+def _starts(learned: Learned | None) -> list[int]:
+    return [block.start for block in learned.fields.paths.blocks] if learned is not None else []
+
+
+def _scripts(root: Any) -> Iterable[str]:
+    for script in root.iter("script"):
+        if "ld+json" in (script.get("type") or "") and script.text:
+            yield script.text
+
+
+def _best(grades: dict[Reader, float], found: dict[Reader, tuple[SeenPost, ...]]) -> Reader | None:
+    """Return the reader of the highest grade, or a more exact reader that is complete and not far behind: a grade also rises with
+    text that was taken for a post by mistake.
+    """
+    best = max(grades, key=lambda reader: grades[reader], default=None)
+    if best is None or grades[best] <= 0:
+        return None
+    count = len(found[best])
+    for reader in (Reader.PROFILE, Reader.SCHEMA_ORG):
+        posts = found.get(reader, ())
+        least = min(_NEARLY_ALL * count, count - 1)  # one more may be a heading
+        exact = _AS_MANY if len(posts) == count and reader is Reader.PROFILE and is_complete(posts) else _EXACT[reader]
+        enough = grades.get(reader, 0.0) >= exact * grades[best] and len(posts) >= least
+        if (
+            enough
+            and is_complete(posts, pictures=reader is Reader.PROFILE)
+            and (reader is Reader.PROFILE or agreement(found[best], posts) < _UNLIKE)
+        ):
+            return reader
+    if grades.get(Reader.LEARNED, 0.0) >= _CLOSE * grades[best]:  # its texts have the lines of the page
+        return Reader.LEARNED
+    return best
+
+
+def _notes(reader: Reader, found: dict[Reader, tuple[SeenPost, ...]], agrees: dict[str, float]) -> Iterable[str]:
+    posts = found[reader]
+    for other, share in agrees.items():
+        count = len(found[Reader(other)])
+        if share < 0.8:
+            yield f"{other} finds {count} posts, and has {share:.0%} of the posts in common with {reader.value} ({len(posts)})"
+    for name in ("author", "published"):
+        missing = sum(getattr(post, name) is None for post in posts)
+        if missing:
+            yield f"{missing} of {len(posts)} posts have no {'date' if name == 'published' else name}"

@@ -1,0 +1,204 @@
+"""Posts by the profile of the software that made the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from lxml import etree
+
+from forum_reader.dates import day_first
+from forum_reader.dates.language import known_language, writes_day_first
+from forum_reader.definition.errors import SiteError
+from forum_reader.fields import class_words
+from forum_reader.page.records import SeenLink, SeenPost, Software
+from forum_reader.reading.element_index import ElementIndex
+
+if TYPE_CHECKING:
+    from scrapy.http import TextResponse
+
+    from forum_reader.definition.site import Site
+    from forum_reader.reading.read_page import CommentsPage
+    from forum_reader.recognise.recognise import Recognition
+
+_LONGEST_NAME = 80
+_CLOSE = 30 / 10_000  # posts of one month, in order, leave no doubt of their dates
+_TINY = 1e-9
+_NUMBER = re.compile(r"(?<!\d)\d+$")
+_links = etree.XPath("//a[@href]")
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of a page: threads, or forums."""
+
+    rows: tuple[SeenLink, ...]
+    of_threads: bool
+    next: str | None = None
+
+
+class ProfileReader:
+    """A page with its tree: the software that made it, and its posts by the profile of that software."""
+
+    def __init__(self, html: str, url: str, root: Any, now: datetime) -> None:
+        from forum_reader.recognise.recognise import recognise
+
+        self._index = ElementIndex(root)
+        self._response = _response(html, url, now)
+        self._now = now
+        self._found: Recognition = recognise(self._response, self._index)
+
+    @property
+    def software(self) -> Software | None:
+        """Return the software; None where the evidence is not enough."""
+        found = self._found
+        if found.software is None or found.html_profile is None:
+            return None
+        return Software(
+            name=found.software, version=found.version, profile=found.html_profile, marks=found.marks, score=found.score
+        )
+
+    def posts(self) -> tuple[SeenPost, ...]:
+        """Return the posts; none where the profile does not fit the page, or the software is not sure."""
+        page = self._day_or_month_first(self._comments(None))
+        if page is None:
+            return ()
+        posts = []
+        if page.post is not None:
+            post = page.post
+            text = post.body or post.title or ""  # a link or a picture: the title is the post's text
+            own_id = None if any(comment.id == page.post_id for comment in page.comments) else page.post_id
+            posts.append(SeenPost(text=text, id=own_id, author=post.author, published=post.created_at, edited=post.edited_at))
+        posts += [
+            SeenPost(
+                text=comment.body, id=comment.id, author=comment.author, published=comment.created_at, edited=comment.edited_at,
+                parent=comment.parent_id,
+            )
+            for comment in page.comments
+        ]  # fmt: skip
+        return self._with_profiles(posts)
+
+    def links(self) -> Listed | None:
+        """Return the threads or else the forums that the page lists; None where the profile finds none, or the software is not
+        sure.
+        """
+        from forum_reader.reading.read_page import read_index, read_list
+
+        profile = self._found.html_profile
+        site = _site(profile, self._response.url.split("/", 3)[2], None) if profile else None
+        if site is None or self.software is None:
+            return None
+        for of_threads, page in ((True, site.pages.list), (False, site.pages.index)):
+            if page is None or page.format != "html":
+                continue
+            try:
+                if of_threads:
+                    listed = read_list(site, self._response, "0", None, index=self._index)
+                    named = [(thread.url, thread.title) for thread in listed.threads]
+                    following = listed.next
+                else:
+                    named = [
+                        (forum.url, forum.name) for forum in read_index(site, self._response, None, index=self._index).forums
+                    ]
+                    following = None
+            except SiteError:
+                continue
+            rows = tuple(SeenLink(url=url, title=title) for url, title in named if url and title)
+            if rows:
+                return Listed(rows=rows, of_threads=of_threads, next=following)
+        return None
+
+    def comments_on(self, posts: Sequence[SeenPost]) -> frozenset[int]:
+        """Return the indexes of posts that are comments on a question or an answer."""
+        path = self._found.comment_ids
+        ids = {_last_number(str(value)) for value in _compiled(path)(self._index.root)} if path else set()
+        return frozenset(n for n, post in enumerate(posts) if post.id is not None and _last_number(post.id) in ids)
+
+    def _comments(self, language: str | None) -> CommentsPage | None:
+        """Read the page by the profile, with dates in `language` (None: the profile's); None where it does not fit."""
+        from forum_reader.reading.read_page import read_comments
+
+        profile = self._found.html_profile
+        site = _site(profile, self._response.url.split("/", 3)[2], language) if profile else None
+        if site is None or site.pages.comments.format != "html":
+            return None
+        try:
+            return read_comments(site, self._response, "0", None, index=self._index)
+        except SiteError:
+            return None
+
+    def _day_or_month_first(self, page: CommentsPage | None) -> CommentsPage | None:
+        """Read `04-03-2023` with the day first, where the page's language writes it so or the posts are then closer to each
+        other: a profile names the order of its software's default language.
+        """
+        profile = self._found.html_profile
+        site = _site(profile, self._response.url.split("/", 3)[2], None) if page is not None and profile is not None else None
+        if page is None or site is None or writes_day_first(site.language):
+            return page
+        own = known_language(str(self._index.root.get("lang") or "")) or ""
+        other = own if writes_day_first(own) else day_first.ENGLISH
+        doubt = day_first.disorder_of(page, self._now)
+        is_other = other != day_first.ENGLISH and not own.startswith("en")
+        if (not is_other and doubt < _CLOSE) or not day_first.has_numeric_dates(self._response.text):
+            return page
+        again = self._comments(other)
+        if again is None or _dated(again) < _dated(page):
+            return page
+        return again if day_first.disorder_of(again, self._now) < doubt + (_TINY if is_other else 0.0) else page
+
+    def _with_profiles(self, posts: list[SeenPost]) -> tuple[SeenPost, ...]:
+        """Add the addresses of the authors' profiles: for each name the first link with it that leads to a profile."""
+        names = {post.author for post in posts if post.author}
+        known: dict[str, str] = {}
+        for link in _links(self._index.root) if names else ():
+            name = _name(link)
+            if name in names and name not in known and class_words.is_profile_link(href := link.get("href")):
+                known[name] = href
+        return tuple(msgspec.structs.replace(post, author_url=known.get(post.author or "")) for post in posts)
+
+
+def _name(link: Any) -> str:
+    text = link.text
+    if text is None or len(link):
+        text = "".join(link.itertext())
+    return " ".join(text.split()) if len(text) <= 2 * _LONGEST_NAME else ""
+
+
+def _response(html: str, url: str, now: datetime) -> TextResponse:
+    from email.utils import format_datetime
+
+    from scrapy.http import HtmlResponse
+
+    headers = {"Content-Type": "text/html; charset=utf-8", "Date": format_datetime(now)}
+    return HtmlResponse(url, body=html.encode("utf-8", "replace"), encoding="utf-8", headers=headers)
+
+
+def _dated(page: CommentsPage) -> int:
+    return sum(moment is not None for moment in day_first.moments_of(page))
+
+
+@lru_cache(maxsize=64)
+def _compiled(path: str) -> etree.XPath:
+    return etree.XPath(path)
+
+
+def _last_number(text: str) -> str:
+    found = _NUMBER.search(text)
+    return found[0] if found else text
+
+
+@lru_cache(maxsize=64)
+def _site(profile: str, host: str, language: str | None) -> Site | None:
+    from pathlib import Path
+
+    from forum_reader.definition import layers
+    from forum_reader.definition.load import site_of
+
+    try:
+        own = {"profile": profile, "base_url": f"https://{host}", "forums": ["?"]}
+        return site_of(layers.read(Path("read.toml"), own | ({"language": language} if language else {})))
+    except SiteError:
+        return None

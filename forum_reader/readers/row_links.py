@@ -1,0 +1,317 @@
+"""Links of a page's rows: the threads of a board, the boards of an index.
+
+Links at the same place in their rows are a group. The group with the most text is taken, where dates and authors in the rows
+count more, and menus, sidebars and the foot of a page hardly: a menu may have more links than a board has threads. Of several
+links in each row (the last answer's, a page's) the first whose text differs from row to row is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from urllib.parse import urljoin, urlsplit
+
+from forum_reader.dates.post_dates import spotted
+from forum_reader.fields import class_words
+from forum_reader.fields.post_marks import Marks
+from forum_reader.page.frames import around, is_framed
+from forum_reader.page.page_address import host_of
+from forum_reader.page.page_tree import PageTree
+from forum_reader.page.records import SeenLink
+from forum_reader.page.row_labels import LEAST_FORUMS, count_posts, suggests_threads
+
+LEAST_ROWS = 5
+_MANY_ROWS = 10
+_MOST_ROWS = 500
+_SHORTEST, _LONGEST = 4, 250  # characters of a title
+_MOST_WEIGHED = 30  # links of a group
+_LEVELS = 7  # of elements around a link that may be its row
+_SIGNED = 1.0  # weight of dates and authors in each row
+_OF_FRAME = 0.05  # weight of the links of a menu
+_NEARLY_ALL = 0.8  # of the rows
+_HALF = 0.5
+_LEAST_PROSE = 8  # characters of a row outside of links
+_MUCH = 100  # characters of links
+_NEARLY_TWO = 1.8  # links in each row
+_ONE_KIND = 0.3  # forms of addresses for each row
+_LONGEST_COUNT = 24  # characters: `1,234 comments`
+_MOST_BEHIND = 60  # elements of a row behind its title
+_MOST_GROUPS = 60
+_MOST_COLUMNS = 12
+_DISCUSSION = re.compile(
+    r"(?:\d[\d.,]*[kKMw万]?\s*)?(?:comments?|repl(?:y|ies)|discuss(?:ion)?|kommentare?|commentaires?|comentarios?|comentários?|commenti|"
+    r"reacties|kommentar(?:er)?|komentarz[ey]?|комментари\w*|评论|評論|コメント|댓글)",
+    re.IGNORECASE,
+)
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+def listed(tree: PageTree, url: str, marks: Marks, titles: tuple[SeenLink, ...] = ()) -> tuple[tuple[SeenLink, ...], bool]:
+    """Return the links of the rows of the page at `url`, in its order, and True if they lead to threads, False if to forums; no
+    links where nothing is listed. `titles`: rows that were found already.
+    """
+    links = _named(tree, titles) if titles else links_of(tree, marks)
+    rows = titles or _seen(tree, links, url)
+    of_threads = suggests_threads(tree, links)
+    if of_threads is None:
+        of_threads = not _count_posts(tree, links, marks) and _is_of_threads(rows)
+    return rows, of_threads
+
+
+def _named(tree: PageTree, titles: tuple[SeenLink, ...]) -> list[int]:
+    """Return the first link with the text of each row's title."""
+    waiting = {row.title for row in titles}
+    found = []
+    for i, tag in enumerate(tree.tag):
+        if tag == "a" and (name := tree.string(i)) in waiting:
+            waiting.remove(name)
+            found.append(i)
+    return found
+
+
+def _has_labels(tree: PageTree, links: list[int], marks: Marks) -> bool:
+    return suggests_threads(tree, links) is not None or _count_posts(tree, links, marks)
+
+
+def _count_posts(tree: PageTree, links: list[int], marks: Marks) -> bool:
+    """Return True if rows without dates and authors have numbers of posts or members: boards."""
+    if len(links) < LEAST_FORUMS or _signed_share(tree, links, sorted(marks.dates), marks.authors) > 1 - _NEARLY_ALL:
+        return False
+    return count_posts(tree, rows_of(tree, links))
+
+
+def _is_of_threads(rows: Sequence[SeenLink]) -> bool:
+    """Return True if rows are many, or lead to addresses of one form: threads, not forums."""
+    if len(rows) < _MANY_ROWS and all(class_words.is_forum_link(row.url) for row in rows):
+        return False
+    if sum(class_words.is_one_forum(row.url) for row in rows) >= _NEARLY_ALL * max(1, len(rows)):
+        return False
+    shapes = {form_of(row.url) for row in rows}
+    return len(rows) >= _MANY_ROWS or len(shapes) < _ONE_KIND * max(1, len(rows))
+
+
+def form_of(url: str) -> str:
+    """Return the path of an address with numbers and hyphenated names replaced, equal for pages of one kind."""
+    return re.sub(r"[^/?&=]+", lambda part: _form_of_part(part[0]), urlsplit(url).path)
+
+
+def _form_of_part(part: str) -> str:
+    if "-" in part:
+        return "**" if part[0].isdecimal() else "*"
+    return re.sub(r"\d+", "*", part)
+
+
+def links_of(tree: PageTree, marks: Marks) -> list[int]:
+    """Return the elements of the links of the rows."""
+    dates, authors = sorted(marks.dates), marks.authors
+    best: list[int] = []
+    best_score = (False, 0.0)
+    every = sorted(_apart(tree, _groups(tree, dates)), key=lambda one: -len(one[0]))[:_MOST_GROUPS]
+    rows = [
+        (members, framed)
+        for members, framed in every
+        if _differ(tree, members)
+        and (
+            len(members) >= LEAST_ROWS
+            or _lead_to_forums(tree, members)
+            or (len(members) >= LEAST_FORUMS and not framed and _has_labels(tree, members, marks))
+        )
+    ]
+    for members, framed in rows:
+        signed = _signed_share(tree, members, dates, authors)
+        size = sum(map(tree.size, members))
+        sure = not framed and (
+            size >= _MUCH or signed >= _HALF or _have_prose(tree, members) or suggests_threads(tree, members) is not None
+        )
+        score = size * (_OF_FRAME if framed else 1.0) * (1 + _SIGNED * signed)
+        if (sure, score) > best_score and not (framed and signed < _HALF):
+            best, best_score = members, (sure, score)
+    firsts = _first_of_rows(tree, best, [members for members, _ in rows]) if best else []
+    return _with_others(tree, firsts, [members for members, _ in every]) if firsts else []
+
+
+def _seen(tree: PageTree, links: Sequence[int], url: str) -> tuple[SeenLink, ...]:
+    here = host_of(urlsplit(url))
+    rows: dict[str, SeenLink] = {}
+    for place, i in enumerate(links[:_MOST_ROWS]):
+        target = _on_host(tree, i, url, here)
+        if target is None:  # a link to the page under discussion: the discussion's link is behind it
+            end = links[place + 1] if place + 1 < len(links) else tree.end[tree.parent[i]]
+            target = next((to for j in _discussions(tree, i, end) if (to := _on_host(tree, j, url, here)) is not None), None)
+        if target is not None:
+            title = tree.joined(tree.first_text[i], tree.last_text[i]).partition("\n")[0]  # the link may be the whole row
+            rows.setdefault(target.partition("#")[0], SeenLink(url=target, title=title))
+    return tuple(rows.values())
+
+
+def _on_host(tree: PageTree, i: int, url: str, here: str) -> str | None:
+    """Return the target of a link; None where it is on another host."""
+    href = tree.attributes[i].get("href")
+    try:
+        target = urljoin(url, href) if href else None
+        return target if target is not None and host_of(urlsplit(target)) == here else None
+    except ValueError:
+        return None
+
+
+def _discussions(tree: PageTree, i: int, end: int) -> Iterable[int]:
+    """Yield the links to comments behind a link and before the next title."""
+    last = min(end, tree.end[i] + _MOST_BEHIND)
+    return (j for j in range(tree.end[i], last) if tree.tag[j] == "a" and _DISCUSSION.fullmatch(tree.string(j)))
+
+
+def _groups(tree: PageTree, dates: list[int]) -> list[list[int]]:
+    """Group links by their ancestors, without links to people and links that are dates."""
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for i, tag in enumerate(tree.tag):
+        if tag != "a" or not _is_title(tree, i) or class_words.is_profile_link(tree.attributes[i].get("href") or ""):
+            continue
+        up = tree.parent[i]
+        if is_date(tree, i, dates):
+            continue
+        above = tree.parent[up] if up >= 0 else -1
+        column = next((_nth(tree, cell) for cell in (up, above) if cell >= 0 and tree.tag[cell] == "td"), 0)
+        groups[tree.sign[i], tree.sign[up], tree.sign[above] if above >= 0 else -1, column].append(i)
+    return [part for members in groups.values() for part in _by_place(tree, members)]
+
+
+def is_date(tree: PageTree, i: int, dates: Sequence[int]) -> bool:
+    """Return True if a link is only a date, not a title with a date in its bubble, nor a whole row. `dates`: the elements of
+    dates, in order.
+    """
+    within = dates[bisect_left(dates, i) : bisect_left(dates, tree.end[i])]
+    if any(2 * tree.size(j) >= tree.size(i) and spotted(tree.string(j)) for j in within):
+        return True
+    return _has(dates, tree.parent[i]) and bool(spotted(tree.string(i)) and spotted(tree.string(tree.parent[i])))
+
+
+def _has(elements: Sequence[int], i: int) -> bool:
+    place = bisect_left(elements, i)
+    return place < len(elements) and elements[place] == i
+
+
+def _apart(tree: PageTree, groups: Iterable[list[int]]) -> Iterable[tuple[list[int], bool]]:
+    """Yield groups, and True for those in menus; a group's members in menus are a separate group."""
+    known: dict[int, bool] = {}
+    for members in groups:
+        framed = is_framed(tree, around(tree, members))
+        parts: tuple[list[int], list[int]] = ([], [])
+        for i in members:
+            parts[framed or _is_in_frame(tree, i, known)].append(i)
+        yield from ((part, is_in) for part, is_in in zip(parts, (False, True), strict=True) if part)
+
+
+def _is_in_frame(tree: PageTree, i: int, known: dict[int, bool]) -> bool:
+    up = tree.parent[i]
+    if up not in known:
+        known[up] = is_framed(tree, up)
+    return known[up]
+
+
+def _nth(tree: PageTree, cell: int) -> int:
+    count, sibling = 0, tree.parent[cell] + 1
+    while sibling < cell and count < _MOST_COLUMNS:
+        count, sibling = count + 1, tree.end[sibling]
+    return count
+
+
+def _by_place(tree: PageTree, members: list[int]) -> Iterable[list[int]]:
+    """Split a group whose rows have several links each: the first of each row, the second, and so on."""
+    counts = Counter(tree.parent[i] for i in members)
+    if len(counts) < LEAST_FORUMS or len(members) < _NEARLY_TWO * len(counts):
+        return (members,)
+    places: dict[int, list[int]] = defaultdict(list)
+    seen: Counter[int] = Counter()
+    for i in members:
+        places[seen[tree.parent[i]]].append(i)
+        seen[tree.parent[i]] += 1
+    return places.values()
+
+
+def _is_title(tree: PageTree, i: int) -> bool:
+    size = tree.size(i)
+    if size <= _LONGEST_COUNT and _DISCUSSION.fullmatch(tree.string(i)):
+        return False
+    return _SHORTEST <= size < _LONGEST or (1 < size < _SHORTEST and tree.string(i).isalpha())
+
+
+def rows_of(tree: PageTree, members: Sequence[int]) -> list[tuple[int, int]]:
+    """Return for each link the largest element around it that holds no other member."""
+    found = []
+    for place, i in enumerate(members):
+        before = members[place - 1] if place else -1
+        after = members[place + 1] if place + 1 < len(members) else len(tree)
+        top = i
+        for _ in range(_LEVELS):
+            up = tree.parent[top]
+            if up <= max(before, 0) or tree.end[up] > after:
+                break
+            top = up
+        found.append((top, tree.end[top]))
+    return found
+
+
+def _signed_share(tree: PageTree, members: Sequence[int], dates: list[int], authors: list[int]) -> float:
+    """Return the share of rows with a date or an author."""
+    rows = rows_of(tree, members[: _MOST_WEIGHED + 1])[:_MOST_WEIGHED]
+    return sum(_between(dates, *row) > 0 or _between(authors, *row) > 0 for row in rows) / len(rows)
+
+
+def _differ(tree: PageTree, members: Sequence[int]) -> bool:
+    """Return True if most texts differ and have letters: not `Reply`, not `#171193`."""
+    few = members[:_MOST_WEIGHED]
+    return sum(bool(_LETTER.search(text)) for text in {tree.string(i) for i in few}) >= _HALF * len(few)
+
+
+def _have_prose(tree: PageTree, members: Sequence[int]) -> bool:
+    """Return True if rows have words outside of links: the number of threads, a description."""
+    rows = rows_of(tree, members[: _MOST_WEIGHED + 1])[:_MOST_WEIGHED]
+    return sum(tree.written_in(start) for start, _ in rows) >= _LEAST_PROSE * len(rows)
+
+
+def _first_of_rows(tree: PageTree, best: list[int], groups: list[list[int]]) -> list[int]:
+    """Return, of all groups with one link in each row of `best`, the first whose texts and addresses differ."""
+    rows = rows_of(tree, best)
+    least = _NEARLY_ALL * len(rows)
+    found, first = best, sum(i - row[0] for i, row in zip(best, rows, strict=True))
+    for members in groups:
+        if len(members) < len(rows):
+            continue
+        firsts = [
+            (members[at], row) for row in rows if (at := bisect_left(members, row[0])) < len(members) and members[at] < row[1]
+        ]
+        place = sum(i - row[0] for i, row in firsts)
+        if len(firsts) < len(rows) or place >= first:
+            continue
+        texts = {tree.string(i) for i, _ in firsts}
+        addresses = {(tree.attributes[i].get("href") or "").partition("#")[0] for i, _ in firsts}
+        if min(len(texts), len(addresses), sum(bool(_LETTER.search(text)) for text in texts)) >= least:
+            found, first = [i for i, _ in firsts], place
+    return found
+
+
+def _with_others(tree: PageTree, links: list[int], groups: list[list[int]]) -> list[int]:
+    """Add the links of rows with another class: pinned threads."""
+    rows = rows_of(tree, links)
+    places = {(tree.sign[tree.parent[i]], tree.parent[start]) for i, (start, _) in zip(links, rows, strict=True)}
+    signs, tops = {tree.sign[start] for start, _ in rows}, {start for start, _ in rows}
+    more = []
+    for i in (i for members in groups for i in members):
+        top = i
+        while tree.parent[top] > 0 and (tree.sign[tree.parent[i]], tree.parent[top]) not in places and top > i - _LEVELS:
+            top = tree.parent[top]
+        at = (tree.sign[tree.parent[i]], tree.parent[top])
+        if at in places and tree.sign[top] in signs and top not in tops:
+            more.append(i)
+            tops.add(top)
+    return sorted([*links, *more])
+
+
+def _lead_to_forums(tree: PageTree, links: Sequence[int]) -> bool:
+    return len(links) >= LEAST_FORUMS and all(class_words.is_forum_link(tree.attributes[i].get("href") or "") for i in links)
+
+
+def _between(elements: list[int], start: int, end: int) -> int:
+    return bisect_left(elements, end) - bisect_left(elements, start)

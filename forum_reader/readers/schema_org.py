@@ -1,0 +1,304 @@
+"""Posts by the marks for search engines: schema.org in JSON-LD or microdata.
+
+Forums mark their posts as `DiscussionForumPosting` with `Comment`s, as a `Question` with `Answer`s, or as an article with
+comments. Many mark only some posts, or shorten their text; the comparison with other readers shows it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from forum_reader.dates.post_calendar import Calendar
+from forum_reader.dates.post_dates import Spotted, machine_date
+from forum_reader.page.page_tree import PageTree
+from forum_reader.page.records import SeenPost
+from forum_reader.reading.html_text import text_of
+
+_OPENING = frozenset(
+    {"discussionforumposting", "question", "socialmediaposting", "article", "newsarticle", "blogposting", "techarticle"}
+)
+_ANSWERS = frozenset({"comment", "answer", "usercomments", "review"})
+_ASKED = frozenset({"question", "answer"})
+_INNER = ("suggestedAnswer", "acceptedAnswer", "comment", "comments", "commentText", "review")
+_HOLDERS = ("mainEntity", "@graph", "hasPart", "itemListElement", "item", "mainEntityOfPage", "about")
+_MOST_POSTS = 5000
+_DEEPEST = 60
+_MOST_SCRIPT = 4_000_000  # characters
+_ID = re.compile(
+    r"(?:#|[/=?&_-])(?:post|comment|msg|p|c|answer|reply|entry|message|Comment)?[-_]?(\d{1,15})/?$|^#?(?:[a-z_-]*)?(\d{1,15})$"
+)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+
+
+@dataclass(slots=True)
+class Marked:
+    """Marked properties of a post."""
+
+    text: str = ""
+    author: str | None = None
+    author_url: str | None = None
+    published: str | None = None
+    edited: str | None = None
+    id: str | None = None
+    url: str | None = None
+    parent: int | None = None
+    kinds: frozenset[str] = frozenset()
+    title: str | None = None
+    texts: list[str] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+    """Of microdata: the elements of the post, its text, its author and its date."""
+
+
+def marked_posts(scripts: Iterable[str], tree: PageTree, calendar: Calendar) -> tuple[tuple[SeenPost, ...], frozenset[int]]:
+    """Return the posts of JSON-LD or of microdata, whichever are more, and the indexes of comments on a question or an answer."""
+    found = [_json_ld(scripts), _microdata(tree)]
+    best = max(found, key=lambda posts: (sum(bool(post.text) for post in posts), sum(len(post.text) for post in posts)))
+    return tuple(_seen(best, calendar)), _comments(best)
+
+
+def marked_places(tree: PageTree) -> list[dict[str, int]]:
+    """Return the elements of each post marked by microdata: `post`, and `text`, `author` and `date` where they are marked."""
+    return [post.places for post in _microdata(tree)]
+
+
+def _comments(posts: list[Marked]) -> frozenset[int]:
+    """Return the comments of a page that has answers; without any, its comments are the answers."""
+    if not any("answer" in post.kinds for post in posts):
+        return frozenset()
+    found: set[int] = set()
+    for n, post in enumerate(posts):
+        parent = post.parent
+        if parent is not None and "comment" in post.kinds and (posts[parent].kinds & _ASKED or parent in found):
+            found.add(n)
+    return frozenset(found)
+
+
+def _seen(posts: list[Marked], calendar: Calendar) -> Iterator[SeenPost]:
+    dates = calendar.read([_date(post.published) for post in posts])
+    edits = calendar.read([_date(post.edited) for post in posts])
+    for post, date, edit in zip(posts, dates, edits, strict=True):
+        parent = posts[post.parent] if post.parent is not None else None
+        yield SeenPost(
+            text=post.text,
+            id=post.id,
+            author=post.author,
+            author_url=post.author_url,
+            published=date,
+            edited=edit if edit and date and edit > date else None,
+            parent=parent.id if parent is not None and parent is not posts[0] else None,
+            url=post.url,
+        )
+
+
+def _date(value: str | None) -> Spotted | None:
+    return machine_date(value) if value else None
+
+
+# -- JSON-LD
+
+
+def _json_ld(scripts: Iterable[str]) -> list[Marked]:
+    best: list[Marked] = []
+    for script in scripts:
+        if len(script) > _MOST_SCRIPT:
+            continue
+        try:
+            value = json.loads(script.strip().removeprefix("<!--").removesuffix("-->").strip().rstrip(";"), strict=False)
+        except (ValueError, RecursionError):
+            continue
+        for opening in _openings(value, 0):
+            posts: list[Marked] = []
+            _collect(opening, None, posts, 0)
+            if len(posts) > len(best) or (
+                len(posts) == len(best) and sum(len(p.text) for p in posts) > sum(len(p.text) for p in best)
+            ):
+                best = posts
+    return best
+
+
+def _types(value: Mapping[str, Any]) -> set[str]:
+    types = value.get("@type")
+    return {str(one).rsplit("/", 1)[-1].lower() for one in (types if isinstance(types, list) else [types]) if one}
+
+
+def _openings(value: Any, depth: int) -> Iterator[Mapping[str, Any]]:
+    if depth > 8:
+        return
+    if isinstance(value, list):
+        for one in value[:200]:
+            yield from _openings(one, depth + 1)
+    elif isinstance(value, Mapping):
+        if _types(value) & _OPENING:
+            yield value
+            return
+        for name in _HOLDERS:
+            if isinstance(value.get(name), (list, Mapping)):
+                yield from _openings(value[name], depth + 1)
+
+
+def _collect(value: Mapping[str, Any], parent: int | None, posts: list[Marked], depth: int) -> None:
+    if len(posts) >= _MOST_POSTS or depth > _DEEPEST:
+        return
+    this = len(posts)
+    author, author_url = _person(value.get("author") or value.get("creator"))
+    url = _string(value.get("url")) or _string(value.get("@id"))
+    text = next(
+        (text for name in ("articleBody", "text", "commentText", "description") if (text := _plain(_string(value.get(name))))), ""
+    )
+    posts.append(
+        Marked(
+            text=text,
+            author=author,
+            author_url=author_url,
+            published=_string(value.get("datePublished"))
+            or _string(value.get("dateCreated"))
+            or _string(value.get("commentTime")),
+            edited=_string(value.get("dateModified")),
+            id=_id(_string(value.get("identifier")) or _string(value.get("@id")) or url),
+            url=url,
+            parent=parent,
+            kinds=frozenset(_types(value)),
+            title=_string(value.get("headline")) or _string(value.get("name")),
+        )
+    )
+    for name in _INNER:
+        inner = value.get(name)
+        for one in inner if isinstance(inner, list) else [inner]:
+            if isinstance(one, Mapping):
+                _collect(one, this, posts, depth + 1)
+
+
+def _person(value: Any) -> tuple[str | None, str | None]:
+    if isinstance(value, list):
+        value = next((one for one in value if one), None)
+    if isinstance(value, Mapping):
+        return _string(value.get("name")) or _string(value.get("alternateName")), _string(value.get("url")) or _string(
+            value.get("sameAs")
+        )
+    return _string(value), None
+
+
+def _string(value: Any) -> str | None:
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if isinstance(value, Mapping):
+        value = value.get("@value") or value.get("@id")
+    if isinstance(value, (str, int)) and not isinstance(value, bool):
+        return str(value).strip() or None
+    return None
+
+
+def _plain(text: str | None) -> str:
+    if not text:
+        return ""
+    return (text_of(text) or "") if _TAG.search(text) or "&" in text else text
+
+
+def _id(text: str | None) -> str | None:
+    match = _ID.search(text) if text else None
+    return next((group for group in match.groups() if group), None) if match else None
+
+
+# -- microdata
+
+
+def _microdata(tree: PageTree) -> list[Marked]:
+    scopes = [i for i, attributes in enumerate(tree.attributes) if "itemscope" in attributes]
+    if not scopes:
+        return []
+    posts: list[Marked] = []
+    of: dict[int, int] = {}
+    kinds: list[str] = []
+    for i in scopes[: 4 * _MOST_POSTS]:
+        kind = tree.attributes[i].get("itemtype", "").rsplit("/", 1)[-1].lower()
+        if kind in _OPENING or kind in _ANSWERS:
+            if any(kind in _OPENING and kinds[of[j]] == kind and i in range(j, tree.end[j]) for j in _around(tree, i, of)):
+                continue
+            of[i] = len(posts)
+            kinds.append(kind)
+            around = next(iter(_around(tree, i, of)), None)
+            parent = of[around] if around is not None else None
+            posts.append(Marked(parent=parent, kinds=frozenset({kind}), places={"post": i}))
+    if posts:
+        _properties(tree, of, posts)
+    return posts if sum(bool(post.text) for post in posts) else []
+
+
+def _around(tree: PageTree, i: int, of: Mapping[int, int]) -> Iterator[int]:
+    up, steps = tree.parent[i], 0
+    while up >= 0 and steps < 300:
+        if up in of:
+            yield up
+        up, steps = tree.parent[up], steps + 1
+
+
+def _properties(tree: PageTree, of: Mapping[int, int], posts: list[Marked]) -> None:
+    """Assign each property to the innermost scope around it, in one pass; a person's name is its post's author."""
+    open_: list[int] = []
+    for i, attributes in enumerate(tree.attributes):
+        if not attributes:
+            continue
+        while open_ and tree.end[open_[-1]] <= i:
+            open_.pop()
+        name = attributes.get("itemprop")
+        if name:
+            _property(tree, i, name.split(), open_, of, posts)
+        if "itemscope" in attributes:
+            open_.append(i)
+
+
+def _property(tree: PageTree, i: int, names: list[str], open_: list[int], of: Mapping[int, int], posts: list[Marked]) -> None:
+    scope = open_[-1] if open_ else None
+    if scope is None:
+        return
+    if scope not in of:
+        role = tree.attributes[scope].get("itemprop", "")
+        outer = open_[-2] if len(open_) > 1 else -1
+        if ("author" in role or "creator" in role) and outer in of:
+            post = posts[of[outer]]
+            if "name" in names and not post.author:
+                post.author = _value(tree, i)
+                post.places["author"] = i
+            if "url" in names:
+                post.author_url = tree.attributes[i].get("href") or tree.attributes[i].get("content")
+        return
+    post = posts[of[scope]]
+    value = _value(tree, i)
+    for name in names:
+        if name in ("text", "articleBody", "commentText") and "itemscope" not in tree.attributes[i]:
+            text = _body(tree, i, of)
+            if len(post.text) < len(text):
+                post.text = text
+                post.places["text"] = i
+        elif name in ("datePublished", "dateCreated", "commentTime") and not post.published:
+            post.published = value
+            post.places["date"] = i
+        elif name == "dateModified":
+            post.edited = value
+        elif name in ("author", "creator") and "itemscope" not in tree.attributes[i] and not post.author:
+            post.author, post.author_url = value, tree.attributes[i].get("href")
+            post.places["author"] = i
+        elif name == "url" and not post.url:
+            post.url = tree.attributes[i].get("href") or tree.attributes[i].get("content")
+            post.id = post.id or _id(post.url)
+        elif name in ("identifier", "@id"):
+            post.id = value
+
+
+def _body(tree: PageTree, i: int, of: Mapping[int, int]) -> str:
+    without = [(tree.first_text[j], tree.last_text[j]) for j in of if i < j < tree.end[i]] if len(of) < 500 else []
+    content = tree.attributes[i].get("content")
+    return (
+        _plain(content)
+        if tree.tag[i] == "meta" and content
+        else tree.joined(tree.first_text[i], tree.last_text[i], sorted(without))
+    )
+
+
+def _value(tree: PageTree, i: int) -> str | None:
+    attributes = tree.attributes[i]
+    return attributes.get("content") or attributes.get("datetime") or tree.string(i) or attributes.get("title") or None

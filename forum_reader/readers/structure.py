@@ -1,0 +1,235 @@
+"""Opening post with markup unlike the answers': a question above its answers, an article above its comments."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from forum_reader.dates.post_calendar import Calendar
+from forum_reader.dates.post_dates import LONGEST
+from forum_reader.fields.author_names import is_byline
+from forum_reader.fields.post_marks import Marks
+from forum_reader.fields.text_field import size_of
+from forum_reader.page.page_tree import PageTree
+from forum_reader.page.records import SeenPost
+
+from .block_fields import Fields, posts_of, read_fields
+from .repeated_blocks import Block, BlockSet, block_sets, without
+
+_LEAST_TEXT = 20  # characters
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "title"})
+_A_DAY = 3  # precision of a date: a month and a year are of a title
+
+
+def with_lead(tree: PageTree, marks: Marks, found: BlockSet) -> BlockSet | None:
+    """Return the set with a block before the first one; None where nothing there may be a post."""
+    first = min(found.blocks, key=lambda block: block.start)
+    outer = [block for block in found.blocks if block.around is None]
+    child = first.start
+    last = max(block.end for block in outer)
+    up = tree.parent[child]
+    while up > 0 and tree.end[up] < last:  # the element that has all of them
+        child, up = up, tree.parent[up]
+    dates = sorted(marks.dates)
+    while up >= 0:
+        block = _before(tree, marks, dates, up, child)
+        if block is not None:
+            blocks = [block, *found.blocks]
+            for one in blocks[1:]:
+                one.around = None if one.around is None else one.around + 1
+            return BlockSet(blocks, found.score, found.how + " with lead", found.alone, found.alike)
+        child, up = up, tree.parent[up]
+    return None
+
+
+def _before(tree: PageTree, marks: Marks, dates: list[int], up: int, child: int) -> Block | None:
+    """Return, of the elements before `child` in `up`, those from the first with a date or an author to the last with text."""
+    start = None
+    sibling = up + 1
+    while sibling < child:
+        if start is None and (_has(dates, sibling, tree.end[sibling]) or _has(marks.authors, sibling, tree.end[sibling])):
+            start = sibling
+        sibling = tree.end[sibling]
+    if start is None:
+        return None
+    texts = (tree.first_text[start], tree.first_text[child])
+    chars = tree.written(*texts)
+    if chars < _LEAST_TEXT or not _has(dates, start, child):
+        return None
+    if not _has(marks.authors, start, child) and not _has_byline(tree, dates, start, child):
+        return None
+    end = child
+    single = start
+    if tree.end[start] >= child or tree.size(start) > 0.8 * (tree.chars[texts[1]] - tree.chars[texts[0]]):
+        end = tree.end[single]
+        texts = (tree.first_text[start], tree.last_text[start])
+    return Block(start, end, texts)
+
+
+def _has_byline(tree: PageTree, dates: list[int], start: int, end: int) -> bool:
+    return any(
+        is_byline(tree.string(i)) for i in dates[bisect_left(dates, start) : bisect_left(dates, end)] if tree.size(i) <= LONGEST
+    )
+
+
+def _has(elements: list[int], start: int, end: int) -> bool:
+    place = bisect_left(elements, start)
+    return place < len(elements) and elements[place] < end
+
+
+def _are_one(fields: Fields, date: datetime, after: datetime) -> bool:
+    """Return True if the dates of the first two blocks may be the same: on one day, and not in different minutes."""
+    spotted = [fields.paths.marks.dates.get(fields.dates.elements.get(number, -1)) for number in (0, 1)]
+    exact = all(one is not None and one.hour is not None for one in spotted)
+    return date.date() == after.date() and not (exact and abs(date - after) >= timedelta(minutes=1))
+
+
+def is_post(fields: Fields) -> bool:
+    """Return True if the first block is one more post, and not a heading that repeats author and date of the first answer."""
+    tree, body = fields.paths.tree, fields.bodies[0]
+    author, date = fields.author(0), fields.dates.published[0]
+    if (
+        not author
+        or date is None
+        or fields.paths.marks.dates[fields.dates.elements[0]].precision < _A_DAY
+        or not tree.joined(*body.texts, body.without)
+    ):
+        return False
+    if body.root is not None and tree.tag[body.root] in _HEADINGS:
+        return False
+    after = fields.dates.published[1]
+    if after is not None and author == fields.author(1) and _are_one(fields, date, after):
+        return False
+    back = fields.paths.marks.dates[fields.dates.elements[0]].back  # `over a year ago` is up to two
+    return after is None or date <= after + max(timedelta(days=1), back or timedelta(0))
+
+
+_SUPERSET = 0.88  # of the best quality: a set that has all its blocks, and more
+_SUPERSET_MARKED = 0.95  # of the share of blocks with author and date
+_ADVERTISERS = frozenset(
+    ("ad", "ads", "advert", "advertisement", "advertisements", "anzeige", "werbung", "publicité", "publicidad", "реклама", "广告")
+)
+_LEAST_LINKS = 5  # of a menu
+_ENOUGH = 0.4  # a quality that sets with a score far behind are not read for
+_BEHIND = 0.8
+_SCORE = 0.2  # how far the score of a set decides between qualities that are nearly the same
+
+
+@dataclass(slots=True)
+class Learned:
+    """The inferred posts, their quality (0 to 1), and the marks by which the blocks were found."""
+
+    posts: tuple[SeenPost, ...]
+    quality: float
+    how: str
+    fields: Fields
+
+
+def learn(tree: PageTree, calendar: Calendar, marks: Marks) -> Learned | None:
+    """Infer the posts of a page from its repeated structure; None where nothing repeats."""
+    words = max(1, tree.chars[-1] - tree.link_chars[-1])
+    read: list[Fields] = []
+    for found in block_sets(tree, marks):
+        if read and found.score < _BEHIND * read[0].found.score and max(one.quality for one in read) > _ENOUGH:
+            break
+        read.append(read_fields(tree, marks, found, calendar, words))
+    if not read:
+        return None
+    best = _best(read)
+    if len(_only_links(tree, best)) == best.paths.count - 1:
+        return None  # one post, and a list of other threads
+    if (fewer := _only_posts(best)) is not None:
+        best = read_fields(tree, marks, fewer, calendar, words)
+    best = _with_lead(tree, marks, best, calendar, words)
+    return Learned(posts_of(best, calendar), best.quality, best.found.how, best)
+
+
+def of_blocks(tree: PageTree, marks: Marks, found: BlockSet, calendar: Calendar) -> Learned:
+    """Read the posts in the blocks of a set."""
+    fields = read_fields(tree, marks, found, calendar, max(1, tree.chars[-1] - tree.link_chars[-1]))
+    return Learned(posts_of(fields, calendar), fields.quality, found.how, fields)
+
+
+def _marked(fields: Fields) -> float:
+    """Return the share of blocks' authors and dates that were found."""
+    return (len(fields.authors) + len(fields.dates.elements)) / (2 * fields.paths.count)
+
+
+def _with_lead(tree: PageTree, marks: Marks, best: Fields, calendar: Calendar, words: int) -> Fields:
+    """Add an opening post whose markup differs from the answers'; it replaces a first block that is only its head."""
+    sets = [best.found]
+    signs = [tree.sign[block.start] for block in best.found.blocks]
+    if len(signs) > 2 and signs[0] not in signs[1:]:
+        sets.append(without(tree, best.found, {0}))
+    for found in sets:
+        if (extended := with_lead(tree, marks, found)) is None or not _has_lead(tree, marks, extended, calendar):
+            continue
+        more = read_fields(tree, marks, extended, calendar, words)
+        if is_post(more) and (found is best.found or size_of(more.paths, more.bodies[0]) > size_of(best.paths, best.bodies[0])):
+            more.quality = max(more.quality, best.quality)
+            return more
+    return best
+
+
+def _has_lead(tree: PageTree, marks: Marks, extended: BlockSet, calendar: Calendar) -> bool:
+    """Return True if the first block, read with the next three alone, is a post."""
+    few = without(tree, extended, set(range(4, len(extended.blocks))))
+    return is_post(read_fields(tree, marks, few, calendar, 1))
+
+
+def _only_posts(fields: Fields) -> BlockSet | None:
+    """Return the set without blocks that are not posts: blocks without author and date, blocks around others that lack one of
+    them where nearly all have both, and a first block with other markup. None where all are posts.
+    """
+    blocks, tree = fields.found.blocks, fields.paths.tree
+    count = len(blocks)
+    missing = [(fields.author(n) is None) + (fields.dates.published[n] is None) for n in range(count)]
+    out = {
+        n
+        for n in range(count)
+        if missing[n] == 2
+        or (fields.author(n) or "").lower() in _ADVERTISERS
+        or (missing[n] and (blocks[n].inner or _is_menu(tree, blocks[n])))
+    }
+    out |= _only_links(tree, fields)
+    if missing.count(0) < 0.75 * (count - len(out)):
+        out = set()
+    signs = [tree.sign[block.start] for block in blocks]
+    if count > 2 and signs[0] not in signs[1:] and not is_post(fields):
+        out.add(0)
+    return without(tree, fields.found, out) if out and count - len(out) > 1 else None
+
+
+def _is_menu(tree: PageTree, block: Block) -> bool:
+    """Return True if most of a block's text is in several links."""
+    size = tree.chars[block.texts[1]] - tree.chars[block.texts[0]]
+    return 2 * tree.written(*block.texts) < size and tree.tag[block.start : block.end].count("a") >= _LEAST_LINKS
+
+
+def _only_links(tree: PageTree, fields: Fields) -> set[int]:
+    """Return blocks whose text is only a link, with other markup than all blocks with text: similar threads below the posts."""
+    sizes = [size_of(fields.paths, body) for body in fields.bodies]
+    signs = [tree.sign[block.start] for block in fields.found.blocks]
+    with_text = {sign for sign, size in zip(signs, sizes, strict=True) if size}
+    return {
+        number
+        for number, (sign, size) in enumerate(zip(signs, sizes, strict=True))
+        if not size and sign not in with_text and fields.bodies[number].root is not None
+    }
+
+
+def _best(read: list[Fields]) -> Fields:
+    """Return the set of the highest quality, or a superset of its blocks that is nearly as good."""
+    best = max(read, key=lambda one: one.quality * one.found.score**_SCORE)
+    starts = {block.start for block in best.found.blocks}
+    for one in read:
+        others = {block.start for block in one.found.blocks}
+        if (
+            starts < others
+            and _marked(one) >= _SUPERSET_MARKED * _marked(best)
+            and one.quality >= _SUPERSET * best.quality
+            and one.found.alike >= 0.9 * best.found.alike
+        ):
+            best, starts = one, others
+    return best

@@ -1,0 +1,308 @@
+"""An opened page: rows, and values of fields, with a count of empty values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from lxml import etree
+from scrapy.http import TextResponse
+
+from forum_reader.definition.errors import PageGone, UnreadablePage
+from forum_reader.definition.fields import FieldSpec, Kind, Select
+from forum_reader.definition.pages import Page, RowsPage
+from forum_reader.definition.selectors import Finder, Found, HtmlFinder, compiled
+
+from . import converters, reading_budget, xml_page
+from .element_index import ElementIndex, cut, inner_rows, outermost
+from .found_values import FoundValues
+from .parse_body import content_type, html_of, json_of, json_text, tree_of
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+    from forum_reader.definition.site import Site
+
+_ROOTS: dict[str, Callable[[Any], Any]] = {"json": json_of, "html": html_of, "xml": xml_page.xml_of}
+_MOST_ROWS = 10_000  # of a page; an API's page of a whole long thread has 5,000
+
+
+class FieldCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Count of a field on a page: `empty` of `rows` rows had no value."""
+
+    rows: int
+    empty: int
+
+
+class Document:
+    """One page; `index`: that of its tree, where it was parsed already; `thread`: its thread. Raises UnreadablePage where the
+    page does not match `page`, PageGone where it is a page of something that does not exist.
+    """
+
+    def __init__(
+        self, site: Site, page: Page, response: Response, index: ElementIndex | None = None, *, thread: str = ""
+    ) -> None:
+        self.site = site
+        self.page = page
+        self.url = response.url
+        self._budget = reading_budget.begin(len(response.body))
+        self._inner: dict[Any, list[Any]] = {}  # the rows within each row of HTML
+        self.moving: set[str] = set()
+        self._filled: dict[str, list[int]] = {}
+        self._lookups: dict[tuple[str, str], dict[str, Any]] = {}
+        if not isinstance(response, TextResponse) and page.format != "xml":  # a sitemap may be compressed
+            raise UnreadablePage(f"no text: {content_type(response)}, {len(response.body)} bytes")
+        if index is not None:
+            self._index = index
+        self.root = index.root if index else _ROOTS[page.answer](response)
+        if page.json_at is not None:
+            self.root = _json_in(page.json_at, self.root)
+        self._around = self.root  # holds the way to the next page
+        if page.html_at is not None:
+            self.root = _html_in(page.html_at, self.root)
+        self._values = FoundValues(site, page, response, self.root, {"thread": thread})
+        if page.gone and self.find(page.gone):
+            raise PageGone(f"a page of something that does not exist: it has {' or '.join(page.gone.select)}")
+        if page.wall and self.find(page.wall):
+            raise UnreadablePage(f"a wall: it has {' or '.join(page.wall.select)}")
+        if page.container and not self.find(page.container):
+            raise UnreadablePage(f"has no {' or '.join(page.container.select)}, as each such page has")
+
+    def find(self, select: Select, node: Any = None) -> Found:
+        """Return the matches of the first selector with any in `node`, or in the whole page."""
+        node = self.root if node is None else node
+        return next((found for finder in select.finders if (found := self._search(finder, node))), [])
+
+    def _search(self, finder: Finder, node: Any) -> Found:
+        found = self._index.find(finder, node) if type(finder) is HtmlFinder else None
+        if found is None:
+            found = finder(node)
+        elif not found or type(found[0]) is not str:  # elements
+            return found
+        return _without_blanks(found)
+
+    @cached_property
+    def _index(self) -> ElementIndex:
+        return ElementIndex(self.root)
+
+    def rows(self, page: RowsPage) -> list[Any]:
+        """Return the rows in their order, without rows in which `skip` finds something. From now on each is read without the
+        rows within it. Raises UnreadablePage for JSON without rows; HTML without rows is an empty page.
+        """
+        rows = self._all_rows(page)
+        return rows if page.skip is None else [row for row in rows if not self._has(page.skip, row)]
+
+    def _has(self, select: Select, row: Any) -> bool:
+        """Return True if a row has a match; in JSON false, zero and empty values do not count."""
+        found = self.find(select, row)
+        return any(found) if select.syntax == "json" else bool(found)
+
+    def _all_rows(self, page: RowsPage) -> list[Any]:
+        if page.format != "json":
+            rows = not_too_many([row for row in self.find(page.rows) if isinstance(row, etree._Element)])
+            self._inner = inner_rows(rows)
+            self._values.has_placeholders = bool(self._inner)
+            if page.format != "xml":
+                self._index.search_together(() if self._inner else rows)
+            return rows
+        for selector in page.rows.select:
+            for found in compiled("json", selector)(self.root):
+                if isinstance(found, dict):
+                    return not_too_many(list(found.values()))
+                if isinstance(found, list):
+                    return not_too_many([row for row in found if row is not None])
+        raise UnreadablePage(f"has no list of rows at {' or '.join(page.rows.select)}")
+
+    def values(self, node: Any, fields: Any) -> dict[str, Any]:
+        """Return each field that the site file declares, by name; an `html` field twice: clean text, and the original as
+        `<name>_html`.
+        """
+        (values,) = self.values_of([node], fields)
+        return values
+
+    def values_of(self, nodes: Sequence[Any], fields: Any) -> Iterator[dict[str, Any]]:
+        """Yield the values of each of the nodes. `moving` has the names of its dates that depend on the time of reading."""
+        if not self._inner:
+            yield from self._read_columns(nodes, fields)
+            return
+        for node in nodes:
+            with self._index.left_out(node, self._inner):
+                (values,) = self._read_columns([node], fields)
+            yield values
+
+    def _read_columns(self, nodes: Sequence[Any], fields: Any) -> Iterator[dict[str, Any]]:
+        """Read field by field: each field is looked up once, and a field without a match in any node is not searched in each."""
+        table: list[dict[str, Any]] = [{} for _ in nodes]
+        moving: list[set[str]] = [set() for _ in nodes]
+        known: dict[Finder, dict[int, Found]] = {}  # id, address and title often have the same selector
+        for name, field in fields.declared:
+            kind = self._values.kind_of(name, field)
+            empty = 0
+            for place, found in enumerate(self._found_in(field, nodes, known)):
+                if kind == "html":
+                    value, markup = self._values.html(name, field, found)
+                    if markup is not None:
+                        table[place][f"{name}_html"] = markup
+                        self._budget.row(len(markup))
+                else:
+                    value, is_fixed = self._values.read(name, kind, field, found)
+                    if not is_fixed:
+                        moving[place].add(name)
+                table[place][name] = value
+                self._budget.row(len(value) if type(value) is str else 0)
+                empty += value is None or value == ""
+            count = self._filled.setdefault(name, [0, 0])
+            count[0] += len(nodes)
+            count[1] += empty
+        for values, self.moving in zip(table, moving, strict=True):
+            yield values
+
+    def value(self, field: FieldSpec | None, kind: Kind) -> Any:
+        """Return a value of the whole page; None where the site file has no such field."""
+        return self._value_of("", field, self._around, kind) if field else None
+
+    def addresses(self, field: FieldSpec | None) -> list[str]:
+        """Return all matches of a field in the whole page, each once: addresses, or texts where the site file defines it so."""
+        if field is None:
+            return []
+        kind = field.as_ or "url"
+        found = [one for part in self._found(field, self.root) for one in (part if isinstance(part, list) else [part])]
+        values = (self._values.converted(kind, field, self._values.text(field, one, kind)) for one in found)
+        return list(dict.fromkeys(value for value in values if value))
+
+    def peek(self, field: FieldSpec, node: Any) -> str | None:
+        """Return the id of a row, without counting it."""
+        self._budget.row(0)
+        if self._inner:
+            with self._index.left_out(node, self._inner):
+                value = self._value_of("id", field, node, "id")
+        else:
+            value = self._value_of("id", field, node, "id")
+        return None if value is None else str(value)
+
+    def counts(self) -> dict[str, FieldCount]:
+        """Return how often each field was empty."""
+        return {name: FieldCount(rows=rows, empty=empty) for name, (rows, empty) in self._filled.items()}
+
+    def _value_of(self, name: str, field: FieldSpec, node: Any, kind: Kind) -> Any:
+        kind, found = field.as_ or kind, self._found(field, node)
+        return self._values.read(name, kind, field, found)[0]
+
+    def _found(self, field: FieldSpec, node: Any) -> Found:
+        found = self.find(field, node)
+        if field.without:
+            found = [self._cut(one, field.cutters) for one in outermost(found)]
+        return self._looked_up(field, found)
+
+    def _looked_up(self, field: FieldSpec, found: Found) -> Found:
+        if field.lookup is None or field.value is None or not found:
+            return found
+        row = self._table(field.lookup, field.key).get(converters.string(found[0]) or "")
+        return [] if row is None else compiled("json", field.value)(row)
+
+    def _found_in(self, field: FieldSpec, nodes: Sequence[Any], known: dict[Finder, dict[int, Found]]) -> list[Found]:
+        """Return a field's matches in each of the nodes; `known`: matches of its selectors for other fields."""
+        founds: list[Found] = [[]] * len(nodes)
+        left: Sequence[int] = range(len(nodes))
+        for finder in field.finders:
+            in_nodes = self._search_in(finder, nodes, left, known)
+            for place in left if in_nodes else ():
+                founds[place] = in_nodes.get(place) or founds[place]
+            left = [place for place in left if not founds[place]] if in_nodes else left
+            if not left:
+                break
+        if field.without:
+            for place, found in enumerate(founds):
+                if found and any(self._may_be_in(cutter, nodes[place]) for cutter in field.cutters):
+                    founds[place] = [self._cut(one, field.cutters) for one in outermost(found)]
+        return founds if field.lookup is None else [self._looked_up(field, found) for found in founds]
+
+    def _search_in(
+        self, finder: Finder, nodes: Sequence[Any], places: Sequence[int], known: dict[Finder, dict[int, Found]]
+    ) -> dict[int, Found]:
+        """Return the matches of a selector in the nodes, at least in those at `places`."""
+        if type(finder) is HtmlFinder and (together := self._index.find_in_rows(finder, nodes)) is not None:
+            found_in = {place: together[node] for place, node in enumerate(nodes) if node in together} if together else {}
+            is_text = finder.plan is not None and finder.plan.attribute is not None
+            return {place: _without_blanks(found) for place, found in found_in.items()} if is_text else found_in
+        in_nodes = known.setdefault(finder, {})
+        for place in places:
+            if place not in in_nodes:
+                in_nodes[place] = self._search(finder, nodes[place])
+        return in_nodes
+
+    def _may_be_in(self, cutter: Finder, row: Any) -> bool:
+        """Return False if nothing to be cut can be in a row, by one lookup for all rows, where the cutter has a plan."""
+        plan = cutter.plan if type(cutter) is HtmlFinder else None
+        return plan is None or plan.itself or plan.has_siblings or bool(self._search(cutter, row))
+
+    def _cut(self, found: Any, cutters: tuple[Finder, ...]) -> Any:
+        """Return a copy of an element without the selectors' matches in it; the text after each stays."""
+        if not isinstance(found, etree._Element):
+            return found
+        parts = [self._search(cutter, found) for cutter in cutters]
+        if not any(parts):
+            return found
+        copy = deepcopy(found)
+        copy.tail = None
+        copies = dict(zip(found.iter(), copy.iter(), strict=True))
+        for cutter, part in zip(cutters, parts, strict=True):
+            is_planned = type(cutter) is HtmlFinder and cutter.plan is not None and not cutter.plan.has_siblings
+            cut([copies[one] for one in part if one in copies] if is_planned else cutter(copy), copy)
+        return copy
+
+    def _table(self, lookup: str, key: str) -> dict[str, Any]:
+        table = self._lookups.get((lookup, key))
+        if table is None:
+            table = self._lookups[lookup, key] = {}
+            for rows in compiled("json", lookup)(self.root):
+                for name, row in _items(rows):
+                    known = compiled("json", key)(row)
+                    table[(converters.string(known[0]) if known else name) or ""] = row
+        return table
+
+
+def _without_blanks(found: Found) -> Found:
+    """Return the matches without strings of white space."""
+    return [one for one in found if one is not None and (not isinstance(one, str) or one.strip())]
+
+
+def _html_in(at: Select, answer: Any) -> Any:
+    """Return the tree of the HTML in a JSON response; several texts are joined. Raises UnreadablePage where there is none."""
+    for finder in at.finders:
+        for found in finder(answer):
+            parts = found if isinstance(found, list) else [found]
+            if all(isinstance(part, str) for part in parts):
+                return tree_of("\n".join(parts))
+    raise UnreadablePage(f"has no HTML at {' or '.join(at.select)}")
+
+
+def _json_in(at: Select, root: Any) -> Any:
+    """Return the value of the JSON in an HTML page, as in a script: the first that is JSON. Raises UnreadablePage
+    where none is.
+    """
+    for found in (one for finder in at.finders for one in finder(root)):
+        try:
+            return json_text(converters.string(found) or "")
+        except ValueError:
+            continue
+    raise UnreadablePage(f"has no JSON at {' or '.join(at.select)}")
+
+
+def not_too_many(rows: list[Any]) -> list[Any]:
+    """Return `rows`. Raises UnreadablePage where they are more than a page of a forum has, TooMuchHere where they are more than
+    a reactor reads.
+    """
+    if len(rows) > _MOST_ROWS:
+        raise UnreadablePage(f"has {len(rows):,} rows: no page of a forum has more than {_MOST_ROWS:,}")
+    reading_budget.check_rows(len(rows))
+    return rows
+
+
+def _items(rows: Any) -> list[tuple[str, Any]]:
+    if isinstance(rows, dict):
+        return list(rows.items())
+    return [("", row) for row in rows] if isinstance(rows, list) else []

@@ -1,0 +1,292 @@
+"""Reads pages by a site file, for any software.
+
+Pure: a site, a response (HTML or JSON, fetched or stored) and a request give a record. Raises UnreadablePage where nothing of the
+page matches the site file.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from . import nested_comments
+from .element_index import ElementIndex
+from .next_page import Ahead, Asked, ahead, is_behind_the_end, own_number
+from .page_values import Document, FieldCount
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+    from forum_reader.definition.pages import CommentRows
+    from forum_reader.definition.site import Site
+
+__all__ = [
+    "CommentsPage", "FieldCount", "IndexPage", "ListPage", "ListedForum", "ListedThread", "MoreComments", "ReadComment",
+    "ReadPost", "ThreadPage", "read_comments", "read_index", "read_list", "read_more", "read_thread",
+]  # fmt: skip
+
+
+class ListedForum(msgspec.Struct, frozen=True, kw_only=True):
+    """A forum, as the index lists it."""
+
+    id: str
+    name: str
+    url: str | None = None
+    parent_id: str | None = None
+    threads: int | None = None
+    last_activity: datetime | None = None
+
+
+class ListedThread(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread, as a list page shows it. `token` changes whenever the thread does."""
+
+    id: str
+    token: str
+    url: str | None = None
+    title: str | None = None
+    author: str | None = None
+    reply_count: int | None = None
+    created_at: datetime | None = None
+    last_activity: datetime | None = None
+    sticky: bool = False
+
+
+class ReadPost(msgspec.Struct, frozen=True, kw_only=True):
+    """An opening post. `body` is text; `body_html` the original where it was HTML."""
+
+    id: str | None = None
+    forum_id: str | None = None
+    title: str | None = None
+    body: str = ""
+    body_html: str | None = None
+    author: str | None = None
+    created_at: datetime | None = None
+    edited_at: datetime | None = None
+    views: int | None = None
+    reply_count: int | None = None
+    last_activity: datetime | None = None
+    sticky: bool = False
+    deleted: bool = False
+
+
+class ReadComment(msgspec.Struct, frozen=True, kw_only=True):
+    """A comment. `position` counts from 1 in the order of the thread's pages; a removed comment may have kept its place."""
+
+    id: str
+    parent_id: str | None = None
+    body: str = ""
+    body_html: str | None = None
+    author: str | None = None
+    created_at: datetime | None = None
+    edited_at: datetime | None = None
+    deleted: bool = False
+    position: int | None = None
+
+
+class IndexPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the index; `next`: the URL of the next one."""
+
+    forums: tuple[ListedForum, ...]
+    next: str | None = None
+    fields: dict[str, FieldCount] = {}
+
+
+class ListPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A list page; `next`: the URL of the next one; `pages`: their number, where the site shows it."""
+
+    threads: tuple[ListedThread, ...]
+    next: str | None = None
+    pages: int | None = None
+    fields: dict[str, FieldCount] = {}
+
+
+class ThreadPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The page of an opening post."""
+
+    post: ReadPost
+    fields: dict[str, FieldCount] = {}
+
+
+class MoreComments(msgspec.Struct, frozen=True, kw_only=True):
+    """Comments that a page leaves out: `more` leads to them, `comment` is the one that they answer, if any."""
+
+    more: str
+    comment: str = ""
+
+
+class CommentsPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of comments, with the opening post where it is on it; `total`: the number of comments as the site shows it.
+    `post_id`: the opening post's id among the comments, where it is the first of them. `left_out` leads to comments outside of
+    the page.
+    """
+
+    comments: tuple[ReadComment, ...]
+    post: ReadPost | None = None
+    post_id: str | None = None
+    next: str | None = None
+    pages: int | None = None
+    total: int | None = None
+    left_out: tuple[MoreComments, ...] = ()
+    fields: dict[str, FieldCount] = {}
+
+
+def read_index(site: Site, response: Response, number: int | None = 1, *, index: ElementIndex | None = None) -> IndexPage:
+    """Read the forums that a page of the index lists. `number` and `index` as in `read_comments`."""
+    page = site.index_page()
+    doc = Document(site, page, response, index)
+    place = Asked(kind="index", number=own_number(doc, page) if number is None else number)
+    rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
+    forums: dict[str, ListedForum] = {}
+    for values in doc.values_of(rows, page.fields):
+        if values["id"] is not None and values["id"] not in forums:
+            forums[values["id"]] = ListedForum(**(values | {"name": values.get("name") or values["id"]}))
+    return IndexPage(forums=tuple(forums.values()), next=_ahead(doc, place, rows).next, fields=doc.counts())
+
+
+def read_list(
+    site: Site, response: Response, forum: str, number: int | None = 1, *, index: ElementIndex | None = None
+) -> ListPage:
+    """Read the threads of a list page, each once, in the page's order. `number` and `index` as in `read_comments`."""
+    page = site.pages.list
+    doc = Document(site, page, response, index)
+    place = Asked(kind="list", forum=forum, number=own_number(doc, page) if number is None else number)
+    rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
+    threads: dict[str, ListedThread] = {}
+    for values in doc.values_of(rows, page.fields):
+        if values["id"] is None or values["id"] in threads:
+            continue
+        values["token"] = values.get("token") or _token(doc, values)
+        threads[values["id"]] = ListedThread(**values)
+    after = _ahead(doc, place, rows)
+    return ListPage(threads=tuple(threads.values()), next=after.next, pages=after.pages, fields=doc.counts())
+
+
+def read_thread(site: Site, response: Response, thread: str) -> ThreadPage:
+    """Read the opening post of a thread. Raises UnreadablePage where the page has none."""
+    page = site.thread_page()
+    doc = Document(site, page, response)
+    post = _post(doc.values(doc.root, page.fields), thread)
+    if not post.body and not post.deleted and post.title is None:
+        raise nested_comments.nothing_of("an opening post", page.fields)
+    return ThreadPage(post=post, fields=doc.counts())
+
+
+def read_comments(
+    site: Site,
+    response: Response,
+    thread: str,
+    number: int | None = 1,
+    *,
+    forum: str = "",
+    url: str | None = None,
+    index: ElementIndex | None = None,
+) -> CommentsPage:
+    """Read the comments of a page, the oldest first, answers after the post that they answer, and the opening post where it is
+    on the page. `number` None: the page's own. `index`: that of its tree, where it was parsed already.
+    """
+    page = site.pages.comments
+    doc = Document(site, page, response, index, thread=thread)
+    number = own_number(doc, page) if number is None else number
+    place = Asked(kind="comments", forum=forum, thread=thread, number=number, url=url)
+    rows, read = _rows_with_values(doc, page, place)
+    after = _ahead(doc, place, rows)
+    is_forward = page.order == "oldest"
+    if page.order == "newest":
+        rows, read = rows[::-1], read[::-1]
+    has_oldest = number == 1 if is_forward else after.next is None
+    has_opening = page.first_is_post and has_oldest
+    post = doc.values(doc.root, page.post) if page.post and (has_opening or number == 1) else None
+    opening: str | None = None  # the row's id of the opening post: an answer to it answers no comment
+    if page.first_is_post and number == 1 and not rows:
+        raise nested_comments.nothing_of("an opening post", page.fields)
+    is_again = page.first_is_post and page.repeats_post and is_forward and not has_opening
+    if (has_opening or is_again) and rows:
+        opening = read[0]["id"]
+    if has_opening and rows:
+        post = read[0] | {"id": thread} | {name: value for name, value in (post or {}).items() if value is not None}
+    size = page.per_page - page.repeats_post if page.per_page and is_forward else None  # number of comments
+    before = 0 if has_oldest and number == 1 else None if size is None else (number - 1) * size
+    first = None if before is None else before + (0 if page.first_is_post else 1)
+    comments = _comments(rows, read, opening=opening, first=first, skips=has_opening or is_again)
+    return CommentsPage(
+        comments=tuple(comments.values()),
+        post=_post(post, thread) if post and (opening is not None or post.get("body") or post.get("deleted")) else None,
+        post_id=opening,
+        next=after.next,
+        pages=after.pages,
+        total=after.total,
+        left_out=_left_out(doc, page, read),
+        fields=doc.counts(),
+    )
+
+
+def read_more(site: Site, response: Response, place: Asked) -> CommentsPage:
+    """Read the comments of a page that a thread's pages leave out; those without a parent on it answer `place.comment`."""
+    page = site.more_page()
+    doc = Document(site, page, response, thread=place.thread)
+    rows, read = _rows_with_values(doc, page, place)
+    comments = _comments(rows, read, opening=None, first=None, skips=False)
+    answered = place.comment if place.comment != place.thread else None  # an answer to the opening post answers no comment
+    return CommentsPage(
+        comments=tuple(
+            msgspec.structs.replace(one, parent_id=one.parent_id or answered or None)
+            for one in comments.values()
+            if one.id != place.comment  # some pages begin with the answered comment
+        ),
+        next=_ahead(doc, place, rows).next,
+        left_out=_left_out(doc, page, read),
+        fields=doc.counts(),
+    )
+
+
+def _rows_with_values(doc: Document, page: CommentRows, place: Asked) -> tuple[list[nested_comments.Row], list[dict[str, Any]]]:
+    rows = [] if is_behind_the_end(doc, page, place) else nested_comments.rows(doc, page)
+    return rows, list(doc.values_of([row.node for row in rows], page.fields))
+
+
+def _comments(
+    rows: list[nested_comments.Row], read: list[dict[str, Any]], *, opening: str | None, first: int | None, skips: bool
+) -> dict[str, ReadComment]:
+    """Return the rows' comments, each once. `first`: the first row's place in the thread; `skips`: it is the opening post."""
+    numbers = nested_comments.Numbers(read)
+    comments: dict[str, ReadComment] = {}
+    for at, (row, values) in enumerate(zip(rows, read, strict=True)):
+        if (skips and at == 0) or values["id"] is None or values["id"] in comments:
+            continue
+        answered = row.parent_id or values.get("parent_id") or numbers.answered(values["id"])
+        given = {
+            "body": values.get("body") or "",
+            "parent_id": None if answered == opening else answered,
+            "position": values.get("position") or (None if first is None else first + at),
+        }
+        kept = {name: value for name, value in values.items() if name != "load_more"}
+        comments[values["id"]] = ReadComment(**(kept | given))
+    return comments
+
+
+def _left_out(doc: Document, page: CommentRows, read: list[dict[str, Any]]) -> tuple[MoreComments, ...]:
+    """Return the ways to comments that are not on a page, each once."""
+    of_rows = [MoreComments(more=values["load_more"], comment=values["id"] or "") for values in read if values.get("load_more")]
+    of_page = [MoreComments(more=address) for address in doc.addresses(page.load_more)]
+    return tuple({one.more + "\0" + one.comment: one for one in [*of_page, *of_rows]}.values())
+
+
+def _post(values: dict[str, Any], thread: str) -> ReadPost:
+    known = {name: values[name] for name in ReadPost.__struct_fields__ if values.get(name) is not None}
+    return ReadPost(**({"id": thread} | known))
+
+
+def _token(doc: Document, values: dict[str, Any]) -> str:
+    """Return reply count and last activity; without a relative date ("2 hours ago"), which differs at each reading and would
+    mark each thread as changed.
+    """
+    count, last = values.get("reply_count"), values.get("last_activity")
+    if last is not None and "last_activity" in doc.moving and count is not None:
+        return f"{count}@"
+    return f"{count}@{last.isoformat() if last else None}"
+
+
+def _ahead(doc: Document, place: Asked, rows: list[Any]) -> Ahead:
+    return ahead(doc, doc.site.page_of_rows(place.kind), place, len(rows))

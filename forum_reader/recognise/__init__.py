@@ -1,0 +1,1 @@
+"""Recognises the software of a forum by the marks of its pages."""

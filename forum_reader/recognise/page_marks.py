@@ -1,0 +1,168 @@
+"""Marks of a page that identify its software, apart from text that users wrote: the marks of `[recognise]` are searched only
+here.
+
+Text between tags is left out: "Powered by MyBB" may be in a post, and so may a link to another forum.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
+from urllib.parse import urlsplit
+
+from lxml import etree
+
+from forum_reader.reading.element_index import ElementIndex
+
+if TYPE_CHECKING:
+    from scrapy.http import TextResponse
+
+MarkKind = Literal[
+    "class", "id", "data", "field", "link", "asset", "meta", "comment", "script", "credit", "root", "header", "cookie"
+]
+"""`class`, `id`: of any element, ids with # for digits. `data`: name of a `data-` attribute. `field`: name of an input. `link`:
+path and query of a link within the site. `asset`: address of a script or style sheet. `meta`: `name=content`. `comment`:
+beginning of an HTML comment. `script`: text of a script. `credit`: host of one of the page's last links to other sites. `root`:
+attributes of <html> and <body>. `header`: `name: value` of the response, in lower case. `cookie`: name of a cookie that is set.
+"""
+KINDS = frozenset(get_args(MarkKind))
+
+_DIGITS = re.compile(r"\d+")
+_DATA = re.compile(r"(?<![a-z-])data-[a-z][a-z-]*+=")
+_COMMENT = re.compile(r"<!--\s*+(?!-->)(.{1,80}?)\s*(?:-->|$)", re.MULTILINE)
+_SCRIPT_HEAD = 200_000  # characters of each script
+_MOST_SCRIPT = 600_000
+_MOST_LINKS = 2000
+_LAST_LINKS = 40
+_MARKED = ("a", "input", "button", "select", "script", "link", "meta")  # whose attributes are marks
+
+
+class PageMarks:
+    """The marks of one page, each kind collected on first use. `index`: that of its tree, where there is one already."""
+
+    def __init__(self, response: TextResponse, index: ElementIndex | None = None) -> None:
+        self._response = response
+        self._given_index = index
+        self._known: dict[str, frozenset[str]] = {}
+        self._joined: dict[str, str] = {}
+
+    def of(self, kind: str) -> frozenset[str]:
+        """Return the marks of a kind."""
+        known = self._known.get(kind)
+        if known is None:
+            known = self._known[kind] = frozenset(getattr(self, "_root_attributes" if kind == "root" else f"_{kind}")())
+        return known
+
+    def lines(self, kind: str) -> str:
+        """Return the marks of a kind, one a line."""
+        joined = self._joined.get(kind)
+        if joined is None:
+            joined = self._joined[kind] = "\n".join(sorted(self.of(kind)))
+        return joined
+
+    def addresses(self) -> str:
+        """Return the page's links and addresses in its head, one a line in one form, to find the forum's root."""
+        lines = [f'href="{href}"' for href in self._hrefs[:_MOST_LINKS]]
+        linked = (one for one in self._tags["link"] if one.get("href") is not None)
+        lines += [f'<link rel="{one.get("rel", "")}" href="{one.get("href")}"' for one in linked]
+        named = (one for one in self._tags["meta"] if one.get("name") is not None and one.get("content") is not None)
+        lines += [f'<meta name="{one.get("name")}" content="{one.get("content")}"' for one in named]
+        return "\n".join(lines)
+
+    @cached_property
+    def _index(self) -> ElementIndex | None:
+        """Return the index of the page's tree; None where it is not HTML."""
+        if self._given_index is None:
+            root = self._response.selector.root
+            return ElementIndex(root) if isinstance(root, etree._Element) else None
+        return self._given_index
+
+    @cached_property
+    def _tags(self) -> dict[str, list[Any]]:
+        """Return the elements of the tags that marks are read from."""
+        found: dict[str, list[Any]] = {tag: [] for tag in _MARKED}
+        for element in self._index.root.iter(*_MARKED) if self._index else ():
+            found[element.tag].append(element)
+        return found
+
+    @property
+    def _frames(self) -> list[Any]:
+        """Return <html> and <body>."""
+        root = self._index.root if self._index else None
+        return [] if root is None or root.tag != "html" else [root, *root.findall("body")]
+
+    def _values(self, name: str) -> Iterable[str]:
+        return self._index.values(name) if self._index else ()
+
+    def _attributes(self, tag: str, name: str) -> list[str]:
+        return [value for element in self._tags[tag] if (value := element.get(name)) is not None]
+
+    @cached_property
+    def _hrefs(self) -> list[str]:
+        return self._attributes("a", "href")
+
+    def _class(self) -> Iterable[str]:
+        return " ".join(self._values("class")).split()
+
+    def _id(self) -> Iterable[str]:
+        return _DIGITS.sub("#", "\n".join(self._values("id"))).split("\n")
+
+    def _data(self) -> Iterable[str]:
+        return (found.rstrip("=") for found in _DATA.findall(self._response.text))
+
+    def _field(self) -> Iterable[str]:
+        return [name for tag in ("input", "button", "select") for name in self._attributes(tag, "name")]
+
+    def _link(self) -> Iterable[str]:
+        here = urlsplit(self._response.url).netloc
+        for href in set(self._hrefs[:_MOST_LINKS]):
+            if "://" not in href[:12]:
+                yield href.strip() if href[:1] == "/" else f"/{href.strip()}"
+            elif href.split("/", 3)[2:3] == [here]:
+                yield "/" + "".join(href.split("/", 3)[3:])
+
+    def _asset(self) -> Iterable[str]:
+        return [*self._attributes("script", "src"), *self._attributes("link", "href")]
+
+    def _meta(self) -> Iterable[str]:
+        for element in self._tags["meta"]:
+            name = element.get("name") or element.get("property")
+            if name and element.get("content") is not None:
+                yield f"{name.lower()}={' '.join(element.get('content').split())}"
+
+    def _comment(self) -> Iterable[str]:
+        return _COMMENT.findall(self._response.text)
+
+    def _script(self) -> Iterable[str]:
+        left = _MOST_SCRIPT
+        for script in (element.text for element in self._tags["script"]):
+            if script and left > 0:
+                yield script[: min(_SCRIPT_HEAD, left)]
+                left -= len(script)
+
+    def _credit(self) -> Iterable[str]:
+        here = urlsplit(self._response.url).netloc
+        hosts = [_host(href.strip()) for href in self._hrefs[-_LAST_LINKS:] if "//" in href[:10]]
+        return [host for host in hosts if host and host != here]
+
+    def _root_attributes(self) -> Iterable[str]:
+        return [f"{element.tag} {name}={value}" for element in self._frames for name, value in element.attrib.items()]
+
+    def _header(self) -> Iterable[str]:
+        return [
+            f"{name.decode('latin-1')}: {value.decode('latin-1')}".lower()
+            for name, values in self._response.headers.items()
+            for value in values
+        ]
+
+    def _cookie(self) -> Iterable[str]:
+        return [cookie.decode("latin-1").partition("=")[0] for cookie in self._response.headers.getlist("Set-Cookie")]
+
+
+def _host(url: str) -> str | None:
+    try:
+        return (urlsplit(url).hostname or "").removeprefix("www.") or None
+    except ValueError:
+        return None

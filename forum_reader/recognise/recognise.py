@@ -1,0 +1,287 @@
+"""Recognises the forum software of a page: matches the `[recognise]` tables of the profiles with its marks."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+import regex
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from forum_reader.definition import layers
+from forum_reader.definition.errors import UnreadablePage
+from forum_reader.patterns import PatternError, compile_pattern
+from forum_reader.reading.reading_budget import Budget
+
+from .page_marks import KINDS, PageMarks
+
+if TYPE_CHECKING:
+    from scrapy.http import TextResponse
+
+    from forum_reader.reading.element_index import ElementIndex
+
+SURE = 0.6
+"""The least score at which a software is named."""
+
+_MOST_S = 0.5  # for an expression and a page; a slower expression does not match
+_LEAST = 3
+_MARGIN = 2
+_DOUBT = 0.7  # factor of the doubt for each unit of weight
+_WHOLE = frozenset({"class", "id", "data", "field", "credit"})  # kinds whose marks are matched as a whole
+
+
+class Recognise(BaseModel):
+    """Profiles: how `trawl sites new` recognises the software of a page, by several independent marks. A mark is a kind and a
+    regular expression, as in `class structItem`; kinds are in `forum_reader/recognise/page_marks.py`.
+    """
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    sure: tuple[str, ...] = Field(default=(), description="marks that hardly any other software has: each counts 2")
+    marks: tuple[str, ...] = Field(default=(), description="further marks: each counts 1")
+    needs: tuple[str, ...] = Field(default=(), description="marks that this version always has; they do not count")
+    never: tuple[str, ...] = Field(default=(), description="marks that only another software or version has")
+    version: str | None = Field(default=None, description="a mark whose first group is the version")
+    software: str | None = Field(default=None, description="its name, the same in the profiles of all its versions")
+    html_profile: str | None = Field(
+        default=None, description="the profile that reads its HTML pages, where this one reads an API"
+    )
+    rank: int = Field(default=0, description="of several profiles that fit equally well the one of the highest rank is chosen")
+    base: str | None = Field(
+        default=None,
+        description="regular expression whose first group is the path of the forum's root; `/`: the host's, forums are paths",
+    )
+    forum: str | None = Field(
+        default=None,
+        description="regular expression whose first group is a forum's id in an address behind base_url, for software without"
+        " an index; left out: the address of the list pages",
+    )
+    comment_ids: str | None = Field(
+        default=None,
+        description="XPath of the ids (numbers) of comments on a question or an answer, which `trawl read` shows below it",
+    )
+    about: str | None = Field(default=None, description="one line about the software")
+
+    @field_validator("sure", "marks", "needs", "never")
+    @classmethod
+    def _are_marks(cls, marks: tuple[str, ...]) -> tuple[str, ...]:
+        for mark in marks:
+            _compiled(mark)
+        return marks
+
+
+class Guess(msgspec.Struct, frozen=True, kw_only=True):
+    """A profile that fits: the weight of its marks that the page has, and the marks."""
+
+    profile: str
+    score: int
+    marks: tuple[str, ...]
+    base_url: str
+
+
+class Recognition(msgspec.Struct, frozen=True, kw_only=True):
+    """Software of a page. `score`: certainty from 0 to 1. Below `SURE` none is named: `software` and both profiles are None, and
+    `score` and `marks` are those of the likeliest.
+
+    `profile` is for crawling the site, `html_profile` for reading pages like this: they differ where the software has an API.
+    """
+
+    software: str | None
+    version: str | None
+    score: float
+    marks: tuple[str, ...]
+    profile: str | None
+    html_profile: str | None
+    base_url: str
+    comment_ids: str | None = None
+
+
+def recognise(page: TextResponse, index: ElementIndex | None = None) -> Recognition:
+    """Recognise the software of a page. `index`: that of its tree, where it was parsed already. One mark is not enough: a
+    software is named where its marks weigh at least `_LEAST`, are at least two and not only assets, and outweigh those of any
+    other software by `_MARGIN`.
+    """
+    found = _weighed(page, index)
+    best = found[0] if found else None
+    if best is None:
+        return Recognition(
+            software=None, version=None, score=0.0, marks=(), profile=None, html_profile=None, base_url=base_of(page.url)
+        )
+    others = [one for one in found if one.software != best.software]
+    is_sure = _is_sure(found)
+    score = round(1 - _DOUBT ** (best.weight - (others[0].weight / 2 if others else 0)), 2)
+    return Recognition(
+        software=best.software if is_sure else None,
+        version=_version(best.table, best.page) if is_sure else None,
+        score=score if is_sure else min(score, SURE - 0.01),
+        marks=best.marks,
+        profile=best.profile if is_sure else None,
+        html_profile=(best.table.html_profile or best.profile) if is_sure else None,
+        base_url=_base(best.table, page, best.page) if is_sure else base_of(page.url),
+        comment_ids=best.table.comment_ids if is_sure else None,
+    )
+
+
+def guesses(response: TextResponse) -> list[Guess]:
+    """Return the profiles that fit a page, the likeliest first; none where no software is sure."""
+    found = _weighed(response)
+    software = found[0].software if _is_sure(found) else None
+    return [
+        Guess(profile=one.profile, score=one.weight, marks=one.marks, base_url=_base(one.table, response, one.page))
+        for one in found
+        if one.software == software and one.is_enough
+    ]
+
+
+class _Weighed(msgspec.Struct, frozen=True, kw_only=True):
+    profile: str
+    software: str
+    weight: int
+    marks: tuple[str, ...]
+    table: Recognise
+    page: PageMarks
+
+    @property
+    def is_enough(self) -> bool:
+        assets = sum(mark.startswith("asset ") for mark in self.marks)  # a site loads them on pages of other software, too
+        return self.weight >= _LEAST and len(self.marks) >= 2 and assets < len(self.marks)
+
+
+def _is_sure(found: list[_Weighed]) -> bool:
+    """Return True if the heaviest has enough marks, and outweighs those of any other software."""
+    if not found or not found[0].is_enough:
+        return False
+    others = (one.weight for one in found if one.software != found[0].software)
+    return found[0].weight - max(others, default=0) >= _MARGIN
+
+
+def _weighed(response: TextResponse, index: ElementIndex | None = None) -> list[_Weighed]:
+    """Return the profiles that a page has marks of, the heaviest first."""
+    page = _Page(PageMarks(response, index), _plain_marks(layers.PROFILES))
+    found = []
+    for name, table in _tables(layers.PROFILES):
+        if not any(page.has(mark) for mark in (*table.sure, *table.marks) if not mark.startswith("script ")):
+            continue  # scripts are long, and decide nothing alone
+        sure, marks = (tuple(mark for mark in given if page.has(mark)) for given in (table.sure, table.marks))
+        if any(page.has(mark) for mark in table.never) or not all(page.has(mark) for mark in table.needs):
+            continue
+        found.append(
+            _Weighed(
+                profile=name,
+                software=table.software or name,
+                weight=2 * len(sure) + len(marks),
+                marks=(*sure, *marks),
+                table=table,
+                page=page.marks,
+            )
+        )
+    return sorted(found, key=lambda one: (-one.weight, -one.table.rank, one.profile))
+
+
+class _Page:
+    """Marks of profiles that a page has: plain marks are matched at once, each expression on first use."""
+
+    def __init__(self, marks: PageMarks, plain: dict[str, dict[str, str]]) -> None:
+        self.marks = marks
+        self._budget = Budget(0, strict=False)
+        self._known = {mark: False for of_kind in plain.values() for mark in of_kind.values()}
+        for kind, of_kind in plain.items():
+            self._known.update((of_kind[text], True) for text in of_kind.keys() & marks.of(kind))
+
+    def has(self, mark: str) -> bool:
+        known = self._known.get(mark)
+        if known is None:
+            kind, _, pattern = _compiled(mark)
+            known = self._known[mark] = self.search(pattern, self.marks.lines(kind)) is not None
+        return known
+
+    def search(self, pattern: regex.Pattern[str], text: str) -> Any:
+        """Return the first match; None where the page's time for expressions is over."""
+        try:
+            return self._budget.search(pattern, pattern.pattern, text)
+        except UnreadablePage:
+            return None
+
+
+@lru_cache(maxsize=2)
+def _plain_marks(folder: Path) -> dict[str, dict[str, str]]:
+    """Return for each kind the profiles' marks that are plain text, by that text."""
+    found: dict[str, dict[str, str]] = {}
+    for _, table in _tables(folder):
+        for mark in (*table.sure, *table.marks, *table.never, *table.needs):
+            kind, text, _ = _compiled(mark)
+            if text:
+                found.setdefault(kind, {})[text] = mark
+    return found
+
+
+@lru_cache(maxsize=2)
+def _tables(folder: Path) -> tuple[tuple[str, Recognise], ...]:
+    """Return the tables with marks of the profiles in a folder."""
+    names = sorted(path.stem for path in folder.glob("*.toml"))
+    tables = ((name, Recognise.model_validate(layers.profile_table(name).get("recognise", {}))) for name in names)
+    return tuple((name, table) for name, table in tables if table.sure or table.marks)
+
+
+def _version(table: Recognise, page: PageMarks) -> str | None:
+    if table.version is None:
+        return None
+    kind, _, pattern = _compiled(table.version)
+    match = next(iter(_found(pattern, page.lines(kind))), None)
+    return str(match[1]) if match else None
+
+
+@lru_cache(maxsize=2048)
+def _compiled(mark: str) -> tuple[str, str, regex.Pattern[str]]:
+    """Return a mark's kind, its text where it is plain and of a kind whose marks are whole words, and its expression."""
+    kind, _, expression = mark.partition(" ")
+    if kind not in KINDS or not expression:
+        raise ValueError(
+            f"{mark!r} must be a kind and a regular expression, as in 'class structItem': kinds are {', '.join(sorted(KINDS))}"
+        )
+    is_whole = kind in _WHOLE
+    try:
+        pattern = compile_pattern(f"^(?:{expression})$" if is_whole else expression, regex.MULTILINE)
+    except PatternError as exc:
+        raise ValueError(f"{mark!r} is not a regular expression: {exc}") from None
+    return (
+        kind,
+        expression if is_whole and re.escape(expression).replace("\\-", "-").replace("\\#", "#") == expression else "",
+        pattern,
+    )
+
+
+def base_of(url: str) -> str:
+    """Return the folder that a page is in, which is where most forums have their root."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rpartition('/')[0]}"
+
+
+def _base(marks: Recognise, response: TextResponse, page: PageMarks) -> str:
+    """Return the forum's root, from the first link to the page's own host that matches `base`."""
+    if marks.base == "/":
+        return urljoin(response.url, "/").rstrip("/")
+    here = _host(response.url)
+    for match in _found(marks.base or "", page.addresses()):
+        found: str = urljoin(response.url, match[1] or ".")
+        if _host(found) == here:  # a page must not choose another host, nor another scheme
+            asked = urlsplit(response.url)
+            return f"{asked.scheme}://{asked.netloc}{urlsplit(found).path}".rstrip("/")
+    return base_of(response.url).rstrip("/")
+
+
+def _host(url: str) -> str:
+    return str(urlsplit(url).netloc).removeprefix("www.")
+
+
+def _found(pattern: str | regex.Pattern[str], text: str) -> list[Any]:
+    """Return the matches, at most 100; none where they take longer than `_MOST_S`."""
+    try:
+        return list(islice(regex.finditer(pattern, text, timeout=_MOST_S), 100)) if pattern else []
+    except TimeoutError:
+        return []

@@ -1,0 +1,277 @@
+"""Dates of a page that are years away from the dates around them: read in a wrong form, or dates of something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+from scrapy.http import HtmlResponse
+
+from forum_reader.definition.errors import UnreadablePage
+from forum_reader.definition.page_fields import NEEDED
+from forum_reader.draft.paging_links import second_page
+from forum_reader.reading import isolated, read_page
+from forum_reader.reading.asked_page import Asked
+
+from .http.fetch import FetchFailed, Visitor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from forum_reader.definition.site import Site
+    from forum_reader.reading.read_page import FieldCount, ListedThread, MoreComments, ReadComment, ReadPost
+    from forum_reader.reading.recent_page import RecentPage
+
+
+_FAR = timedelta(days=730)  # old threads may be answered years later, but hardly once in the middle
+_NEAR = timedelta(days=365)
+_AHEAD = timedelta(days=2)  # time zones and clocks differ
+
+
+def doubtful(dates: Iterable[tuple[str, datetime | None]], now: datetime) -> str | None:
+    """Describe the first doubtful date of rows (id and date, in the page's order) in a line; None without any. A date is
+    doubtful in the future, or years away from both of its neighbours, which are near to each other.
+    """
+    known = [(name, date) for name, date in dates if date is not None]
+    if late := [(name, date) for name, date in known if date > now + _AHEAD]:
+        return _described(late, "in the future")
+    lonely: list[tuple[str, datetime]] = []
+    before = known[0][1] if known else now
+    for own, after in pairwise(known[1:]):
+        if _is_lonely(before, own[1], after[1]):
+            lonely.append(own)
+        else:  # a wrong date is not compared with the next
+            before = own[1]
+    return _described(lonely, "years away from the dates before and after it") if lonely else None
+
+
+def _is_lonely(before: datetime, own: datetime, after: datetime) -> bool:
+    return abs(before - after) <= _NEAR and min(abs(own - before), abs(own - after)) >= _FAR
+
+
+def _described(found: list[tuple[str, datetime]], what: str) -> str:
+    name, date = found[0]
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"the date of {name} is {date:%Y-%m-%d}, {what}{more}: look at its selector, `formats`, `language` and `time_zone`"
+
+
+class TriedField(msgspec.Struct, frozen=True, kw_only=True):
+    """A field on a tried page: empty in `empty` of `rows` rows; `example` as it would be stored."""
+
+    name: str
+    rows: int
+    empty: int
+    example: str | None
+    required: bool
+
+
+class TriedPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page that was tried. `problem`: why it is of no use, None where it is; `hint`: a possible fault."""
+
+    kind: str
+    url: str
+    rows: int = 0
+    what: str = ""
+    next: str | None = None
+    pages: int | None = None
+    total: int | None = None
+    fields: tuple[TriedField, ...] = ()
+    problem: str | None = None
+    hint: str | None = None
+
+
+class TriedThread:
+    """Content read from the tried thread, and its address; possibly incomplete."""
+
+    def __init__(self, forum: str, listed: ListedThread) -> None:
+        self.forum, self.listed = forum, listed
+        self.post: ReadPost | None = None
+        self.comments: tuple[ReadComment, ...] = ()
+        self.url = listed.url or ""
+        self.comments_url = ""
+
+
+class Trial:
+    """Fetches the pages, as politely as a crawl. `thread`: what was read of a thread, None before one was read."""
+
+    def __init__(self, site: Site, visitor: Visitor) -> None:
+        self._site = site
+        self._visitor = visitor
+        self.tried: list[TriedPage] = []
+        self.thread: TriedThread | None = None
+
+    async def run(self, forum: str | None, thread: str | None) -> list[TriedPage]:
+        """Try the index where the file has one, a list page, an opening post, a page of comments."""
+        if self._site.pages.index:
+            index = await self._index()
+            forum = forum or next(iter(self._site.forums), None) or (index.forums[0].id if index and index.forums else None)
+        forum = forum or next(iter(self._site.forums), None)
+        by_address = "url" in self._site.pages.comments.names  # known from the list only
+        listed = await self._list(forum) if forum is not None and (thread is None or by_address) else []
+        threads = listed[:2] if thread is None else [one for one in listed if one.id == thread]
+        if thread is not None and not threads:
+            if by_address:
+                problem = f"it is not on the first page of forum {forum}, and the file has its address from there: try another"
+                self.tried.append(TriedPage(kind="comments", url=f"thread {thread}", problem=problem))
+                return self.tried
+            threads = [read_page.ListedThread(id=thread, token="")]
+        if self._site.pages.recent:
+            await self._recent()
+        self.thread = TriedThread(forum or "", threads[0]) if threads else None
+        if threads and self._site.pages.thread:
+            await self._thread(forum or "", threads[0])
+        first = await self._comments(forum or "", threads[0]) if threads else None
+        if first and first.comments and len(threads) > 1:
+            await self._compare(forum or "", threads[1], {comment.id for comment in first.comments})
+        return self.tried
+
+    async def _index(self) -> read_page.IndexPage | None:
+        page: read_page.IndexPage | None = await self._read(self._site.url("index"), Asked(kind="index"))
+        if page:
+            self._note("index", page.forums, "forums", page)
+        return page
+
+    async def _list(self, forum: str) -> list[ListedThread]:
+        """Return the forum's threads, the liveliest first."""
+        address = self._site.list_url(forum)
+        page: read_page.ListPage | None = await self._read(address, Asked(kind="list", forum=forum))
+        if page is None:
+            return []
+        tokens = [count for name, count in page.fields.items() if name in ("token", "reply_count", "last_activity")]
+        hints = [self._no_next(page)]
+        if page.threads and all(count.empty == count.rows for count in tokens):
+            hints.append("changed threads cannot be recognised: look at `reply_count` and `last_activity`, or set `token`")
+        rows = [one for one in page.threads if not one.sticky] if self._site.pages.list.order == "activity" else []
+        hints.append(doubtful(((one.id, one.last_activity) for one in rows), datetime.now(UTC)))
+        self._note("list", page.threads, f"threads of forum {forum}", page, hints)
+        return sorted(page.threads, key=lambda one: -(one.reply_count or 0))
+
+    async def _recent(self) -> None:
+        """Try the page of newest messages; without it the site is watched by its lists."""
+        page: RecentPage | None = await self._read(self._site.url("recent"), Asked(kind="recent"))
+        if page:
+            nothing = None if page.messages else "no rows: look at `rows`"
+            self._note("recent", page.messages, "newest messages", page, [nothing])
+        else:
+            last = self.tried[-1]
+            hint = f"it is not there ({last.problem}): lists are scanned without it; `recent = false` in [pages] leaves it out"
+            self.tried[-1] = msgspec.structs.replace(last, problem=None, hint=hint, what="newest messages")
+
+    async def _thread(self, forum: str, thread: ListedThread) -> None:
+        address = self._site.url("thread", forum=forum, thread=thread.id, url=thread.url)
+        page = await self._read(address, Asked(kind="thread", thread=thread.id))
+        if page:
+            self._note("thread", [page.post], f"opening post of thread {thread.id}", page)
+            self._keep(page.post)
+
+    def _keep(self, post: ReadPost) -> None:
+        if self.thread:
+            self.thread.post, self.thread.url = post, self.thread.url or self._url
+
+    async def _read_comments(self, forum: str, thread: ListedThread) -> read_page.CommentsPage | None:
+        page: read_page.CommentsPage | None = await self._read(
+            self._site.url("comments", forum=forum, thread=thread.id, url=thread.url),
+            Asked(kind="comments", forum=forum, thread=thread.id, url=thread.url),
+        )
+        return page
+
+    async def _comments(self, forum: str, thread: ListedThread) -> read_page.CommentsPage | None:
+        page = await self._read_comments(forum, thread)
+        if page is None:
+            return None
+        if self.thread:
+            self.thread.comments, self.thread.comments_url = page.comments, self._url
+        if page.post:
+            self._keep(page.post)
+            fields = {name: _count(page.post, name) for name in msgspec.structs.asdict(page.post)}
+            post = read_page.ThreadPage(post=page.post, fields={name: count for name, count in fields.items() if not count.empty})
+            self._note("post", [page.post], f"opening post of thread {thread.id}", post)
+        own = {name: count for name, count in page.fields.items() if name in type(self._site.pages.comments.fields).model_fields}
+        hint, seen, replies = self._no_next(page), len(page.comments), thread.reply_count or 0
+        if replies > seen and page.next is None and not hint:
+            hint = f"the list has {replies} replies, this page has {seen}, and there is no next page: look at `next`"
+        read = msgspec.structs.replace(page, fields=own)
+        hint = hint or self._of_board(page, forum)
+        doubt = doubtful(((comment.id, comment.created_at) for comment in page.comments), datetime.now(UTC))
+        self._note("comments", page.comments, f"comments of thread {thread.id}", read, [hint, doubt])
+        if page.left_out:
+            await self._more(forum, thread, page.left_out[0])
+        return page
+
+    async def _more(self, forum: str, thread: ListedThread, left_out: MoreComments) -> None:
+        """Try the first of the pages with comments that the thread's page leaves out."""
+        asked = Asked(kind="more", forum=forum, thread=thread.id, url=thread.url, comment=left_out.comment, more=left_out.more)
+        page: read_page.CommentsPage | None = await self._read(self._site.url(**msgspec.structs.asdict(asked)), asked)
+        if page:
+            nothing = None if page.comments else "no rows: look at `rows` of [pages.more]"
+            self._note("more", page.comments, f"comments that the page of thread {thread.id} leaves out", page, [nothing])
+
+    async def _compare(self, forum: str, thread: ListedThread, ids: set[str]) -> None:
+        """Check that another thread's comments have other ids."""
+        page = await self._read_comments(forum, thread)
+        if page and (same := sorted(ids.intersection(comment.id for comment in page.comments))):
+            problem = f"thread {thread.id} has a comment {same[0]}, too: an id must be of one comment of the site: look at `id`"
+            self.tried.append(TriedPage(kind="comments", url=self._url, problem=problem))
+
+    def _of_board(self, page: read_page.CommentsPage, forum: str) -> str | None:
+        """Return a hint where the next page is one of the board, whose pages some threads have in the trail above them."""
+        if page.next is None or not forum:
+            return None
+        board, own, following = (urlsplit(one).path for one in (self._site.list_url(forum), self._url, page.next))
+        return f"the next page is one of the board: look at `next` ({page.next})" if following == board != own else None
+
+    def _no_next(self, page: read_page.ListPage | read_page.CommentsPage) -> str | None:
+        second = second_page(self._response) if page.next is None and isinstance(self._response, HtmlResponse) else None
+        address = second.replace("{page}", "2") if second else None
+        return f"no next page was found, but there is a link to {address}: look at `next`" if address else None
+
+    async def _read(self, url: str, asked: Asked) -> Any:
+        try:
+            response = await self._visitor.get(self._site.asking(asked.kind, url))
+            if response.status != 200:
+                raise FetchFailed(f"answers with status {response.status}")
+            self._response, self._url = response, response.url
+            return await isolated.read_soon(self._site, response, asked)
+        except (FetchFailed, UnreadablePage) as exc:
+            self.tried.append(TriedPage(kind=asked.kind, url=url, problem=str(exc).removeprefix(f"{url}: ")))
+            return None
+
+    def _note(self, kind: str, rows: Sequence[Any], what: str, page: Any, hints: Sequence[str | None] = ()) -> None:
+        fields = tuple(_field(kind, name, count, rows) for name, count in page.fields.items())
+        dead = [field.name for field in fields if field.required and field.rows == field.empty]
+        problem = f"{' and '.join(dead)} empty everywhere" if dead else None
+        if not rows and kind in ("index", "list"):
+            found = page.fields["id"].rows if "id" in page.fields else 0
+            problem = f"{found} rows, but none has an id: look at `id`" if found else "no rows: look at `rows`"
+            if kind == "list" and not found and len(self._site.forums) > 1:
+                problem += ", or try another forum, if this one has no threads (--forum ID)"
+        self.tried.append(
+            TriedPage(
+                kind=kind,
+                url=self._url,
+                rows=len(rows),
+                what=what,
+                next=getattr(page, "next", None),
+                pages=getattr(page, "pages", None),
+                total=getattr(page, "total", None),
+                fields=fields,
+                problem=problem,
+                hint="; ".join(filter(None, hints)) or None,
+            )
+        )
+
+
+def _field(kind: str, name: str, count: FieldCount, rows: Sequence[Any]) -> TriedField:
+    values = (getattr(row, name, None) for row in rows)
+    example = next((value for value in values if value not in (None, "")), None)
+    shown = example.isoformat() if isinstance(example, datetime) else None if example is None else str(example)
+    required = name in NEEDED.get(kind, ())
+    return TriedField(name=name, rows=count.rows, empty=count.empty, example=shown, required=required)
+
+
+def _count(record: Any, name: str) -> FieldCount:
+    return read_page.FieldCount(rows=1, empty=int(getattr(record, name) in (None, "", False)))

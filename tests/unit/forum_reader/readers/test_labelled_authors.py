@@ -1,0 +1,58 @@
+"""`read_page`: posts whose author stands behind a label, and whose only link is their number."""
+
+from __future__ import annotations
+
+import pytest
+
+from forum_reader.page.records import PageKind
+
+from .test_lone_posts import ANSWER, WORDS, seen
+
+PEOPLE = ("Ida Iver (ida)", "Walter W (walter)", "Nora (nora)")
+TEXTS = (WORDS, ANSWER, "And the lamp? It may be an old one with a dimmer.")
+
+
+def message(n: int, who: str) -> str:
+    return (
+        f'<tr><th><a href="msg{709 + n}">msg{709 + n} (view)</a></th><th>Author: {who}</th><th>Date: 2026-03-0{n + 4} 10:15</th>'
+        f'</tr><tr><td colspan="3" class="content"><pre>{TEXTS[n]}</pre></td></tr>'
+    )
+
+
+def changes(people: list[str]) -> str:
+    rows = "".join(
+        f"<tr><td>2026-03-0{n + 4} 10:15:22</td><td>{who}</td><td>set</td><td>messages: + msg{709 + n}</td></tr>"
+        for n, who in enumerate(people)
+    )
+    return f"<table><tr><th>Date</th><th>User</th><th>Action</th><th>Args</th></tr>{rows}</table>"
+
+
+@pytest.mark.parametrize("people", [PEOPLE[:2], PEOPLE, PEOPLE[:1] * 2, PEOPLE[:1] * 3], ids=len)
+@pytest.mark.parametrize("history", [True, False], ids=["with its changes", "alone"])
+def test_who_wrote_the_messages_of_an_issue(people: tuple[str, ...], history: bool) -> None:
+    about = "<table><tr><th>Priority</th><td>bug</td></tr></table><p>Created on <b>2026-03-04 10:10</b> by <b>ida</b>.</p>"
+    rows = "".join(message(n, who) for n, who in enumerate(people))
+    after = changes([one.partition(" ")[0] for one in people]) if history else ""
+    page = seen(f"{about}<table><tr><th colspan=3>Messages</th></tr>{rows}</table>{after}", "https://bugs.example/issue12")
+    assert page.kind is PageKind.THREAD
+    assert [(post.author, post.text) for post in page.posts] == list(zip(people, TEXTS, strict=False))
+
+
+def at(n: int) -> str:
+    return f"2026-03-0{n + 4} 10:1{n}"
+
+
+ONE_WRITER = {
+    "bold": lambda n: f"<div><p><b>ida</b> <i>{at(n)}</i></p><p>{TEXTS[n]}</p></div>",
+    "rows": lambda n: f"<table><tr><td>ida</td><td>{at(n)}</td></tr><tr><td colspan=2>{TEXTS[n]}</td></tr></table>",
+    "spans": lambda n: (
+        f'<div class="post"><div class="head"><span>ida</span> <span>{at(n)}</span></div><div class="text">{TEXTS[n]}</div></div>'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONE_WRITER)
+@pytest.mark.parametrize("count", [2, 3])
+def test_all_posts_of_a_thread_may_be_of_one_writer_whom_no_link_and_no_class_names(count: int, name: str) -> None:
+    page = seen("".join(ONE_WRITER[name](n) for n in range(count)))
+    assert [(post.author, post.text) for post in page.posts] == [("ida", text) for text in TEXTS[:count]]
