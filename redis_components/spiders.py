@@ -119,7 +119,7 @@ class RedisMixin(SynchronousTasks):
             except (TypeError, ValueError):
                 raise ValueError(f"{attribute} must be {kind}") from None
 
-    def most_at_once(self, value: str) -> int | None:  # noqa: ARG002 - for who overrides it
+    def most_at_once(self, value: str) -> int | None:  # noqa: ARG002 - for subclasses
         """Return the number of requests with this value of `turn_by` that this process may send at a time; None: any number."""
         return None
 

@@ -6,7 +6,7 @@ import tomllib
 from typing import Any
 
 MOST_DEPTH = 20
-"""Tables and lists within each other. No file of Trawl has more than six; who walks through them may recurse."""
+"""Tables and lists within each other. No file of Trawl has more than six; so functions over them may recurse."""
 _INTEGERS = range(-(2**63), 2**63)  # TOML's own; Python reads longer ones, and refuses to show them
 
 

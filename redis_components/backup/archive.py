@@ -6,7 +6,7 @@
 | `redis/0000001` ... | keys in MessagePack: `[[key, kind, time to live in ms or -1, values], ...]` |
 | `database.sqlite`, `.pg`, `.mysql` | a copy of the database                                      |
 | `SHA256SUMS`        | the sum of each member before it; a file without it was cut off            |
-| `SIGNATURE`         | of the sums, where the fleet signs: who changes the file cannot make it    |
+| `SIGNATURE`         | of the sums, where the fleet signs: needs the fleet's key                  |
 
 No member is ever written to a path that the file names. What a file claims is believed only as far as Trawl writes it: names and
 their extensions are short, members are plain files, a part has no more elements than one that is written.

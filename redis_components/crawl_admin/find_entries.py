@@ -51,7 +51,7 @@ class Entry:
     before: int | None = None  # entries of that key that come first
     attempts: int = 0  # of a request: how often a crawler died with it
     stored_at: float | None = None  # of a request: when it was stored first (epoch s), where its order has the time
-    owner: str = ""  # who leased it
+    owner: str = ""  # its crawler process
     at_s: float | None = None  # LATER: not before; LEASED, DEAD: since; epoch s of Redis
     reason: str = ""  # why it is dead
 

@@ -1,4 +1,4 @@
-"""The consumer groups of an item stream, as they are at the moment: what each has left to do, and who reads for it."""
+"""The consumer groups of an item stream, as they are at the moment: the items left to each, and its consumers."""
 
 from __future__ import annotations
 

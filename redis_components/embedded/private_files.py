@@ -19,7 +19,7 @@ def private_folder(path: Path) -> Path:
             break
         missing.append(folder)
     for folder in reversed(missing):
-        folder.mkdir(mode=FOLDER, exist_ok=True)  # `parents=True` would make those above it readable by everybody
+        folder.mkdir(mode=FOLDER, exist_ok=True)  # `parents=True` would make those above it readable by all users
     path.mkdir(exist_ok=True)  # raises where a file has the name
     return path
 

@@ -146,7 +146,7 @@ def _start_keeper(place: ServerFolder, binary: ServerBinary, lock: int) -> None:
             stdout=subprocess.PIPE,
             stderr=log,
             pass_fds=(lock,),
-            start_new_session=True,  # Ctrl-C in this terminal must not stop everybody's server
+            start_new_session=True,  # Ctrl-C in this terminal must not stop the server of all
         )
     with starter:
         assert starter.stdout is not None

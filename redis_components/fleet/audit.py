@@ -1,4 +1,4 @@
-"""The audit of a fleet: who changed what, when and from where. A bounded stream in Redis, the same for commands and tasks."""
+"""The audit of a fleet: operator, change, time and host of each act. A bounded stream, the same for commands and tasks."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Act(JsonRecord):
 
 
 def without_secrets(arguments: Iterable[object]) -> tuple[str, ...]:
-    """Arguments as they may be kept: no password of a URL, and no value of what is named like a secret, also where the value is
-    the next argument (`--token VALUE`).
+    """Return arguments as they may be kept: without passwords of URLs and values that are named like a secret, also where the
+    value is the next argument (`--token VALUE`).
     """
     kept = []
     is_value = False
@@ -54,7 +54,7 @@ def append(client: redis.Redis, act: Act) -> None:
 
 
 def latest(client: redis.Redis, limit: int) -> list[Act]:
-    """The last acts, the newest first; what cannot be read is left out. Raises `redis.RedisError`."""
+    """Return the last acts, the newest first; unreadable ones are left out. Raises `redis.RedisError`."""
     found = []
     for _, fields in client.xrevrange(FleetKeys().audit(), count=limit) or ():
         try:

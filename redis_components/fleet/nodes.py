@@ -98,7 +98,7 @@ class Nodes:
     def all(self) -> list[NodeRecord]:
         """Return every node with a record, by name; one that cannot be read is left out."""
         with self._client.pipeline(transaction=False) as pipe:
-            pipe.hgetall(self._keys.nodes())  # bounded: who is gone for a minute is forgotten
+            pipe.hgetall(self._keys.nodes())  # bounded: a node that is gone for a minute is forgotten
             pipe.hkeys(self._keys.drained_nodes())
             records, drained = answers_of(pipe)
         names = {as_text(name) for name in drained or ()}

@@ -128,7 +128,7 @@ class Slot:
     spider: str
     number: int
     token: int
-    owner: str  # who took it, for people
+    owner: str  # the process that took it, for display
 
     @property
     def name(self) -> str:

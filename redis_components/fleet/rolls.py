@@ -1,4 +1,4 @@
-"""The roll under way: crawlers that are replaced by fresh processes, one after the other, as everybody can read it in Redis."""
+"""The roll under way: crawlers that are replaced by fresh processes, one after the other; kept in Redis."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class FrontierConfig:
     """Time for which answered writes are kept, to be replayed when Redis comes back with an older state."""
     fsync_window_s: float = 1.5
     """Time for which a process stays after its last write, where Redis has an append-only file or replicas: a Redis that crashes
-    loses its last moments, and who has left cannot write them again. 0: do not stay.
+    loses its last moments, and a process that has left cannot write them again. 0: do not stay.
     """
 
     max_items: int = 0

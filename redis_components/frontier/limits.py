@@ -195,7 +195,7 @@ def read(client: redis.Redis, key: str) -> dict[str, LaneLimits]:
     return found
 
 
-@lru_cache(maxsize=4096)  # they seldom change, and who looks does so again and again
+@lru_cache(maxsize=4096)  # they seldom change, and are read again and again
 def _limits_of(raw: bytes) -> LaneLimits:
     try:
         return decoded(raw, LaneLimits)

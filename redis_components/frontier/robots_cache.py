@@ -26,7 +26,7 @@ CLAIM_S = 20
 MOST_ORIGINS, MOST_BYTES = 20_000, 64 << 20
 LONGEST_VALIDATOR = 1024
 SLOWEST, FASTEST = 1e-5, 1e4
-"""Requests per second that a file may ask for: from one a day to more than anybody sends."""
+"""Requests per second that a file may ask for: from one a day to more than any crawler sends."""
 
 
 class FileKind(StrEnum):

@@ -246,7 +246,7 @@ class FleetKeys:
         return f"{self.prefix}:writable"
 
     def audit(self) -> str:
-        """STREAM: who changed what, when and from where (`act` -> JSON), about the last 10,000 acts.
+        """STREAM: acts of operators (`act` -> JSON: operator, change, time, host), about the last 10,000.
 
         Written by commands and tasks that change something; read by `trawl audit`, and by `store_items` for the log of events.
         """

@@ -209,5 +209,5 @@ def take_back(crawler: Crawler, is_held: Callable[[Request], bool]) -> None:
         for entry in [entry for entry in slot.queue if is_held(entry[0])]:
             slot.queue.remove(entry)
             request, turn = entry
-            request.errback = None  # it did not fail; who leases it next reads it again
+            request.errback = None  # it did not fail; its next owner reads it again
             turn.errback(NotNow("it is held"))

@@ -96,7 +96,7 @@ class PageAges:
         logger.error("%s goes back to the queue, an attempt is counted: %s", request, why)
         self._count("scheduler/page_too_old")
         page.ended = True
-        request.errback = None  # it did not fail; who leases it next reads it again
+        request.errback = None  # it did not fail; its next owner reads it again
         steps = list(page.steps)
         if len(steps) > 1 and steps[0].name is CALLBACK:  # it awaits the others
             del steps[0]

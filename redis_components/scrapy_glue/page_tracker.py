@@ -114,7 +114,7 @@ class PageBook:
         if sent:
             page.sent = True
         page.leave_unsent(self._frontier)
-        request.errback = None  # it did not fail; who leases it next reads it again
+        request.errback = None  # it did not fail; its next owner reads it again
         return True
 
     def leave_unsent(self, request: Request) -> None:

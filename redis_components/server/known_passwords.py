@@ -1,4 +1,4 @@
-"""Passwords that everybody knows: those of the example files."""
+"""Publicly known passwords: the ones of the example files."""
 
 from __future__ import annotations
 

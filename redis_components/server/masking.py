@@ -1,4 +1,4 @@
-"""Hides secrets in what is shown: values whose name says what they are, and logins in URLs."""
+"""Hides secrets in displayed text: values named like a secret, and logins in URLs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PAIR = re.compile(
 
 
 def masked_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by name, those of secrets hidden, logins of URLs within the others too."""
+    """Return values by name, secrets hidden, logins of URLs within the others too."""
     return {name: HIDDEN if _IS_SECRET.fullmatch(name) else _in_value(value) for name, value in values.items()}
 
 
 def masked_text(text: str) -> str:
-    """A text with hidden passwords of URLs, and hidden values of what it names like a secret, as in `{'token': '***'}`."""
+    """Return a text with hidden passwords of URLs, and hidden values that are named like a secret, as in `{'token': '***'}`."""
     return _LOGIN.sub(rf"\1:{HIDDEN}@", _PAIR.sub(rf"\1'{HIDDEN}'", text))
 
 

@@ -4,7 +4,7 @@
 -- KEYS[1] leader  (string)  '<token>|<owner>' of the beat that sends
 -- KEYS[2] fences  (hash)    highest token handed out, in the field 'beat'
 -- KEYS[3] beats   (zset)    every beat process; score = time of its last word, ms
--- ARGV[1] owner   (text)    who asks; unique for each process
+-- ARGV[1] owner   (text)    the caller; unique for each process
 -- ARGV[2] ttl_ms  (ms)      the lock is free again when it was not renewed for this time
 -- Returns: {'leads', token, owner, ttl_ms, now in ms} or {'follows', token and owner of the leader, ms until its lock runs out, now}
 -- Retry: safe; the leader gets the same token again

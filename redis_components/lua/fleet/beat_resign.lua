@@ -1,8 +1,8 @@
--- Leave the beats of this fleet; who led gives the lock back, so that the next one need not wait until it runs out.
+-- Leave the beats of this fleet; the leader gives the lock back, so that the next one need not wait until it runs out.
 --
 -- KEYS[1] leader  (string)  '<token>|<owner>' of the beat that sends
 -- KEYS[2] beats   (zset)    every beat process; score = time of its last word, ms
--- ARGV[1] owner   (text)    who leaves
+-- ARGV[1] owner   (text)    the beat that leaves
 -- Returns: 'resigned', or 'follows' when it did not lead
 -- Retry: safe; the second call finds nothing to give back
 local leader, beats = KEYS[1], KEYS[2]

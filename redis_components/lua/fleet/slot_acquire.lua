@@ -7,9 +7,9 @@
 -- KEYS[3] orders  (hash)    orders for the holders of slots
 -- KEYS[4] crawlers  (hash)  last record of each crawler
 -- ARGV[1] name    (text)    '<spider>/<number>', the slot's field in the hashes
--- ARGV[2] owner   (text)    who asks; unique for each attempt, never used twice
+-- ARGV[2] owner   (text)    the caller; unique for each attempt, never used twice
 -- ARGV[3] ttl_ms  (ms)      the slot is free again when it was not renewed for this time
--- Returns: {'acquired', token} or {'held', owner who holds it}
+-- Returns: {'acquired', token} or {'held', owner that holds it}
 -- Retry: safe; the owner that got the slot gets the same token again
 local slot, fences, orders, crawlers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local name, owner, ttl_ms = ARGV[1], ARGV[2], ARGV[3]

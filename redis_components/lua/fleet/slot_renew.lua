@@ -7,7 +7,7 @@
 -- KEYS[4] crawlers  (hash)    last record of each crawler
 -- ARGV[1] name      (text)    '<spider>/<number>', the slot's field in the hashes
 -- ARGV[2] token     (number)  what slot_acquire returned
--- ARGV[3] owner     (text)    who renews, kept for people when the slot is taken back
+-- ARGV[3] owner     (text)    the holder, kept for display when the slot is taken back
 -- ARGV[4] ttl_ms    (ms)      the slot is free again when it was not renewed for this time
 -- ARGV[5] record    (JSON object, or empty)  the crawler's record, stamped here with the time; empty leaves the last one
 -- Returns: {'renewed', '<word>|<reason>' of the order for this token, or ''} or {'lost', ''}

@@ -130,7 +130,7 @@ if message.turn_by then
   for place = #start_keys / 2 + 1, #start_keys do turn_keys[#turn_keys + 1] = start_keys[place] end
 end
 
-local stale = (redis.pcall('HGET', holds, 'version') or '') ~= (message.holds or '') -- who does not know what is held gets it, and nothing to start
+local stale = (redis.pcall('HGET', holds, 'version') or '') ~= (message.holds or '') -- a process without the present holds gets these, and nothing to start
 
 -- The answer in place of applying anything, where a key or a counter is not Trawl's; and `custom_queue` of the counters.
 local function check()

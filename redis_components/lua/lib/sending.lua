@@ -7,7 +7,7 @@ local MARGIN = 1.05 -- the same of a rate that is not counted by a log: so much 
 local MOST_LOGGED = 100 -- requests per second: of more the log does not count
 local MOST_KEPT = 200 -- times of a token bucket, of which each may be given back
 local CLOSEST = 0.7 -- of the usual distance: so close requests come while what was missed is caught up with
-local MOST_MISSED = 5 -- times that are caught up with: who was away for longer begins again
+local MOST_MISSED = 5 -- times that are caught up with; after a longer absence a process begins again
 local BUCKETS = 60
 local MINUTE_MS, HOUR_MS = 60000, 3600000
 
