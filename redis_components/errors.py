@@ -64,7 +64,7 @@ class OnHold(TrawlError):
 
 
 class BadStartTask(TrawlError):
-    """A start task is not understood; the message names the field and what was expected."""
+    """A start task is not understood; the message names the field and its expected form."""
 
 
 class TaskMustWait(TrawlError):

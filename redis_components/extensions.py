@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GarbageCollection:
-    """Collects less often, and never what was there before the crawl.
+    """Collects less often, and never objects from before the crawl.
 
     Python's collector looks at young objects after every 700 new ones, and each page makes thousands. What is imported and set
     up by the time the engine starts stays for the life of the process, so it is frozen; the thresholds come from `GC_THRESHOLD`

@@ -142,7 +142,7 @@ class RedisPipeline:
             )
 
     def process_item(self, item: Any, spider: Spider | None = None) -> Any:
-        """Store the item; returns it, or what it can be awaited from."""
+        """Store the item; return it, or an awaitable of it."""
         frontier = self._frontier
         if frontier is None:
             return self._process_item(item, self._spider(spider))

@@ -61,7 +61,7 @@ class Base:
         self.server.zadd(self.key, {struct.pack(">QB", self.rank(number), 0) + to_bytes(payload): self.score(request)})
 
     def pop(self, timeout: int = 0) -> Request | None:
-        """Remove and return the next request, or None; `timeout` (s) waits for one. What is popped is not leased: a crash
+        """Remove and return the next request, or None; `timeout` (s) waits for one. A popped request is not leased: a crash
         loses it.
         """
         # NEVER_DECODE: payloads are binary, also for users who set decode_responses=True.

@@ -379,7 +379,7 @@ class Scheduler(LoneScheduler):
         return self.close("shutdown")
 
     def close(self, reason: str) -> Deferred[None] | None:
-        """Release what was not started and wait until everything is stored, for a bounded time."""
+        """Release requests that were not started and wait until everything is stored, for a bounded time."""
         if self._crawler is None:
             return super().close(reason)
         if is_refused(self._crawler):

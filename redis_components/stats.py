@@ -42,7 +42,7 @@ def _number(text: str) -> int | float | str:
 
 class RedisStatsCollector(MemoryStatsCollector):
     """Sums of counters, maxima and minima over all processes in the hash `STATS_KEY`; values that were set, in a hash for each
-    process as long as it crawls. What the last process had set is in `STATS_KEY` when it has left; `start_time` there is the
+    process as long as it crawls. The values of the last process are in `STATS_KEY` when it has left; `start_time` there is the
     first one's.
     """
 
@@ -89,7 +89,7 @@ class RedisStatsCollector(MemoryStatsCollector):
         return {bytes_to_str(field): _number(bytes_to_str(value)) for field, value in raw.items()}
 
     def clear_stats(self, spider: Spider | None = None) -> None:  # noqa: ARG002
-        """Start from zero in this process; what it has added to the shared stats stays there."""
+        """Start from zero in this process; its share of the shared stats stays there."""
         super().clear_stats()
         self._kinds.clear()
         self._sent.clear()

@@ -120,7 +120,7 @@ class Parts:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was gathered."""
+        """Write the gathered portions."""
         if self._records:
             self._number += 1
             self._writer.add(f"redis/{self._number:07}", msgspec.msgpack.encode(self._records))
@@ -131,7 +131,7 @@ class Parts:
 def members(path: Path) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
     """Name, size and content of each member, in their order; a content can be read until the next one is asked for.
 
-    Raises BackupError for what is not a backup, or is damaged.
+    Raises BackupError for another or a damaged file.
     """
     try:
         with tarfile.open(path, mode="r|gz", tarinfo=_Header) as tar:

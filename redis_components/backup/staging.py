@@ -84,7 +84,7 @@ class Staging:
             raise BackupError("a key that was loaded is gone again: does Redis evict keys? Restore once more")
 
     def discard(self) -> None:
-        """Remove what was loaded and not swapped."""
+        """Remove loaded keys that were not swapped."""
         for some in in_lots(self._copies.values(), AT_ONCE):
             self._client.unlink(*some)
 

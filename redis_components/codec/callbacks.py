@@ -39,7 +39,9 @@ def callback_of(spider: Spider, name: str) -> Callable[..., Any] | None:
     if name not in _MADE_FOR_RESPONSES and any(is_plumbing(base) for base in owners):
         return None
     method = getattr(spider, name, None)
-    function = getattr(method, "__func__", None)  # what is stored is a method: neither a class nor an object that can be called
+    function = getattr(
+        method, "__func__", None
+    )  # a stored callback is a method: neither a class nor an object that can be called
     if not callable(method) or function is None:
         return None
     if not owners and str(getattr(function, "__module__", None)).startswith(PLUMBING):  # an attribute of the spider alone

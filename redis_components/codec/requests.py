@@ -180,12 +180,12 @@ class RequestCodec:
         arguments["errback"] = None if stored.e is None else self._method(stored.e, "errback")
         if stored.h is not None:
             arguments["headers"] = [(entry[0], entry[1:]) for entry in stored.h if entry]
-        for letter, (name, default) in ARGUMENTS.items():  # only what was stored: a class may have other defaults than Request
+        for letter, (name, default) in ARGUMENTS.items():  # only stored fields: a class may have other defaults than Request
             if (value := getattr(stored, letter)) != default:
                 arguments[name] = value
         try:
             return cls(stored.u, **arguments)
-        except Exception as exc:  # what a foreign payload makes a constructor raise
+        except Exception as exc:  # a foreign payload may make a constructor raise anything
             raise Undecodable(f"payload does not make a request: {exc}") from exc
 
     def allowed_class(self, path: str) -> type[Request]:

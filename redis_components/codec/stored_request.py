@@ -1,4 +1,4 @@
-"""The fields of a stored request and their types, as they lie in Redis: what a payload may hold, before it is a request."""
+"""The fields of a stored request and their types, as they lie in Redis, before they become a request."""
 
 from __future__ import annotations
 

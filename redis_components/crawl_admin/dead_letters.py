@@ -51,7 +51,7 @@ class DeadEntry:
 
     @property
     def can_go_back(self) -> bool:
-        """False for what was not a request in the first place."""
+        """False for an entry that never was a request."""
         return self.kind is not Kind.MEMBER
 
     @property

@@ -28,7 +28,7 @@ class CrawlSnapshot:
     spider: str
     start_tasks: int  # start tasks that wait, in all lanes
     backlog: int  # start tasks of a backfill that may not be taken yet
-    thread_records: int  # threads of which is known what is stored
+    thread_records: int  # threads with a record of their stored posts
     start_tokens: int  # threads whose last start task was not carried out yet
     ready: int  # requests that wait, those of lanes and those that wait for their time included
     oldest_ready_at: float = 0.0

@@ -68,7 +68,7 @@ class ItemGroup:
         return one.waiting + one.pending
 
     def lock(self, token: str) -> Lock:
-        """Take the consumer's lock of this group, or keep it. After `ACQUIRED`, read again what was read before."""
+        """Take the consumer's lock of this group, or keep it. After `ACQUIRED`, read the last batch again."""
         named = {"writer": self.writer_key}
         answer: bytes = script("writer_lock")(self.client, named, {"token": token, "ttl_ms": int(self.lock_s * 1000)})
         held = Lock(answer.decode())
@@ -103,7 +103,7 @@ class ItemGroup:
         return [fields.get(FIELD, b"") for _, fields in whole]
 
     def settle(self, token: str, n: int, bad: Sequence[Refusal], done: Sequence[str]) -> Settled:  # noqa: ARG002
-        """Acknowledge the batch, its first `n` items, in one step with what follows from it; keeps the lock.
+        """Acknowledge the batch, its first `n` items, in one step with its consequences; keep the lock.
 
         `bad` and repeated calls are as in `ItemStream.settle`; a stream has no pending marks that could be `done`.
         """

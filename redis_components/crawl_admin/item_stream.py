@@ -74,7 +74,7 @@ class ItemStream:
         return int(self.client.llen(self.keys.item_stream()))
 
     def lock(self, token: str) -> Lock:
-        """Take the writer's lock, or keep it. After `ACQUIRED`, what was read before must not be settled: read it again."""
+        """Take the writer's lock, or keep it. After `ACQUIRED`, a batch read before must not be settled: read it again."""
         held = Lock(self._run("writer_lock", {"writer": self.writer_key}, {"token": token, "ttl_ms": int(self.lock_s * 1000)}))
         if held is Lock.ACQUIRED:
             self._settled = 0
@@ -89,7 +89,7 @@ class ItemStream:
         return cast("list[bytes]", self.client.lrange(self.keys.item_stream(), 0, n - 1))
 
     def settle(self, token: str, n: int, bad: Sequence[Refusal], done: Sequence[str]) -> Settled:
-        """Take the first `n` items out of the stream, in one step with what follows from them; keeps the lock.
+        """Take the first `n` items out of the stream, in one step with its consequences; keep the lock.
 
         `bad` names the items that are refused: they are kept as they are, with the reason, until they are replayed or purged
         (`refused_items`). `done` holds the task ids (`<site>/<forum_id>`) whose pending mark ends. Safe to repeat after a lost

@@ -162,7 +162,7 @@ class _Waiting:
 
 
 def _waiting(client: redis.Redis, lanes: list[str], keys: list[CrawlKeys]) -> defaultdict[str, _Waiting]:
-    """Return what waits in each lane, of crawls that have lanes; the others are not queried."""
+    """Return the requests in each lane, of crawls that have lanes; the others are not queried."""
     found: defaultdict[str, _Waiting] = defaultdict(_Waiting)
     sizes = script("lane_sizes")
     calls = [

@@ -86,7 +86,7 @@ def _dupefilter(client: redis.Redis, keys: CrawlKeys, met: set[str]) -> int:
     met.add(keys.fingerprints())
     try:
         return report(client, keys).bytes
-    except ConfigError:  # `trawl status` names what is there
+    except ConfigError:  # `trawl status` names the fault
         return 0
 
 

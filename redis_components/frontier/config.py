@@ -39,7 +39,7 @@ class FrontierConfig:
     newer one.
     """
     most_fed: int = 10_000
-    """Start tasks that another service makes and that may wait, for each value of `turn_by`; what is more stays in the overflow
+    """Start tasks that another service makes and that may wait, for each value of `turn_by`; further ones stay in the overflow
     until there is capacity.
     """
     order: QueueOrder = QueueOrder.PRIORITY

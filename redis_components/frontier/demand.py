@@ -1,6 +1,6 @@
 """Decides how many requests and start tasks to lease, and how soon to ask. Pure: no clock, no I/O.
 
-`pace` measures how many requests this process works off; what its spider asks for, what is held, and what others have taken are
+`pacing` measures how many requests this process works off; its spider's requests, the holds, and the leases of others are
 weighed here.
 """
 
@@ -64,7 +64,7 @@ class Demand:
         if self._config.order is QueueOrder.ADVISED:
             return self._advised
         if self._buffer.deferred >= self._config.max_prefetch:
-            return 0  # what is READY is of sites that have no place
+            return 0  # the READY requests are of sites that have no place
         held = len(self._buffer)
         return self._restraint.want(self._pace.want(held, overtaking), held, self._config.max_prefetch)
 
@@ -111,7 +111,7 @@ class Demand:
         """Take the answer of an exchange into account; `arrived`: it brought requests that may be started."""
         self.last = reply
         self._advised = 0
-        if reply.held is not None:  # what was withheld may be leased now
+        if reply.held is not None:  # withheld requests may be leased now
             self.starving = True
         if arrived:
             self.starving = False
@@ -151,7 +151,7 @@ class Demand:
             ready = min(ready, self._advised)
         looking = self.starving and self._leasing
         if looking and (outbox or ready):
-            return Haste.GATHERED if self._buffer.deferred else Haste.NOW  # what waits for a place keeps the engine busy
+            return Haste.GATHERED if self._buffer.deferred else Haste.NOW  # requests that wait for a place keep the engine busy
         if outbox or (ready and self.requests()) or self._restraint.unpark:
             return Haste.GATHERED
         return Haste.POLL if looking or self._asked_tasks or self._timed or self.requests() else Haste.BEAT

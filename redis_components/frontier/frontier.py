@@ -229,7 +229,7 @@ class Frontier:
         return parks
 
     def shelve(self, lease_id: str, lane: str) -> None:
-        """Give back what was leased from READY (edge d): its lane has limits, and it waits there for its turn."""
+        """Give back a request leased from READY (edge d): its lane has limits, and it waits there for its turn."""
         self._add("shelves", Shelf(lease_id, lane))
 
     def wait(self, lane: str, seconds: float = 0.0, *, rate: float = 0.0, single: bool = False) -> None:
@@ -260,11 +260,11 @@ class Frontier:
     # Start and end
 
     def open(self) -> None:
-        """Begin to lease; before that, only what others put into the outbox is exchanged."""
+        """Begin to lease; before that, only the entries of the outbox are exchanged."""
         self._pump.begin()
 
     def close(self, done: Callable[[], None]) -> None:
-        """Release what was not started, take no more leases, and call `done` when everything is stored."""
+        """Release requests that were not started, take no more leases, and call `done` when everything is stored."""
         self._pump.close(done)
 
     def flush(self, done: Callable[[], None]) -> None:
@@ -272,11 +272,13 @@ class Frontier:
         self._pump.flush(done)
 
     def leave(self, done: Callable[[], None]) -> None:
-        """Leave: store what is left, stay until a crash of Redis cannot take it back, remove this owner where it holds no lease,
-        then call `done`.
+        """Leave: store the remaining entries, stay until a crash of Redis cannot take it back, remove this owner where it holds
+        no lease, then call `done`.
         """
         self._pump.leave(done)
 
     def stop(self) -> None:
-        """Exchange no more; what was not stored is lost to this process, its leases run out. Stopping twice is allowed."""
+        """Exchange no more; entries that were not stored are lost to this process, its leases run out. Stopping twice is
+        allowed.
+        """
         self._pump.stop()

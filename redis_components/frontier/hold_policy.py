@@ -17,7 +17,7 @@ UNKNOWN = "?"
 
 
 class Restraint:
-    """Parks what is held, and puts back what is not held any more.
+    """Parks held leases, and puts released ones back.
 
     Where the head of the queue is of a held site, twice as much is leased each time, so that what lies behind it is reached soon.
     """

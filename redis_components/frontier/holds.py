@@ -38,8 +38,8 @@ REQUESTS, TASKS = "requests:", "tasks:"
 class HoldKind(StrEnum):
     """The kinds of holds."""
 
-    PAUSE = "pause"  # no request is started; crawlers stay, and what is queued waits
-    DRAIN = "drain"  # nothing new comes in; what is queued, and what it leads to, is crawled to the end
+    PAUSE = "pause"  # no request is started; crawlers stay, and queued requests wait
+    DRAIN = "drain"  # nothing new comes in; queued requests, and the ones that follow from them, are crawled to the end
     STOP = "stop"  # crawlers end gracefully and stay away; only a fleet knows it, a crawl without a fleet does not
 
     @property
@@ -169,7 +169,7 @@ def read(client: redis.Redis, keys: CrawlKeys | FleetKeys) -> dict[str, Hold]:
 
 
 def change(client: redis.Redis, keys: CrawlKeys | FleetKeys, changes: Mapping[str, Hold | None]) -> int:
-    """Hold, or with None let go, in a crawl or in the fleet's own hash; how many fields are not what they were. Repeatable."""
+    """Hold, or with None let go, in a crawl or in the fleet's own hash; return the number of changed fields. Repeatable."""
     operands = [text for name, hold in changes.items() for text in (name, hold.to_json() if hold else "")]
     return int(script("hold")(client, {"holds": keys.holds()}, {"changes": operands})) if operands else 0
 

@@ -32,7 +32,7 @@ class Buffer:
         return self.leases[-1].score
 
     def add(self, leases: list[Lease]) -> None:
-        """Sort what was leased in one exchange, in the queue's order, into what waits."""
+        """Sort the leases of one exchange, in the queue's order, into the waiting ones."""
         if not leases:
             return
         if self.leases and leases[0] < self.leases[0]:

@@ -160,7 +160,7 @@ class Lease(NamedTuple):
 
 
 class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One exchange, as `exchange.lua` reads it; what is seldom there has a default, and is left out then."""
+    """One exchange, as `exchange.lua` reads it; rare fields have a default, and are left out then."""
 
     owner: str
     number: str

@@ -70,7 +70,7 @@ class Batch:
 
 
 class Outbox:
-    """One queue for all kinds: what is taken from its head never leaves something behind that came up before it, so an ack
+    """One queue for all kinds: an entry taken from its head never leaves an older one behind, so an ack
     never travels before the children and items of its page.
 
     `entries` (kind, entry, bytes of payload) is open to the frontier: for each page it is appended to a few times.
@@ -117,7 +117,7 @@ class Outbox:
         self.entries.extendleft(reversed(again))  # type: ignore[arg-type]  # the kinds are literals
 
     def park_only(self, is_held: Callable[[str], bool]) -> None:
-        """Release what was to be parked in a lot that is not held any more."""
+        """Release leases to be parked in a lot that is not held any more."""
         self.entries = deque(
             ("releases", entry.id, size) if kind == "parks" and not is_held(entry.lot) else (kind, entry, size)
             for kind, entry, size in self.entries

@@ -69,7 +69,7 @@ class Pace:
         self._aim()
 
     def _aim(self) -> None:
-        """Hold what is consumed during a few round trips, and refill at half of it."""
+        """Hold the requests of a few round trips, and refill at half of them."""
         config = self._config
         horizon_s = 3 * (self._round_trip_s + config.interval_s)
         self._target = min(config.max_prefetch, max(config.concurrency, math.ceil(self._rate * horizon_s)))

@@ -13,7 +13,7 @@ class Phase(IntEnum):
     LEASING = 1
     """It crawls."""
     CLOSING = 2
-    """It leases nothing more and gives back what was not started; pages at work are stored."""
+    """It leases nothing more and gives unstarted requests back; pages at work are stored."""
     LEAVING = 3
     """It leaves as soon as everything is stored and safe."""
     STOPPED = 4

@@ -65,7 +65,7 @@ class Pump:
         self.arm()
 
     def close(self, done: Callable[[], None]) -> None:
-        """Release what was not started, take no more leases, and call `done` when everything is stored."""
+        """Release requests that were not started, take no more leases, and call `done` when everything is stored."""
         self._enter(Phase.CLOSING)
         self.stock.release_all()
         self.flush(done)
@@ -244,7 +244,7 @@ class Pump:
         self.stop()
         refused(error)
 
-    # An answer to what was applied
+    # The answer of an applied exchange
 
     def _applied(self, flight: Flight, reply: Reply, now: float) -> None:
         batch, restraint = flight.batch, self.stock.restraint
@@ -293,7 +293,7 @@ class Pump:
         for place in reply.duplicates:
             try:
                 self.listeners.duplicate(batch.requests[place].payload)
-            except Exception:  # a user's dupefilter; what was leased is in the buffer already, and the next exchange must come
+            except Exception:  # a user's dupefilter; the leases are in the buffer already, and the next exchange must come
                 logger.exception("a duplicate could not be reported")
 
     @property

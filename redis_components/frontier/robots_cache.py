@@ -40,7 +40,7 @@ class FileKind(StrEnum):
 
 
 class RobotsFile(NamedTuple):
-    """One file. `body` are the rules, at most LARGEST bytes; `rate` is what they ask for, in requests per second."""
+    """One file. `body` are the rules, at most LARGEST bytes; `rate` is the one that they ask for, in requests per second."""
 
     kind: FileKind
     body: bytes = b""

@@ -75,7 +75,7 @@ class Stock:
             self._release_tasks()
 
     def release_late(self, now: float) -> bool:
-        """Give back what was to be sent too long ago; whether there was any."""
+        """Give back late requests; return True if there was any."""
         late = self.timed.take_late(now)
         self._give_back(late)
         return bool(late)
@@ -86,7 +86,7 @@ class Stock:
             self.timed.close(lane, now + seconds)
 
     def release_closed(self, now: float) -> bool:
-        """Give back what is of lanes whose quiet hours begin; whether there are any."""
+        """Give back requests of lanes whose quiet hours begin; return True if there are any."""
         closed = self.timed.take_closed(now)
         self._give_back(closed or ())
         return closed is not None

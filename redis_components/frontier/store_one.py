@@ -1,4 +1,4 @@
-"""Storing one request from outside of an exchange: what a Scheduler does that is used without an engine."""
+"""Storing one request outside of an exchange, for a Scheduler that is used without an engine."""
 
 from __future__ import annotations
 

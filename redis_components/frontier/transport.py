@@ -43,7 +43,7 @@ class Exchanger(Protocol):
         """Run `exchange.lua`; later call `answer` in the owning thread with the raw reply or the exception."""
 
     def close(self) -> None:
-        """End after what was sent is answered; closing twice is allowed."""
+        """End after the sent messages are answered; closing twice is allowed."""
 
 
 class LoopTransport:
@@ -73,7 +73,7 @@ class LoopTransport:
         self._flight.add_done_callback(answered)
 
     def close(self) -> None:
-        """Stop the heart at once, and the client after what was sent is answered."""
+        """Stop the heart at once, and the client after the sent messages are answered."""
         self._heart.close()
         if self._end is None:
             self._end = asyncio.ensure_future(self._disconnect())

@@ -15,7 +15,7 @@ class Journal:
         self._entries: deque[tuple[float, int, Batch]] = deque()
 
     def remember(self, now: float, number: int, batch: Batch) -> None:
-        """Exchange `number` was answered at `now`; what is older than `keep_s` is forgotten."""
+        """Keep the writes of exchange `number`, answered at `now`; older ones than `keep_s` are forgotten."""
         if batch.writes:
             self._entries.append((now, number, batch))
         while self._entries and self._entries[0][0] < now - self._keep_s:

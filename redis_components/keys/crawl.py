@@ -196,7 +196,7 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         """ZSET: requests that carry a time before which they are not leased (`meta["not_before"]`). Score = that time (Redis,
         ms), member = `<score>@<lane>|<member>`.
 
-        Written and read by `exchange.lua`, which moves what is due to READY or its lane.
+        Written and read by `exchange.lua`, which moves due ones to READY or their lane.
         """
         return f"{self.ready()}:later"
 
@@ -209,7 +209,7 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         return self.limits
 
     def lane_state(self, lane: str) -> str:
-        """HASH with TTL: what was leased of a lane: `tat` (token bucket, ms), `times` of the last requests with their
+        """HASH with TTL: the leased requests of a lane: `tat` (token bucket, ms), `times` of the last requests with their
         distance `apart`, `until` (ms before which nothing is sent), `step` and `asked` of the last wait, `quotas`
         (windows, ms), `refusals` since `refused_since`, `slowed` (1/s, with `slowed_at`, `slowed_top` and
         `slowed_return`), `robots_rate` (1/s, with `robots_of` and `robots_at`), `<window, ms>:<bucket>` -> requests.

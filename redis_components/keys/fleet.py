@@ -126,7 +126,7 @@ class FleetKeys:
         return f"{self.prefix}:autoscale"
 
     def holds(self) -> str:
-        """HASH: what an operator, or the breaker of a site, holds in the whole fleet, also in services that come later (`fleet`,
+        """HASH: holds of an operator, or of the breaker of a site, in the whole fleet, also in services that come later (`fleet`,
         `site:<name>`, `breaker:<site>`, `service:<spider>`, `slot:<spider>/<number>` -> JSON with word, at, by, reason).
 
         Written by `trawl pause`, `drain`, `stop`, `resume` and their tasks, by crawlers and `probe_sites`; read by
@@ -253,7 +253,7 @@ class FleetKeys:
         return f"{self.prefix}:audit"
 
     def notes(self) -> str:
-        """STREAM: what the fleet did itself: breakers, ends of rolls, services that sized themselves (`note` -> JSON), about the
+        """STREAM: the fleet's own acts: breakers, ends of rolls, services that sized themselves (`note` -> JSON), about the
         last 10,000.
 
         Written by crawlers, `probe_sites` and `reconcile_fleet`; moved into the log of events by `store_items`.

@@ -74,8 +74,8 @@ class ConditionalRequests:
         if not 2 <= self._most <= 100_000_000:
             raise ConfigError(f"CONDITIONAL_MAX_URLS = {self._most} is out of range: from 2 to 100000000")
         self._store: ValidatorStore | None = None
-        self._known: WeakKeyDictionary[Request, Validators] = WeakKeyDictionary()  # what is asked with
-        self._found: WeakKeyDictionary[Request, Validators] = WeakKeyDictionary()  # what was answered
+        self._known: WeakKeyDictionary[Request, Validators] = WeakKeyDictionary()  # sent with the request
+        self._found: WeakKeyDictionary[Request, Validators] = WeakKeyDictionary()  # of the answer
         self._at_work: dict[str, Request] = {}  # by lease
         self._owner = ""
         self._settled: dict[bytes, Validators] = {}
@@ -94,7 +94,7 @@ class ConditionalRequests:
             frontier.listeners.applied.append(self._applied)
 
     async def process_request(self, request: Request) -> None:
-        """Ask with what is known of the page."""
+        """Add the validators of the page to the request."""
         request.meta.pop("unchanged", None)  # of an earlier answer
         name = self._name(request)
         if name is None or request.meta.get("conditional_reload") or any(header in request.headers for header in _ASKED):

@@ -55,7 +55,7 @@ class Orders:
 class CustomQueue:
     """The frontier's requests in the order of `queue`; also the codec of the payloads, which begin with their order.
 
-    `keep(request, reason)` takes what the queue brings from elsewhere and cannot be stored.
+    `keep(request, reason)` takes requests of other origin in the queue that cannot be stored.
     """
 
     def __init__(self, queue: Any, frontier: Frontier, codec: Codec, *, keep: Callable[[Request, str], None]) -> None:
@@ -70,7 +70,7 @@ class CustomQueue:
         self._dry_at: int | None = None  # exchanges made when the queue was found empty
         self._failed: set[str] = set()
         self._pop_fails = False  # then it would never be found empty
-        self._fruitless = False  # READY had nothing of what the queue gave last
+        self._fruitless = False  # READY had none of the queue's last requests
 
     def encode(self, request: Request) -> bytes:
         """Order and payload of `request`. Raises Unserializable."""
@@ -109,7 +109,7 @@ class CustomQueue:
         return None
 
     def _parks(self, lease: Lease) -> bool:
-        """Set aside what was claimed before its site was held; later it comes in the order of READY."""
+        """Set aside requests claimed before their site was held; later it comes in the order of READY."""
         if not self._frontier.holds.sites:
             return False
         try:
@@ -168,7 +168,7 @@ class CustomQueue:
         return order
 
     def applied(self, batch: Batch, reply: Reply) -> None:
-        """Push what was stored, and sort what was leased."""
+        """Push stored requests, and sort leased ones."""
         duplicates = set(reply.duplicates)
         for place, new in enumerate(batch.requests):
             order = new.payload[:_ORDER_BYTES]
@@ -219,7 +219,7 @@ class CustomQueue:
         self._chosen.clear()
 
     def release_unstarted(self) -> None:
-        """Give back what was leased and not started, and what was chosen to the queue."""
+        """Give back leased requests that were not started, and chosen ones to the queue."""
         for lease in self._claimed:
             self._frontier.release(lease.id)
             self._give_back(lease.order[:_ORDER_BYTES], lease.data)

@@ -1,6 +1,6 @@
 """The frontier of a crawl on Scrapy's engine: its clock, its transport, and how it is closed and left.
 
-What it needs of Scrapy's internals is in `internals.py`.
+The internals of Scrapy that it needs are in `internals.py`.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _transport(settings: BaseSettings, clock: ReactorClock, beat_s: float) -> Ex
 
 
 def close_frontier(crawler: Crawler) -> Deferred[None]:
-    """Release what was not started; fires when everything is stored, or when the time for closing is over."""
+    """Release requests that were not started; fires when everything is stored, or when the time for closing is over."""
     return _in_time(crawler, frontier_of(crawler).close)
 
 

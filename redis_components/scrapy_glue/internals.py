@@ -101,7 +101,7 @@ def watch_finished(
     Where Scrapy itself calls the scheduler's `finish_request`, `finished` is not called from here: it would count twice.
 
     `begun` is called when Scrapy begins with a request, in a context of that request's own where Scrapy runs on asyncio.
-    `failed` is called with what a request's callback, errback or spider middleware raised: Scrapy's signal for it leaves out
+    `failed` is called with the error of a request's callback, errback or spider middleware: Scrapy's signal for it leaves out
     CloseSpider. Raises IncompatibleEngine where the engine lacks one of these points.
     """
     slot = getattr(crawler.engine, "_slot", None)
@@ -127,7 +127,7 @@ def watch_finished(
 
 
 class NotNow(IgnoreRequest):
-    """A request is not sent, because what it belongs to is held: its lease is given back."""
+    """A request is not sent, because its spider or site is held: its lease is given back."""
 
 
 def check_when_sent(crawler: Crawler, is_late: Callable[[Request], bool]) -> bool:

@@ -70,7 +70,7 @@ class Page:
         self.until = until  # s of the frontier's clock from which it is too late to send it
         self.sent = sent  # False: the limits of its site count it, and it was not sent yet
         self.seen_at = seen_at  # s of the frontier's clock: when it was begun, or something was last sent for it
-        self.ended = False  # it gave no sign of life for too long: what is left of it is not worked on
+        self.ended = False  # it gave no sign of life for too long: the rest of it is not worked on
         self.steps: dict[Step, None] = {}  # what Scrapy awaits for it now
 
     def give_up(self, request: Request, reason: str) -> None:

@@ -149,7 +149,7 @@ class PageAges:
             del page.steps[step]
 
     async def _items_within(self, request: Request, found: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Yield what an asynchronous callback yields, until its page is ended."""
+        """Yield the results of an asynchronous callback, until its page is ended."""
 
         async def following() -> Any:
             return await anext(found)

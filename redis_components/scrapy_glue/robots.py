@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
 
 HELD_S = 30.0
-"""For how long a process goes by what it knows, before it asks Redis whether that has changed."""
+"""Seconds for which a process uses its copy, before it asks Redis for a newer one."""
 POLL_S = 0.25
 """Between two looks at a file that another process fetches."""
 TIMEOUT_S = 15.0
@@ -104,7 +104,9 @@ class RobotsTxt(RobotsTxtMiddleware):
             raise NotNow("it waits for its turn")
 
     async def _learned(self, request: Request) -> tuple[Held, bool]:
-        """Return what holds for the request now, and True where its time was spent on that. One page asks, others wait for it."""
+        """Return the file that holds for the request now, and True where its time was spent on that. One page asks, others wait
+        for it.
+        """
         sent = False
         url = urlparse_cached(request)
         origin = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"

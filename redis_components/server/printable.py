@@ -47,7 +47,7 @@ def in_json(document: str) -> str:
 
 
 class SafeRecord(logging.LogRecord):
-    """A log record whose message and traceback stay one entry, also with what a page, a URL or an exception has put into them."""
+    """A log record whose message and traceback stay one entry, also with text of a page, a URL or an exception."""
 
     def getMessage(self) -> str:  # noqa: N802 - the name that logging calls
         return log_entry(super().getMessage())

@@ -1,6 +1,6 @@
 """Records in Redis: one line of JSON in a field of a hash, read and written in one way.
 
-`JsonRecord` gives a dataclass its line; `RecordStore` reads the fields of a hash, and writes one in the place of what was read
+`JsonRecord` gives a dataclass its line; `RecordStore` reads the fields of a hash, and replaces one that was read
 there: of several processes that read the same, one writes.
 """
 

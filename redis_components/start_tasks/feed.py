@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ROOM_S = 0.05
-"""Between two looks at whether the engine has room for what a spider fetches itself."""
+"""Seconds between two checks that the engine has room for requests that a spider fetches itself."""
 NOTHING_FOUND_S = 1.0
 FAILED_S = 2.0
 
@@ -169,7 +169,7 @@ class TaskFeed:
                 engine.crawl(request)
 
     def return_open(self, why: str) -> None:
-        """Give the open task back with an attempt counted; what is left of its requests is dropped."""
+        """Give the open task back with an attempt counted; its remaining requests are dropped."""
         task, self._open = self._open, None
         if task is not None:
             self._frontier.bury(task.page.lease_id, why, again=True)

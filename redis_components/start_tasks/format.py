@@ -1,4 +1,4 @@
-"""Start tasks as text: a bare URL, or JSON with the fields of `StartTask`. What is wrong is refused by the field's name."""
+"""Start tasks as text: a bare URL, or JSON with the fields of `StartTask`. A wrong task is refused with the field's name."""
 
 from __future__ import annotations
 

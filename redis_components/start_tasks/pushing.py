@@ -23,7 +23,7 @@ class Pushed:
 
     queued: int = 0
     refused: dict[int, str] = field(default_factory=dict)
-    """Position (the first is 1) -> what is wrong with it."""
+    """Position (the first is 1) -> the fault."""
     waiting: int = 0
     """Tasks in the start key after the last batch."""
 
@@ -82,7 +82,7 @@ def encoded(task: str | bytes | Mapping[str, Any], *, unique: bool = False, sche
 
 
 def _push(client: redis.Redis, key: str, tasks: Sequence[tuple[bytes, int]]) -> int:
-    """Append to a list, add to a set or a sorted set: what the key is, a list where there is none; how many it holds then."""
+    """Append to a list, add to a set or a sorted set: by the key's type, a list where there is none; return its size."""
     kind = client.type(key)
     with client.pipeline(transaction=True) as pipe:
         if kind == b"set":

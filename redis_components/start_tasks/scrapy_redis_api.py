@@ -1,6 +1,6 @@
 """scrapy-redis's way to start tasks, in its names: batches popped from Redis while the reactor waits, when the spider is idle.
 
-What is popped so is gone when its process dies before the requests are stored. `RedisMixin` leases instead; this is what runs
+A popped task is gone when its process dies before the requests are stored. `RedisMixin` leases instead; this is what runs
 outside of a crawl, under a scheduler other than ours, and for a spider that fetches in its own way.
 """
 
