@@ -59,8 +59,8 @@ def crawl(
     )
     job = jobs.start(connect(), order)
     if direct:
-        return jobs.told(job)
-    self.update_state(state=PROGRESS, meta=jobs.told(job))
+        return jobs.job_fields(job)
+    self.update_state(state=PROGRESS, meta=jobs.job_fields(job))
     raise Ignore  # `reconcile_fleet` tells the result
 
 
@@ -69,7 +69,7 @@ def cancel_job(job: str) -> dict[str, Any]:
     """End a job, by its name or id, or by the id of the task `crawl`; pages in flight are finished. Raises ConfigError."""
     client = connect()
     by_task = [one.id for one in Jobs(client).open().values() if one.task_id == job]
-    return jobs.told(jobs.cancel(client, by_task[0] if by_task else job))
+    return jobs.job_fields(jobs.cancel(client, by_task[0] if by_task else job))
 
 
 def tell_results(client: redis.Redis, changed: Iterable[Job]) -> None:
@@ -87,7 +87,7 @@ def tell_results(client: redis.Redis, changed: Iterable[Job]) -> None:
 
 
 def _tell(job: Job) -> None:
-    result = jobs.told(job)
+    result = jobs.job_fields(job)
     if not job.state.ended:
         app.backend.store_result(job.task_id, result, PROGRESS)
         _event(job, "task-crawling", result=job.sentence())

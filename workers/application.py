@@ -27,7 +27,7 @@ class Application(Protocol):
         """Names that may stand in place of a host where a site is paused or drained."""
 
     def site_names_place(self) -> str:
-        """Where `site_names` come from, for error messages."""
+        """Origin of `site_names`, for error messages."""
 
 
 class NoApplication:
@@ -51,6 +51,6 @@ class NoApplication:
 
 
 def application() -> Application:
-    """The application that TRAWL_APPLICATION names. Raises ImportError when there is no such module."""
+    """Return the application that TRAWL_APPLICATION names. Raises ImportError when there is no such module."""
     name = FleetApplication.read().application
     return cast("Application", import_module(name)) if name else NoApplication()

@@ -35,7 +35,7 @@ SCHEDULER_MAX_FED_TASKS = _VARIABLES.max_tasks  # threads of one site that wait;
 SCHEDULER_PERSIST = True  # a continuous crawl is never over: closing one crawler must not delete what the others work on
 
 # Politeness towards one site is in its file (`politeness`); these are the bounds of a crawler.
-ROBOTSTXT_OBEY = True  # a site file may say otherwise (`politeness.obey_robots`)
+ROBOTSTXT_OBEY = True  # a site file may override it (`politeness.obey_robots`)
 CONCURRENT_REQUESTS = 32
 CONCURRENT_REQUESTS_PER_DOMAIN = 32  # a fleet crawls few sites, each with many pages; Scrapy's 8 is for one crawler of many sites
 DOWNLOAD_TIMEOUT = 30  # s; a forum page that takes longer is tried again, Scrapy's 180 s would hold a place for minutes
@@ -43,7 +43,7 @@ RETRY_TIMES = 4  # a busy forum answers 500 and 429 in bursts
 # Scrapy's without an error of proxies in Twisted's client: to name it loads that client, a tenth of a crawler's start.
 RETRY_EXCEPTIONS = [error for error in default_settings.RETRY_EXCEPTIONS if not str(error).endswith(".TunnelError")]
 RETRY_HTTP_CODES = [408, 429, 500, 502, 503, 504, 522, 524]
-DOWNLOAD_WARNSIZE = 2 * 1024 * 1024  # Scrapy's 32 MiB would never be said of a forum
+DOWNLOAD_WARNSIZE = 2 * 1024 * 1024  # Scrapy's 32 MiB would never be reached on a forum
 DOWNLOAD_MAXSIZE = 8 * 1024 * 1024  # no forum page is larger, and the worst page of that size is read within WATCHDOG_TIMEOUT
 # Pages that wait to be read: with more bytes no request of any site is started. Scrapy's 5 MB are two pages of a hostile site,
 # which are read in a process apart for up to a minute; a site has two places in a crawler (`politeness.concurrency`).
@@ -80,7 +80,7 @@ DOWNLOADER_MIDDLEWARES = {  # of any spider; those of the forum spiders are in `
     "redis_components.scrapy_glue.retry_after.RetryAfterMiddleware": 555,  # 429: every crawler leaves the site alone
     "forums.breaker.hosts.HostWatch": 561,  # a host that puts up a wall: after redirects and decompression, before a retry
 }
-# Both of these would let whoever reaches the port run code in the crawler, and Scrapy has them on.
+# Both of these would let any client of the port run code in the crawler, and Scrapy has them on.
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 MEMUSAGE_ENABLED = False  # it reads ru_maxrss, which a child inherits from its parent; the two limits below look at the process

@@ -75,7 +75,7 @@ def consume(
         else:
             sink = _sink(target, key=key, table=table or service, max_bytes=int(max_mb * MIB), max_age_s=max_age, named=named)
         interrupts.listen()
-        done = move(stream, sink, stopped=lambda: interrupts.asked, once=once, tell=lambda line: complain(f"{service}: {line}"))
+        done = move(stream, sink, stopped=lambda: interrupts.asked, once=once, log=lambda line: complain(f"{service}: {line}"))
     say(f"{service}: {counted(done.items, 'item')} taken{f', {done.refused:,} refused' if done.refused else ''}")
     if done.refused:
         complain(f"trawl dead items {service} shows what was refused, and why")

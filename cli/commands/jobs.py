@@ -34,7 +34,7 @@ def list_jobs(
     from cli.views.output import console, duration, iso, plain_table, print_json
     from redis_components.fleet.jobs import Jobs
     from redis_components.server.replies import server_time
-    from workers.fleet.jobs import told
+    from workers.fleet.jobs import job_fields
 
     with redis_client() as client:
         found = [job for job in Jobs(client).all().values() if service in ("", job.service)]
@@ -43,7 +43,7 @@ def list_jobs(
         now = server_time(client)
     found.sort(key=lambda job: job.started_at, reverse=True)
     if as_json:
-        print_json([told(job) for job in found])
+        print_json([job_fields(job) for job in found])
         return 0
     table = plain_table("JOB", "STATE", "PAGES", "ITEMS", "ERRORS", "STARTED", "TOOK")
     for job in found:
@@ -70,7 +70,7 @@ def show(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
         waits = "" if as_json else delay(client, job)
     given = {"arguments": masked_values(job.arguments), "settings": masked_values(job.settings)}
     if as_json:
-        print_json({**jobs.told(job), **given, "by": job.by})
+        print_json({**jobs.job_fields(job), **given, "by": job.by})
         return 0
     say(f"{job.id}: {job.sentence()}")
     say(f"service {job.service}, {counted(job.crawlers, 'crawler')}, started {iso(job.started_at)} by {job.by or '?'}")
@@ -147,7 +147,7 @@ def follow(client: redis.Redis, job: Job, *, as_json: bool) -> int:
         if not as_json and not job.state.ended and (line := job.sentence()) != said:
             complain(said := line)
     if as_json:
-        print_json(jobs.told(job))
+        print_json(jobs.job_fields(job))
     else:
         say(job.sentence())
     return 0 if job.state is JobState.FINISHED else 1
@@ -175,10 +175,10 @@ class Delay:
 
 def _say(job: Job, as_json: bool, line: str) -> int:
     from cli.views.output import print_json
-    from workers.fleet.jobs import told
+    from workers.fleet.jobs import job_fields
 
     if as_json:
-        print_json(told(job))
+        print_json(job_fields(job))
     else:
         say(line)
     return 0

@@ -58,7 +58,7 @@ def run(
         if wait:
             return follow(client, job, as_json=as_json)
     if as_json:
-        print_json(jobs.told(job))
+        print_json(jobs.job_fields(job))
     else:
         say(job.id)
         complain(f"started; trawl jobs show {job.id} says how it goes")

@@ -117,14 +117,14 @@ def _reading(client: redis.Redis, read: Check) -> APIRouter:
     def list_jobs(service: str = "") -> list[Told]:
         """Every job that is known, the newest first."""
         found = [job for job in Jobs(client).all().values() if service in ("", job.service)]
-        return [jobs.told(job) for job in sorted(found, key=lambda job: job.started_at, reverse=True)]
+        return [jobs.job_fields(job) for job in sorted(found, key=lambda job: job.started_at, reverse=True)]
 
     @routes.get("/jobs/{job}")
     def show_job(job: str) -> Told:
         """One job, by its name or id."""
         found = jobs.find(client, job)
         given = {"arguments": masked_values(found.arguments), "settings": masked_values(found.settings)}
-        return {**jobs.told(found), **given, "by": found.by}
+        return {**jobs.job_fields(found), **given, "by": found.by}
 
     @routes.get("/services")
     def list_services() -> dict[str, Told]:
@@ -157,25 +157,25 @@ def _jobs(client: redis.Redis, act: Check, spiders: Spiders) -> APIRouter:
         with audited(client, request, ["start job", body.service, f"crawlers={body.crawlers}", *given]):
             check_settings(body.settings)
             spiders.check(client, body.service)
-            return jobs.told(jobs.start(client, jobs.JobOrder(**body.model_dump(), by=BY)))
+            return jobs.job_fields(jobs.start(client, jobs.JobOrder(**body.model_dump(), by=BY)))
 
     @routes.post("/{job}/cancel")
     def cancel_job(job: str, request: Request) -> Told:
         """End a job; what is left in its queue is kept."""
         with audited(client, request, ["cancel job", job]):
-            return jobs.told(jobs.cancel(client, job))
+            return jobs.job_fields(jobs.cancel(client, job))
 
     @routes.post("/{job}/resume")
     def resume_job(job: str, request: Request) -> Told:
         """Go on with a job that is over, where it stopped."""
         with audited(client, request, ["resume job", job]):
-            return jobs.told(jobs.resume(client, job))
+            return jobs.job_fields(jobs.resume(client, job))
 
     @routes.post("/{job}/rerun", status_code=201)
     def rerun_job(job: str, request: Request) -> Told:
         """Start the same as a new job."""
         with audited(client, request, ["rerun job", job]):
-            return jobs.told(jobs.rerun(client, job, by=BY))
+            return jobs.job_fields(jobs.rerun(client, job, by=BY))
 
     return routes
 

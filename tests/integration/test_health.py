@@ -49,7 +49,7 @@ def test_frozen_is_unhealthy_waiting_for_redis_is_healthy_and_a_data_folder_is_n
             _aged(health, role)
             code, said = _check(health, role)
             assert code == 1, said
-            assert "has said nothing for" in said
+            assert "has not reported for" in said
             process.send_signal(signal.SIGCONT)
             wait_until(lambda role=role: _check(health, role)[0] == 0, fleet.said, 60)  # type: ignore[misc]
 

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(kw_only=True)
 class Consumed:
-    """What a consumer has done up to now."""
+    """Results of a consumer up to now."""
 
     items: int = 0
     refused: int = 0
@@ -45,13 +45,13 @@ def consume(
     *,
     stopped: Callable[[], bool],
     once: bool = False,
-    tell: Callable[[str], object] = logger.info,
+    log: Callable[[str], object] = logger.info,
 ) -> Consumed:
-    """Move items until `stopped`; with `once` until there are none. `tell` gets a line when something changes.
+    """Move items until `stopped`; with `once` until there are none. `log` gets a line when something changes.
 
-    Raises TrawlError for what somebody has to mend. A Redis or a place that is away is waited for, also with `once`.
+    Raises TrawlError for a fault that the operator has to mend. A Redis or a place that is away is waited for, also with `once`.
     """
-    done, token, tick_at, said = Consumed(), new_token(), 0.0, ""
+    done, token, tick_at, logged = Consumed(), new_token(), 0.0, ""
     try:
         while not stopped():
             try:
@@ -63,11 +63,11 @@ def consume(
                 pause = 0.0 if moved else POLL_S
             except (SinkUnavailable, redis.ConnectionError, redis.TimeoutError) as error:
                 now, pause, moved = f"{error}; trying again, nothing is lost", AGAIN_S, 0
-            if now != said:
-                tell(now or "going on")
-            if now or said:
+            if now != logged:
+                log(now or "going on")
+            if now or logged:
                 _report(stream, now if pause == AGAIN_S else "")
-            said = now
+            logged = now
             if not moved and time.monotonic() >= tick_at:
                 sink.tick()
                 tick_at = time.monotonic() + AGAIN_S

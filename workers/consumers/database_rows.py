@@ -48,9 +48,9 @@ class DatabaseRows:
                 self._insert(connection, table, ready, refused)
         except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError) as error:
             self._table = None
-            raise SinkUnavailable(f"{self._shown}: {_said(error)}") from None
+            raise SinkUnavailable(f"{self._shown}: {_message(error)}") from None
         except sa.exc.SQLAlchemyError as error:
-            raise ConfigError(f"{self._shown}, table {self._name}: {_said(error)}") from None
+            raise ConfigError(f"{self._shown}, table {self._name}: {_message(error)}") from None
         return refused
 
     def tick(self) -> None:
@@ -75,7 +75,7 @@ class DatabaseRows:
         return None
 
     def _table_for(self, connection: sa.Connection, rows: Mapping[int, Mapping[str, Any]]) -> sa.Table:
-        """The table with a column for each field, made or widened where need be, up to `MOST_COLUMNS`."""
+        """Return the table with a column for each field, made or widened where need be, up to `MOST_COLUMNS`."""
         if self._table is None and sa.inspect(connection).has_table(self._name):
             self._table = sa.Table(self._name, sa.MetaData(), autoload_with=connection)
             self._check_key(connection)
@@ -156,7 +156,7 @@ class DatabaseRows:
             if not is_of_a_row(error):
                 raise
             if len(rows) == 1:
-                refused[rows[0][0]] = _said(error)
+                refused[rows[0][0]] = _message(error)
                 return
             for one in rows:
                 self._insert_alike(connection, table, [one], refused)
@@ -211,7 +211,7 @@ def _sendable(
 
 
 def _fit(name: str, value: Any, column: sa.Column[Any]) -> Any:
-    """The value as its column holds it. Raises ValueError."""
+    """Convert a value to its column's type. Raises ValueError."""
     kind = column.type
     if value is None:
         return None
@@ -227,6 +227,6 @@ def _fit(name: str, value: Any, column: sa.Column[Any]) -> Any:
     return value
 
 
-def _said(error: Exception) -> str:
-    """What the driver says, in one line, without the statement and its values."""
+def _message(error: Exception) -> str:
+    """Return the driver's message in one line, without the statement and its values."""
     return " ".join(str(getattr(error, "orig", None) or error).split())[:300]

@@ -33,7 +33,7 @@ _CONNECTIONS: dict[str, type[http.client.HTTPConnection]] = {
 def connect_allowed(
     allowance: Allowance, address: tuple[str, int], timeout: float | None, source: tuple[str, int] | None = None
 ) -> socket.socket:
-    """A connection to an address that may be used; what was looked at is what is connected to. Raises ConfigError, OSError."""
+    """Connect to an address that may be used; the checked address is the one connected to. Raises ConfigError, OSError."""
     host, port = address
     found = list(dict.fromkeys(str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
     usable = [one for one in found if allowance.allows(host, one)]
@@ -80,8 +80,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 class HttpPost:
     """Sends batches to `url`; a login in it becomes a header.
 
-    `named`: somebody who may configure this machine has written the URL, and so its address may be a private one that stands in
-    it. One that comes from Redis reaches public addresses only.
+    `named`: the operator of this machine has written the URL, and so it may name a private address. A URL from Redis reaches
+    public addresses only.
     """
 
     def __init__(self, url: str, *, named: bool = True) -> None:

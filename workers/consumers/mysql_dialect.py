@@ -1,8 +1,7 @@
-"""What MySQL and MariaDB do otherwise than SQLite and PostgreSQL, for everything that writes into them.
-
-Their usual collations take "A" for "a", "ß" for "ss" and "x " for "x": two keys would be one. Here each text has the binary
-collation that does not ignore spaces at the end either; the two servers call it by different names. Characters sort by their code
-points, and so by their bytes. What is here is used by migrations: it must not change.
+"""Differences of MySQL and MariaDB from SQLite and PostgreSQL, for everything that writes into them. Their usual collations take
+"A" for "a", "ß" for "ss" and "x " for "x": two keys would be one. Here each text has the binary collation that does not ignore
+spaces at the end either; the two servers call it by different names. Characters sort by their code points, and so by their
+bytes. Migrations use this module: its results must not change.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ CONNECT_ARGS = {"sql_mode": "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION", "charset
 ROW_CODES = frozenset(
     {1048, 1062, 1118, 1138, 1139, 1169, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1416, 1441, 1452, 1644, 1690, 3819, 4025}
 )
-"""Numbers of the errors that say that a row is wrong, and not the database."""
+"""Error numbers for a bad row, as opposed to a failing database."""
 
 
 def is_mysql(url: URL) -> bool:
-    """Whether it is of MySQL or MariaDB."""
+    """Return True for a URL of MySQL or MariaDB."""
     return url.get_backend_name() in ("mysql", "mariadb")
 
 
 def has_other_driver(url: URL) -> bool:
-    """Whether it names a driver that is not PyMySQL."""
+    """Return True if the URL names a driver that is not PyMySQL."""
     return url.drivername.partition("+")[2] not in ("", "pymysql")
 
 
@@ -41,7 +40,7 @@ def error_code(error: object) -> int | None:
 
 
 def collation(*, is_mariadb: bool) -> str:
-    """The binary collation for all texts."""
+    """Return the binary collation for all texts."""
     return "utf8mb4_nopad_bin" if is_mariadb else "utf8mb4_0900_bin"
 
 

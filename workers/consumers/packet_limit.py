@@ -1,7 +1,7 @@
-"""Rows that are larger than what MySQL takes in one statement (`max_allowed_packet`).
+"""Rows that are larger than MySQL's limit for one statement (`max_allowed_packet`).
 
-The server ends the connection of whoever sends one, which looks as if the database had failed: who writes would wait for it, and
-everything else with it. So they are found before they are sent.
+The server closes the connection of a client that sends one, which looks as if the database had failed: the writer would wait for
+it, and everything else with it. So they are found before they are sent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def most_bytes(connection: Connection) -> int | None:
 
 
 def sent_bytes(values: Iterable[Any], most: int) -> int:
-    """What they have in a statement: exactly where that may be over `most`, else an upper bound."""
+    """Return the bytes of values in a statement: exactly where that may be over `most`, else an upper bound."""
     values = list(values)
     texts = [value for value in values if isinstance(value, str)]
     others = _CELL * len(values)
@@ -38,7 +38,7 @@ def sent_bytes(values: Iterable[Any], most: int) -> int:
 
 
 def why_too_large(size: int, most: int) -> str:
-    """Why a row of this size is refused."""
+    """Return the reason for refusing a row of this size."""
     return f"it has {size:,} bytes, and the server takes {most:,} in one statement (max_allowed_packet)"
 
 

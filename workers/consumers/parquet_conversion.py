@@ -41,7 +41,7 @@ def convert(source: Path, target: Path) -> None:
 
 
 def columns_of(source: Path) -> dict[str, Any]:
-    """The type of each field that a row has: what all of its values fit into, else text."""
+    """Return the type of each field in the rows: a type that fits all of its values, else text."""
     kinds: dict[str, Any] = {}
     for row in _rows(source):
         for name, value in row.items():
@@ -75,7 +75,7 @@ def _common(one: str | None, other: str | None) -> str | None:
 
 
 def _cell(value: Any, kind: Any) -> Any:
-    """A value as its column holds it: in a column of text all other values become JSON."""
+    """Convert a value to its column's type: in a column of text all other values become JSON."""
     if value is None or kind != pa.string() or isinstance(value, str):
         return value
     return msgspec.json.encode(value).decode()

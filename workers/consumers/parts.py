@@ -36,7 +36,7 @@ class PartStore(Protocol):
 
 
 class Parts:
-    """A sink that writes parts to a store, and says which items come next."""
+    """A sink that writes parts to a store, and selects the next items."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Parts:
         self._name = ""
 
     def peek(self, token: str) -> list[bytes]:
-        """The items of the next part, noted under the lock `token`; none while it is worth waiting for more."""
+        """Return the items of the next part, noted under the lock `token`; none while it is worth waiting for more."""
         if note := self._notes.noted():
             payloads = self._stream.peek(note.count)
             if len(payloads) == note.count and _digest(payloads) == note.digest:

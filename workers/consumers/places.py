@@ -1,4 +1,4 @@
-"""Where a consumer may write that nobody on this machine has named: its target comes from Redis, where others may write."""
+"""Limits the places that a consumer may write to if its target comes from Redis, where other clients may write."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _path_of(target: Target) -> Path | None:
         try:
             name = make_url(target.place).database or ""
         except (ArgumentError, ValueError):
-            return None  # the consumer says so
+            return None  # the consumer reports it
         # SQLite takes `file:` with options, which could be any path: as a path it is outside.
         return Path("/") / name if name.startswith("file:") else Path(name) if name not in ("", ":memory:") else None
     return None

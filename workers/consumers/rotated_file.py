@@ -60,7 +60,7 @@ class RotatedFile:
         return True
 
     def rotate(self) -> None:
-        """Rename the present file and begin another one."""
+        """Rename the present file and begin a new one."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         number = 0
         while any(self.path.with_name(f"{self.path.stem}-{stamp}.{number:03}{ending}").exists() for ending in self._endings):

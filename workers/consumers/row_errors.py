@@ -1,6 +1,6 @@
-"""Tells a row that a database refuses from a database that fails: the first is set aside, the second is waited for.
+"""Distinguishes a row that a database refuses from a database that fails: the first is set aside, the second is waited for.
 
-Taking the second for the first would throw good items away: what is not known counts as the second.
+A failing database taken for a refused row would throw good items away: an unknown error counts as a failing database.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SQLITE_CODES = (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLIT
 
 
 def is_of_a_row(error: Exception) -> bool:
-    """Whether the database refused a row, which may be stored without this one."""
+    """Return True if the database refused a row, and the others may be stored without it."""
     cause = cause_of(error)
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return False
@@ -34,5 +34,5 @@ def is_of_a_row(error: Exception) -> bool:
 
 
 def cause_of(error: Exception) -> BaseException:
-    """What the driver raised."""
+    """Return the driver's own exception."""
     return error.orig if isinstance(error, StatementError) and error.orig is not None else error

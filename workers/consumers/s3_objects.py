@@ -44,10 +44,10 @@ class S3Objects:
         try:
             self._client.put_object(self._bucket, path, io.BytesIO(body), len(body), kind, part_size=4 * MOST_BYTES)
         except S3Error as error:
-            said = f"{error.code}: {' '.join(str(error.message).split())[:200]}"
+            message = f"{error.code}: {' '.join(str(error.message).split())[:200]}"
             if error.code in _LATER or error.response.status >= 500:
-                raise SinkUnavailable(f"{shown}: {said}") from None
-            raise ConfigError(f"{shown}: {said}: no item was taken; correct the bucket, or TRAWL_S3_…") from None
+                raise SinkUnavailable(f"{shown}: {message}") from None
+            raise ConfigError(f"{shown}: {message}: no item was taken; correct the bucket, or TRAWL_S3_…") from None
         except ValueError:  # of the providers; a role may come
             raise SinkUnavailable(f"{shown}: no login is found: set TRAWL_S3_ACCESS_KEY and TRAWL_S3_SECRET_KEY") from None
         except (MinioException, HTTPError, OSError) as error:
@@ -58,7 +58,7 @@ class S3Objects:
 
 
 def _client(settings: S3) -> Any:
-    """Raises ConfigError."""
+    """Return the client. Raises ConfigError."""
     try:
         import urllib3
         from minio import Minio

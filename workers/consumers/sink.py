@@ -1,4 +1,4 @@
-"""What a place for items has to do: keep a batch, for good, before it returns. Each item may come twice, none may be lost."""
+"""Interface of places for items: store a batch durably before returning. Each item may come twice, none may be lost."""
 
 from __future__ import annotations
 
@@ -27,25 +27,26 @@ class Sink(Protocol):
     """A place for items. Not for two threads."""
 
     def write(self, items: Sequence[Item]) -> dict[int, str]:
-        """Keep all of them, so that a power failure does not lose them; returns why some cannot be kept, by their place.
+        """Store the items, so that a power failure does not lose them; return the reasons of those that cannot be stored, by
+        index.
 
-        Raises SinkUnavailable where it may work later, another TrawlError where somebody has to mend something.
+        Raises SinkUnavailable where it may work later, another TrawlError where the operator has to mend something.
         """
 
     def tick(self) -> None:
-        """Called about once a second, also without items."""
+        """Do periodic work: called about once a second, also without items."""
 
     def close(self) -> None:
         """No more items come."""
 
 
 def to_line(value: Any) -> bytes:
-    """A value as one line of JSON."""
+    """Encode a value as one line of JSON."""
     return msgspec.json.encode(value) + b"\n"
 
 
 def as_row(item: Item) -> dict[str, Any]:
-    """The fields of an item. Raises ValueError with the reason for one that has none."""
+    """Return the fields of an item. Raises ValueError with the reason for an item without fields."""
     if not isinstance(item.value, dict):
         raise ValueError("it is not an object with fields, so it cannot be a row")
     if not item.value:
@@ -54,5 +55,5 @@ def as_row(item: Item) -> dict[str, Any]:
 
 
 def as_cell(value: Any) -> Any:
-    """A value that a cell can hold: lists and objects become JSON."""
+    """Convert a value for a cell: lists and objects become JSON."""
     return msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value

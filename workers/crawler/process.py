@@ -227,7 +227,7 @@ class CrawlerProcess:
         logger.error("%sthe reactor has not answered for %.0f s; stacks of all threads:", over, silent_s)
         faulthandler.dump_traceback(all_threads=True)
         if page and self._slot is None:  # who has a supervisor is spoken for
-            page_at_work.tell(page, f"hung while {page}")
+            page_at_work.report(page, f"hung while {page}")
 
     def _out_of_time(self, stopping: Stopping) -> str | None:
         if time.monotonic() - stopping.since > self._grace_s:

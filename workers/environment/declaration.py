@@ -1,12 +1,12 @@
-"""How environment variables are declared and read: a class for each group that is read together.
+"""Declares and reads environment variables: a class for each group that is read together.
 
     class Logs(Variables):
         log_files: Whole = declare(3, "rotated log files of each slot", rule="must be from 1 to 100", ge=1, le=100)
 
     Logs.read().log_files        TRAWL_LOG_FILES, else 3; ConfigError "TRAWL_LOG_FILES='0': must be from 1 to 100"
 
-A group is validated as a whole when it is read, and only then: a wrong value stops what reads its group, nothing else. msgspec
-validates here: every command and process reads variables, and pydantic, which reads site files, takes 0.1 s to load.
+A group is validated as a whole when it is read, and only then: a wrong value stops the readers of its group, nothing else.
+msgspec validates here: every command and process reads variables, and pydantic, which reads site files, takes 0.1 s to load.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KNOWN: dict[type, dict[str, Any]] = {}  # annotations of a group, which take lo
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """One variable, as `declare` was told."""
+    """One variable, with the arguments of `declare`."""
 
     default: Any
     meaning: str
@@ -42,7 +42,7 @@ class Declared:
     bounds: Mapping[str, Any]
 
     def unset(self, before: Mapping[str, Any]) -> Any:
-        """The value where the variable is not set. `before`: those of the fields before it."""
+        """Return the value for a variable that is not set. `before`: values of the fields before it."""
         if self.derived:
             return self.derived(before)
         return self.factory() if self.factory else self.default
@@ -58,9 +58,10 @@ def declare(
     derived: Callable[[Mapping[str, Any]], Any] | None = None,
     **bounds: Any,
 ) -> Any:
-    """A variable. `meaning` is Markdown of docs/settings.md, `shown` the default there; `rule` ends "NAME='value': ".
+    """Declare a variable. `meaning` is Markdown of docs/settings.md, `shown` the default there; `rule` ends "NAME='value': ".
 
-    In place of a `default`, `factory` makes one, or `derived` does from the fields before it. `bounds`: those of `msgspec.Meta`.
+    In place of a `default`, `factory` makes one, or `derived` computes it from the fields before it. `bounds`: of
+    `msgspec.Meta`.
     """
     return Declared(default=default, meaning=meaning, rule=rule, shown=shown, factory=factory, derived=derived, bounds=bounds)
 
@@ -86,7 +87,7 @@ class Variables:
 
     @classmethod
     def read(cls) -> Self:
-        """The values now. Raises ConfigError for the first one that is wrong."""
+        """Return the current values. Raises ConfigError for the first wrong value."""
         try:
             return cls.validated()
         except WrongValues as error:
@@ -94,7 +95,7 @@ class Variables:
 
     @classmethod
     def validated(cls) -> Self:
-        """The values now. Raises WrongValues for all that are wrong, ConfigError for a file that cannot be read."""
+        """Return the current values. Raises WrongValues with all wrong values, ConfigError for a file that cannot be read."""
         values: dict[str, Any] = {}
         faults: dict[str, str] = {}
         for name, one in cls.declared().items():
@@ -119,12 +120,12 @@ def variable_name(name: str) -> str:
 
 
 def is_secret(group: type[Variables], name: str) -> bool:
-    """Whether its value is never printed."""
+    """Return True if the variable's value is never printed."""
     return "Secret" in type_words(group, name)
 
 
 def type_words(group: type[Variables], name: str) -> str:
-    """The type of a field, as Python writes it."""
+    """Return the type of a field, as Python writes it."""
     return str(_parts(_annotations(group)[name])[0])
 
 
@@ -135,7 +136,7 @@ def _annotations(group: type[Variables]) -> dict[str, Any]:
 
 
 def _parts(annotation: Any) -> tuple[Any, tuple[Callable[[str], Any], ...]]:
-    """The type, and the parsers that a text goes through before."""
+    """Split an annotation into its type and the parsers that are applied to a text first."""
     if get_origin(annotation) is not Annotated:
         return annotation, ()
     kind, *parsers = get_args(annotation)
@@ -143,7 +144,7 @@ def _parts(annotation: Any) -> tuple[Any, tuple[Callable[[str], Any], ...]]:
 
 
 def _value(annotation: Any, text: str, bounds: Mapping[str, Any]) -> Any:
-    """Raises ValueError, or the ConfigError of a parser."""
+    """Parse and validate a text. Raises ValueError, or the ConfigError of a parser."""
     kind, parsers = _parts(annotation)
     value: Any = text
     for parse in parsers:
@@ -160,12 +161,12 @@ def _value(annotation: Any, text: str, bounds: Mapping[str, Any]) -> Any:
 
 
 def parsed_by(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """The text goes through `parse`, which raises ConfigError. A mark for readers: any callable in an annotation parses."""
+    """Mark a callable as the parser of a field, which raises ConfigError. For readers: any callable in an annotation parses."""
     return parse
 
 
 def _number(kind: Callable[[str], Any], form: str) -> Callable[[str], Any]:
-    """Python also takes 1_000 and 1e3, which nobody means."""
+    """Return a parser of numbers in decimal digits; Python would also accept 1_000 and 1e3."""
 
     def parse(text: str) -> Any:
         if not re.fullmatch(form, text, re.ASCII):

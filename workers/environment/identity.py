@@ -1,4 +1,4 @@
-"""What this process is: worker, beat, crawler … , for the lines of its log and for its spans."""
+"""The identity of this process (worker, beat, crawler …), for the lines of its log and for its spans."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _identity: dict[str, Any] = {}
 
 
 def identify(**fields: Any) -> None:
-    """What every line of this process says of it from now on; a field of "" or None is left out."""
+    """Add fields to every log line of this process from now on; a field of "" or None is left out."""
     _identity.update({name: value for name, value in fields.items() if value not in ("", None)})
 
 
 def identity() -> dict[str, Any]:
-    """What it was said to be."""
+    """Return the fields of this process's identity."""
     return dict(_identity)

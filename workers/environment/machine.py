@@ -1,4 +1,4 @@
-"""How many crawlers this machine can host: by its cores and its memory, as far as this process may use them."""
+"""The number of crawlers that this machine can host: by its cores and its memory, as far as this process may use them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def memory_bytes() -> int:
 
 
 def crawlers_in_memory(memory: int) -> int:
-    """How many crawlers fit into so many bytes; at least one."""
+    """Return the number of crawlers that fit into `memory` bytes; at least one."""
     return max(1, memory // CRAWLER_BYTES)
 
 
@@ -62,5 +62,5 @@ def memory_share_mb(crawlers: int, memory: int | None, *, most: int = 2048) -> i
 
 
 def places(cores: int, memory: int) -> int:
-    """How many crawlers a machine hosts if nobody says how many: 1 to `MOST_SPARE`."""
+    """Return the default number of crawlers of a machine: 1 to `MOST_SPARE`."""
     return min(PER_CORE * max(1, cores), crawlers_in_memory(memory), MOST_SPARE)

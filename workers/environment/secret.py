@@ -14,7 +14,7 @@ class Secret:
         self._text = text
 
     def get_secret_value(self) -> str:
-        """The text itself."""
+        """Return the text itself."""
         return self._text
 
     def __str__(self) -> str:

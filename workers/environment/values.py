@@ -40,7 +40,7 @@ def check_size(service: str, size: object) -> int:
 
 
 def parse_hosts(text: str) -> frozenset[str]:
-    """`exporter, 10.0.0.7` without ports, in lower case. Raises ConfigError."""
+    """Parse `exporter, 10.0.0.7`: hosts without ports, in lower case. Raises ConfigError."""
     names = _parts(text.lower())
     if wrong := [name for name in names if not _HOST.fullmatch(name)]:
         raise ConfigError(
@@ -60,7 +60,7 @@ def parse_login(text: str) -> tuple[str, str] | None:
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """`("a", "b")` for `a, b`."""
+    """Parse `a, b` to `("a", "b")`."""
     return tuple(_parts(text))
 
 

@@ -75,7 +75,7 @@ class Fleet(Variables):
         shown="the worker's user",
     )
     fleet: Annotated[dict[str, int], parsed_by(parse_fleet)] = declare(
-        meaning="services, and their sizes until `trawl scale` says otherwise; a service is the name of a spider: ASCII letters,"
+        meaning="services, and their sizes until `trawl scale` changes them; a service is the name of a spider: ASCII letters,"
         " digits and `. _ -`, at most 128, the first neither `.` nor `-` ([other names](deployment.md#names))",
         shown=f"`{DEFAULT_FLEET}`",
         factory=lambda: parse_fleet(DEFAULT_FLEET),
@@ -96,7 +96,7 @@ class Fleet(Variables):
     )
     shutdown_grace: Number = declare(
         10.0,
-        "s that pages in flight get when crawlers are told to stop; workers wait 10 s longer, containers should wait three"
+        "s that pages in flight get when crawlers are stopped; workers wait 10 s longer, containers should wait three"
         " times as long ([deployment.md](deployment.md#stopping-and-updating))",
         rule="must be a number of seconds from 0 to 3600",
         ge=0,
@@ -133,7 +133,7 @@ class FleetApplication(Variables):
 
     application: str = declare(
         "forums.application",
-        "module that tells the fleet which folders configure its crawlers and which sites it knows; empty: a fleet without the"
+        "module that names the folders with the crawlers' configuration and the sites that exist; empty: a fleet without the"
         " forum crawl",
     )
 
@@ -163,7 +163,7 @@ class Logs(Variables):
 
     log_format: Annotated[Literal["text", "json"], _LOWER] = declare(
         "text",
-        "`json`: each line of a worker, beat and crawler is a JSON object with the ids of what it is about"
+        "`json`: each line of a worker, beat and crawler is a JSON object with the ids of its node, slot, site and so on"
         " ([operations.md](operations.md#logs-for-a-collector))",
         rule="must be text or json",
     )
@@ -236,7 +236,7 @@ class Api(Variables):
         shown="none",
     )
     api_act_token: Annotated[Secret | None, EmptyIsNone] = declare(
-        None, "token with which the API and the page may be read and told to act, at least 16 characters", shown="none"
+        None, "token for reading and acting through the API and the page, at least 16 characters", shown="none"
     )
 
 

@@ -23,7 +23,7 @@ MIN_TARGET_S, MAX_TARGET_S = 1.0, 7 * 86_400.0
 
 
 def check_policy(service: str, policy: Policy, services: Collection[str]) -> Policy:
-    """The policy, if it can be one of these services. Raises ConfigError."""
+    """Return the policy if it is valid for one of these services. Raises ConfigError."""
     if service not in services:
         raise unknown_service(service, services)
     check_size(f"{service} --min", policy.min)
@@ -52,8 +52,8 @@ def resize(
         if autoscaling.remember(service, replace(known, memory=memory)) and size is not None:
             registry.set_desired(service, size, try_again=False)
             changed[service] = size
-            said = f"{service} sized itself from {desired[service]} to {size} crawlers"
-            note(client, Note(about="fleet", type="changed", said=said, at=now))
+            text = f"{service} sized itself from {desired[service]} to {size} crawlers"
+            note(client, Note(about="fleet", type="changed", said=text, at=now))
     return changed
 
 
@@ -64,7 +64,7 @@ def _look(
         crawl = snapshot(client, service)
     except (redis.ResponseError, ValueError, TypeError):  # a key of another type: the exporter names it
         return None
-    if crawl.redis:  # what is in this Redis tells nothing
+    if crawl.redis:  # its figures are in another Redis
         return None
     running = [v for v in slots if v.spider == service and v.number < size and v.token is not None and v.record]
     return Sample(
@@ -79,6 +79,6 @@ def _look(
 
 
 def room_for(service: str, slots: Iterable[SlotView], nodes: Iterable[NodeRecord], now: float) -> int:
-    """How many crawlers of this service the nodes could host in addition to the other services' crawlers."""
+    """Return how many crawlers of this service the nodes could host in addition to the other services' crawlers."""
     others = used_places(view for view in slots if view.spider != service)
     return sum(max(0, n.capacity - others.get(n.name, 0)) for n in nodes if n.is_open(now) and service in n.services)

@@ -36,7 +36,7 @@ class Sample:
     leased: int  # those that crawlers have
     acked: int  # finished, ever
     room: int  # crawlers that the nodes could host for this service
-    held: bool = False  # paused, stopped or draining: its figures say nothing, and it must not grow
+    held: bool = False  # paused, stopped or draining: its figures do not count, and it must not grow
 
     @property
     def backlog(self) -> int:
@@ -45,7 +45,7 @@ class Sample:
 
 
 def autoscale(policy: Policy, memory: Memory, sample: Sample | None, now: float) -> tuple[int | None, Memory]:
-    """The size that the service shall have (None: as it is), and what to remember; `sample` is None where Redis had none."""
+    """Return the new size of the service (None: unchanged), and the new memory; `sample` is None where Redis had none."""
     if sample is None:
         return None, replace(memory, at=None, why="its figures cannot be read")
     size = min(max(sample.size, policy.min), policy.max)
@@ -63,7 +63,7 @@ def autoscale(policy: Policy, memory: Memory, sample: Sample | None, now: float)
 
 
 def _measure(memory: Memory, sample: Sample, now: float) -> tuple[Memory, float | None]:
-    """Go on with the window; at its end what the crew has finished per second, and what that tells."""
+    """Continue the window; at its end, return the crawlers' finished requests per second."""
     unbroken = memory.at is not None and 0 <= now - memory.at <= GAP_S and sample.acked >= memory.acked_then
     if not unbroken or sample.alive != memory.crew:
         broken = replace(memory, low_since=memory.low_since if unbroken else None, fresh=False)
@@ -95,7 +95,7 @@ def _begin_window(memory: Memory, sample: Sample, now: float) -> Memory:
 
 
 def _judge(memory: Memory, trial: Trial, size: int, rate: float, now: float) -> tuple[int, Memory]:
-    """Whether more crawlers did more."""
+    """Judge a trial: keep the larger size if more crawlers finished more."""
     expected = trial.rate * (memory.crew / trial.crew - 1)
     if rate - trial.rate >= MIN_GAIN * expected:
         return size, replace(memory, trial=None, ceiling=None, ceiling_s=0.0)
@@ -128,7 +128,7 @@ def _decide(policy: Policy, memory: Memory, sample: Sample, now: float) -> tuple
 
 
 def _need(policy: Policy, memory: Memory, sample: Sample) -> float:
-    """How many crawlers are needed, as exactly as is known."""
+    """Return the number of crawlers that are needed, as exactly as is known."""
     if not memory.per_crawler or memory.inflow is None:
         if sample.backlog and not sample.size:
             return 1.0  # to find out

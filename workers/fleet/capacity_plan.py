@@ -1,6 +1,5 @@
-"""What a fleet needs, from the operator's numbers and measured constants. Pure.
-
-Each constant names the file of `benchmarks/results/` where it was measured, on two cores with Python 3.11; a test compares them.
+"""Plans a fleet's resources from the operator's numbers and measured constants. Pure. Each constant names the file of
+`benchmarks/results/` where it was measured, on two cores with Python 3.11; a test compares them.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ PLANNED = 0.6  # of a core, and of a crawler's concurrency: the rest is for burs
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """What the operator wants."""
+    """The operator's demand."""
 
     pages_per_s: float
     latency_s: float = 0.5  # of a page, from request to answer
@@ -51,7 +50,7 @@ class Demand:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What it takes; memory in MiB."""
+    """The resources for a demand; memory in MiB."""
 
     crawlers: int
     cores: float
@@ -65,7 +64,7 @@ class Plan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What one Redis, or one writer, cannot do."""
+        """Limits that one Redis, or one writer, would exceed."""
         found = []
         if self.redis_core > PLANNED:
             found.append("one Redis is too slow: split the sites into jobs with a Redis each (TRAWL_NAMESPACE, a fleet for each)")
@@ -75,7 +74,7 @@ class Plan:
 
 
 def plan(demand: Demand) -> Plan:
-    """The resources for a demand. Raises KeyError for another kind of page."""
+    """Return the resources for a demand. Raises KeyError for another kind of page."""
     page_s = 1 / PAGES_PER_CORE_S + READ_PAGE_S[demand.kind]
     cores = demand.pages_per_s * page_s / PLANNED
     by_latency = demand.pages_per_s * demand.latency_s / (CONCURRENCY * PLANNED)

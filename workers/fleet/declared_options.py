@@ -1,4 +1,4 @@
-"""What a crawler is launched with, as its service is declared at the moment."""
+"""Launch options of a crawler, from the present declaration of its service."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .sizes import service_in
 def as_declared(
     client: redis.Redis, options: CrawlerOptions, *, install: bool = False, version: tuple[str, str] | None = None
 ) -> CrawlerOptions:
-    """The options of a crawler of `options.spider`, a service. `install` its version, where it is not on this machine yet;
-    `version`: interpreter and settings module of another one.
+    """Return the options of a crawler of `options.spider`, a service. `install`: install its version if this machine lacks it;
+    `version`: interpreter and settings module of another version.
 
     Raises ConfigError, BuildFailed and `redis.RedisError`.
     """
@@ -39,7 +39,9 @@ def as_declared(
 
 
 def consumer_word(record: ServiceRecord) -> str:
-    """What the crawler is told: a consumer of the fleet, or that none of them may touch the items; "": as the spider says."""
+    """Return the crawler's `consumer`: a consumer of the fleet, or `NO_CONSUMER`, after which none may touch the items; "": the
+    spider decides.
+    """
     if record.groups:
         return NO_CONSUMER
     return record.consumer if record.consumer in ("", *CONSUMERS) else NO_CONSUMER

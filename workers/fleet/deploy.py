@@ -46,7 +46,7 @@ def store(client: redis.Redis, service: str, project: Path, *, size: int, by: st
         place = wheel_of(service, version)
         try:
             private_folder(place.parent)
-            part = place.with_name(f".{secrets.token_hex(8)}.part")  # nobody can have put a link there
+            part = place.with_name(f".{secrets.token_hex(8)}.part")  # a name that no link can wait under
             copied(wheel, part)
             part.replace(place)
         except OSError as error:
@@ -58,7 +58,9 @@ def store(client: redis.Redis, service: str, project: Path, *, size: int, by: st
 
 
 def is_new(client: redis.Redis, service: str) -> bool:
-    """Whether its first version is still to come: nobody has declared it, or only a first deploy that failed has."""
+    """Return True if the service has no first version yet: it is undeclared, or only a first deploy that failed has
+    declared it.
+    """
     known, declared = Deployments(client).of(service), Services(client).of(service)
     failed = bool(known.versions) and not known.current and declared == ServiceRecord(size=0)
     return failed or service not in declared_fleet(client)
@@ -116,7 +118,7 @@ def remove(client: redis.Redis, service: str, name: str) -> None:
 
 
 def find(client: redis.Redis, service: str, name: str) -> Version:
-    """A version by its name, or the first digits of it. Raises ConfigError."""
+    """Return a version by its name, or the first digits of it. Raises ConfigError."""
     known = Deployments(client).of(service).versions
     fitting = [one for one in known if name and one.name.startswith(name)]
     if len(fitting) != 1:
@@ -127,7 +129,7 @@ def find(client: redis.Redis, service: str, name: str) -> Version:
 
 
 def nodes_of(client: redis.Redis, service: str) -> list[str]:
-    """The nodes that serve it and are there."""
+    """Return the nodes that serve the service and are open."""
     now = server_time(client)
     return [node.name for node in Nodes(client).all() if node.is_open(now) and service in node.services]
 

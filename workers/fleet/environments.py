@@ -39,13 +39,15 @@ _WHEEL = re.compile(r"[A-Za-z0-9_.+!-]+\.whl")
 
 
 def wheels_dir() -> Path:
-    """Where wheels are: TRAWL_WHEELS_DIR, the same folder for all nodes, else `wheels` in the data folder. Raises ConfigError."""
+    """Return the folder of wheels: TRAWL_WHEELS_DIR, the same folder for all nodes, else `wheels` in the data folder. Raises
+    ConfigError.
+    """
     named = Fleet.read().wheels_dir
     return named.expanduser().absolute() if named else data_dir() / "wheels"
 
 
 def wheel_of(service: str, version: Version) -> Path:
-    """The file of a version. Raises ConfigError for what cannot be one."""
+    """Return the file of a version. Raises ConfigError for an invalid version."""
     if not _NAME.fullmatch(version.name) or not _WHEEL.fullmatch(version.file) or not version.digest.startswith(version.name):
         raise ConfigError(f"{service}: {version.name!r:.50} is not a version that trawl deploy has made")
     return below(wheels_dir(), service_name(service), version.name, version.file)
@@ -69,9 +71,9 @@ def copied(wheel: Path, into: Path) -> None:
 
 
 def _opened(wheel: Path) -> BufferedReader:
-    """The file, unless it is none: a pipe would be waited for, a device would never end."""
+    """Open the wheel, a regular file only: a pipe would block, a device would never end."""
     try:
-        descriptor = os.open(wheel, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # else a pipe that nobody writes to waits
+        descriptor = os.open(wheel, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # else a pipe without a writer blocks
     except OSError as error:
         raise ConfigError(
             f"{wheel}: {error.strerror}: every node needs the folder of wheels, a shared or copied one (TRAWL_WHEELS_DIR)"
@@ -84,7 +86,7 @@ def _opened(wheel: Path) -> BufferedReader:
 
 
 def python_of(service: str, version: Version) -> str:
-    """The interpreter of a version that is installed on this machine; "" where it is not."""
+    """Return the interpreter of a version that is installed on this machine; "" where it is not."""
     folder = _folder(service, version)
     return str(folder / "bin" / "python") if (folder / READY).is_file() else ""
 
@@ -129,10 +131,10 @@ def _folder(service: str, version: Version) -> Path:
 
 def _install(service: str, version: Version, folder: Path) -> None:
     shared = wheel_of(service, version)
-    _opened(shared).close()  # says what to do where it is missing
+    _opened(shared).close()  # raises, with the fix, where it is missing
     shutil.rmtree(folder, ignore_errors=True)  # what was left by one that was killed
     try:
-        # A private copy: whoever may write to the shared folder could change the file after it was looked at.
+        # A private copy: a user who may write to the shared folder could change the file after the check.
         private_folder(folder)
         wheel = below(folder, shared.name)
         copied(shared, wheel)

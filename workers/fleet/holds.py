@@ -35,7 +35,7 @@ _HOST = re.compile(r".*[.:].*|localhost", re.DOTALL)
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What is meant; nothing but `whole` is the fleet."""
+    """The object of a hold: services, slots, a site; `whole` alone is the fleet."""
 
     services: tuple[str, ...] = ()
     slots: tuple[tuple[str, int], ...] = ()  # only to be stopped and resumed
@@ -47,17 +47,17 @@ class Target:
         if self.whole and named:
             raise ConfigError("services cannot be combined with --all: name services, or use --all for the whole fleet")
         if not (self.whole or named or self.site):
-            raise ConfigError("say what: one or more services, --site NAME, or --all for the whole fleet")
+            raise ConfigError("name one or more services, --site NAME, or --all for the whole fleet")
         if self.slots and self.site:
             raise ConfigError("--site needs whole services: remove the slot's number")
 
     def covers(self, service: str, number: int | None) -> bool:
-        """Whether this slot is meant, alone or with others; where a site is named, none is."""
+        """Return True if the target includes this slot, alone or with others; a site's target includes none."""
         return not self.site and (self.whole or service in self.services or (service, number) in self.slots)
 
     def checked(self, client: redis.Redis, held: Collection[Held] = ()) -> Target:
-        """The same with a site's name as crawlers know it. Raises ConfigError for a service, slot or site that does not exist;
-        what is `held` exists, or did so.
+        """Return the target with a site's name as crawlers use it. Raises ConfigError for a service, slot or site that does not
+        exist; targets in `held` are taken to exist.
         """
         services = {*declared_fleet(client), *(one.service for one in held)}
         strange = [name for name in self.services if name not in services and not _has_crawl(client, name)]
@@ -83,9 +83,10 @@ def who() -> str:
 def hold(
     client: redis.Redis, target: Target, word: HoldKind, *, reason: str = "", by: str | None = None, at_once: bool = False
 ) -> list[Held]:
-    """Pause, drain or stop the target; returns everything that is held then. To say it again changes who, when and why.
+    """Pause, drain or stop the target; return everything that is held then. A repeated hold replaces its author, time and
+    reason.
 
-    Raises ConfigError for what does not exist or cannot be held so; nothing is changed then.
+    Raises ConfigError for a target that does not exist or cannot be held so; nothing is changed then.
     """
     _check_word(client, target, word)
     target = target.checked(client)
@@ -150,7 +151,7 @@ def _change(client: redis.Redis, target: Target, new: Hold | None) -> None:
 
 
 def stopped_slots(held: Mapping[str, Hold], desired: Mapping[str, int]) -> dict[tuple[str, int], Hold]:
-    """The slots that are desired and shall be empty all the same; `held` is `FleetHolds.fields()`."""
+    """Return the slots that are desired but must stay empty; `held` is `FleetHolds.fields()`."""
     found = {}
     for service, size in desired.items():
         for number in range(size):
@@ -162,7 +163,7 @@ def stopped_slots(held: Mapping[str, Hold], desired: Mapping[str, int]) -> dict[
 
 
 def why_not_seeded(client: redis.Redis, service: str, sites: Collection[str]) -> dict[str, Hold]:
-    """Which sites get no start tasks of this service, because of what; nothing is missing that is not held."""
+    """Return the sites that get no start tasks of this service, with the hold that is the reason."""
     held = [*FleetHolds(client).fields().items(), *holds.read(client, keys_in(client, service)).items()]
     found = {}
     for site in sites:
@@ -181,7 +182,7 @@ def refuse_if_draining(client: redis.Redis, service: str, site: str) -> None:
 
 
 def _has_crawl(client: redis.Redis, spider: str) -> bool:
-    """Whether a crawl outside of the fleet has begun, as by `scrapy crawl`."""
+    """Return True if a crawl outside of the fleet has begun, as by `scrapy crawl`."""
     keys = keys_in(client, spider)
     return bool(client.exists(keys.counters()))
 
@@ -202,7 +203,7 @@ def _check_word(client: redis.Redis, target: Target, word: HoldKind) -> None:
 
 
 def known_site(site: str, *, anything: bool) -> str:
-    """The name of a site file, else a host as URLs have it. Raises ConfigError."""
+    """Return the name of a site file, else a host as URLs have it. Raises ConfigError."""
     if not _SITE.fullmatch(site):
         raise ConfigError(f"site {site!r:.100}: name a site, or a host such as example.com: no URL, no spaces, 253 characters")
     known = application().site_names()

@@ -1,4 +1,4 @@
-"""Why a running job has no crawler at the moment, for whoever waits for its end."""
+"""Explains to a waiting client why a running job has no crawler at the moment."""
 
 from __future__ import annotations
 

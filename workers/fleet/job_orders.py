@@ -1,4 +1,4 @@
-"""Settings that a crawl may get from whoever can send a task or call the API; an operator's commands may set any."""
+"""Settings that a task or an API call may set for a crawl; an operator's commands may set any."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     """
     if foreign := sorted(set(settings) - ALLOWED_SETTINGS):
         raise ConfigError(
-            f"{', '.join(foreign)}: not to be set by a task or by the API, which have to be told less than an operator; set it in"
+            f"{', '.join(foreign)}: cannot be set by a task or by the API, which have fewer rights than an operator; set it in"
             f" the project's settings, or use trawl run -s. Allowed: {', '.join(sorted(ALLOWED_SETTINGS))}"
         )
     for name, value in settings.items():

@@ -51,7 +51,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True)
 class JobOrder:
-    """What a job shall crawl, and how."""
+    """The crawl that a job orders."""
 
     service: str
     """A service, or any spider of the nodes' project."""
@@ -124,7 +124,7 @@ def cancel(client: redis.Redis, name: str) -> Job:
             return job
         ending = replace(job, state=JobState.ENDING, reason=CANCELLED)
         if _swapped(jobs, job, ending):
-            client.hdel(FleetKeys().desired(), job.id)  # a size that somebody gave it
+            client.hdel(FleetKeys().desired(), job.id)  # a size from `trawl scale`
             return ending
 
 
@@ -155,7 +155,7 @@ def resume(client: redis.Redis, name: str, *, crawlers: int | None = None) -> Jo
         told=False,
     )
     if not _swapped(jobs, job, again):
-        raise ConfigError(f"{job.id} was changed by somebody else at the same moment: look at it, and try again")
+        raise ConfigError(f"{job.id} was changed by another client at the same moment: look at it, and try again")
     return again
 
 
@@ -169,7 +169,7 @@ def rerun(client: redis.Redis, name: str, *, by: str = "") -> Job:
 
 
 def find(client: redis.Redis, name: str) -> Job:
-    """The job of this name, or of this id if only one has it. Raises ConfigError."""
+    """Return the job of this name, or of this id if only one has it. Raises ConfigError."""
     known = Jobs(client).all()
     if name in known:
         return known[name]
@@ -181,12 +181,12 @@ def find(client: redis.Redis, name: str) -> Job:
 
 
 def figures(client: redis.Redis, job: Job) -> JobFigures:
-    """What it has done up to now."""
+    """Return the job's figures up to now."""
     return _figures(snapshot(client, job.id, _keys(client, job)))
 
 
-def told(job: Job) -> dict[str, Any]:
-    """What a task, the API and a command say of a job, as JSON."""
+def job_fields(job: Job) -> dict[str, Any]:
+    """Return a job as JSON, for a task, the API and a command."""
     about = {"job": job.id, "service": job.service, "state": str(job.state), "reason": job.reason, "crawlers": job.crawlers}
     return {**about, **asdict(job.figures), "started_at": job.started_at, "ended_at": job.ended_at}
 
@@ -220,9 +220,9 @@ def advance(client: redis.Redis, registry: Registry) -> list[Job]:
 
 
 def next_step(job: Job, ends: Mapping[int, str], views: Iterable[SlotView], done: JobFigures, trouble: str = "") -> Job:
-    """The state of a job that is not over. Pure.
+    """Return the next state of a job that is not over. Pure.
 
-    `ends`: the finish reasons of crawlers that came to an end; `views`: its slots; `done`: what it has done, and what is left.
+    `ends`: the finish reasons of crawlers that came to an end; `views`: its slots; `done`: its figures, with the remaining work.
     """
     slots = list(views)
     alive, given_up = _alive(slots), [view.record for view in slots if view.record and view.record.state.given_up]
@@ -250,7 +250,7 @@ def next_step(job: Job, ends: Mapping[int, str], views: Iterable[SlotView], done
 
 
 def closed_slots(client: redis.Redis, views: Iterable[SlotView]) -> set[tuple[str, int]]:
-    """The slots of jobs that get no crawler any more: one has proved that the crawl is over."""
+    """Return the slots of jobs that get no crawler any more: one crawler has proved that the crawl is over."""
     jobs, found = Jobs(client), set[tuple[str, int]]()
     known = list(views)
     for name, job in jobs.open().items():
@@ -292,7 +292,7 @@ def _figures(crawl: CrawlSnapshot) -> JobFigures:
 
 
 def _items_key(client: redis.Redis, service: str, declared: ServiceRecord) -> str:
-    """The pattern of the key that the items of the service go to; "": as its project says."""
+    """Return the pattern of the key that the items of the service go to; "": the project's own setting."""
     record = CrawlRecords(client).of(service)
     if record is None or record.redis:
         return declared.items_key.replace("%(spider)s", service).replace("%(name)s", service)

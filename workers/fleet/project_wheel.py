@@ -25,25 +25,25 @@ _SOME_TIME = (2020, 1, 1, 0, 0, 0)  # the same content is the same file
 
 
 class BuildFailed(TrawlError):
-    """The project cannot be built or installed; the message has the last line of what pip said."""
+    """The project cannot be built or installed; the message has the last line of pip's output."""
 
 
 def settings_module(project: Path) -> str:
-    """The module of the project's settings, as its `scrapy.cfg` names it. Raises ConfigError."""
+    """Return the module of the project's settings, as its `scrapy.cfg` names it. Raises ConfigError."""
     file, parser = project / "scrapy.cfg", ConfigParser()
     try:
         parser.read_string(file.read_text("utf-8"))
         return parser.get("settings", "default")
     except (OSError, UnicodeDecodeError, ConfigParserError) as error:
-        said = getattr(error, "strerror", None) or " ".join(str(error).split())
+        message = getattr(error, "strerror", None) or " ".join(str(error).split())
         above = project.resolve().parent
         if not file.exists() and (above / file.name).is_file():  # the package of a project, called as the project
             raise ConfigError(f"{file} is not there, but {above / file.name} is: name that folder, {above}") from None
-        raise ConfigError(f"{file}: names no settings module ({said}): is {project} the folder of a Scrapy project?") from None
+        raise ConfigError(f"{file}: names no settings module ({message}): is {project} the folder of a Scrapy project?") from None
 
 
 def build(project: Path, into: Path, module: str) -> Path:
-    """The wheel, in the folder `into`. Raises ConfigError for what is not a project, BuildFailed."""
+    """Build the wheel, in the folder `into`. Raises ConfigError for a folder that is not a project, BuildFailed."""
     if any((project / name).is_file() for name in ("pyproject.toml", "setup.py")):
         run_pip(["wheel", "--quiet", "--no-deps", "--wheel-dir", str(into), str(project)], f"{project} cannot be built")
         return next(into.glob("*.whl"))
@@ -63,7 +63,7 @@ def run_pip(arguments: list[str], failed: str, *, python: str = "") -> None:
         raise BuildFailed(f"{failed}: pip takes longer than {BUILD_S:g} s") from None
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.lower().startswith("error")] or done.stderr.splitlines()
-        raise BuildFailed(f"{failed}: {' '.join((errors or ['pip said nothing'])[-1].split())[:500]}")
+        raise BuildFailed(f"{failed}: {' '.join((errors or ['pip printed nothing'])[-1].split())[:500]}")
 
 
 def _requirements(file: Path) -> list[str]:

@@ -21,7 +21,7 @@ FORGET_AFTER_S = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """Send `run_crawler(spider, number)` to a node: the slot is desired, nobody holds it, and there is room."""
+    """Send `run_crawler(spider, number)` to a node: the slot is desired and free, and there is room."""
 
     spider: str
     number: int
@@ -63,13 +63,13 @@ def plan(
     strangers: Iterable[CrawlerRecord] = (),
     stopped: Mapping[tuple[str, int], Hold] | None = None,
 ) -> list[Action]:
-    """What to do so that the fleet gets its desired size.
+    """Return the actions that bring the fleet to its desired size.
 
-    `live` is every slot that is desired, held, or was heard of (`Registry.slots`), `nodes` every node that was heard of
+    `live` has every slot that is desired, held, or has a record (`Registry.slots`), `nodes` every node with a record
     (`Nodes.all`), `strangers` the records of crawlers without a slot (started by hand), `now` Redis's time. Launches come lowest
-    numbers first over all services, so that none is left without a crawler while another gets all of a small fleet's room; each
-    goes to the node with the largest share of free places among those that serve it. What has no room is left alone.
-    Slots that are `stopped` (`workers.fleet.holds.stopped_slots`) stay empty, or get so, although they are desired.
+    numbers first over all services, so that each service gets a crawler before one takes all of a small fleet's room; each goes
+    to the node with the largest share of free places among those that serve it. Slots without room are left alone. Slots that
+    are `stopped` (`workers.fleet.holds.stopped_slots`) stay empty, or become so, although they are desired.
     """
     stops = stopped or {}
     slots, known = {(view.spider, view.number): view for view in live}, list(nodes)
@@ -113,7 +113,7 @@ def _launches(
 
 
 def _may_take(node: NodeRecord, view: SlotView, now: float) -> bool:
-    """Whether this slot may be launched on this node, if that has room."""
+    """Return True if this slot may be launched on this node, if that has room."""
     if view.spider not in node.services:
         return False
     record = view.record
@@ -124,7 +124,9 @@ def _may_take(node: NodeRecord, view: SlotView, now: float) -> bool:
 
 
 def _left_lately(view: SlotView, now: float) -> str | None:
-    """The node that lost this crawler a moment ago: it may be dead, or busy with it, and its last heartbeat does not tell yet."""
+    """Return the node that lost this crawler a moment ago: it may be dead, or busy with it, which its last heartbeat cannot show
+    yet.
+    """
     record = view.record
     return record.node if record and now - record.beat_at < SILENT_AFTER_S else None
 

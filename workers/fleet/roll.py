@@ -52,10 +52,10 @@ def go_on(
     leaving: Collection[SlotView],
     stopped: Container[tuple[str, int]],
 ) -> Roll | None:
-    """Do what comes next, if a roll is under way: the roll as it is now. Any number of callers at once have the effect of one.
+    """Take the next step of a roll that is under way; return its present state. Concurrent callers have the effect of one.
 
-    `leaving` are the slots whose holders are told to retire: a second order would take the place of that one. `stopped` are
-    those that shall be empty although they are desired.
+    `leaving` are the slots whose holders have an order to retire: a second order would replace it. `stopped` are slots that must
+    be empty although they are desired.
     """
     roll = note.read()
     if roll is None or roll.state is not RollState.ROLLING:

@@ -1,8 +1,7 @@
 """Decides the steps of a roll: crawlers are replaced by new processes one after the other, each when the one before is healthy.
-
-Pure: told what is there and what time it is. `tasks.reconcile_fleet` goes on with it at each beat, so it outlives whoever began
-it, beats and workers. What comes next is decided from the slots as they are; orders are sent until they are seen to be obeyed,
-and each supervisor obeys an order once.
+Pure: slots and time are arguments. `tasks.reconcile_fleet` continues the roll at each beat, so it outlives the process that
+began it, beats and workers. The next step is decided from the slots as they are; orders are sent until they are seen to be
+obeyed, and each supervisor obeys an order once.
 
     waiting ──▶ current ──▶ replaced         any of them ──▶ left out: its slot is not wanted any more
                    │
@@ -20,21 +19,21 @@ from workers.process.exit_kinds import kind_of_label
 
 LIVED_S = 3.0  # a new process is well when it has been running for this time, or has fetched a page
 STEP_S = 120.0  # longest time for one step, and for the rest of the fleet to be well before it: graceful end, start, back-off
-UNSEEN_S = 10.0  # when nobody has looked for longer (Redis or beat was away), that time does not count
+UNSEEN_S = 10.0  # after a longer pause of the beats (Redis or beat was away), that time does not count
 LAG_S = 2.0  # a reactor that takes longer to answer is not well
 
 Slots = Mapping[tuple[str, int], SlotView]
 
 
 def begin(roll_id: str, services: Collection[str], desired: Mapping[str, int], live: Iterable[SlotView], now: float) -> Roll:
-    """A roll of all crawlers of these services that have a process; the others will start afresh anyway."""
+    """Return a roll of all crawlers of these services that have a process; the others will start with a new process anyway."""
     views = sorted((view for view in live if view.spider in services), key=lambda v: (v.spider, v.number))
     steps = [step for view in views if view.number < desired.get(view.spider, 0) and (step := _step(view, now))]
     return Roll(id=roll_id, services=tuple(sorted(services)), waiting=tuple(steps), started_at=now, step_at=now, seen_at=now)
 
 
 def abort(roll: Roll, why: str) -> Roll:
-    """Stop it here. A crawler that was told to go is replaced all the same."""
+    """Abort the roll here. A crawler that has its order to reload is replaced all the same."""
     return replace(roll, state=RollState.ABORTED, reason=why)
 
 
@@ -45,9 +44,9 @@ def advance(
     now: float,
     stopped: Container[tuple[str, int]] = (),
 ) -> tuple[Roll, SlotView | None]:
-    """The roll as it is now, and the slot whose holder has to be told to reload (once more, if it was told already).
+    """Return the roll as it is now, and the slot whose holder gets the order to reload (possibly once more).
 
-    `stopped` are slots that shall be empty although they are desired.
+    `stopped` are slots that must be empty although they are desired.
     """
     if roll.state is not RollState.ROLLING:
         return roll, None
@@ -76,7 +75,7 @@ def _next(roll: Roll, slots: Slots, now: float) -> Roll:
 
 
 def _judge(roll: Roll, step: RollStep, slots: Slots, now: float) -> Roll:
-    """How the successor of the present crawler fares."""
+    """Judge the successor of the present crawler: well, failed, or still starting."""
     view = _view(slots, step)
     if (record := view.record) and (died := _died(step, record)):
         return _failed(roll, f"{step.name}: the new process {died}")
@@ -86,14 +85,14 @@ def _judge(roll: Roll, step: RollStep, slots: Slots, now: float) -> Roll:
             return replace(roll, healthy_at=healthy_at)
         return replace(roll, current=None, replaced=(*roll.replaced, step), step_at=now, healthy_at=None)
     if now - roll.step_at > STEP_S:
-        said = f"{record.state}, {record.note or record.last_exit or 'without a word'}" if record else "not heard of"
-        what = "has not made room" if _is_old(step, view) else f"is not well ({said})"
-        return _failed(roll, f"{step.name} {what} {STEP_S:.0f} s after it was told to reload")
+        state = f"{record.state}, {record.note or record.last_exit or 'no reason given'}" if record else "no report"
+        what = "has not made room" if _is_old(step, view) else f"is not well ({state})"
+        return _failed(roll, f"{step.name} {what} {STEP_S:.0f} s after the order to reload")
     return replace(roll, healthy_at=None)
 
 
 def _died(step: RollStep, record: CrawlerRecord) -> str | None:
-    """How a process that came after the old one has ended, if one has: `crashed (exit code 1)`."""
+    """Return the end of a process that came after the old one, if one has ended: `crashed (exit code 1)`."""
     ended = record.restarts - (0 if record.state is CrawlerState.BACKING_OFF else 1)  # number of the last process that ended
     kind = kind_of_label(record.last_exit_kind)
     # Other ends the new process did not cause: its node was drained, or died, in the middle of the roll.
@@ -101,13 +100,13 @@ def _died(step: RollStep, record: CrawlerRecord) -> str | None:
 
 
 def _is_old(step: RollStep, view: SlotView) -> bool:
-    """Whether the process that has to go is still the last that was heard of in its slot."""
+    """Return True if the process to be replaced is still the last one recorded in its slot."""
     record = view.record
     return view.token == step.token and record is not None and (record.token, record.pid) == (step.token, step.pid)
 
 
 def _is_well(view: SlotView, now: float) -> bool:
-    """Whether a crawler runs there, its reactor answering."""
+    """Return True if a crawler runs there, its reactor answering."""
     record = view.record
     return (
         record is not None

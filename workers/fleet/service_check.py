@@ -21,7 +21,7 @@ CHECK_S = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """What was found out about a service."""
+    """Result of a service's check."""
 
     wrong: str = ""
     """One line; "": it can crawl."""
@@ -53,5 +53,5 @@ def check(client: redis.Redis, service: str, *, python: str = "", project: str =
         found = json.loads(done.stdout.splitlines()[-1])
         return Checked(wrong=str(found["wrong"]), warnings=[str(one) for one in found["warnings"]])
     except (IndexError, ValueError, KeyError, TypeError):
-        last = as_text(done.stderr).strip().splitlines()[-1:] or ["it said nothing"]
+        last = as_text(done.stderr).strip().splitlines()[-1:] or ["it printed nothing"]
         return Checked(wrong=f"its project ended the process that loaded it (exit code {done.returncode}): {last[0]}")

@@ -32,7 +32,7 @@ _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def service_file() -> Path | None:
-    """The file that declares services; None where there is none. Raises ConfigError where a named one is missing."""
+    """Return the file that declares services; None where there is none. Raises ConfigError where a named one is missing."""
     named = Fleet.read().services
     path = named.expanduser() if named else project_dir() / FILE
     if named and not path.is_file():
@@ -41,13 +41,13 @@ def service_file() -> Path | None:
 
 
 def services_in_file() -> dict[str, ServiceRecord]:
-    """The services that the file declares, by name; empty without a file. Raises ConfigError with file, key and fix."""
+    """Return the services that the file declares, by name; empty without a file. Raises ConfigError with file, key and fix."""
     path = service_file()
     return read_services(path) if path else {}
 
 
 def read_services(path: Path) -> dict[str, ServiceRecord]:
-    """The services of a file. Raises ConfigError with the file, the key and what it must be."""
+    """Parse the services of a file. Raises ConfigError with the file, the key and the allowed values."""
     try:
         content = toml_table(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -64,7 +64,7 @@ def read_services(path: Path) -> dict[str, ServiceRecord]:
 
 
 def check_service(name: str, values: Mapping[str, Any], where: str) -> ServiceRecord:
-    """A declaration from its fields. `where` begins each message. Raises ConfigError."""
+    """Build a declaration from its fields. `where` begins each message. Raises ConfigError."""
     try:
         service_name(name)
     except ConfigError as error:
@@ -75,8 +75,8 @@ def check_service(name: str, values: Mapping[str, Any], where: str) -> ServiceRe
     try:
         record = msgspec.convert(dict(values), ServiceRecord)
     except msgspec.ValidationError as error:
-        said, _, place = str(error).partition(" - at `$")
-        raise ConfigError(f"{where}{place.rstrip('`')}: {said[:1].lower()}{said[1:]}") from None
+        message, _, place = str(error).partition(" - at `$")
+        raise ConfigError(f"{where}{place.rstrip('`')}: {message[:1].lower()}{message[1:]}") from None
     _check_values(record, where)
     return record
 

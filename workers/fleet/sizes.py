@@ -1,7 +1,7 @@
-"""The fleet's services and the size that each should have.
+"""The fleet's services and the desired size of each.
 
-A service is a spider. `TRAWL_FLEET`, a file of services and `trawl services add` declare services and their size until somebody
-scales them; what was scaled is in Redis. Of several declarations of one name, the one at run time wins, then the file.
+A service is a spider. `TRAWL_FLEET`, a file of services and `trawl services add` declare services and their initial size; a size
+set by `trawl scale` is in Redis. Of several declarations of one name, the one at run time wins, then the file.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .service_file import services_in_file
 
 
 def default_fleet() -> dict[str, int]:
-    """The services that each node knows without Redis, with their size until somebody scales them. Raises ConfigError.
+    """Return the services that each node knows without Redis, with their initial size. Raises ConfigError.
 
-    They are those of `TRAWL_FLEET` and of the file; where there is a file, `TRAWL_FLEET` has no default.
+    They are the services of `TRAWL_FLEET` and of the file; where there is a file, `TRAWL_FLEET` has no default.
     """
     in_file = {name: one.size for name, one in services_in_file().items()}
     short = Fleet.read().fleet
@@ -34,8 +34,8 @@ def default_fleet() -> dict[str, int]:
 
 
 def declared_fleet(client: redis.Redis) -> dict[str, int]:
-    """The same with the services that were declared at run time, and the jobs that are not over. Raises ConfigError and
-    `redis.RedisError`.
+    """Return the default fleet with the services that were declared at run time, and the jobs that are not over. Raises
+    ConfigError and `redis.RedisError`.
     """
     of_services = {name: one.size for name, one in Services(client).all().items() if is_name(name)}
     jobs = {name: one.crawlers if one.state is JobState.RUNNING else 0 for name, one in Jobs(client).open().items()}
@@ -43,15 +43,17 @@ def declared_fleet(client: redis.Redis) -> dict[str, int]:
 
 
 def service_in(client: redis.Redis, service: str) -> ServiceRecord | None:
-    """How a service, or a job, is declared; None for one of `TRAWL_FLEET` alone. Raises ConfigError and `redis.RedisError`."""
+    """Return the declaration of a service, or a job; None for one of `TRAWL_FLEET` alone. Raises ConfigError and
+    `redis.RedisError`.
+    """
     if job := Jobs(client).of(service):
         return job.declaration
     return Services(client).of(service) or services_in_file().get(service)
 
 
 def node_crawlers() -> int:
-    """How many crawlers one node may host, from `TRAWL_NODE_CRAWLERS`; else as many as the machine's cores and memory allow
-    (`workers.environment.machine`), or the whole default fleet if that is more.
+    """Return the number of crawlers that one node may host, from `TRAWL_NODE_CRAWLERS`; else as many as the machine's cores and
+    memory allow (`workers.environment.machine`), or the whole default fleet if that is more.
 
     Each takes a pool process of the worker (30 MB) and, while it runs, a crawler process. Raises ConfigError.
     """
@@ -60,19 +62,19 @@ def node_crawlers() -> int:
 
 
 def desired_fleet(registry: Registry) -> dict[str, int]:
-    """What is desired now: as declared, over it what somebody has scaled. A service that nobody declares has none."""
+    """Return the desired size of each declared service: the declared size, or the one set by `trawl scale`."""
     scaled = registry.desired()
     return {service: scaled.get(service, n) for service, n in declared_fleet(registry.client).items()}
 
 
 def unknown_service(service: str, known: Iterable[str]) -> ConfigError:
-    """The error for a service that the fleet does not have."""
+    """Return the error for a service that the fleet does not have."""
     names = sorted(known)
     return ConfigError(f"unknown service {service!r}; the fleet has {', '.join(names)}{did_you_mean(service, names)}")
 
 
 def largest_fleet(desired: Mapping[str, int], autoscaling: Autoscaling) -> dict[str, int]:
-    """The size of each service when every autoscaled one has grown to its upper bound."""
+    """Return the size of each service with every autoscaled one grown to its upper bound."""
     bounds = {service: one.policy.max for service, one in autoscaling.all().items()}
     return {service: max(size, bounds.get(service, 0)) for service, size in desired.items()}
 

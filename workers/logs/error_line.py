@@ -1,4 +1,4 @@
-"""Finds the line of a crawler's log that says why it ended."""
+"""Finds the line of a crawler's log that gives the reason of its end."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ _LOGGED = re.compile(r"\b(?:ERROR|CRITICAL)\b|^trawl: ")
 
 
 def error_line(lines: Sequence[str]) -> str | None:
-    """The last line that names an error: what a traceback ends with, a logged error, else the last line; None of nothing."""
-    said = [line.strip() for line in lines if line.strip()]
-    for tells in (_RAISED.match, _LOGGED.search):
-        if found := next((line for line in reversed(said) if tells(line)), None):
+    """Return the last line that names an error: the end of a traceback, a logged error, else the last line; None
+    without lines.
+    """
+    shown = [line.strip() for line in lines if line.strip()]
+    for matches in (_RAISED.match, _LOGGED.search):
+        if found := next((line for line in reversed(shown) if matches(line)), None):
             return found
-    return said[-1] if said else None
+    return shown[-1] if shown else None

@@ -26,7 +26,7 @@ class LogFollower:
             file.seek(0, 2)
 
     def read(self) -> list[str]:
-        """The complete lines since the last call, at most about 1 MiB; more at the next one. Raises OSError."""
+        """Return the complete lines since the last call, at most about 1 MiB; more at the next one. Raises OSError."""
         data = b""
         while len(data) < MOST_BYTES and (file := self._file or self._open()):
             if chunk := file.read(CHUNK):
@@ -36,7 +36,7 @@ class LogFollower:
             elif not self._rotated(file):
                 break
             else:
-                # The writer has renamed it, and may say a last word to it before it goes on in the new one.
+                # The writer has renamed it, and may write once more to it before it continues in the new one.
                 self._leave = True
                 break
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -61,7 +61,7 @@ class LogFollower:
         return self._file
 
     def _rotated(self, file: BinaryIO) -> bool:
-        """Whether the file is not the one that is appended to any more; one that was emptied is read from its start."""
+        """Return True if the file is no longer the current one; an emptied file is read from its start."""
         if not self._log.is_current(file.fileno()):
             return self._log.path.exists()  # else between two names
         if os.fstat(file.fileno()).st_size < file.tell():

@@ -1,15 +1,15 @@
-"""Log records as JSON, one object a line, for a collector that wants fields: `TRAWL_LOG_FORMAT=json`.
+"""Log records as JSON, one object a line, for a collector of fields: `TRAWL_LOG_FORMAT=json`.
 
 | field                                | what                                                                     |
 |--------------------------------------|--------------------------------------------------------------------------|
 | `time`                               | RFC 3339, UTC, milliseconds                                              |
 | `level`, `logger`, `message`         | as in `logging`                                                          |
 | `exception`                          | the traceback, where one was logged                                      |
-| `program`, `node`, `service`, `slot` | who says it: worker, beat, crawler …; `pid` too; `job` of a finite crawl |
-| `site`, `url`, `kind`                | the page that was being read when it was said                            |
+| `program`, `node`, `service`, `slot` | the source: worker, beat, crawler …; `pid` too; `job` of a finite crawl  |
+| `site`, `url`, `kind`                | the page that was being read at that time                                |
 | `trace_id`                           | the trace that it belongs to, where spans are sent                       |
 
-A field that is unknown is left out. Text of others cannot act on a terminal, and no line break stands within a line.
+A field that is unknown is left out. Foreign text cannot act on a terminal, and no line break stands within a line.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ IDS = "trawl_ids"
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one line of JSON; `now` has the fields of what the process is at when a record says nothing of it."""
+    """A record as one line of JSON; `now` has the process's present fields, for records without their own."""
 
     def __init__(self, now: Callable[[], Mapping[str, str]] = dict) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def use_json(logger: logging.Logger) -> None:
-    """Let this logger's handlers write JSON where TRAWL_LOG_FORMAT says so. Raises ConfigError."""
+    """Make this logger's handlers write JSON where TRAWL_LOG_FORMAT is `json`. Raises ConfigError."""
     if Logs.read().log_format == "json":
         for handler in logger.handlers:
             handler.setFormatter(JsonFormatter())
@@ -83,6 +83,6 @@ class CrawlerLog:
         settings.set("LOG_ENABLED", False, priority="cmdline")
 
     def adapt(self, settings: BaseSettings) -> None:
-        """The spider's own level."""
+        """Apply the spider's own level."""
         if self._handler:
             self._handler.setLevel(settings.get("LOG_LEVEL"))

@@ -36,7 +36,7 @@ class LogLine:
     at: str = ""  # `2026-01-02 03:04:05`, local time; "": unknown
     level: int = logging.ERROR  # as in `logging`
     head: bool = False  # it begins an entry
-    ids: Mapping[str, Any] = field(default_factory=dict)  # of JSON: what it is about (site, url …), and who says it
+    ids: Mapping[str, Any] = field(default_factory=dict)  # of JSON: its subject (site, url …), and its source
 
 
 class LineReader:
@@ -44,10 +44,10 @@ class LineReader:
 
     def __init__(self) -> None:
         self._at = ""
-        self._level = logging.ERROR  # what a process says before its logging is set up
+        self._level = logging.ERROR  # of output before logging is set up
 
     def new_process(self) -> None:
-        """What comes now was written by another process than what came before."""
+        """Begin the output of another process."""
         self._level = logging.ERROR
 
     def read(self, text: str) -> LogLine:
@@ -64,7 +64,7 @@ class LineReader:
         return LogLine(text=text, message=text, at=self._at, level=self._level)
 
 
-class _Said(msgspec.Struct):
+class _Record(msgspec.Struct):
     """A line of `workers.logs.json_lines`."""
 
     time: datetime
@@ -74,21 +74,21 @@ class _Said(msgspec.Struct):
     exception: str = ""
 
 
-_SAID = frozenset(_Said.__struct_fields__)
+_RECORD_FIELDS = frozenset(_Record.__struct_fields__)
 
 
 def _from_json(text: str) -> LogLine | None:
     try:
-        said, fields = msgspec.json.decode(text, type=_Said), msgspec.json.decode(text)
+        record, fields = msgspec.json.decode(text, type=_Record), msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        return None  # somebody prints JSON
-    at = said.time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    message = log_entry(f"{said.logger}: {said.message}" + (f"\n{said.exception}" if said.exception else ""))
+        return None  # JSON printed by other code
+    at = record.time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    message = log_entry(f"{record.logger}: {record.message}" + (f"\n{record.exception}" if record.exception else ""))
     return LogLine(
-        text=f"{at} {said.level} {message}",
+        text=f"{at} {record.level} {message}",
         message=message,
         at=at,
-        level=_NUMBERS.get(said.level, logging.INFO),
+        level=_NUMBERS.get(record.level, logging.INFO),
         head=True,
-        ids={name: value for name, value in fields.items() if name not in _SAID},
+        ids={name: value for name, value in fields.items() if name not in _RECORD_FIELDS},
     )

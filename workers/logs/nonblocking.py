@@ -1,7 +1,7 @@
 """Logging that never blocks on a terminal, pipe or disk: lines that cannot be written in time are dropped.
 
-In a process that supervises: somebody pressed Ctrl-S in the worker's terminal, or a log collector hangs. Its crawlers have to be
-watched all the same.
+For a process that supervises: a user may press Ctrl-S in the worker's terminal, or a log collector may hang. Its crawlers have
+to be watched all the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class PatientHandler(logging.handlers.QueueHandler):
         super().close()
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """A copy that no longer depends on its arguments, which may change meanwhile. It is formatted in the other thread."""
+        """Return a copy that no longer depends on its arguments, which may change meanwhile. It is formatted in the other
+        thread.
+        """
         record = copy.copy(record)
         record.msg, record.args = record.getMessage(), None
         return record

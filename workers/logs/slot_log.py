@@ -1,8 +1,8 @@
 """The log file of one crawler slot: every process that fills the slot appends to it, and it is rotated when it has grown.
 
-The file is where a crawler's standard output and error go, so that everything is in it, whoever says it: Python's logging, a
-traceback that nobody caught, `faulthandler`, the C library. Nothing stands between a crawler and its file: a worker that hangs,
-or dies, neither holds it up nor takes its last words away. Who wants the lines reads the file (`workers.logs.follow`).
+A crawler's standard output and error go to the file, so that everything is in it: Python's logging, an
+uncaught traceback, `faulthandler`, the C library. Nothing stands between a crawler and its file: a worker that hangs, or dies,
+neither holds it up nor loses its last lines. Readers of the lines read the file (`workers.logs.follow`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FILE = re.compile(r"(?P<spider>.+)-(?P<number>\d+)\.log")
 
 @dataclass(frozen=True, kw_only=True)
 class LogLimits:
-    """How much of a slot's log is kept: at most `kept + 1` files of about `max_bytes` each."""
+    """Limits of a slot's log: at most `kept + 1` files of about `max_bytes` each."""
 
     max_bytes: int = 10 * 1024 * 1024
     kept: int = 3
@@ -33,9 +33,9 @@ class LogLimits:
 
     @classmethod
     def from_environment(cls) -> LogLimits:
-        """What TRAWL_LOG_MAX_MB and TRAWL_LOG_FILES say. Raises ConfigError."""
-        said = Logs.read()
-        return cls(max_bytes=int(said.log_max_mb * 1024 * 1024), kept=said.log_files)
+        """Read TRAWL_LOG_MAX_MB and TRAWL_LOG_FILES. Raises ConfigError."""
+        logs = Logs.read()
+        return cls(max_bytes=int(logs.log_max_mb * 1024 * 1024), kept=logs.log_files)
 
 
 class SlotLog:
@@ -47,11 +47,11 @@ class SlotLog:
 
     @classmethod
     def of(cls, spider: str, number: int, *, folder: Callable[[], Path] = data_dir) -> SlotLog:
-        """The log of that slot. Raises ConfigError for what cannot be one: its name is a file's."""
+        """Return the log of that slot. Raises ConfigError for an invalid slot: its name is a file's."""
         return cls(below(folder(), "logs", f"{service_name(spider)}-{slot_number(number)}.log"))
 
     def open(self) -> int:
-        """A descriptor to append to; the file is rotated first if it has grown too large."""
+        """Return a descriptor to append to; the file is rotated first if it has grown too large."""
         private_folder(self.path.parent)
         fd = self._append()
         if os.fstat(fd).st_size < self.limits.max_bytes:
@@ -62,7 +62,7 @@ class SlotLog:
             os.close(fd)
 
     def successor(self, fd: int) -> int:
-        """A descriptor of the file to go on in, when the one behind `fd` is full; that one gets the name `.1`.
+        """Return a descriptor of the next file, when the file behind `fd` is full; the full one gets the name `.1`.
 
         Two processes that find it full at the same time rotate it once.
         """
@@ -77,18 +77,18 @@ class SlotLog:
             fcntl.flock(fd, fcntl.LOCK_UN)
 
     def is_current(self, fd: int) -> bool:
-        """Whether the file behind `fd` is the one that is appended to now."""
+        """Return True if the file behind `fd` is the current one."""
         try:
             return os.path.samestat(os.fstat(fd), self.path.stat())
         except FileNotFoundError:
             return False
 
     def file(self, age: int) -> Path:
-        """The file that is appended to (0), or the one that was rotated `age` times."""
+        """Return the current file (0), or the one that was rotated `age` times."""
         return self.path.with_name(f"{self.path.name}.{age}") if age else self.path
 
     def files(self) -> list[Path]:
-        """What there is, youngest first; also older files that another setting has left."""
+        """Return the existing files, youngest first; also older files that another setting has left."""
         rotated = [path for path in self.path.parent.glob(f"{self.path.name}.*") if path.suffix[1:].isdigit()]
         rotated.sort(key=lambda path: int(path.suffix[1:]))
         return [path for path in (self.path, *rotated) if path.is_file()]
@@ -98,7 +98,7 @@ class SlotLog:
 
 
 def slot_logs(folder: Callable[[], Path] = data_dir) -> dict[tuple[str, int], SlotLog]:
-    """The logs on this machine, by spider and number of the slot."""
+    """Return the logs on this machine, by spider and number of the slot."""
     found = {}
     for path in sorted((folder() / "logs").glob("*.log")):
         if m := _FILE.fullmatch(path.name):

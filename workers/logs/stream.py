@@ -1,7 +1,7 @@
 """Copies a crawler's lines to the worker's log, with slot and process id: `[forum_detail/2 4711] engine: Spider closed`.
 
-They are read from the crawler's file, in a thread. So a worker whose terminal or pipe does not take them holds up nobody: the
-file has everything, the crawler knows nothing of it, and the supervisor's loop never waits for this thread.
+They are read from the crawler's file, in a thread. So a worker whose terminal or pipe is blocked holds up no crawler: the file
+has everything, the crawler does not depend on it, and the supervisor's loop never waits for this thread.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class LogStream:
             self._thread.start()
 
     def new_process(self, pid: int) -> None:
-        """A crawler was launched: what comes now is from it."""
+        """Begin the output of a new crawler process."""
         self._pid = pid
         self._lines.new_process()
 
     def drain(self, timeout_s: float = 0.2) -> None:
-        """Pass on what its crawler said last, if the worker's log takes it."""
+        """Pass on the crawler's last lines, if the worker's log accepts them."""
         if self._level < _NOTHING and self._lock.acquire(timeout=timeout_s):
             try:
                 self._pass_on()

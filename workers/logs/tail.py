@@ -26,7 +26,7 @@ def last_lines(log: SlotLog, n: int, *, since: str = "", level: int = 0, end: in
 
 
 def last_words(log: SlotLog, n: int = 20) -> list[str]:
-    """At most `n` lines, oldest first, and 200 characters of each: what a process said before it died."""
+    """Return at most `n` lines, oldest first, and 200 characters of each: the last output of a process before its death."""
     try:
         return [part[:200] for line in last_lines(log, n) for part in line.text.split("\n")][-n:]
     except OSError:
@@ -52,7 +52,7 @@ def _of_file(path: Path, n: int, since: str, level: int, end: int | None) -> tup
 
 
 def _parse(data: bytes, *, whole: bool, entries: bool) -> list[LogLine]:
-    """The lines of a file's end; where entries are asked for by time or level, from the first one that begins in it."""
+    """Parse the lines of a file's end; for entries by time or level, from the first one that begins in it."""
     reader = LineReader()
     lines = [reader.read(text) for text in split_lines(data)]
     if whole:

@@ -1,1 +1,1 @@
-"""What a crawler process and its supervisor share: options, exit kinds, heartbeat, limits."""
+"""Modules that a crawler process and its supervisor share: options, exit kinds, heartbeat, limits."""

@@ -1,7 +1,7 @@
-"""Proof of who sends a request: HTTP message signatures (RFC 9421) as Web Bot Auth has them, with a key of Ed25519.
+"""Proof of a request's sender: HTTP message signatures (RFC 9421) as in Web Bot Auth, with an Ed25519 key.
 
-A site finds the public key where `Signature-Agent` says, under `DIRECTORY`, and knows the fleet by it and not by addresses. What
-is signed is the host that is asked, and where the key is; a signature holds for `VALID_S` and has a nonce.
+A site fetches the public key from the host in `Signature-Agent`, under `DIRECTORY`, and identifies the fleet by it and not by
+addresses. The signature covers the requested host and the key's location; it is valid for `VALID_S` and has a nonce.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NO_LIBRARY = "signing requests needs the package http-message-signatures: pip in
 
 @dataclass
 class _Message:
-    """What the library signs."""
+    """The message that the library signs."""
 
     method: str
     url: str
@@ -81,17 +81,17 @@ class BotIdentity:
         return base64.urlsafe_b64encode(hashlib.sha256(canonical.encode()).digest()).rstrip(b"=").decode()
 
     def headers_for(self, url: str, method: str = "GET") -> dict[str, str]:
-        """The headers of a request."""
+        """Return the signed headers of a request."""
         message = _Message(method, url, {"Signature-Agent": f'"{self.agent}"'})
         self._sign(message, "web-bot-auth", ("@authority", "signature-agent"))
         return message.headers
 
     def directory(self) -> dict[str, Any]:
-        """The public key, as it is served under `DIRECTORY` (a JSON Web Key Set)."""
+        """Return the public key, as it is served under `DIRECTORY` (a JSON Web Key Set)."""
         return {"keys": [{"kty": "OKP", "crv": "Ed25519", "x": self._x, "kid": self.key_id, "use": "sig", "alg": "EdDSA"}]}
 
     def directory_headers(self, url: str) -> dict[str, str]:
-        """The headers of the directory's answer: signed for the host that was asked, by the key that it names."""
+        """Return the headers of the directory's response: signed for the requested host, by the key that it names."""
         answer = _Answer(_Message("GET", url, {}))
         self._sign(answer, "http-message-signatures-directory", ('"@authority";req',))
         return answer.headers
@@ -111,7 +111,7 @@ class BotIdentity:
 
 
 def bot_identity() -> BotIdentity | None:
-    """That of the environment (TRAWL_BOT_KEY, TRAWL_BOT_AGENT); None where none is set. Raises ConfigError."""
+    """Return the identity of the environment (TRAWL_BOT_KEY, TRAWL_BOT_AGENT); None if unset. Raises ConfigError."""
     declared = BotAuth.read()
     key = declared.bot_key.get_secret_value() if declared.bot_key else ""
     if not key and not declared.bot_agent:
@@ -128,7 +128,7 @@ def _identity(key: str, agent: str) -> BotIdentity:
 
 
 def new_key() -> bytes:
-    """A private key, in PEM. Raises ConfigError."""
+    """Generate a private key, in PEM. Raises ConfigError."""
     try:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat

@@ -20,7 +20,7 @@ class BoundedResponses(ResponseHandler):
     _interim = 0
 
     def feed_data(self, data: Any, size: int = 0) -> None:
-        """A message that was parsed: the head of a response, and its body's stream."""
+        """Receive a parsed message: the head of a response, and its body's stream."""
         code = data[0].code
         if not HTTPStatus.CONTINUE <= code < HTTPStatus.OK or code == HTTPStatus.SWITCHING_PROTOCOLS:
             self._interim = 0

@@ -39,7 +39,7 @@ _known: tuple[object, str] = (None, "")  # what everything looked like when the 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """What a folder holds; the same until the folder itself is changed, so that a look costs one `stat` a file."""
+    """Contents of a folder; unchanged until the folder itself is changed, so that a check costs one `stat` a file."""
 
     changed_ns: int = 0
     folders: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ def config_digest(environment: Mapping[str, str] = os.environ) -> str:
 def _value(name: str, environment: Mapping[str, str]) -> str:
     try:
         return variable(name, environment) or ""
-    except ConfigError as error:  # a file that is gone; who needs the value says so
+    except ConfigError as error:  # a missing file; the reader of the value reports it
         return str(error)
 
 
@@ -93,7 +93,7 @@ def _looks(settings: str) -> Iterator[_Look]:
 
 
 def _sources(root: str) -> Iterator[str]:
-    """The source files below `root`, also in a project's root: hidden folders and virtual environments are skipped."""
+    """Yield the source files below `root`, also in a project's root: hidden folders and virtual environments are skipped."""
     waiting = [root]
     while waiting:
         listing = _listing(here := waiting.pop())
@@ -104,7 +104,7 @@ def _sources(root: str) -> Iterator[str]:
 
 
 def _listing(folder: str) -> _Listing:
-    """What it holds now."""
+    """Return the folder's present contents."""
     try:
         changed_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116
         known = _listings.get(folder)
@@ -126,13 +126,13 @@ def _listing(folder: str) -> _Listing:
 
 
 def settings_module(environment: Mapping[str, str] = os.environ) -> str:
-    """The settings module of the Scrapy project that crawlers of this node work for."""
+    """Return the settings module of the Scrapy project that this node's crawlers run."""
     return environment.get("SCRAPY_SETTINGS_MODULE") or _named_in_scrapy_cfg()
 
 
 def _named_in_scrapy_cfg() -> str:
     config = ConfigParser()
-    with suppress(OSError, ConfigParserError):  # who uses it for crawling says what is wrong with it
+    with suppress(OSError, ConfigParserError):  # the crawler that uses the file reports its errors
         config.read(project_dir() / "scrapy.cfg")
     return config.get("settings", os.environ.get("SCRAPY_PROJECT", "default"), fallback="workers.settings")
 

@@ -1,4 +1,4 @@
-"""How long a process has waited for a CPU. On a busy machine it says everything later, and that is not its fault."""
+"""The time a process has waited for a CPU. On a busy machine its heartbeats are late through no fault of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def waited_s(pid: int) -> float:
-    """Seconds since its start in which the main thread of `pid` could have run and had no CPU; 0.0 where the system does not say.
+    """Return the seconds since its start in which the main thread of `pid` could have run and had no CPU; 0.0 where unknown.
 
     The second number of /proc/PID/schedstat (Linux, CONFIG_SCHED_INFO): time on a run queue, ns.
     """

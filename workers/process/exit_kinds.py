@@ -1,18 +1,18 @@
-"""How a crawler process can end, and what its supervisor does next: one table.
+"""Kinds of a crawler process's end, and the supervisor's next step after each: one table.
 
 | kind          | exit code | next                  | what happened                                                            |
 |---------------|-----------|-----------------------|--------------------------------------------------------------------------|
-| finished      | 0         | restart at once       | the crawl ended without being told to                                    |
-| drained       | 0         | stop                  | its supervisor told it to go (node leaves, fleet shrinks); pages done    |
-| stopped       | 0         | restart at once       | somebody else told it to stop, and it finished its pages                 |
+| finished      | 0         | restart at once       | the crawl ended without an order to stop                                 |
+| drained       | 0         | stop                  | its supervisor stopped it (node leaves, fleet shrinks); pages done       |
+| stopped       | 0         | restart at once       | a signal from outside the fleet stopped it; pages done                   |
 | recycled      | 4         | replace at once       | as planned, its pages done: memory, age or pages at their limit; reload  |
-| crashed       | 1, others | restart with back-off | an exception, or something it needs was not there                        |
+| crashed       | 1, others | restart with back-off | an exception, or a missing dependency                                    |
 | refused       | 2         | stop                  | it cannot run as configured: unknown spider, bad option or limit         |
-| aborted       | 3         | restart at once       | it was told to stop, and its pages were not finished in time             |
+| aborted       | 3         | restart at once       | it was stopped, and its pages were not finished in time                  |
 | out-of-memory | 74        | restart with back-off | over its hard limit, or the kernel's OOM killer took it                  |
 | hung          | 75        | restart with back-off | its reactor or its main thread did not answer; the stacks are in its log |
-| orphaned      | 76        | restart at once       | its supervisor was gone, and so it went                                  |
-| lost-slot     | 77        | stop                  | somebody else holds its slot                                             |
+| orphaned      | 76        | restart at once       | its supervisor was gone, so it ended                                     |
+| lost-slot     | 77        | stop                  | another process holds its slot                                           |
 | killed        | -signal   | restart with back-off | a signal ended it: SIGKILL, a segfault                                   |
 
 "restart at once": at once after a life of some seconds; after short ones it waits longer and longer. "replace at once": the
@@ -31,7 +31,7 @@ from enum import Enum
 
 
 class Next(Enum):
-    """What a supervisor does after a crawler's end."""
+    """A supervisor's next step after a crawler's end."""
 
     AT_ONCE = "restart at once"
     REPLACE = "replace at once"
@@ -44,7 +44,7 @@ _LONG_S = 0.5  # that a page has been at work; others take milliseconds
 
 
 class ExitKind(Enum):
-    """A kind of end: its name, its exit code (None where the code does not tell), what comes next."""
+    """A kind of end: its name, its exit code (None where several codes are possible), the next step."""
 
     FINISHED = ("finished", 0, Next.AT_ONCE)
     DRAINED = ("drained", 0, Next.STOP)
@@ -72,8 +72,8 @@ class ExitKind(Enum):
         return self.code
 
     def blames_page(self, code: int, lasted_s: float) -> bool:
-        """Whether such an end, with this code, is the fault of the page that was processed for `lasted_s`: False for an end
-        that was ordered, and for the last of many pages of a process that leaks memory.
+        """Return True if an end of this kind, with this code, is the fault of the page that was processed for `lasted_s`. False
+        for an ordered end, and for the last of many pages of a process that leaks memory.
         """
         return (self in (ExitKind.HUNG, ExitKind.OUT_OF_MEMORY) and lasted_s >= _LONG_S) or (
             self is ExitKind.KILLED and -code in _FAULTS
@@ -81,12 +81,12 @@ class ExitKind(Enum):
 
     @property
     def is_fault(self) -> bool:
-        """Whether the process, or what it runs on, is to blame: not an end that was planned, or ordered, or of its supervisor."""
+        """True if the process or its machine is to blame: not a planned or ordered end, or one caused by its supervisor."""
         return not self.clean and self not in (ExitKind.ABORTED, ExitKind.ORPHANED)
 
     @property
     def clean(self) -> bool:
-        """Whether the process gave its leases back before it ended; if not, they are taken from it (e)."""
+        """True if the process returned its leases before it ended; otherwise the fleet reclaims them."""
         return self in (ExitKind.FINISHED, ExitKind.DRAINED, ExitKind.STOPPED, ExitKind.RECYCLED)
 
 
@@ -94,7 +94,7 @@ _BY_LABEL = {kind.label: kind for kind in ExitKind}
 
 
 def kind_of_label(label: str | None) -> ExitKind | None:
-    """The kind that a record names; None for none, and for one of another version."""
+    """Return the kind that a record names; None if it names none, or one of another version."""
     return _BY_LABEL.get(label or "")
 
 
@@ -123,7 +123,7 @@ class Exit:
         `out-of-memory`) are why it was killed.
         """
         if code == -signal.SIGTERM and why and why.clean:
-            kind = why  # it was told so before it had begun to listen to signals, long before its first lease
+            kind = why  # the order came before the process handled signals, long before its first lease
         elif code < 0:
             kind = why if why and not why.clean else ExitKind.KILLED
         elif announced is None or announced.code != code:

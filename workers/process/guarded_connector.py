@@ -32,7 +32,7 @@ _current: ContextVar[Allowance] = ContextVar("allowance", default=NOTHING)
 
 @contextmanager
 def allowing(allowance: Allowance) -> Iterator[None]:
-    """Connections that this task makes in the block."""
+    """Apply an allowance to the connections that this task makes in the block."""
     token = _current.set(allowance)
     try:
         yield
@@ -47,7 +47,7 @@ class GuardedConnector(BoundedConnector):
     """
 
     async def _resolve_host(self, host: str, port: int, traces: Sequence[Trace] | None = None) -> list[ResolveResult]:
-        """The addresses that a connection is made to; `host` may be one itself. Raises PrivateAddress where none may be used."""
+        """Return the addresses to connect to; `host` may be an address itself. Raises PrivateAddress if none may be used."""
         try:
             async with asyncio.timeout(NAME_S):
                 found = await super()._resolve_host(host, port, traces=traces)
@@ -60,7 +60,7 @@ class GuardedConnector(BoundedConnector):
         return usable
 
     async def connect(self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout) -> Connection:  # noqa: ASYNC109 - aiohttp's
-        """A connection: a new one, or one that was kept from a request that may have been allowed more. Raises PrivateAddress."""
+        """Return a connection, new or kept from a request that may have been allowed more. Raises PrivateAddress."""
         connection = await super().connect(req, traces, timeout)
         peer = connection.transport.get_extra_info("peername") if connection.transport is not None else None
         host = (req.proxy or req.url).raw_host or ""

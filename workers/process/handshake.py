@@ -19,9 +19,9 @@ _END = b"end "
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """The defaults count until the crawler has said others."""
+    """Limits of a crawler process; the defaults hold until the crawler has sent its own."""
 
-    grace_s: float = SHUTDOWN_GRACE_S  # what it gives its pages in flight when it is told to stop
+    grace_s: float = SHUTDOWN_GRACE_S  # for its pages in flight at a shutdown
     memory_hard_bytes: int = 0  # resident memory with which it has to be ended; 0: any
 
     def to_line(self) -> bytes:
@@ -29,14 +29,14 @@ class Terms:
 
     @classmethod
     def from_line(cls, line: bytes) -> Terms | None:
-        """None for a line that says something else. Raises ValueError for terms that cannot be read."""
+        """Parse a line; None for a line of another kind. Raises ValueError for terms that cannot be read."""
         return msgspec.json.decode(line.removeprefix(_MARK), type=cls) if line.startswith(_MARK) else None
 
 
 def announce(fd: int | None, kind: ExitKind) -> None:
     """Report how this process ends, right before it exits; its exit code alone could be the spider's own."""
     if fd is not None:
-        with suppress(OSError):  # nobody reads it any more
+        with suppress(OSError):  # the reader is gone
             os.write(fd, _END + kind.label.encode() + b"\n")
 
 

@@ -1,10 +1,10 @@
-"""The health check of a process: reads its status file, or asks its HTTP server. Standard library, and little of that.
+"""The health check of a process: reads its status file, or asks its HTTP server. Uses little of the standard library.
 
     python -I -S health_check.py FOLDER/ROLE        a worker or a beat, whose files `workers.process.status_file` writes
     python -I -S health_check.py --end FOLDER/ROLE  the same, and ends what hangs, where nothing else does (Docker Compose)
     python -I -S health_check.py http://127.0.0.1:9410/livez
 
-Exit code 0 and a line: it does its job, or waits and knows why. 1 and a line: it does not, or nobody heard of it lately.
+Exit code 0 and a line: the process works, or waits for a known reason. 1 and a line: it does not, or its report is overdue.
 Needs neither Redis nor Celery: an orchestrator must not restart processes because Redis is away.
 """
 
@@ -19,14 +19,16 @@ MOST_BYTES = 4096
 
 
 def of_files(folder: str, role: str, now: float) -> tuple[bool, str]:
-    """Whether every process of `role` on this host is well, by the status files in `folder`; `now` in epoch s."""
+    """Return True, and a sentence, if every process of `role` on this host is well by its status file in `folder`; `now` in
+    epoch s.
+    """
     try:
-        said = [found[:2] for found in _lines(folder, role, now)]
+        states = [one[:2] for one in _lines(folder, role, now)]
     except OSError as error:
         return False, f"{folder} cannot be read ({error.strerror}): no {role} has started, or it cannot write there"
-    if not said:
+    if not states:
         return False, f"no {role} runs on this host, or it cannot write to {folder}"
-    return all(state in ("ok", "waits") for state, _ in said), "; ".join(words for _, words in sorted(said))
+    return all(state in ("ok", "waits") for state, _ in states), "; ".join(words for _, words in sorted(states))
 
 
 def end_hung(folder: str, role: str) -> None:
@@ -61,7 +63,7 @@ def _lines(folder: str, role: str, now: float) -> list[tuple[str, str, int]]:
         if silent_s <= limit_s:
             found.append((state, f"process {pid}: {words}", int(pid)))
         elif _age_s(pid) + limit_s > silent_s:  # else another process of that number wrote it
-            found.append(("hung", f"process {pid} has said nothing for {silent_s:.0f} s; before: {words}", int(pid)))
+            found.append(("hung", f"process {pid} has not reported for {silent_s:.0f} s; before: {words}", int(pid)))
     return found
 
 
@@ -95,7 +97,7 @@ def _age_s(pid: str) -> float:
 
 
 def of_http(url: str) -> tuple[bool, str]:
-    """Whether the server at `http://ADDRESS:PORT/PATH` answers with 200. ADDRESS is an IPv4 address."""
+    """Return True, and a sentence, if the server at `http://ADDRESS:PORT/PATH` answers with 200. ADDRESS is an IPv4 address."""
     import _socket  # without what `socket` brings, which takes longer than all the rest
 
     where, _, path = url.removeprefix("http://").partition("/")
@@ -117,13 +119,13 @@ def of_http(url: str) -> tuple[bool, str]:
 def main(target: str, *, end: bool = False) -> int:
     """Print the finding; the exit code."""
     if target.startswith("http://"):
-        well, said = of_http(target)
+        well, line = of_http(target)
     else:
         folder, _, role = target.rpartition("/")
-        well, said = of_files(folder, role, time.time())
+        well, line = of_files(folder, role, time.time())
         if end and not well:
             end_hung(folder, role)
-    (sys.stdout if well else sys.stderr).write(f"{said}\n")
+    (sys.stdout if well else sys.stderr).write(f"{line}\n")
     return 0 if well else 1
 
 

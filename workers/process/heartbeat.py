@@ -22,10 +22,10 @@ logger = logging.getLogger(__name__)
 class Heartbeat:
     """Calls `beat` every `period_s` in a separate thread and keeps the last answer.
 
-    `beat` renews the slot (`Registry.renew`) and returns the answer, or None when there is nothing to say: a process that is not
-    well lets its slot run out. Redis may be slow or away: then the last answer stands, and the beat is tried again.
-    Other words to Redis are errands: run here too, in order, again and again until Redis has taken them.
-    `on_news` is called, in this thread, when an answer is another one than the last.
+    `beat` renews the slot (`Registry.renew`) and returns the answer, or None without a report: a process that is not well lets
+    its slot run out. Redis may be slow or away: then the last answer stands, and the beat is tried again. Other messages to
+    Redis are errands: also sent from this thread, in order, and repeated until Redis has accepted them. `on_news` is called, in
+    this thread, when an answer differs from the last.
     """
 
     def __init__(
@@ -45,22 +45,24 @@ class Heartbeat:
 
     @property
     def lost(self) -> bool:
-        """Whether the slot belongs to somebody else now."""
+        """True if the slot belongs to another process now."""
         return not self._last.held
 
     @property
     def order(self) -> SlotCommand | None:
-        """What the fleet wants from the holder of the slot."""
+        """The fleet's order to the holder of the slot."""
         return self._last.order
 
     @property
     def unanswered_s(self) -> float:
-        """Seconds since the last answered beat: since then nobody has confirmed that this process holds the slot."""
+        """Seconds since the last answered beat, the last proof that this process holds the slot."""
         return time.monotonic() - self._answered_at
 
     @property
     def turned_at(self) -> float:
-        """When its thread last came round (monotonic), also without an answer: later than that it hangs, or has ended."""
+        """Time of the thread's last turn (monotonic), also without an answer: if it is long ago, the thread hangs or
+        has ended.
+        """
         return self._turned_at
 
     def start(self) -> None:

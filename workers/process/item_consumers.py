@@ -25,7 +25,7 @@ _FORUM_SPIDERS = ("forum_list", "forum_detail")
 
 
 def consumer_of(spider: object) -> str:
-    """The consumer that a spider (or its class) declares; "" for none. Raises ConfigError for one that does not exist."""
+    """Return the consumer that a spider (or its class) declares; "" for none. Raises ConfigError for an unknown consumer."""
     declared = getattr(spider, "item_consumer", "")
     if declared and declared not in CONSUMERS:
         name = getattr(spider, "name", spider)
@@ -39,11 +39,11 @@ def consumer_of(spider: object) -> str:
 def streams_of(
     consumer: str, records: Mapping[str, CrawlRecord], services: Iterable[str], environment: Mapping[str, str] = os.environ
 ) -> dict[str, CrawlKeys]:
-    """The crawls whose item stream this consumer may touch, by service.
+    """Return the crawls whose item stream this consumer may touch, by service.
 
-    Those that declare it, whether or not they are still services of the fleet. A stream that they share with a service that
-    does not declare it is left alone. Of `services` that have never had a crawler, only Trawl's forum spiders count, and they
-    only where the project is Trawl's: in another project a spider of that name may be anything.
+    Crawls that declare it count, in the fleet or not. A stream shared with a service that does not declare it is left alone. Of
+    `services` that have never had a crawler, only Trawl's forum spiders count, and only where the project is Trawl's: in another
+    project a spider of that name may be anything.
     """
     declared = {name: one.keys for name, one in records.items() if one.consumer == consumer and not one.redis}
     if consumer == FORUM_WRITER and settings_module(environment) == _TRAWLS_PROJECT:

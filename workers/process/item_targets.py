@@ -1,4 +1,4 @@
-"""What `trawl consume` writes items to, as a text: `jsonl:PATH`, `parquet:PATH`, a URL of SQLAlchemy's, `http://…`. Pure."""
+"""Parses the target of `trawl consume`: `jsonl:PATH`, `parquet:PATH`, a URL of SQLAlchemy's, `http://…`. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TargetKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Where items go."""
+    """Destination of items."""
 
     kind: TargetKind
     place: str
@@ -38,7 +38,7 @@ class Target:
 
 
 def is_target(text: str) -> bool:
-    """Whether `parse_target` takes it."""
+    """Return True if `parse_target` accepts the text."""
     try:
         parse_target(text)
     except ConfigError:
@@ -47,7 +47,7 @@ def is_target(text: str) -> bool:
 
 
 def parse_target(text: str) -> Target:
-    """The target of a text. Raises ConfigError, which shows nothing behind a URL's scheme: it may hold a password."""
+    """Parse a target. Raises ConfigError, which shows nothing behind a URL's scheme: it may hold a password."""
     scheme, colon, rest = text.partition(":")
     if scheme in (TargetKind.JSONL, TargetKind.CSV, TargetKind.PARQUET) and rest.strip():
         return Target(kind=TargetKind(scheme), place=rest)

@@ -1,4 +1,4 @@
-"""Ends a process that runs out of memory, and tells this end apart from others."""
+"""Ends a process that runs out of memory, and distinguishes this end from others."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def resident(pid: int) -> int:
 
 
 def oom_kills(places: tuple[Path, ...] = (Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat"))) -> int:
-    """How many processes the kernel has killed for want of memory, of this container, else of the machine; 0: it does not say."""
+    """Return the number of processes that the kernel killed for lack of memory, in this container, else on the machine; 0 if
+    unknown.
+    """
     for place in places:
         with suppress(OSError, ValueError):
             for line in place.read_text().splitlines():

@@ -1,5 +1,5 @@
-"""How many files a process may open; many shells allow 1,024, some 64. A process may raise its own limit as far as the machine
-lets it, and the processes that it starts inherit it.
+"""Limits the number of open files; many shells allow 1,024, some 64. A process may raise its own limit up to the machine's, and
+its child processes inherit it.
 """
 
 from __future__ import annotations

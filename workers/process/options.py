@@ -19,8 +19,8 @@ from .private_memory import private_memory
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlerOptions:
-    """What one crawler process is to do, and for whom. `to_arguments` and `parse` are each other's inverse, and so are
-    `handed_over` and `received`.
+    """Task and identity of one crawler process. `to_arguments` and `parse` are each other's inverse, and so are `handed_over`
+    and `received`.
     """
 
     spider: str
@@ -43,7 +43,7 @@ class CrawlerOptions:
     story: SlotStory = field(default_factory=SlotStory)  # of its slot, for its own records
 
     def to_arguments(self) -> list[str]:
-        """What follows `python -m workers.crawler`."""
+        """Return the arguments after `python -m workers.crawler`."""
         line = [self.spider]
         if self.slot:
             line += ["--slot", str(self.slot.number), "--token", str(self.slot.token)]
@@ -64,7 +64,7 @@ class CrawlerOptions:
 
 @contextmanager
 def handed_over(options: CrawlerOptions) -> Iterator[tuple[list[str], int]]:
-    """The command line, and the descriptor to pass on, for a child that is started within the block.
+    """Yield the command line, and the descriptor to pass on, for a child that is started within the block.
 
     Arguments and settings may be secrets, and every user of a machine sees the command lines of all processes.
     """
@@ -142,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     supervisor.add_argument("--parent", type=int, metavar="PID", help="end when this process does")
     supervisor.add_argument("--pulse-fd", type=int, metavar="FD", help="write how it fares to this descriptor, as JSON lines")
     supervisor.add_argument("--given-fd", type=int, metavar="FD", help="read arguments and settings there, as JSON")
-    supervisor.add_argument("--page-fd", type=int, metavar="FD", help="say in this memory which page is being read")
+    supervisor.add_argument("--page-fd", type=int, metavar="FD", help="write the page that is being read to this memory")
     supervisor.add_argument("--owner", default="", metavar="ID", help="keep its leases under this id, which no other process has")
     supervisor.add_argument("--log-file", default="", metavar="PATH", help="where its output goes; rotated while it runs")
     supervisor.add_argument("--story", type=_story, default=SlotStory(), metavar="JSON", help="what became of those before it")

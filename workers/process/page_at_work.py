@@ -1,8 +1,8 @@
 """The page that a crawler process is reading now, for the supervisor of a process that hangs or has died.
 
 It is written to memory that the supervisor shares, since a process that hangs in C code, or is dead, cannot answer. Writing it
-takes some microseconds a page. Who knows what to do about such a page (the forums: its site's breaker) says so
-with `when_hung`; supervisors are told by their node.
+takes some microseconds a page. An application registers a handler for such a page with `when_hung` (the forums: the site's
+breaker); a node does so for its supervisors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .private_memory import private_memory
 
 _SIZE = 4096
 _LONGEST = 1000  # characters of a URL that are kept
-_JOIN_S = 2.0  # a process that hangs waits no longer for Redis, say
+_JOIN_S = 2.0  # longest wait of a hanging process for its listener, such as for Redis
 
 
 class PageAtWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,14 +51,14 @@ _listener: Callable[[PageAtWork, str], None] | None = None
 
 @contextmanager
 def reading(page: PageAtWork) -> Iterator[None]:
-    """While this lasts, `page` is at work. The reactor reads one page at a time: nothing is awaited within."""
+    """Mark `page` as being read within the block. The reactor reads one page at a time: nothing is awaited within."""
     global _now
     _now = page
     if _shared is not None:
-        said = msgspec.json.encode(msgspec.structs.replace(page, url=page.url[:_LONGEST]))
-        if len(said) < _SIZE - 2:
-            _shared[2 : 2 + len(said)] = said
-            _shared[:2] = len(said).to_bytes(2, "big")
+        encoded = msgspec.json.encode(msgspec.structs.replace(page, url=page.url[:_LONGEST]))
+        if len(encoded) < _SIZE - 2:
+            _shared[2 : 2 + len(encoded)] = encoded
+            _shared[:2] = len(encoded).to_bytes(2, "big")
     try:
         yield
     finally:
@@ -68,12 +68,12 @@ def reading(page: PageAtWork) -> Iterator[None]:
 
 
 def now() -> PageAtWork | None:
-    """The page that this process reads; from any thread."""
+    """Return the page that this process reads; from any thread."""
     return _now
 
 
 def fields() -> dict[str, str]:
-    """The same for a line of the log."""
+    """Return the page as fields for a log line."""
     page = _now
     if page is None:
         return {}
@@ -82,19 +82,19 @@ def fields() -> dict[str, str]:
 
 
 def share(descriptor: int) -> None:
-    """Say it in the memory of this descriptor, too. Raises OSError."""
+    """Write the page to the memory of this descriptor, too. Raises OSError."""
     global _shared
     _shared = mmap.mmap(descriptor, _SIZE)
 
 
 def when_hung(listener: Callable[[PageAtWork, str], None]) -> None:
-    """`listener` is told the page and what became of this process over it, in a thread, shortly before it ends."""
+    """Register a listener for the page and the fate of this process, called in a thread shortly before the process ends."""
     global _listener
     _listener = listener
 
 
-def tell(page: PageAtWork, what: str) -> None:
-    """Tell whoever wants to know, and wait a moment for that."""
+def report(page: PageAtWork, what: str) -> None:
+    """Call the listener, and wait a moment for it."""
     if _listener is not None:
         thread = threading.Thread(target=_listener, args=(page, what), daemon=True)
         thread.start()
@@ -102,14 +102,14 @@ def tell(page: PageAtWork, what: str) -> None:
 
 
 class SharedPage:
-    """The other end, for the supervisor: `descriptor` is for its crawler."""
+    """The supervisor's end of the memory; `descriptor` is for its crawler."""
 
     def __init__(self) -> None:
         self.descriptor = _memory()
         self._map = mmap.mmap(self.descriptor, _SIZE)
 
     def read(self) -> PageAtWork | None:
-        """What is, or was at last, being read."""
+        """Return the page that is being read, or was read last."""
         size = int.from_bytes(self._map[:2], "big")
         try:
             return msgspec.json.decode(self._map[2 : 2 + size], type=PageAtWork) if size else None
@@ -117,7 +117,7 @@ class SharedPage:
             return None
 
     def close(self) -> None:
-        """When nobody reads it any more."""
+        """Release the memory, after the last read."""
         self._map.close()
         os.close(self.descriptor)
 

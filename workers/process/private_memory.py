@@ -1,4 +1,4 @@
-"""A file without a name, for what one process hands to its child: nobody else can open it, and it needs no disk."""
+"""A file without a name, for data that a process passes to its child: no other process can open it, and it needs no disk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 
 
 def private_memory(name: str) -> int:
-    """A new descriptor, to be closed by the caller. `name` is seen in `/proc/PID/fd`, it opens nothing."""
+    """Return a new descriptor, to be closed by the caller. `name` is shown in `/proc/PID/fd`; it opens nothing."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create(name)
     with tempfile.TemporaryFile() as file:

@@ -1,4 +1,6 @@
-"""Which addresses are public, and which others the configuration allows; `guarded_connector.py` connects to no other one."""
+"""Decides if an address is public, and which others the configuration allows; `guarded_connector.py` connects to no other
+address.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ _ISATAP = frozenset({0x00005EFE, 0x02005EFE})
 
 @dataclass(frozen=True, kw_only=True)
 class Allowance:
-    """Which addresses that are not public may be connected to: all, or those that stand in `hosts` as they are.
+    """The private addresses that may be connected to: all, or those that stand in `hosts` as they are.
 
     `hosts` are IP addresses and `localhost`, as a person wrote them down; a name among them allows nothing. A host of `trusted`
     may be, or resolve to, any address.
@@ -52,7 +54,7 @@ class Allowance:
         )
 
     def allows(self, host: str, address: str) -> bool:
-        """Whether `address` may be used for `host`, which is that address, or a name that resolved to it."""
+        """Return True if `address` may be used for `host`, which is that address, or a name that resolved to it."""
         host = host.lower()
         if self.everything or host in self.trusted or is_public(address):
             return True
@@ -70,7 +72,7 @@ _requests: WeakKeyDictionary[Request, Allowance] = WeakKeyDictionary()
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one of the public network; an IPv6 address that stands for one of IPv4 is as that one."""
+    """Return True if an IP address is public; an IPv6 address that stands for an IPv4 address is judged as the latter."""
     found = _parsed(address)
     if found is None:
         return False
@@ -94,7 +96,9 @@ def _parsed(address: str) -> IPv4Address | IPv6Address | None:
 
 
 def private_addresses_allowed() -> bool:
-    """Whether the operator lets every crawler reach addresses that are not public (TRAWL_ALLOW_PRIVATE). Raises ConfigError."""
+    """Return True if the operator lets every crawler reach addresses that are not public (TRAWL_ALLOW_PRIVATE). Raises
+    ConfigError.
+    """
     return Crawlers.read().allow_private
 
 
@@ -119,10 +123,10 @@ def allowance_by(settings: BaseSettings) -> Allowance:
 
 
 def allow(request: Request, allowance: Allowance) -> None:
-    """Say what this request may reach. It is not in the request, which a writer of Redis makes, and ends with it."""
+    """Set the allowance of this request. It is not stored in the request, which a writer of Redis can make, and ends with it."""
     _requests[request] = allowance
 
 
 def allowance_of(request: Request) -> Allowance:
-    """What was said of this request; where nothing was, public addresses alone."""
+    """Return the request's allowance; by default public addresses alone."""
     return _requests.get(request, NOTHING)

@@ -12,7 +12,7 @@ QUICK_S = 3.0
 
 
 def reach_redis() -> Registry:
-    """The registry, once Redis has answered. Raises RedisUnavailable, ConfigError."""
+    """Return the registry, once Redis has answered. Raises RedisUnavailable, ConfigError."""
     url = redis_url()
     try:
         registry = Registry(connect(url))

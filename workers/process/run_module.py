@@ -16,7 +16,7 @@ FOLDER = str(Path(__file__).resolve().parents[2])
 
 
 def own_module(module: str, *arguments: str, python: str = "") -> list[str]:
-    """The command that runs one of Trawl's modules, the same in every current folder; `python`: another interpreter."""
+    """Return the command that runs one of Trawl's modules, the same in every current folder; `python`: another interpreter."""
     return [python or sys.executable, "-P", __file__, module, *arguments]
 
 

@@ -16,16 +16,16 @@ from .exit_kinds import Exit
 
 
 class RunBook:
-    """Told by a supervisor about its crawlers; `tell` brings each state of a run on its way, and never waits."""
+    """Records the runs of a supervisor's crawlers; `send` takes each state of a run, and never waits."""
 
-    def __init__(self, slot: Slot, node: str, tell: Callable[[Run], object]) -> None:
+    def __init__(self, slot: Slot, node: str, send: Callable[[Run], object]) -> None:
         self._slot = slot
         self._node = node
-        self._tell = tell
+        self._send = send
         self._run: Run | None = None
 
     def began(self, owner: str, pid: int) -> None:
-        """A crawler was launched; `owner` is its id in the frontier."""
+        """Begin a run: a crawler was launched; `owner` is its id in the frontier."""
         self._run = Run(
             id=owner,
             spider=self._slot.spider,
@@ -36,22 +36,22 @@ class RunBook:
             pid=pid,
             started_at=time.time(),
         )
-        self._tell(self._run)
+        self._send(self._run)
 
     def heard(self, record: CrawlerRecord) -> None:
-        """It has said how it fares."""
+        """Update the run's figures from a crawler's report."""
         if self._run:
             self._run = with_figures(self._run, record)
 
     def ended(self, end: Exit, reason: str | None) -> None:
-        """It is gone."""
+        """End the run."""
         if self._run:
-            self._tell(replace(self._run, ended_at=time.time(), outcome=end.kind.label, exit_code=end.code, reason=reason))
+            self._send(replace(self._run, ended_at=time.time(), outcome=end.kind.label, exit_code=end.code, reason=reason))
             self._run = None
 
 
 def own_run(record: CrawlerRecord, owner: str) -> Run:
-    """The run that this process is, where nobody else can tell of it: started by hand, or its supervisor is gone."""
+    """Return this process's own run, where no supervisor reports it: started by hand, or its supervisor is gone."""
     by_hand = record.number is None
     return Run(
         id=f"hand-{os.getpid()}@{socket.gethostname()}#{record.started_at:.0f}" if by_hand else owner,
@@ -66,7 +66,7 @@ def own_run(record: CrawlerRecord, owner: str) -> Run:
 
 
 def with_figures(run: Run, record: CrawlerRecord) -> Run:
-    """The run, as far as its process has come."""
+    """Return the run with the figures of its process."""
     peak = max(run.peak_rss_bytes, record.rss_bytes)
     return replace(run, pages=record.pages, items=record.items, peak_rss_bytes=peak)
 

@@ -18,7 +18,7 @@ VARIABLE = variable_name("shutdown_grace")
 
 
 def shutdown_grace() -> float:
-    """Seconds for the pages in flight when a crawler is told to stop. Raises ConfigError."""
+    """Return the seconds for the pages in flight at a crawler's shutdown. Raises ConfigError."""
     return Fleet.read().shutdown_grace
 
 
@@ -28,7 +28,7 @@ def supervisor_s(grace_s: float) -> float:
 
 
 def node_s(grace_s: float) -> float:
-    """From the moment a worker tells its supervisors to go to the moment when it goes without them."""
+    """Return the seconds from a worker's order to its supervisors to end until it ends without waiting for them."""
     return supervisor_s(grace_s) + RELEASE_TIMEOUT_S + 2.0
 
 

@@ -28,7 +28,7 @@ _TAKEN = {"service", "spider"}
 
 
 class StatKind(StrEnum):
-    """How Prometheus reads it."""
+    """Prometheus's type of a metric."""
 
     COUNTER = "counter"  # only grows: `inc_value`
     GAUGE = "gauge"  # goes up and down: `set_value` in each process, or `inc_value` by plus and minus
@@ -43,7 +43,7 @@ class StatMetric:
 
     @classmethod
     def parse(cls, pattern: object, kind: object) -> StatMetric:
-        """Raises ConfigError, which names the pattern."""
+        """Parse a pattern and its kind. Raises ConfigError, which names the pattern."""
         if not isinstance(pattern, str) or not pattern or len(pattern) > 200:
             raise ConfigError(f"{SETTING}: {pattern!r:.80} is not the name of a stat; for example: {EXAMPLE}")
         if kind not in tuple(StatKind):
@@ -78,13 +78,13 @@ class StatMetric:
         return re.compile("/".join(parts))
 
     def values(self, stat: str) -> tuple[str, ...] | None:
-        """The values of the labels in the name of a stat; None where it does not fit."""
+        """Return the values of the labels in the name of a stat; None where it does not fit."""
         found = self._form.fullmatch(stat)
         return found.groups() if found else None
 
 
 def stat_metrics(setting: object) -> tuple[StatMetric, ...]:
-    """What the setting names. Raises ConfigError."""
+    """Return the metrics that the setting names. Raises ConfigError."""
     if not setting:
         return ()
     if isinstance(setting, str):
@@ -106,7 +106,7 @@ def stat_metrics(setting: object) -> tuple[StatMetric, ...]:
 
 
 def readable_metrics(recorded: Mapping[str, Any]) -> Iterator[StatMetric]:
-    """Those of a crawl's record; what somebody else wrote there is left out."""
+    """Yield the metrics of a crawl's record; invalid entries are left out."""
     for pattern, kind in list(recorded.items())[:MOST_PATTERNS]:
         try:
             yield StatMetric.parse(pattern, kind)

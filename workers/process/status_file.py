@@ -23,7 +23,7 @@ LINE_BYTES = 512
 
 
 class Condition(StrEnum):
-    """What a process says about itself."""
+    """State that a process reports of itself."""
 
     OK = "ok"
     WAITS = "waits"  # for something that is not its own, such as Redis: a restart would not help
@@ -42,7 +42,7 @@ class StatusFile:
         self.path = self._folder / f"{role}@{os.uname().nodename}.{self._pid}"
 
     def begin(self) -> None:
-        """Remove what dead processes of this role have left, and say that this one starts."""
+        """Remove the files of dead processes of this role, and report that this process starts."""
         mine = f"{self._role}@{os.uname().nodename}."
         with suppress(OSError):
             for path in self._folder.iterdir():
@@ -51,7 +51,7 @@ class StatusFile:
         self.write(Condition.OK, "it starts")
 
     def write(self, condition: Condition, words: str) -> None:
-        """Say it now; a process that was forked from this one says nothing."""
+        """Write the state now; a process that was forked from this one writes nothing."""
         if os.getpid() != self._pid:
             return
         line = f"{time.time():.1f} {self._limit_s:g} {condition} {' '.join(words.split())}".encode()[: LINE_BYTES - 1]
@@ -66,7 +66,7 @@ class StatusFile:
             _feed_watchdog()
 
     def end(self) -> None:
-        """It has ended as it should."""
+        """Remove the file after an orderly end."""
         if os.getpid() == self._pid:
             with suppress(OSError):
                 self.path.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ DYING_S = 0.02  # the pipe of a process that ends is closed shortly before it ca
 
 
 def pulse_pipe() -> tuple[PulseReader, int]:
-    """The end to read from, and the descriptor for the crawler (`--pulse-fd`); neither side ever waits for the other."""
+    """Return the end to read from, and the descriptor for the crawler (`--pulse-fd`); neither side ever waits for the other."""
     read_fd, write_fd = os.pipe()
     os.set_blocking(read_fd, False)
     os.set_blocking(write_fd, False)  # a supervisor that is frozen must not hold up its crawler
@@ -18,7 +18,7 @@ def pulse_pipe() -> tuple[PulseReader, int]:
 
 
 class PulseReader:
-    """What was said: a `workers.process.handshake.Terms` line first, then `CrawlerRecord`s."""
+    """Lines from a crawler: first a `workers.process.handshake.Terms` line, then `CrawlerRecord`s."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -26,7 +26,7 @@ class PulseReader:
         self._ended = False
 
     def read(self) -> list[bytes]:
-        """The complete lines since the last call."""
+        """Return the complete lines since the last call."""
         try:
             while data := os.read(self._fd, 65_536):
                 self._unread += data

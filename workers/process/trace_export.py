@@ -26,12 +26,12 @@ _context = TraceContextTextMapPropagator()
 class SpanExport:
     """The spans of this process, in batches from a thread; while the collector is away, the newest 2,048 are kept.
 
-    `share`: of the traces that begin here, from 0 to 1; a trace that began elsewhere is sent as it was decided there.
-    `identity`: what lines of the log say of this process.
+    `share`: of the traces that begin here, from 0 to 1; a trace from another process keeps that process's decision. `identity`:
+    the fields that this process's log lines have.
     """
 
     def __init__(self, url: str, share: float, identity: Mapping[str, str]) -> None:
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # the exporter below says it, once
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # the exporter below logs a failure once
         self._provider = TracerProvider(
             resource=Resource.create(_described(identity)), sampler=ParentBased(TraceIdRatioBased(share)), shutdown_on_exit=False
         )
@@ -41,7 +41,7 @@ class SpanExport:
     def begin(
         self, name: str, parent: str, kind: str, at_ns: int | None, attributes: Mapping[str, str | int | float]
     ) -> tuple[Span, str]:
-        """A span, and its traceparent. What is not a traceparent counts as none."""
+        """Return a new span, and its traceparent. An invalid `parent` counts as none."""
         span = self._tracer.start_span(
             name,
             context=_context.extract({"traceparent": parent}),
@@ -83,7 +83,7 @@ class _Collector(SpanExporter):
 
 
 def _described(identity: Mapping[str, str]) -> dict[str, str]:
-    """The resource; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of the environment go before it."""
+    """Return the resource; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of the environment override it."""
     name = identity.get("service") or identity.get("program") or "trawl"
     found = {
         "service.namespace": "trawl",

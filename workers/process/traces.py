@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 class Span:
-    """A span that has begun; without `end` nobody is told of it."""
+    """A span that has begun; it is exported when `end` is called."""
 
     __slots__ = ("_span", "traceparent")
 
@@ -52,7 +52,7 @@ class Span:
         self._span.set_attributes(_known(attributes))
 
     def end(self, error: str = "", *, at_ns: int | None = None) -> None:
-        """It is over, at once or at an epoch time in ns; `error`: with this type of error."""
+        """End the span, now or at an epoch time in ns; `error`: with this type of error."""
         if error:
             self._span.set_attribute("error.type", error)
             self._span.set_status(_failed())
@@ -60,15 +60,15 @@ class Span:
 
 
 def is_on() -> bool:
-    """Whether spans are sent. Raises ConfigError."""
+    """Return True if spans are sent. Raises ConfigError."""
     return _export() is not None
 
 
 def begin(
     name: str, attributes: Attributes, parent: object = None, *, kind: Kind = "internal", at_ns: int | None = None
 ) -> Span | None:
-    """A span that begins now, or at an epoch time in ns; None where spans are off. `parent`: a traceparent; without one
-    a trace begins. Raises ConfigError.
+    """Return a span that begins now, or at an epoch time in ns; None where spans are off. `parent`: a traceparent; without one a
+    trace begins. Raises ConfigError.
     """
     export = _export()
     if export is None:
@@ -78,17 +78,17 @@ def begin(
 
 
 def traceparent_of(span: Span | None) -> str | None:
-    """What a task or an item says of the span it follows from; None where spans are off."""
+    """Return the traceparent that a task or an item records of its parent span; None where spans are off."""
     return None if span is None else span.traceparent
 
 
 def work_on(span: Span | None) -> None:
-    """What this task of asyncio, and those that it starts, do from now on belongs to `span`."""
+    """Make `span` the parent of the following work of this asyncio task, and of the tasks that it starts."""
     _now.set("" if span is None else span.traceparent)
 
 
 def fields() -> dict[str, str]:
-    """The trace that the running code belongs to, for a line of the log."""
+    """Return the trace that the running code belongs to, for a line of the log."""
     traceparent = _now.get()
     return {"trace_id": traceparent.split("-")[1]} if traceparent else {}
 

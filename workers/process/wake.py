@@ -16,7 +16,7 @@ class Wake:
         self._read, self._write = os.pipe()
         for descriptor in (self._read, self._write):
             os.set_blocking(descriptor, False)
-        weakref.finalize(self, _close, self._read, self._write).atexit = False  # whoever may still call `set` keeps them open
+        weakref.finalize(self, _close, self._read, self._write).atexit = False  # a caller of `set` keeps them open until then
 
     def on_signals(self) -> None:
         """Every signal with a handler ends the wait; only in the main thread."""

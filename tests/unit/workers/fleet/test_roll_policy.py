@@ -155,7 +155,7 @@ def test_a_supervisor_that_does_not_hear_the_order_ends_it() -> None:
     roll = fleet.end(fleet.begin())
     assert (roll.state, roll.reason) == (
         RollState.FAILED,
-        f"detail/0 has not made room {STEP_S:.0f} s after it was told to reload",
+        f"detail/0 has not made room {STEP_S:.0f} s after the order to reload",
     )
 
 
