@@ -27,7 +27,7 @@ from workers.logs.nonblocking import never_wait
 from workers.node.preload import load_ahead
 from workers.process import traces
 
-from .base import FleetTask, is_told_elsewhere
+from .base import FleetTask, is_logged_elsewhere
 from .fleet_settings import celeryconfig
 from .node_health import HealthStep, LoopStep
 from .node_step import NodeStep
@@ -109,7 +109,7 @@ def _json_where_asked(logger: Any, **_: Any) -> None:
 
 @celeryd_init.connect
 def _one_line_for_each_failure(**_: Any) -> None:
-    logging.getLogger("celery.app.trace").addFilter(lambda record: not is_told_elsewhere(record))
+    logging.getLogger("celery.app.trace").addFilter(lambda record: not is_logged_elsewhere(record))
     keep_short()
 
 

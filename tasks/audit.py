@@ -1,5 +1,5 @@
-"""Puts into the audit tasks by which somebody changes something, and what Celery's remote control tells a worker, which Flower's
-pages use; not what beat sends and what keeps the fleet going.
+"""Records in the audit the tasks by which a user changes something, and the commands of Celery's remote control, which Flower's
+pages use; not the tasks that beat sends and that maintain the fleet.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REMOTE = frozenset(
 
 
 def note_remote(worker: str, method: str, arguments: Mapping[str, Any] | None) -> None:
-    """Write down that a worker was told to change, before it does: a shutdown is the last that it hears."""
+    """Record a command to a worker before it is executed: after a shutdown the worker could not."""
     if method in REMOTE:
         given = (f"{name}={value}" for name, value in (arguments or {}).items() if value not in (None, ""))
         what = (method, *without_secrets(list(given)[:20]), f"worker={worker}")

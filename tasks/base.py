@@ -25,7 +25,7 @@ from .replays import is_first_run
 from .signed import SIGNATURE
 
 logger = logging.getLogger(__name__)
-_said: dict[str, str] = {}  # by task, while Redis is away: what this process said last
+_logged: dict[str, str] = {}  # by task, while Redis is away: the last message of this process
 
 
 class NotSent(RedisUnavailable, OperationalError):
@@ -42,8 +42,8 @@ class FleetTask(Task):
     Strategy = "tasks.flower:strategy"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the task, unless its round or its signed message was started already: it was sent or delivered twice, by a
-        beat that was replaced, or put into its queue again by somebody who had read it.
+        """Run the task, unless its round or its signed message was started already: it was sent or delivered twice, by a beat
+        that was replaced, or put into its queue again by a reader of the queue.
 
         Raises RedisUnavailable where Redis is away or refuses, also in the middle: one line in the log, and beat sends it again.
         """
@@ -89,24 +89,24 @@ class FleetTask(Task):
             if not gave_up_on_results(error):
                 raise
             away = error.__cause__ or error.__context__
-            said = _in_one_line(away) if isinstance(away, redis.RedisError) else "Redis does not answer"
-            raise NotSent(f"{self.name} was not sent: {said}") from error
+            reason = _in_one_line(away) if isinstance(away, redis.RedisError) else "Redis does not answer"
+            raise NotSent(f"{self.name} was not sent: {reason}") from error
 
     def on_failure(self, exc: Exception, *_: Any) -> None:
-        if isinstance(exc, GivenUp):  # its supervisor has said so
+        if isinstance(exc, GivenUp):  # logged by its supervisor
             return
         what = _in_one_line(exc)
         try:
             is_news = Registry(connect()).report_error(self.name, what)
         except (redis.RedisError, TrawlError):  # without Redis there is no list to put it in
-            is_news = _said.get(self.name) != what
-            _said[self.name] = what
+            is_news = _logged.get(self.name) != what
+            _logged[self.name] = what
         if is_news and isinstance(exc, TrawlError):
             logger.warning("%s: %s", self.name, what)
 
 
-def is_told_elsewhere(record: logging.LogRecord) -> bool:
-    """Whether Celery's line says that one of our tasks failed as expected: `on_failure` says it, and once only."""
+def is_logged_elsewhere(record: logging.LogRecord) -> bool:
+    """Return True for Celery's line on an expected failure of a Trawl task, which `on_failure` logs, once only."""
     data = getattr(record, "data", None)
     if not isinstance(data, dict) or data.get("description") != "raised expected":
         return False

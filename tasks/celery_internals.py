@@ -1,7 +1,6 @@
-"""What the fleet uses of Celery's and kombu's internals, by name: called, overridden or imitated.
-
-A worker refuses to start where one is missing; `tests/contract/test_celery_internals.py` fails where the source of one has
-changed, and asserts what is assumed of the others.
+"""Celery's and kombu's internals that the fleet uses, by name: called, overridden or imitated. A worker refuses to start where
+one is missing; `tests/contract/test_celery_internals.py` fails where the source of one has changed, and asserts the assumptions
+about the others.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ ASSUMES = {
 
 
 def function_of(name: str) -> Callable[..., Any]:
-    """The function that RELIES_ON names. Raises AttributeError or ImportError where it is gone."""
+    """Return the function that RELIES_ON names. Raises AttributeError or ImportError where it is gone."""
     module, _, path = name.partition(":")
     found: Callable[..., Any] = attrgetter(path)(import_module(module))
     return found
@@ -92,7 +91,7 @@ def check_internals() -> None:
 
 
 def hosted(task: str) -> int:
-    """How many tasks of that name this worker has taken and not finished."""
+    """Return the number of tasks of that name that this worker has taken and not finished."""
     # A list of a dict's values is made in one piece: other threads change it.
     return sum(request.name == task for request in list(state.requests.values()))
 
@@ -119,5 +118,5 @@ def release_place(controller: Any) -> None:
 
 
 def gave_up_on_results(error: RuntimeError) -> bool:
-    """Whether Celery's Redis backend says that it has tried to reconnect often enough."""
+    """Return True if Celery's Redis backend has given up reconnecting."""
     return bool(str(error).strip() == E_RETRY_LIMIT_EXCEEDED.strip())

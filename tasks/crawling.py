@@ -27,7 +27,7 @@ LOOK_S = 1.0  # how often it is looked whether a crawl was cancelled
 
 
 class NoRoom(TrawlError):
-    """This node has no process to spare for another small crawl; the message says what to do."""
+    """This node has no process to spare for another small crawl; the message names the fix."""
 
 
 @app.task(bind=True, name="trawl.crawl_once", ignore_result=False)
@@ -60,15 +60,15 @@ def crawl_once(
                 "tasks: send it again later, or start a worker for them (celery -A tasks worker -Q once) and send it there "
                 "(crawl_once.apply_async(..., queue='once'))"
             )
-        with _Told(self.request.id, order.spider, self.request.hostname) as told:
+        with _RunLink(self.request.id, order.spider, self.request.hostname) as link:
             try:
-                result = crawl(order, cancelled=told.cancelled)
+                result = crawl(order, cancelled=link.cancelled)
             except ReactorHung as error:
-                told.ended(OnceOutcome.HUNG, str(error))
+                link.ended(OnceOutcome.HUNG, str(error))
                 if current_process().name == "MainProcess":  # a worker of threads: it cannot be replaced from here
                     raise
                 raise SystemExit(str(error)) from error  # the pool makes a new process
-            told.ended(result.outcome, result.error or result.reason, pages=result.pages, items=result.items)
+            link.ended(result.outcome, result.error or result.reason, pages=result.pages, items=result.items)
             return asdict(result)
 
 
@@ -78,8 +78,8 @@ def cancel_crawl(task_id: str) -> None:
     app.control.revoke(task_id)
 
 
-class _Told:
-    """What a crawl and Redis say to each other, in a thread: the crawl is in the history, and learns that it is cancelled."""
+class _RunLink:
+    """Link between a crawl and Redis, in a thread: records the run in the history, and receives its cancellation."""
 
     def __init__(self, task_id: str, spider: str, node: str) -> None:
         self._key = FleetKeys().cancelled(task_id)
@@ -90,27 +90,27 @@ class _Told:
         self._heartbeat = Heartbeat(lambda: Renewal(held=not self._client.exists(self._key)), period_s=LOOK_S)
 
     def cancelled(self) -> bool:
-        """Whether somebody wants it to end, or this node is being shut down."""
+        """Return True if the crawl was cancelled, or this node is being shut down."""
         return self._heartbeat.lost or NODE.drain.is_set()
 
     def ended(self, outcome: str, reason: str | None, *, pages: int = 0, items: int = 0) -> None:
         """Once; without it the crawl was cut off."""
         self._run = replace(self._run, ended_at=time.time(), outcome=outcome, reason=reason, pages=pages, items=items)
 
-    def _tell(self) -> Callable[[], object]:
+    def _record(self) -> Callable[[], object]:
         run = self._run
         return lambda: self._runs.add(run)
 
-    def __enter__(self) -> _Told:
+    def __enter__(self) -> _RunLink:
         self._heartbeat.start()
-        self._heartbeat.errand(self._tell())
+        self._heartbeat.errand(self._record())
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
         if self._run.ended_at is None:
             by_celery = error is not None and not isinstance(error, TrawlError)  # SystemExit, SoftTimeLimitExceeded
-            revoked = isinstance(error, SystemExit)  # its number tells nobody anything
+            revoked = isinstance(error, SystemExit)  # its number has no meaning for the user
             why = "its task was revoked, or its worker shut down cold" if revoked else f"{type(error).__name__}: {error}"
             self.ended(OnceOutcome.CANCELLED if by_celery else OnceOutcome.CRASHED, why)
-        self._heartbeat.errand(self._tell())
+        self._heartbeat.errand(self._record())
         self._heartbeat.stop()

@@ -13,17 +13,18 @@ MIN_EXPIRES_S = 10.0
 
 
 def next_due(entry: ScheduledTask, last: Round | None, now: float) -> float:
-    """When the next round of `entry` is due, after `last`; `now` and the result are epoch s.
+    """Return the time at which the next round of `entry` is due, after `last`; `now` and the result are epoch s.
 
-    Rounds that were missed are made up by one, not by all. A round whose sending nobody has confirmed is due again, as the same
-    round. After the clock was set back, an interval entry is due at once, and a cron entry counts
-    from `now`.
+    Missed rounds are made up by one round. A round whose sending was not confirmed is due again, as the same round. After the
+    clock was set back, an interval entry is due at once, and a cron entry counts from `now`.
     """
     return _next_of_cron(entry, last, now) if entry.cron else _next_of_interval(entry.every_s or 0.0, last, now)
 
 
 def needs_anchor(entry: ScheduledTask, last: Round | None, now: float) -> bool:
-    """Whether a cron entry has no time to count from: the leader has to note `now` (state `seen`), or it would never be due."""
+    """Return True if a cron entry has no time to count from: the leader has to note `now` (state `seen`), or it would never be
+    due.
+    """
     return entry.cron is not None and (last is None or last.due > now)
 
 
@@ -50,7 +51,7 @@ def _next_of_cron(entry: ScheduledTask, last: Round | None, now: float) -> float
 
 
 def _following(entry: ScheduledTask, after: float) -> float:
-    """The first time after `after` that the five fields name."""
+    """Return the first time after `after` that the five fields name."""
     start, delta, _ = cron_of(entry).remaining_delta(datetime.fromtimestamp(after, UTC), tz=UTC)
     found: datetime = start + delta
     return found.timestamp()

@@ -1,8 +1,7 @@
 """Validates messages of the broker before Celery reads them.
 
 Celery reads the fields of a message in the worker's main process and trusts them: a time limit that is text ends the worker.
-Pure functions; each returns what is wrong in one line, or None for a message that can be read. Fields that nobody reads may
-hold anything.
+Pure functions; each returns the fault in one line, or None for a valid message. Fields that no code reads may hold anything.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def _is_time(value: object) -> bool:
 
 
 def _is_signature(value: object) -> bool:
-    """A task to send afterwards, as `task.s()` is written into a message."""
+    """Return True for a task to send afterwards, as `task.s()` is written into a message."""
     if not isinstance(value, Mapping):
         return False
     parts = (("args", list), ("kwargs", dict), ("options", dict))
@@ -109,7 +108,7 @@ _TASK: dict[str, Check] = {
     "groups": _maybe(_all(_is_name)),
     "stamped_headers": _maybe(_all(_is_name)),
     "stamps": _maybe(_is(dict)),
-    # Named in headers they would stand for what the body says, or for a method of Celery's.
+    # Named in headers they would override the body, or a method of Celery's.
     **dict.fromkeys(("callbacks", "errbacks", "chain", "chord", "compression"), lambda value: value is None),
     **dict.fromkeys([name for name in vars(Context) if callable(getattr(Context, name))], lambda _: False),
 }
@@ -140,7 +139,7 @@ _NEEDED = {"add_consumer": "queue", "cancel_consumer": "queue"}
 
 
 def fault_of_container(message: object) -> str | None:
-    """What is wrong with a message as kombu's Redis transport keeps it: a dictionary with body, headers and properties."""
+    """Return the fault of a message as kombu's Redis transport keeps it: a dictionary with body, headers and properties."""
     if not isinstance(message, dict):
         return f"is {_kind(message)}, not an object"
     if fault := _fault(message, _CONTAINER, needed=("properties",)):
@@ -155,7 +154,7 @@ def fault_of_container(message: object) -> str | None:
 
 
 def fault_of_task(headers: object, body: object) -> str | None:
-    """What is wrong with the headers and the decoded body of a message that shall run a task."""
+    """Return the fault in the headers or the decoded body of a message that shall run a task."""
     if not isinstance(headers, dict) or "task" not in headers:
         return "names no task in its headers"
     if fault := _fault(headers, _TASK, "header ", needed=("task", "id")):
@@ -175,7 +174,7 @@ def fault_of_task(headers: object, body: object) -> str | None:
 
 
 def fault_of_command(body: object, headers: object) -> str | None:
-    """What is wrong with a command of Celery's remote control."""
+    """Return the fault of a command of Celery's remote control."""
     if not isinstance(body, dict) or not isinstance(headers, dict):
         return f"is {_kind(body)}, not an object"
     checks: dict[str, Check] = {

@@ -1,4 +1,4 @@
-"""Tasks that tell others what happened."""
+"""Tasks that send notifications."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .app import app
 
 @app.task(name="trawl.notify_alarms")
 def notify_alarms() -> dict[str, str]:
-    """Tell the outputs with `alarms = true` of what `trawl status` shows; returns what became of each."""
+    """Send the problems of `trawl status` to the outputs with `alarms = true`; return the result of each."""
     from forums.events.rules import NotifyOptions, load
 
     rules = load()
@@ -27,7 +27,7 @@ def notify_alarms() -> dict[str, str]:
 
 @app.task(name="trawl.publish_events")
 def publish_events() -> dict[str, str]:
-    """Tell the outputs of the rules file (TRAWL_EVENTS_FILE) what happened to posts and comments; returns what became of each.
+    """Send the events of posts and comments to the outputs of the rules file (TRAWL_EVENTS_FILE); return the result of each.
 
     One at a time: a second one does nothing. Raises ConfigError where the file is wrong, and notes it for `trawl status`.
     """
@@ -47,7 +47,7 @@ def publish_events() -> dict[str, str]:
     from forums.storage.database import default_url
     from forums.writer.store import opened
 
-    return {name: told.value for name, told in publish(opened(client, default_url()), client, rules).items()}
+    return {name: result.value for name, result in publish(opened(client, default_url()), client, rules).items()}
 
 
 @app.task(name="trawl.sample_fleet")

@@ -29,7 +29,7 @@ from workers.node.host import NODE
 
 from .app import app
 from .flower import CrawlingEvents
-from .jobs import tell_results
+from .jobs import send_results
 from .routing import drop_inbox, node_queue
 
 T = TypeVar("T")
@@ -78,18 +78,18 @@ def reconcile_fleet() -> list[str]:
         done += [f"hold {one}" for one in apart(f"holds of {service}", partial(held.spread, [service])) or ()]
     done += [f"resize {service}={size}" for service, size in resized.items()]
     for action in actions:
-        if said := apart(str(action), partial(_apply, action, registry, nodes)):
-            done.append(said)
+        if line := apart(str(action), partial(_apply, action, registry, nodes)):
+            done.append(line)
     leaving = [action.slot for action in actions if isinstance(action, Retire)]
     if roll := apart("roll", lambda: go_on(registry, RollNote(client), desired, views, leaving, stopped)):
         done.append(f"roll {roll.state}: {roll.reason or 'goes on'}")
     apart("item streams", lambda: tend_streams(client))
-    tell_results(client, jobs)
+    send_results(client, jobs)
     return done + [f"job {job.id}: {job.sentence()}" for job in jobs if job.state.ended]
 
 
 def _apart(registry: Registry, what: str, act: Callable[[], T]) -> T | None:
-    """What `act` returns; None, and an error of the fleet, where a foreign value or a key of another type prevents it:
+    """Return the result of `act`; None, and an error of the fleet, where a foreign value or a key of another type prevents it:
     the rest is done all the same.
     """
     try:
@@ -97,15 +97,15 @@ def _apart(registry: Registry, what: str, act: Callable[[], T]) -> T | None:
     except redis.ResponseError as error:
         if not is_foreign(error):
             raise
-        said = f"{what}: a key of Trawl's holds something else ({error}): `trawl doctor` names it"
-        logger.error("%s", said)
+        message = f"{what}: a key of Trawl's holds something else ({error}): `trawl doctor` names it"
+        logger.error("%s", message)
         with suppress(redis.ResponseError):
-            registry.report_error("reconcile_fleet", said)
+            registry.report_error("reconcile_fleet", message)
         return None
 
 
 def _apply(action: Action, registry: Registry, nodes: Nodes) -> str | None:
-    """What was done; None where another beat was quicker."""
+    """Do an action and return its description; None where another beat was quicker."""
     match action:
         case Launch(spider=spider, number=number, node=node, instead_of=instead_of):
             if not registry.mark_launch(spider, number, node, not_on=instead_of):

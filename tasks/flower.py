@@ -1,8 +1,8 @@
-"""What Flower shows: crawlers with figures, and none of the fleet's own maintenance.
+"""Crawlers in Flower: with their figures, and without the fleet's own maintenance.
 
-Each event of a crawler names its task and arguments, so a Flower that was started last knows them within 2 s. What beat sends
-of the fleet's own tasks, some two a second, sends no events: crawlers would drown in it. Tasks that people send, and an
-operator's own ones, send theirs.
+Each event of a crawler names its task and arguments, so a Flower that was started last knows them within 2 s. The fleet's own
+tasks from beat, some two a second, send no events: crawlers would drown in them. Tasks that users send, and an operator's own
+tasks, send theirs.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ logger = logging.getLogger(__name__)
 class CrawlingEvents:
     """Sends a task's own events. Flower makes a state of their name: `task-crawling` is CRAWLING.
 
-    What the task is called is taken here, in its own thread: the records come from another one, where Celery knows no current
-    task.
+    The task's name is read here, in its own thread: the records come from a thread in which Celery has no current task.
     """
 
     def __init__(self, task: Any) -> None:
@@ -63,12 +62,14 @@ class CrawlingEvents:
         try:
             with self._dispatcher(hostname=self._hostname) as dispatcher:
                 dispatcher.send(event, retry=False, **self._known, **fields)
-        except (OperationalError, redis.RedisError, OSError) as error:  # nobody's crawl depends on it
+        except (OperationalError, redis.RedisError, OSError) as error:  # no crawl depends on it
             logger.debug("no event %s: %s", event, error)
 
 
 def figures(record: CrawlerRecord) -> str:
-    """`running, 45.0 pages/s, 1234 pages, 8 in flight, 120 MiB, pid 4711`; of one that waits for a restart why it does."""
+    """Format `running, 45.0 pages/s, 1234 pages, 8 in flight, 120 MiB, pid 4711`; for a crawler that waits for a restart, the
+    reason.
+    """
     if not record.state.has_process:
         return f"{record.state}, {record.note or record.last_exit}"
     return (
@@ -78,7 +79,7 @@ def figures(record: CrawlerRecord) -> str:
 
 
 def is_maintenance(name: str, headers: Mapping[str, Any] | None) -> bool:
-    """Whether a message is one of the fleet's own tasks, sent by beat."""
+    """Return True if a message is one of the fleet's own tasks, sent by beat."""
     return name.startswith("trawl.") and ROUND_HEADER in (headers or {})
 
 
@@ -119,7 +120,7 @@ def refuse_open_flower(address: str, unix_socket: str, *, asks_for_login: bool) 
 
 
 def refuse_taken_port(address: str, port: int) -> None:
-    """Raise ConfigError for an address that is none, or where somebody else listens: Flower would end with a traceback."""
+    """Raise ConfigError for an invalid address, or a port in use: Flower would end with a traceback."""
     try:
         found = socket.getaddrinfo(address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
@@ -132,7 +133,7 @@ def refuse_taken_port(address: str, port: int) -> None:
                     probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 probe.bind(where)
         except OSError as error:
-            if error.errno == errno.EADDRINUSE:  # what else is wrong, Flower says or passes over
+            if error.errno == errno.EADDRINUSE:  # Flower reports or ignores other errors
                 raise ConfigError(
                     f"Flower cannot listen on {address or 'every address'}, port {port}: {os.strerror(error.errno)}; choose "
                     "another --port or --address, or end what listens there"

@@ -1,8 +1,8 @@
-"""What a Flower that kept its state says of crawlers, until it hears of them.
+"""Resets crawlers in Flower's saved state until their next events.
 
-Flower keeps tasks in a file and takes them up as they were. A crawler that ended meanwhile sends no event any more, so it would
-be running on the screen for ever. Here each one that was running is stopped in the file, before Flower starts; one that lives
-tells its figures every 2 s, and is running again with the first of these.
+Flower keeps tasks in a file and restores them as they were. A crawler that ended meanwhile sends no event any more, so it would
+be running on the screen for ever. Here each one that was running is stopped in the file, before Flower starts; a living one
+sends its figures every 2 s, and is running again with the first of these.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ logger = logging.getLogger(__name__)
 
 
 def stop_crawlers(path: str) -> int:
-    """How many crawlers of the file were running. One that cannot be read is left to Flower, which moves it aside."""
+    """Stop the running crawlers of the file and return their number. A file that cannot be read is left to Flower, which moves
+    it aside.
+    """
     try:
         with shelve.open(path, flag="w") as kept:  # noqa: S301 - Flower itself reads it next
             state: Any = kept.get("events")

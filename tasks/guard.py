@@ -62,7 +62,7 @@ def replay(form: str, raw: bytes, queue: str, connection: Any, *, sign: bool = F
     channel = connection.default_channel
     if form == RAW:
         if not isinstance(channel, over_redis.Channel):
-            raise TrawlError(f"the broker is another one than when the message for {queue!r:.100} was set aside; it is kept")
+            raise TrawlError(f"the broker is not the one where the message for {queue!r:.100} was set aside; it is kept")
         with channel.conn_or_acquire() as client:
             client.lpush(queue, signed_again(raw, queue) if sign else raw)
         return
@@ -75,6 +75,6 @@ def replay(form: str, raw: bytes, queue: str, connection: Any, *, sign: bool = F
         message = channel.prepare_message(body, None, *fields)
     except (ValueError, LookupError, TypeError) as error:
         raise TrawlError(
-            f"a dead message of {queue!r:.100} is not of the form that it says: {one_line(error)}; purge it"
+            f"a dead message of {queue!r:.100} does not match its recorded form: {one_line(error)}; purge it"
         ) from error
     channel.basic_publish(message, exchange="", routing_key=queue)

@@ -104,14 +104,14 @@ class Guarded:
         super()._restore(message, leftmost)  # type: ignore[misc]
 
     def get_table(self: Any, exchange: str) -> list[tuple[str, ...]]:
-        """Bindings of an exchange; what is none is left out, else nobody could send anything by it."""
+        """Return the bindings of an exchange; invalid ones are left out, else nothing could be sent through it."""
         with self.conn_or_acquire() as client:
             members = client.smembers(self.keyprefix_queue % exchange)
         rows = [tuple(member.decode(errors="replace").split(self.sep)) for member in members]
         return [row for row in rows if len(row) == 3]
 
 
-class Channel(Guarded, over_redis.Channel):  # type: ignore[misc]  # kombu says that it holds a bool
+class Channel(Guarded, over_redis.Channel):  # type: ignore[misc]  # kombu's type for it is bool
     """Of a Redis server."""
 
 
@@ -170,8 +170,8 @@ class AMQP(amqp.AMQP):
 
         def made(task_id: str, name: str, *args: Any, **options: Any) -> Any:
             message = make(task_id, name, *args, **options)
-            for told in filter(None, (message.headers, message.sent_event)):  # for people: Flower, the log, events
-                told |= {name: masked_text(told[name]) for name in _FOR_PEOPLE if told.get(name)}
+            for shown in filter(None, (message.headers, message.sent_event)):  # for people: Flower, the log, events
+                shown |= {name: masked_text(shown[name]) for name in _FOR_PEOPLE if shown.get(name)}
             return message._replace(sent_event=None) if is_maintenance(name, options.get("headers")) else message
 
         return made

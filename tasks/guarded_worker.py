@@ -112,7 +112,7 @@ class Consumer(CeleryConsumer):
 
     def on_unknown_task(self, body: Any, message: Any, exc: Exception) -> None:
         self._keep(message, f"names the task {message.headers.get('task')!r}, which this worker does not have")
-        super().on_unknown_task(body, message, exc)  # who waits for its result is told
+        super().on_unknown_task(body, message, exc)  # fails the task for a client that waits for its result
 
     def _set_aside(self, message: Any, reason: str) -> None:
         self._keep(message, reason)
@@ -138,7 +138,7 @@ class Consumer(CeleryConsumer):
 
 
 def _queue_of(message: Any) -> str:
-    """The queue in which a message lay. What Redis says, not the message: that may have been written for another queue."""
+    """Return the queue in which a message lay. By Redis, not by the message: that may have been written for another queue."""
     if given := getattr(message.channel, "delivering", None):
         return str(given[0])
     info = message.delivery_info if isinstance(message.delivery_info, dict) else {}

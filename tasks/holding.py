@@ -21,19 +21,19 @@ def pause_fleet(services: list[str] | None = None, reason: str = "") -> dict[str
     Returns everything that is held then: `{"forum_detail": "paused by a task: the database is moved"}`. Raises ConfigError for an
     unknown service; nothing is changed then.
     """
-    return _said(hold(connect(), _target(services), HoldKind.PAUSE, reason=reason, by=BY))
+    return _as_words(hold(connect(), _target(services), HoldKind.PAUSE, reason=reason, by=BY))
 
 
 @app.task(name="trawl.drain_fleet", ignore_result=False)
 def drain_fleet(services: list[str] | None = None, reason: str = "") -> dict[str, str]:
     """Accept no new work for these services (None: all); queued requests are crawled to the end. Otherwise as `pause_fleet`."""
-    return _said(hold(connect(), _target(services), HoldKind.DRAIN, reason=reason, by=BY))
+    return _as_words(hold(connect(), _target(services), HoldKind.DRAIN, reason=reason, by=BY))
 
 
 @app.task(name="trawl.stop_fleet", ignore_result=False)
 def stop_fleet(services: list[str] | None = None, reason: str = "") -> dict[str, str]:
     """Stop the crawlers of these services (None: of all) gracefully until `resume_fleet`. Otherwise as `pause_fleet`."""
-    return _said(hold(connect(), _target(services), HoldKind.STOP, reason=reason, by=BY))
+    return _as_words(hold(connect(), _target(services), HoldKind.STOP, reason=reason, by=BY))
 
 
 @app.task(name="trawl.resume_fleet", ignore_result=False)
@@ -42,7 +42,7 @@ def resume_fleet(services: list[str] | None = None) -> dict[str, str]:
 
     Returns what is still held. Raises ConfigError for an unknown service.
     """
-    return _said(resume(connect(), _target(services)))
+    return _as_words(resume(connect(), _target(services)))
 
 
 @app.task(name="trawl.pause_site", ignore_result=False)
@@ -51,24 +51,24 @@ def pause_site(site: str, services: list[str] | None = None, reason: str = "") -
 
     Its queued requests are set aside and do not slow the other sites.
     """
-    return _said(hold(connect(), _target(services, site), HoldKind.PAUSE, reason=reason, by=BY))
+    return _as_words(hold(connect(), _target(services, site), HoldKind.PAUSE, reason=reason, by=BY))
 
 
 @app.task(name="trawl.drain_site", ignore_result=False)
 def drain_site(site: str, services: list[str] | None = None, reason: str = "") -> dict[str, str]:
     """Accept no new work for a site; its queued requests are crawled to the end. Otherwise as `pause_site`."""
-    return _said(hold(connect(), _target(services, site), HoldKind.DRAIN, reason=reason, by=BY))
+    return _as_words(hold(connect(), _target(services, site), HoldKind.DRAIN, reason=reason, by=BY))
 
 
 @app.task(name="trawl.resume_site", ignore_result=False)
 def resume_site(site: str, services: list[str] | None = None) -> dict[str, str]:
     """End every pause and drain of a site (in these services; None: in all). Returns what is still held."""
-    return _said(resume(connect(), _target(services, site)))
+    return _as_words(resume(connect(), _target(services, site)))
 
 
 def _target(services: Sequence[str] | None, site: str = "") -> Target:
     return Target(services=tuple(services or ()), site=site, whole=services is None)
 
 
-def _said(held: Sequence[Held]) -> dict[str, str]:
+def _as_words(held: Sequence[Held]) -> dict[str, str]:
     return {one.what: str(one.hold) for one in held}

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class JobFailed(TrawlError):
-    """The crawlers of a job cannot run, or died again and again; the message says why, `trawl logs` shows more."""
+    """The crawlers of a job cannot run, or died again and again; the message has the reason, `trawl logs` shows more."""
 
 
 @app.task(bind=True, name="trawl.crawl", ignore_result=False)
@@ -61,7 +61,7 @@ def crawl(
     if direct:
         return jobs.job_fields(job)
     self.update_state(state=PROGRESS, meta=jobs.job_fields(job))
-    raise Ignore  # `reconcile_fleet` tells the result
+    raise Ignore  # `reconcile_fleet` stores the result
 
 
 @app.task(name="trawl.cancel_job", ignore_result=False)
@@ -72,21 +72,21 @@ def cancel_job(job: str) -> dict[str, Any]:
     return jobs.job_fields(jobs.cancel(client, by_task[0] if by_task else job))
 
 
-def tell_results(client: redis.Redis, changed: Iterable[Job]) -> None:
+def send_results(client: redis.Redis, changed: Iterable[Job]) -> None:
     """Give the tasks of these jobs their progress, or their result; a result that could not be given is given next time."""
     for job in changed:
         if not job.task_id or job.told:
             continue
         try:
-            _tell(job)
+            _send_result(job)
         except (OperationalError, redis.RedisError, OSError, RuntimeError) as error:
-            logger.warning("the task of %s is not told: %s", job.id, error)
+            logger.warning("the task of %s did not get its state: %s", job.id, error)
             continue
         if job.state.ended and (now := (store := Jobs(client)).of(job.id)) == job and now is not None:
             store.swap(replace(now, told=True))
 
 
-def _tell(job: Job) -> None:
+def _send_result(job: Job) -> None:
     result = jobs.job_fields(job)
     if not job.state.ended:
         app.backend.store_result(job.task_id, result, PROGRESS)

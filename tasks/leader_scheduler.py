@@ -2,10 +2,10 @@
 
     celery -A tasks beat        (`beat_scheduler` in celeryconfig.py names this class)
 
-Who leads is agreed in Redis (`redis_components.fleet.beats`), and so are the rounds (`redis_components.fleet.schedules`):
+The leader is elected in Redis (`redis_components.fleet.beats`), which also has the rounds (`redis_components.fleet.schedules`):
 before a round is sent, the leader notes it with its fencing token, afterwards that it was sent. A round that was noted and not
-confirmed is sent again, under the same name, and a worker begins a round once (`tasks.base`). Time is Redis's. No call waits
-for long: a beat that cannot reach Redis tries again each second, and says so once.
+confirmed is sent again, under the same name, and a worker begins a round once (`tasks.base`). Time is Redis's. No call waits for
+long: a beat that cannot reach Redis tries again each second, and logs that once.
 """
 
 from __future__ import annotations
@@ -71,16 +71,16 @@ class LeaderScheduler(Scheduler):
         self._leader = ""  # as it was last heard
         self._troubles, self._compared_at = Troubles(client), 0.0  # monotonic
         self._read_at = self._health_at = 0.0  # monotonic
-        self._findings: dict[str, str] = {}  # what was said about the server, by name
+        self._findings: dict[str, str] = {}  # messages logged about the server, by name
         self._broker: Any = None
-        self._trouble: dict[str, str] = {}  # what is away ("Redis", "the broker") -> what was said about it
+        self._trouble: dict[str, str] = {}  # what is away ("Redis", "the broker") -> its logged message
         self._status, self._status_at = StatusFile("beat"), 0.0
         self._status.begin()
 
     def tick(self, *_: Any, **__: Any) -> float:
         """One look: renew, or ask to lead; send what is due. Returns seconds until the next one."""
         wait_s = self._look()
-        self._say_how_it_is()
+        self._write_status()
         return wait_s
 
     def _look(self) -> float:
@@ -102,7 +102,7 @@ class LeaderScheduler(Scheduler):
             return RENEW_S
 
     def close(self) -> None:
-        """Leave, so that another one leads at once. Called once more after a signal."""
+        """Leave, so that another beat leads at once. Called once more after a signal."""
         if hasattr(self, "_beats"):
             with suppress(redis.RedisError, OSError):
                 if self._beats.resign(self._owner):
@@ -112,16 +112,16 @@ class LeaderScheduler(Scheduler):
             self._status.end()
         super().close()
 
-    def _say_how_it_is(self) -> None:
+    def _write_status(self) -> None:
         """In the status file, which the health check reads."""
         if time.monotonic() >= self._status_at:
             self._status_at = time.monotonic() + STATUS_S
             role = "it leads" if self._token is not None else f"it waits; {self._leader or 'none'} leads"
-            away = "; ".join(f"{what}: {said}" for what, said in self._trouble.items())
+            away = "; ".join(f"{what}: {message}" for what, message in self._trouble.items())
             self._status.write(Condition.WAITS if away else Condition.OK, away or role)
 
     def _compare(self, off_s: float) -> None:
-        """A beat that is behind sends messages that no worker takes; one that is ahead does no harm."""
+        """Compare the clocks: a beat that is behind sends messages that no worker takes; one that is ahead does no harm."""
         if time.monotonic() >= self._compared_at:
             self._compared_at = time.monotonic() + EVERY_S
             found = [Problem(what=complaint(off_s))] if off_s < 0 else []
@@ -168,7 +168,7 @@ class LeaderScheduler(Scheduler):
         return max(0.0, min(waits))
 
     def _read(self, standing: Standing) -> None:
-        """Hear what was changed about the schedule, and say what cannot be."""
+        """Read the changes of the schedule, and log the invalid entries."""
         schedule = effective(self._defaults, self._schedules.stored(), self._check)
         for name, reason in schedule.refused.items():
             if self._schedule.refused.get(name) != reason:
@@ -184,15 +184,15 @@ class LeaderScheduler(Scheduler):
         self._schedule, self._read_at = schedule, time.monotonic() + READ_S
 
     def _examine(self) -> None:
-        """Say once what is wrong with how Redis keeps what it is given, and again when it has come back."""
+        """Log once each problem of how Redis stores its data, and again when it has come back."""
         findings = {one.name: one for one in health.look(self._client)}
         found = {name: str(one) for name, one in findings.items()}
         known, self._findings, self._health_at = self._findings, found, time.monotonic() + HEALTH_S
-        for name, said in found.items():
+        for name, message in found.items():
             if name not in known:
-                logger.log(logging.ERROR if findings[name].grave else logging.WARNING, "beat: %s", said)
+                logger.log(logging.ERROR if findings[name].grave else logging.WARNING, "beat: %s", message)
                 if findings[name].grave:
-                    self._registry.report_error("Redis", said)
+                    self._registry.report_error("Redis", message)
         for name in known.keys() - found.keys():
             logger.warning("beat: resolved: %s", known[name])
 
@@ -222,7 +222,7 @@ class LeaderScheduler(Scheduler):
         else:
             self._back("the broker")
             logger.debug("beat: sent %s (%s)", entry.name, entry.task)
-        self._rounds[entry.name] = Round(due=due, sent_at=None, state=RoundState.SENT)  # also if Redis cannot be told
+        self._rounds[entry.name] = Round(due=due, sent_at=None, state=RoundState.SENT)  # also if Redis cannot store it
         return self._schedules.note(token, entry.name, due, RoundState.SENT)
 
     def _publish(self, entry: ScheduledTask, due: float, token: int) -> None:
@@ -247,23 +247,23 @@ class LeaderScheduler(Scheduler):
             with suppress(Exception):  # it is broken, or not needed any more
                 broker.release()
 
-    def _spoilt(self, said: str) -> None:
-        """Redis is there, and one of the keys that beat needs holds something else."""
+    def _spoilt(self, message: str) -> None:
+        """Record that Redis is there, and a key that beat needs holds a foreign value."""
         if "a key" in self._trouble:
             return
         try:
-            names = "; ".join(map(str, find(self._client, ())[:KEYS_NAMED])) or said
+            names = "; ".join(map(str, find(self._client, ())[:KEYS_NAMED])) or message
         except redis.RedisError as error:
-            names = f"{said} ({error})"
+            names = f"{message} ({error})"
         self._trouble["a key"] = names
         logger.error(
             "beat: sends nothing, because of foreign values in Redis: %s; `trawl doctor --repair` sets them aside", names
         )
 
-    def _away(self, what: str, said: str, how: str = "is away") -> None:
+    def _away(self, what: str, message: str, how: str = "is away") -> None:
         if what not in self._trouble:
-            logger.warning("beat: %s; trying again each second: %s", f"{what} {how}", said)
-        self._trouble[what] = said
+            logger.warning("beat: %s; trying again each second: %s", f"{what} {how}", message)
+        self._trouble[what] = message
 
     def _back(self, what: str) -> None:
         if self._trouble.pop(what, None) is not None:

@@ -67,10 +67,10 @@ class NodeStep(bootsteps.StartStopStep):
             self._beat.start()
             worker.node_health.beat_at = self._beat.turned_at
             # The step itself is stopped before the pool; a node is gone when its crawlers are.
-            worker_shutdown.connect(self._say_goodbye, weak=False)
+            worker_shutdown.connect(self._leave, weak=False)
         if pool_kind(worker) != "prefork":  # supervisors are threads of this process then
             never_wait()
-        instead_of_soft_shutdown(worker, lambda: drain(worker))  # nobody would tell the crawlers
+        instead_of_soft_shutdown(worker, lambda: drain(worker))  # else the crawlers would get no order
 
     def close(self, worker: Any) -> None:  # noqa: ARG002 - the form of a step
         """SIGTERM, SIGQUIT, Ctrl-C, or an error that the worker cannot survive."""
@@ -79,16 +79,16 @@ class NodeStep(bootsteps.StartStopStep):
             self._beat.now()
 
     def terminate(self, worker: Any) -> None:  # noqa: ARG002 - the form of a step
-        """The pool is killed next."""
-        self._say_goodbye()
+        """Record the node's end: the pool is killed next."""
+        self._leave()
 
-    def _say_goodbye(self, **_: Any) -> None:
+    def _leave(self, **_: Any) -> None:
         if self._beat:
             self._beat.stop()
 
 
 def node_record(worker: Any) -> NodeRecord:
-    """What this node is at the moment."""
+    """Return the present record of this node."""
     return NodeRecord(
         name=worker.hostname,
         services=served(worker),
@@ -99,7 +99,9 @@ def node_record(worker: Any) -> NodeRecord:
 
 
 def served(worker: Any) -> tuple[str, ...]:
-    """The services whose queues it consumes, and their jobs; of a worker without -Q all that were declared since its start."""
+    """Return the services whose queues it consumes, and their jobs; of a worker without -Q all that were declared since its
+    start.
+    """
     queues = services_of([*worker.app.amqp.queues.consume_from])
     if {f"{SERVICE_PREFIX}{service}" for service in default_fleet()} - set(worker.app.amqp.queues.consume_from):
         return tuple(
@@ -114,23 +116,27 @@ def check_pool(pool: str, processes: int, queues: set[str]) -> None:
         return
     if pool == "solo":
         raise ConfigError(
-            "--pool solo: a crawler would keep its only thread, and nobody would hear SIGTERM; leave --pool out, or take threads"
+            "--pool solo: a crawler would keep its only thread, and SIGTERM would do nothing; leave --pool out, or take threads"
         )
     if processes < 2 and CONTROL in queues:
         raise ConfigError(
-            f"--concurrency {processes}: a crawler would keep its only process, and nobody would seed, store and care for the "
+            f"--concurrency {processes}: a crawler would keep its only process, and nothing would seed, store and care for the "
             "fleet; take 2 or more, or let it serve one of both: -Q control, or -Q crawlers.SERVICE"
         )
 
 
 def room_for_crawlers(processes: int, queues: set[str]) -> int:
-    """How many crawlers a pool of that size may host: some processes are kept for tasks that last seconds, if it serves those."""
+    """Return the number of crawlers for a pool of that size: some processes are kept for tasks that last seconds, if it serves
+    those.
+    """
     reserved: int = celeryconfig.RESERVED_PROCESSES if CONTROL in queues else 0
     return max(1, processes - reserved)
 
 
 def room_for_small_crawls(processes: int, queues: set[str]) -> int:
-    """How many `crawl_once` may run at one time: what crawlers and the fleet's own tasks leave over, at least one."""
+    """Return the number of `crawl_once` that may run at one time: the rest of crawlers and the fleet's own tasks, at
+    least one.
+    """
     if CONTROL not in queues:
         return processes
     crawlers = room_for_crawlers(processes, queues) if services_of([*queues]) else 0

@@ -1,8 +1,8 @@
-"""Ends a process of the pool whose worker died before the kernel could be asked to tell it.
+"""Ends a pool process whose worker died before the process had asked the kernel for a signal at its parent's death.
 
-Celery asks the kernel to kill each process of the pool when the worker's main process dies (PR_SET_PDEATHSIG), once the new
-process has begun. A main process that is killed in between, as at the start of a busy machine, leaves children that nobody ends:
-each waits for tasks from a pipe whose other end its siblings hold open.
+Each process of the pool asks the kernel to kill it when the worker's main process dies (PR_SET_PDEATHSIG), once it has begun. A
+main process that is killed in between, as at the start of a busy machine, leaves children that nothing ends: each waits for
+tasks from a pipe whose other end its siblings hold open.
 """
 
 from __future__ import annotations
@@ -19,6 +19,6 @@ def remember_main_process() -> None:
 
 
 def end_as_orphan() -> None:
-    """Call it in a new process of the pool, after the kernel was asked: from now on that tells; until now nobody did."""
+    """End this process if its parent died before the request to the kernel. Call it in a new pool process, after that request."""
     if _main and os.getppid() not in _main:
         os._exit(0)

@@ -1,9 +1,9 @@
-"""What a program checks when it starts: `celery -A tasks worker`, `beat`, `flower`, and every other command of Celery.
+"""Checks at the start of a program: `celery -A tasks worker`, `beat`, `flower`, and every other command of Celery.
 
 Celery reads a setting where it needs it: some long after the start, some inside code that logs an error and goes on. An
-operator's mistake shall be one line and exit code 1 before anything runs. Celery's signals cannot do that, because
-Celery logs what a receiver raises. Celery adds the options in `app.user_options["preload"]` to every command of its
-command line, also to those of plugins such as Flower, and the callback of an option runs before the command does.
+operator's mistake shall be one line and exit code 1 before anything runs. Celery's signals cannot do that, because Celery logs
+what a receiver raises. Celery adds the options in `app.user_options["preload"]` to every command of its command line, also to
+those of plugins such as Flower, and the callback of an option runs before the command does.
 """
 
 from __future__ import annotations
@@ -77,4 +77,4 @@ CHECK_OPTION = click.Option(
     expose_value=False,
     callback=_check,
 )
-"""Carries the check; nobody gives it."""
+"""Carries the check; it is never given on a command line."""

@@ -1,7 +1,7 @@
-"""A write that Redis does not take is one line in a worker's log.
+"""A write that Redis refuses is one line in a worker's log.
 
 Where Redis refuses (its disk is full) or is away while a task ends, Celery prints a traceback in the pool's process, as a
-warning, and another one in the main process. The fleet needs none of these results: who waits for one is told
+warning, and a second one in the main process. The fleet needs none of these results: a client that waits for one is informed
 when the wait is over. Kombu prints one each second at which it cannot renew the bindings of its queues, and tries again.
 """
 
@@ -31,7 +31,7 @@ def keep_short() -> None:
 
 
 def in_one_line(record: logging.LogRecord) -> bool:
-    """A filter of logging that drops nothing, and takes the traceback out of such a record."""
+    """Replace the traceback of such a record by one line; a filter of logging that drops nothing."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, redis.RedisError):
         why = str(error)

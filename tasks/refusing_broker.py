@@ -81,7 +81,7 @@ def wait_until_it_writes(error: Exception, *, go_on: Callable[[], object] = stat
 
 
 def _refuses(client: redis.Redis) -> redis.RedisError | None:
-    """Why a write is refused; None where it is taken, or nobody is there to refuse it."""
+    """Return the error with which a write is refused; None where it is accepted, or Redis is away."""
     try:
         client.set(FleetKeys().writable(), "1", px=PROBE_TTL_MS)
     except (redis.ResponseError, redis.AuthenticationError, redis.exceptions.BusyLoadingError) as error:

@@ -18,7 +18,7 @@ from workers.environment.variables import Signing
 
 
 def is_first_run(client: redis.Redis, signature: str, keys: FleetKeys | None = None) -> bool:
-    """Whether no process has begun the message with this signature; from now on it has. Raises redis.RedisError."""
+    """Return True if no process has begun the message with this signature, and mark it as begun. Raises redis.RedisError."""
     key = (keys or FleetKeys()).begun_message(sha256(signature.encode()).hexdigest()[:32])
     holds_s = Signing.read().signing_max_age + 2 * AHEAD_S  # by the clocks of the signer and of any worker
     return bool(client.set(key, b"1", nx=True, ex=round(holds_s)))

@@ -33,10 +33,10 @@ def route(
 
 
 def node_queue(name: str) -> Queue:
-    """The queue of one node, for launches that were planned for it.
+    """Return the queue of one node, for launches that were planned for it.
 
-    Celery's own (`worker_direct`) never expires: each node that is gone for good would leave its queue in Redis. The exchange is
-    one for each node, too: kombu forgets the bindings of a whole exchange, an hour after the last word on any of them.
+    Celery's own (`worker_direct`) never expires: each node that is gone for good would leave its queue in Redis. Each node has
+    its own exchange, too: kombu forgets the bindings of a whole exchange an hour after the last use of any of them.
     """
     queue = f"node.{name}"
     return Queue(queue, Exchange(queue, type="direct"), routing_key=queue, expires=NODE_QUEUE_EXPIRES_S)  # type: ignore[no-untyped-call]
@@ -55,5 +55,5 @@ def drop_inbox(app: Celery, name: str) -> None:
 
 
 def services_of(queues: Sequence[str]) -> tuple[str, ...]:
-    """The services of a worker that consumes these queues."""
+    """Return the services of a worker that consumes these queues."""
     return tuple(sorted(queue.removeprefix(SERVICE_PREFIX) for queue in queues if queue.startswith(SERVICE_PREFIX)))

@@ -50,7 +50,7 @@ class Schedule:
 
 
 def defaults_of(beat_schedule: Mapping[str, Any]) -> Schedule:
-    """The entries of Celery's setting `beat_schedule`, in the forms that make sense here: seconds, timedelta, crontab."""
+    """Parse the entries of Celery's setting `beat_schedule`, in the forms that make sense here: seconds, timedelta, crontab."""
     entries, refused = {}, {}
     for name, raw in beat_schedule.items():
         try:
@@ -63,9 +63,9 @@ def defaults_of(beat_schedule: Mapping[str, Any]) -> Schedule:
 def effective(
     defaults: Schedule, stored: Mapping[str, StoredEntry | Unreadable], check: Callable[[ScheduledTask], None]
 ) -> Schedule:
-    """What is to be sent: `stored` over `defaults`. `check` raises ConfigError for an entry that cannot be.
+    """Return the schedule in effect: `stored` over `defaults`. `check` raises ConfigError for an invalid entry.
 
-    Where what is stored cannot be, the default goes on.
+    Where a stored entry is invalid, the default stays.
     """
     entries, refused = {}, dict(defaults.refused)
     for name, entry in defaults.entries.items():
@@ -109,7 +109,7 @@ def changed(name: str, default: ScheduledTask | None, change: StoredEntry) -> Sc
 
 
 def checker(tasks: Mapping[str, Any]) -> Callable[[ScheduledTask], None]:
-    """A function that raises ConfigError for an entry that cannot be sent; `tasks` are the application's, by name."""
+    """Return a function that raises ConfigError for an entry that cannot be sent; `tasks` are the application's, by name."""
     known = sorted(name for name in tasks if not name.startswith("celery."))
 
     def check(entry: ScheduledTask) -> None:
@@ -144,7 +144,7 @@ def cron_of(entry: ScheduledTask) -> crontab:
 
 def _check_rhythm(entry: ScheduledTask) -> None:
     if (entry.every_s is None) == (entry.cron is None):
-        raise ConfigError(f"{entry.name}: say how often, with either --every 10s or --cron '*/5 * * * *'")
+        raise ConfigError(f"{entry.name}: give its rhythm, with either --every 10s or --cron '*/5 * * * *'")
     if entry.cron is not None:
         cron_of(entry)
     elif entry.every_s is not None and not MIN_EVERY_S <= entry.every_s <= MAX_EVERY_S:

@@ -25,7 +25,7 @@ from workers.environment.variables import Signing
 
 SIGNATURE = "trawl_signature"
 QUEUE = "trawl_queue"
-"""Header with the queue for which a message was signed; without it nobody could say that a message lies in another one."""
+"""Header with the queue for which a message was signed; it shows that a message was moved to another queue."""
 COMMAND_S = 60.0
 """Seconds for which a command of remote control holds."""
 CLOCKS_DIFFER_S = 3.0
@@ -54,7 +54,7 @@ def sign(headers: dict[str, Any], body: bytes, properties: Mapping[str, Any], qu
 
 
 def fault_of_signature(message: Any, queue: str) -> str | None:
-    """What is wrong with the signature of kombu's `message` that lay in `queue`; None also where signing is off."""
+    """Return the fault in the signature of kombu's `message` that lay in `queue`; None also where signing is off."""
     if not signing_is_on():
         return None
     headers, body = message.headers, message.body
@@ -70,7 +70,9 @@ def fault_of_signature(message: Any, queue: str) -> str | None:
 
 
 def signed_again(raw: bytes, queue: str) -> bytes:
-    """A message as it lies in a queue of Redis, signed for `queue` now. Raises TrawlError for what is not a message of a task."""
+    """Return a message as it lies in a queue of Redis, signed for `queue` now. Raises TrawlError for a message that
+    is no task.
+    """
     try:
         message = json.loads(raw)
         headers, properties = message["headers"], message["properties"]
@@ -132,7 +134,7 @@ class HeardCommands:
         self._since = time.time() - CLOCKS_DIFFER_S
 
     def fault(self, body: Any, headers: Any) -> str | None:
-        """What is wrong with the signature of a command; None also where signing is off."""
+        """Return the fault in the signature of a command; None also where signing is off."""
         if not signing_is_on():
             return None
         signature = headers.get(SIGNATURE) if isinstance(headers, dict) else None

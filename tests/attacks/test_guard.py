@@ -48,7 +48,7 @@ def test_a_message_of_another_broker_is_kept_by_its_parts_and_put_back(
         back = queue.get(timeout=60)
         assert (back.payload, back.headers) == ([1, {"a": "b"}], {"task": "x", "timelimit": ["a", "b"]})
         back.ack()
-        with pytest.raises(TrawlError, match="not of the form that it says"):
+        with pytest.raises(TrawlError, match="does not match its recorded form"):
             guard.replay(PARTS, b"[]", "odd", broker)
         with pytest.raises(TrawlError, match="another one"):
             guard.replay("raw", b"{", "odd", broker)

@@ -11,7 +11,7 @@ import redis
 
 from redis_components.fleet.registry import Registry
 from redis_components.fleet.schedules import Schedules, StoredEntry
-from tasks.base import is_told_elsewhere
+from tasks.base import is_logged_elsewhere
 from tests.integration.test_cli_up import TRAWL, Up, environment
 from tests.support import warm_start
 from tests.support.contents import contents
@@ -100,6 +100,6 @@ def test_of_processes_that_report_it_at_once_one_has_news(redis_client: redis.Re
 )
 def test_only_celerys_line_about_our_own_expected_failures_is_dropped(data: object, dropped: bool) -> None:
     record = logging.LogRecord("celery.app.trace", logging.INFO, __file__, 1, "said", None, None)
-    assert not is_told_elsewhere(record)
+    assert not is_logged_elsewhere(record)
     record.data = data
-    assert is_told_elsewhere(record) is dropped
+    assert is_logged_elsewhere(record) is dropped

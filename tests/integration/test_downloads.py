@@ -233,7 +233,7 @@ def test_a_kept_connection_is_not_given_to_who_may_not_have_it() -> None:
 def test_a_download_without_a_free_descriptor_waits_for_one(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(descriptors, "_said_at", float("-inf"))
+    monkeypatch.setattr(descriptors, "_logged_at", float("-inf"))
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     async def run() -> Response:

@@ -49,7 +49,7 @@ from .stop_signals import StopSignals
 
 
 def load_settings(options: CrawlerOptions) -> Settings:
-    """The Scrapy project's settings, with those of the command line over them. Raises ConfigError, RedisUnavailable."""
+    """Return the Scrapy project's settings, overridden by those of the command line. Raises ConfigError, RedisUnavailable."""
     load_env_file()
     try:
         settings = get_project_settings()
@@ -70,7 +70,7 @@ def main(options: CrawlerOptions) -> ExitKind:
         Parent(options.parent).bind()
     safe_records()  # pages, URLs and exceptions of others are in what is logged
     faulthandler.enable()
-    faulthandler.register(signal.SIGUSR1, all_threads=True)  # kill -USR1 tells where every thread stands; supervisors use it
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # kill -USR1 dumps each thread's stack; supervisors use it
     try:
         if options.page_fd is not None:
             page_at_work.share(options.page_fd)

@@ -1,4 +1,4 @@
-"""What the fleet changes in the settings of a crawl, after those of its project, its spider and the command line."""
+"""The fleet's changes of a crawl's settings, after those of its project, its spider and the command line."""
 
 from __future__ import annotations
 

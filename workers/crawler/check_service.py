@@ -1,4 +1,4 @@
-"""Loads the project and the spider of a service, in a separate process, and says what would prevent it from crawling.
+"""Loads the project and the spider of a service, in a separate process, and reports the faults that prevent a crawl.
 
 `run_module.py workers.crawler.check_service`, with the crawler's command line: a line of JSON with `wrong` and `warnings`.
 """
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def check(options: CrawlerOptions) -> list[str]:
-    """What should be known of a service that can crawl. Raises what its project raises, ConfigError for what is wrong."""
+    """Return the warnings for a service that can crawl. Raises the exceptions of its project, ConfigError for a fault."""
     settings = load_settings(options)
     loader, name = get_spider_loader(settings), options.loads or options.spider
     if name not in loader.list():
@@ -87,7 +87,7 @@ def check(options: CrawlerOptions) -> list[str]:
 
 
 def _place(error: BaseException) -> str:
-    """Where in the project it happened; "" where only Python, its packages or the fleet were at work."""
+    """Return the place of an error in the project; "" where only Python, its packages or the fleet were at work."""
     if isinstance(error, SyntaxError):
         return f" ({error.filename})" if error.filename else ""
     frames = [one for one in traceback.extract_tb(error.__traceback__) if _is_projects(one.filename)]
@@ -108,7 +108,7 @@ def _check_arguments(spider: type[Spider], options: CrawlerOptions) -> None:
 
 
 def _warnings(settings: BaseSettings) -> Iterator[str]:
-    """The settings of docs/services.md that are missing, and what that costs."""
+    """Yield the settings of docs/services.md that are missing, and the consequence of each."""
     if not (shared := _is_ours(settings, "SCHEDULER", Scheduler)):
         yield (
             "its queue is not in Redis, so a crawler that dies loses it and each crawler crawls everything:"

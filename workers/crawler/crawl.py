@@ -1,10 +1,10 @@
 """One crawl on Scrapy's reactor in crochet's thread. With `reactor_thread` the only module that uses crochet.
 
-What it knows about crochet and Scrapy (docs of neither say so; measured):
-- the reactor must be installed before `crochet.setup()`, which would install another one;
+Facts about crochet and Scrapy that it relies on (undocumented; measured):
+- the reactor must be installed before `crochet.setup()`, which would install a different one;
 - `EventualResult.cancel()` and `@wait_for` leave a crawl running untracked: results are polled here, never waited for;
 - `Crawler.stop_async()` before the engine runs is lost: the engine is polled, and stopped when it runs;
-- errors in a spider's `start()` do not come out of the crawl: its finish reason tells;
+- errors in a spider's `start()` do not come out of the crawl: its finish reason shows them;
 - CrawlerRunner neither installs the caching DNS resolver nor sizes the thread pool, as CrawlerProcess does;
 - threads of the reactor's pool are not daemons: the process has to end with `os._exit`;
 - a reactor does not survive a fork: it is installed when the first crawl of a process is made, and not before. One process may
@@ -56,20 +56,20 @@ class _Eventual(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What the reactor said about the crawl when it was last asked."""
+    """The crawl's figures from the last probe of the reactor."""
 
     pages: int = 0  # responses received
     items: int = 0  # items scraped
     in_flight: int = 0  # requests that Scrapy has begun with and is not done with
     oldest_s: float = 0.0  # since the one of them that waits longest gave a sign of life
     oldest: str = ""  # what is awaited for it
-    running: bool = False  # the engine runs: the crawl is open and was not told to stop
+    running: bool = False  # the engine runs: the crawl is open and has no order to stop
     lag_s: float = 0.0  # how long the answer took
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How the crawl ended."""
+    """The end of the crawl."""
 
     reason: str  # Scrapy's finish reason: `finished`, `shutdown`, `start_error`, ...
     error: BaseException | None = None  # it could not be started, or the reactor is gone
@@ -115,11 +115,11 @@ class Crawl:
 
     @property
     def started(self) -> bool:
-        """Whether there is something to be stopped and awaited."""
+        """True if there is a crawl to be stopped and awaited."""
         return self._result is not None
 
     def poll(self) -> None:
-        """Look whether the crawl has ended, and collect what the reactor has said; then ask it again."""
+        """Check for the end of the crawl, and collect the reactor's answer; then probe it again."""
         if self.outcome is None:
             self._poll_probe()
             self._poll_result()  # last: it knows the last figures
@@ -222,7 +222,7 @@ class Crawl:
             self.outcome = Outcome(reason=self._reason or "error", error=error)
         else:
             self.outcome = Outcome(reason=self._reason or "finished")
-        self.figures = Figures(pages=self._pages, items=self._items)  # the last ones; nobody changes them any more
+        self.figures = Figures(pages=self._pages, items=self._items)  # final
 
     def _poll_probe(self) -> None:
         if self._probe is None:
@@ -233,7 +233,7 @@ class Crawl:
             self.figures = self._probe.wait(0)
         except crochet.TimeoutError:
             return
-        except crochet.ReactorStopped:  # the result says so too
+        except crochet.ReactorStopped:  # the result shows it too
             return
         self._answered_at, self._probe = time.monotonic(), None
 
@@ -285,7 +285,7 @@ def make_crawl(
         raise ConfigError(
             f"unknown spider {service.loads or spider!r}; there are: {known}{did_you_mean(service.loads or spider, names)}"
         ) from None
-    consumer_of(found)  # one that does not exist is said before anything is crawled
+    consumer_of(found)  # an unknown consumer is refused before anything is crawled
     adapt(settings, found)
     close_doors(settings, found)
     return Crawl(runner, found, arguments, owner=owner, keep_items=keep_items)
@@ -303,7 +303,7 @@ def _ensure_reactor(settings: Settings) -> None:
 
 
 def _tune_reactor(runner: CrawlerRunner) -> None:
-    """What Scrapy's CrawlerProcess does and CrawlerRunner does not; in the reactor's thread, once."""
+    """Do the part of Scrapy's CrawlerProcess that CrawlerRunner lacks; in the reactor's thread, once."""
     global _tuned
     if not _tuned:
         _tuned = True

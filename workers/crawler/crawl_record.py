@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from redis_components.keys import CrawlKeys
 
 FLEET_SETTINGS = {"REDIS_ITEMS_MAX_WAITING": 100_000, "REDIS_ITEMS_MAX_MB": 1024}
-"""Bounds of a crawler of the fleet where its project sets none: there, nobody watches Redis fill up."""
+"""Bounds of a crawler of the fleet where its project sets none: a fleet runs unattended, and Redis would fill up."""
 
 
 def bound_items(settings: Settings) -> None:
@@ -46,14 +46,14 @@ def check_own_settings(settings: Settings, spider: type[Spider]) -> None:
 
 
 def check_consumer(service: str, consumer: str, groups: Sequence[str]) -> None:
-    """Raises ConfigError for a consumer that reads lists only, where the items are a stream with groups."""
+    """Raise ConfigError for a consumer that reads lists only, where the items are a stream with groups."""
     if consumer and groups:
         raise ConfigError(f"{service}: {consumer} reads no consumer groups: unset REDIS_ITEMS_GROUPS, or item_consumer")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlPlace:
-    """Where an opened crawl is, as far as it knows that itself."""
+    """Redis and keys of an opened crawl, by its own settings."""
 
     record: CrawlRecord
     settings: BaseSettings
@@ -61,13 +61,13 @@ class CrawlPlace:
 
 
 def place_of(crawler: Crawler) -> CrawlPlace:
-    """The place of a crawl whose spider is opened. Raises ConfigError."""
+    """Return the place of a crawl whose spider is opened. Raises ConfigError."""
     uses_redis = known_frontier(crawler) is not None or getattr(crawler.spider, "redis_key", None) is not None
     return CrawlPlace(record=record_of(crawler), settings=crawler.settings, uses_redis=uses_redis)
 
 
 def record_of(crawler: Crawler) -> CrawlRecord:
-    """What the crawl of an opened spider is, as others may know it. Raises ConfigError."""
+    """Return the public record of the crawl of an opened spider. Raises ConfigError."""
     frontier, spider = known_frontier(crawler), crawler.spider
     assert spider is not None
     config = frontier.config if frontier else None

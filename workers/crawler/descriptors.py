@@ -8,15 +8,15 @@ import logging
 import time
 
 AGAIN_S = 0.5
-SAID_AGAIN_S = 60.0
+LOG_AGAIN_S = 60.0
 _NONE_LEFT = frozenset({errno.EMFILE, errno.ENFILE})
-_said_at = float("-inf")
+_logged_at = float("-inf")
 
 logger = logging.getLogger(__name__)
 
 
 def none_left(error: BaseException | None) -> bool:
-    """Whether an error, or what caused it, says that there are too many open files."""
+    """Return True if an error, or its cause, is "too many open files"."""
     for _ in range(10):
         if error is None:
             return False
@@ -27,9 +27,9 @@ def none_left(error: BaseException | None) -> bool:
 
 
 async def wait_for_one() -> None:
-    """Wait a little; one line a minute says why."""
-    global _said_at
-    if time.monotonic() - _said_at > SAID_AGAIN_S:
-        _said_at = time.monotonic()
+    """Wait a little; log the reason once a minute."""
+    global _logged_at
+    if time.monotonic() - _logged_at > LOG_AGAIN_S:
+        _logged_at = time.monotonic()
         logger.error("too many open files: downloads wait until some are closed; raise the limit (ulimit -n, LimitNOFILE)")
     await asyncio.sleep(AGAIN_S)

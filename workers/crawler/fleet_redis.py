@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Elsewhere:
-    """Where a crawl is not where its fleet is."""
+    """The Redis and namespace of a crawl that differ from its fleet's."""
 
     redis: str = ""  # its Redis, without a password; "": the fleet's
     namespace: str | None = None  # None: the fleet's
@@ -48,7 +48,9 @@ def hand_over(settings: Settings, spider: type[Spider], url: str) -> None:
 
 
 def find(settings: BaseSettings, url: str) -> Elsewhere:
-    """Where a crawl by these settings is, in terms of its fleet at `url`. Asks both Redis servers, and waits for the fleet's."""
+    """Return where a crawl by these settings differs from its fleet at `url`. Asks both Redis servers, and waits for the
+    fleet's.
+    """
     namespace = namespace_of(settings)
     return Elsewhere(
         redis="" if settings.get("REDIS_URL") == url or _is_fleets(settings, url) else name_of(settings),
@@ -57,7 +59,7 @@ def find(settings: BaseSettings, url: str) -> Elsewhere:
 
 
 def warn(elsewhere: Elsewhere, url: str) -> None:
-    """Say it in the crawler's log."""
+    """Log the difference as a warning."""
     if elsewhere.redis:
         logger.warning(
             "this crawl works in %s, which the project's settings name, and not in the fleet's Redis, %s: trawl status, the"
@@ -77,7 +79,9 @@ def warn(elsewhere: Elsewhere, url: str) -> None:
 
 
 def _is_fleets(settings: BaseSettings, url: str) -> bool:
-    """Whether both are one database: what is written through one address is read through the other. Names do not tell that."""
+    """Return True if both are one database: a value written through one address is read through the other. Names do not prove
+    it.
+    """
     fleet, word = connect(url), secrets.token_hex(16)
     key = FleetKeys().met(word)
     while True:

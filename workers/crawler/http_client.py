@@ -45,7 +45,7 @@ class DownloadHandler(AiohttpDownloadHandler):
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(RESOLVING, thread_name_prefix="resolving"))
         self._session.detach()  # from a connector that has connected to nothing yet
         self._session = aiohttp.ClientSession(
-            # Scrapy's downloader says how many at a time: a crawl of many sites has more where some wait long (`long_waits.py`).
+            # Scrapy's downloader limits concurrency: a crawl of many sites has more where some wait long (`long_waits.py`).
             connector=connector(local_addr=self._bind_address, limit=0, limit_per_host=self._pool_size_per_host),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -54,7 +54,7 @@ class DownloadHandler(AiohttpDownloadHandler):
         )
 
     async def download_request(self, request: Request) -> Response:
-        """The response; connections are made as the request may. Where no descriptor is left it waits for one."""
+        """Download the response; connections are made as the request may. Where no descriptor is left it waits for one."""
         while True:
             try:
                 with allowing(allowance_of(request) | self._allowed):
@@ -95,5 +95,5 @@ class RedirectWithoutReferer(RedirectMiddleware):
 def _is_same_place(one: str, other: str) -> bool:
     try:
         return URL(one).origin() == URL(other).origin()
-    except (ValueError, IndexError):  # such as a scheme without a host, or `http://[::1]@/`, which nobody fetches
+    except (ValueError, IndexError):  # such as a scheme without a host, or `http://[::1]@/`, which cannot be fetched
         return False

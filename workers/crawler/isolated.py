@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def fed_from_redis(spider: type[Spider]) -> bool:
-    """Whether the spider gets its start tasks from Redis; without them it has nothing to crawl."""
+    """Return True if the spider gets its start tasks from Redis; without them it has nothing to crawl."""
     return issubclass(spider, RedisMixin)
 
 
@@ -32,11 +32,11 @@ def crawl_alone(settings: Settings, spider: type[Spider]) -> None:
     """Change the project's settings so that each crawl of an ordinary spider starts fresh and ends with its requests.
 
     In the fleet's frontier it would find its pages seen by the crawl before, and wait for other processes. Its items go through
-    the project's pipelines, but not into the item stream, which nobody empties for it. What its `custom_settings` or a command
-    line say stays. A spider that is fed from Redis is left as it is.
+    the project's pipelines, but not into the item stream, which has no consumer for it. Its `custom_settings` and the command
+    line's settings stay. A spider that is fed from Redis is left as it is.
     """
     if fed_from_redis(spider):
-        logger.info("%s is fed from Redis: it works on the shared queue until it is told to stop", spider.name)
+        logger.info("%s is fed from Redis: it works on the shared queue until it is stopped", spider.name)
         return
     settings.setdict(_SCRAPYS_OWN, priority="project")
     for pipeline in settings.getdict("ITEM_PIPELINES"):

@@ -1,4 +1,4 @@
-"""What a crawler of a job changes in its project's settings, so that several crawlers share one crawl that ends."""
+"""Changes of a job's crawlers to their project's settings, so that several crawlers share one crawl that ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OWN = {
     "SCHEDULER_PERSIST": True,  # the fleet lets the keys expire; a cancelled job is resumed from them
     "SCHEDULER_FLUSH_ON_START": False,
 }
-"""Keys named after the job, not as the project says; `trawl run` names the start key."""
+"""Keys named after the job, over the project's own; `trawl run` names the start key."""
 
 
 def share_job(settings: Settings, spider: type[Spider], service: str, *, first: bool) -> None:

@@ -56,7 +56,7 @@ class CrawlerLimits:
         return round(self.memory_hard_mb * MIB)
 
     def too_low(self, rss_bytes: int) -> str | None:
-        """Why nothing can be crawled within these limits by a process that needs so much before its first page."""
+        """Return why these limits leave no room to crawl for a process that needs so much before its first page."""
         for name, limit_mb in (
             ("CRAWLER_MEMORY_SOFT_MB", self.memory_soft_mb),
             ("CRAWLER_MEMORY_HARD_MB", self.memory_hard_mb),
@@ -67,13 +67,13 @@ class CrawlerLimits:
         return None
 
     def exhausted(self, rss_bytes: int) -> str | None:
-        """Why the process has to end at once."""
+        """Return why the process has to end at once."""
         if self.memory_hard_mb and rss_bytes > self.memory_hard_mb * MIB:
             return f"{rss_bytes / MIB:.0f} MiB of memory are over CRAWLER_MEMORY_HARD_MB = {self.memory_hard_mb:g}"
         return None
 
     def reached(self, *, rss_bytes: int, age_s: float, pages: int) -> str | None:
-        """Why the process has to finish its pages and be replaced."""
+        """Return why the process has to finish its pages and be replaced."""
         if self.memory_soft_mb and rss_bytes > self.memory_soft_mb * MIB:
             return f"{rss_bytes / MIB:.0f} MiB of memory are over CRAWLER_MEMORY_SOFT_MB = {self.memory_soft_mb:g}"
         if self.max_age_s and age_s >= self.max_age_s:

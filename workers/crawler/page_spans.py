@@ -1,6 +1,6 @@
 """The spans of a page, for any spider: `fetch` while the site answers, `read` while its callback works.
 
-What a callback yields follows from its page: requests say so in `meta`, and items where the spider has
+A callback's results follow from its page: requests carry the traceparent in `meta`, and items where the spider has
 `items_carry_traceparent = True`. `add_page_spans` puts both middlewares into a crawl where spans are on.
 """
 
@@ -57,7 +57,7 @@ class FetchSpans:
             self._open[request] = span
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """The site has answered."""
+        """End the span: the site has answered."""
         if span := self._open.pop(request, None):
             span.note({"http.response.status_code": response.status, "http.response.body.size": len(response.body)})
             span.end(str(response.status) if response.status >= 400 else "")
@@ -65,7 +65,7 @@ class FetchSpans:
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """It has not."""
+        """End the span with an error: the site has not answered."""
         if span := self._open.pop(request, None):
             span.end(type(exception).__name__)
 
@@ -85,7 +85,7 @@ class ReadSpans:
         return cls(crawler)
 
     def process_spider_input(self, response: Response) -> None:
-        """The callback begins."""
+        """Begin the callback's span."""
         request = response.request
         assert request is not None
         parent = _fetched.pop(request, None) or request.meta.get(TRACEPARENT)
@@ -95,7 +95,7 @@ class ReadSpans:
             traces.work_on(span)
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """What it yields."""
+        """Pass on the callback's results, and count them."""
         span, items, requests = self._open.get(response), 0, 0
         try:
             async for one in result:
@@ -114,7 +114,7 @@ class ReadSpans:
             self._end(response)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
-        """It failed."""
+        """End the callback's span with its error."""
         self._end(response, type(exception).__name__)
 
     def _end(self, response: Response, error: str = "") -> None:
@@ -123,9 +123,9 @@ class ReadSpans:
 
 
 def _place(request: Request, url: str, spider: str) -> dict[str, str | int | float | None]:
-    """Where a page is: what the request says of it in `meta`, its `site`, and of `page` the kind, forum, thread and number."""
+    """Return a page's attributes: from `meta` its `site`, and of `page` the kind, forum, thread and number."""
     page = request.meta.get("page")
     found = {"site": request.meta.get("site"), **(page if isinstance(page, dict) else {})}
-    said = {f"trawl.{name}": found.get(name) for name in ("site", "kind", "forum", "thread", "number")}
-    told = {name: value for name, value in said.items() if isinstance(value, str | int) and value != ""}
-    return {"url.full": masked(url)[:LONGEST], "trawl.spider": spider, **told}
+    values = {f"trawl.{name}": found.get(name) for name in ("site", "kind", "forum", "thread", "number")}
+    known = {name: value for name, value in values.items() if isinstance(value, str | int) and value != ""}
+    return {"url.full": masked(url)[:LONGEST], "trawl.spider": spider, **known}

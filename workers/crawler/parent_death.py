@@ -22,5 +22,5 @@ class Parent:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
     def gone(self) -> bool:
-        """Whether the parent has died: also when that was before `bind`, or when its signal was lost."""
+        """Return True if the parent has died: also when that was before `bind`, or when its signal was lost."""
         return os.getppid() != self._pid

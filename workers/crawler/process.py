@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Stopping:
-    """Why, and since when, this process finishes its pages in flight."""
+    """The reason and begin of the end of this process, while it finishes its pages in flight."""
 
     kind: ExitKind
     why: str
@@ -126,9 +126,9 @@ class CrawlerProcess:
         if kind is ExitKind.LOST_SLOT:
             return kind  # at once: until then the reactor fetches pages that are others' by now
         self._heartbeat.stop()
-        self._say(self._finish_reason())  # the last figures
+        self._report(self._finish_reason())  # the last figures
         self._record = replace(self._look(CrawlerState.STOPPED), last_exit=kind.label, last_exit_kind=kind.label)
-        self._last_word(kind)
+        self._leave(kind)
         return kind
 
     def _watch(self) -> ExitKind:
@@ -139,9 +139,9 @@ class CrawlerProcess:
             begins = self._crawl.figures.running and self._record.state is CrawlerState.STARTING
             if begins or time.monotonic() >= next_pulse:
                 next_pulse = time.monotonic() + self._period_s
-                self._say()
+                self._report()
             if begins:
-                self._heartbeat.now()  # who waits for this crawler need not wait for its next beat
+                self._heartbeat.now()  # a client that waits for this crawler need not wait for its next beat
             self._tick()
             self._crawl.poll()
             self._tell_record()
@@ -186,7 +186,7 @@ class CrawlerProcess:
         self._rss_bytes = self._resident()
 
     def _ended(self) -> ExitKind | None:
-        """Whether, and how, this process has to end now."""
+        """Return the kind of end if this process has to end now."""
         outcome = self._crawl.outcome
         if outcome:
             logger.info("the crawl is over: %s", outcome.reason)
@@ -239,7 +239,7 @@ class CrawlerProcess:
             kind, why = reason
             self._stopping = Stopping(kind=kind, why=why, since=time.monotonic())
             logger.info("stopping because %s: pages in flight get %.0f s", why, self._grace_s)
-            self._say()  # before the exit code: the supervisor has to tell a stop from an end
+            self._report()  # before the exit code: the supervisor has to distinguish a stop from an end
             self._heartbeat.now()
         return self._stopping is not None
 
@@ -295,8 +295,8 @@ class CrawlerProcess:
             **vars(self._options.story),
         )
 
-    def _say(self, note: str | None = None) -> None:
-        """Tell the supervisor, through the pipe: it hears this also when Redis is away. The heartbeat tells everybody."""
+    def _report(self, note: str | None = None) -> None:
+        """Report to the supervisor, through the pipe, also while Redis is away. The heartbeat reports to Redis."""
         self._record = self._look(note=note)
         self._run = with_figures(self._run, self._record)
         self._write(self._record.to_json().encode())
@@ -313,7 +313,7 @@ class CrawlerProcess:
         except BlockingIOError:
             pass  # the supervisor is frozen; it will have to judge by what it finds when it comes back
         except OSError:
-            self._pulse_fd = None  # it is gone; `_orphaned` says so too
+            self._pulse_fd = None  # it is gone; `_orphaned` finds it too
 
     def _beat(self) -> Renewal | None:
         """In the heartbeat's thread: a crawler whose reactor does not answer lets its slot run out."""
@@ -321,8 +321,8 @@ class CrawlerProcess:
             return None
         return self._registry.renew(self._slot, self._record) if self._slot else self._registry.note(self._record)
 
-    def _last_word(self, kind: ExitKind) -> None:
-        """A supervisor speaks for its crawler and gives the slot back; without one it is for the crawler to do."""
+    def _leave(self, kind: ExitKind) -> None:
+        """Record the end and release the slot, where no supervisor does so for this crawler."""
         try:
             if self._slot is None or self._orphaned():
                 ended = replace(self._run, ended_at=time.time(), outcome=kind.label, exit_code=kind.exit_code)

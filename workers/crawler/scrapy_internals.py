@@ -1,4 +1,4 @@
-"""What `workers` use of Scrapy's internals: see `redis_components/scrapy_glue/internals.py`."""
+"""Scrapy's internals that `workers` use: see `redis_components/scrapy_glue/internals.py`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ EARLY_S = 0.005  # uvloop rounds a timer to whole milliseconds of a clock that i
 
 
 def __getattr__(name: str) -> Any:
-    """What needs aiohttp, a tenth of a crawler's start, is loaded when it is asked for: another download handler needs none."""
+    """Load the names that need aiohttp, a tenth of a crawler's start, on first use: other download handlers do without."""
     if name not in ("AiohttpDownloadHandler", "ClientResponse"):
         raise AttributeError(name)
     from scrapy.core.downloader.handlers import _aiohttp
@@ -57,12 +57,12 @@ def __getattr__(name: str) -> Any:
 
 
 def engine_of(crawler: Crawler | None) -> ExecutionEngine | None:
-    """The engine; None before the crawl is open."""
+    """Return the engine; None before the crawl is open."""
     return crawler._engine if crawler else None
 
 
 def stats_of(crawler: Crawler | None) -> dict[str, Any]:
-    """The crawl's stats; empty where it did not come so far."""
+    """Return the crawl's stats; empty where it did not come so far."""
     return dict(crawler._stats.get_stats()) if crawler and crawler._stats else {}
 
 
@@ -87,7 +87,7 @@ def in_a_later_turn(result: Any, call: Callable[[], object]) -> Any:
 
 
 def tune_reactor(runner: CrawlerRunner) -> None:
-    """What CrawlerProcess does, once in a process and in the reactor's thread."""
+    """Tune the reactor as CrawlerProcess does, once in a process and in the reactor's thread."""
     from twisted.internet import reactor
 
     resolver: Any = load_object(runner.settings["TWISTED_DNS_RESOLVER"])

@@ -16,7 +16,7 @@ JOB_IDLE_S = 2
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSpider:
-    """What a service declares of its spider; "" where the class decides."""
+    """A service's declarations for its spider; "" where the class decides."""
 
     loads: str = ""
     consumer: str = ""
@@ -25,7 +25,7 @@ class ServiceSpider:
     """It ends when the whole crawl has nothing to do: a spider that is fed from Redis would wait for start tasks for ever."""
 
     def named(self, service: str, found: type[Spider]) -> type[Spider]:
-        """The class itself, or a subclass that is called as the service: the keys of a crawl have the spider's name in them."""
+        """Return the class itself, or a subclass with the service's name: the keys of a crawl have the spider's name in them."""
         changed: dict[str, Any] = {}
         if self.loads:
             changed["name"] = service

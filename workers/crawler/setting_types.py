@@ -36,7 +36,7 @@ def check_types(settings: BaseSettings) -> None:
     if not _is_table(params := settings.get("REDIS_PARAMS")):
         raise ConfigError(f"REDIS_PARAMS: a {type(params).__name__} is not a table of names and values")
     for name in filter(str.isupper, dir(default_settings)):
-        if not settings.getpriority(name):  # nobody has set it
+        if not settings.getpriority(name):  # the default
             continue
         value, default = settings.get(name), getattr(default_settings, name)
         if wanted := _wanted(name, value, default):
@@ -44,7 +44,7 @@ def check_types(settings: BaseSettings) -> None:
 
 
 def _wanted(name: str, value: Any, default: Any) -> str:
-    """What a value has to be, where it is not; "" where it fits."""
+    """Return the form that a value must have, where it does not; "" where it fits."""
     if isinstance(default, list) and default and all(isinstance(one, int) for one in default):
         entries = value.split(",") if isinstance(value, str) else value
         fits = not isinstance(entries, list | tuple | set) or all(map(_is_number, entries))

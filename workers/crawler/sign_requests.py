@@ -23,7 +23,7 @@ class SignRequests:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:  # noqa: ARG003 - so it is called
-        """Raises NotConfigured where there is no key, ConfigError for a wrong one."""
+        """Return the middleware. Raises NotConfigured where there is no key, ConfigError for a wrong one."""
         identity = bot_identity()
         if identity is None:
             raise NotConfigured

@@ -1,4 +1,4 @@
-"""What ends a crawler process from outside: SIGTERM and SIGINT."""
+"""Signals that end a crawler process from outside: SIGTERM and SIGINT."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class StopSignals:
 
     def listen(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._hear)
+            signal.signal(number, self._count)
         self.wake.on_signals()
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the form of a handler
+    def _count(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the form of a handler
         self.count += 1

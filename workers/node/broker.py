@@ -18,7 +18,7 @@ _TLS = {"ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname"}
 
 @dataclass(frozen=True, kw_only=True)
 class Broker:
-    """What Celery's settings say about it."""
+    """The broker in Celery's settings."""
 
     url: str = field(repr=False)
     results: str = field(repr=False)
@@ -35,7 +35,7 @@ class Broker:
 
 
 def broker_of(redis_url: str) -> Broker:
-    """The broker named by TRAWL_BROKER_URL, else that on the Redis at `redis_url`; results go where messages go.
+    """Return the broker named by TRAWL_BROKER_URL, else that on the Redis at `redis_url`; results go where messages go.
 
     TRAWL_BROKER_URL may also be a URL that is Celery's alone, such as `amqp://...`; results then come as messages. Raises
     ConfigError.
@@ -56,7 +56,8 @@ def broker_of(redis_url: str) -> Broker:
 
 
 def named_broker() -> Broker:
-    """The broker that the environment names. Without a name it has the form of the project's own server, which is not started.
+    """Return the broker that the environment names. By default it has the form of the project's own server, which is not
+    started.
 
     Raises ConfigError.
     """

@@ -1,7 +1,7 @@
 """Limits the crawlers of a node. Each place is a file lock: the kernel frees the place of a process that dies.
 
-A place knows its crawler's pid, also when its supervisor was killed: a crawler that stood still at that moment (SIGSTOP) heard
-nothing of it and would be there for ever. The node looks for such a one every 2 s, and whoever takes the place does.
+A place has its crawler's pid, also when its supervisor was killed: a crawler that was suspended at that moment (SIGSTOP) missed
+the signal and would stay for ever. The node looks for such a crawler every 2 s, and so does the next process to take the place.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CrawlerSeat:
         self._fd = fd
 
     def note(self, pid: int) -> None:
-        """The crawler that is in it now."""
+        """Record the pid of the place's present crawler."""
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, str(pid).encode(), 0)
 
@@ -55,7 +55,7 @@ class NodeCapacity:
                 place.close()
 
     def taken(self) -> int:
-        """Places that somebody holds now."""
+        """Count the places that are taken now."""
         count = 0
         for path in self._paths:
             if place := _take(path):

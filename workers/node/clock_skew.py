@@ -1,7 +1,7 @@
 """Compares a machine's clock with Redis's.
 
 All times of the fleet are Redis's, but one: a message expires by its sender's clock, and Celery compares that with the clock of
-the worker that takes it. A worker whose clock is ahead throws away all that beat sends, and says no more than "Discarding".
+the worker that takes it. A worker whose clock is ahead throws away all that beat sends, and logs no more than "Discarding".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def off_by(redis_s: float, asked_s: float, answered_s: float) -> float:
 
 
 def complaint(off_s: float) -> str:
-    """What is wrong and what to do, for people; `off_s` is not 0."""
+    """Describe the difference and the fix, for the operator; `off_s` is not 0."""
     if off_s > 0:
         return f"its clock is {off_s:.0f} s ahead of Redis's: messages have expired when it takes them; set the clock (NTP)"
     return f"its clock is {-off_s:.0f} s behind Redis's: what it sends has expired on arrival; set the clock (NTP)"

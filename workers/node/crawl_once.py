@@ -49,7 +49,7 @@ class ReactorHung(TrawlError):
 
 @dataclass(frozen=True, kw_only=True)
 class OnceOrder:
-    """What to crawl. Raises ConfigError for what cannot be."""
+    """The order of a small crawl. Raises ConfigError if it is invalid."""
 
     spider: str
     arguments: Mapping[str, Any] = field(default_factory=dict)  # of the spider
@@ -75,10 +75,10 @@ class OnceOrder:
 
 
 def crawl_once(order: OnceOrder, *, cancelled: Callable[[], bool] = lambda: False) -> OnceResult:
-    """Crawl in this process until the spider is finished, `cancelled` says so, or the time is over.
+    """Crawl in this process until the spider is finished, `cancelled` returns True, or the time is over.
 
-    Raises ConfigError for what cannot be crawled so, and ReactorHung. An exception in this thread, such as Celery's soft time
-    limit, comes out of here when the crawl has ended.
+    Raises ConfigError for an impossible crawl, and ReactorHung. An exception in this thread, such as Celery's soft time limit,
+    comes out of here when the crawl has ended.
     """
     for name in _WORDY:
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -136,7 +136,7 @@ def _end(crawl: Crawl) -> None:
         crawl.stop()
         _tick(crawl)
         if time.monotonic() > deadline:
-            raise ReactorHung(f"a crawl did not end within {SLOWEST_PAGE_S + CLOSING_S:.0f} s after it was told to")
+            raise ReactorHung(f"a crawl did not end within {SLOWEST_PAGE_S + CLOSING_S:.0f} s after the order to stop")
 
 
 def _tick(crawl: Crawl) -> None:

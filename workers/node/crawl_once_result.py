@@ -10,18 +10,18 @@ MOST_ITEMS = 1000  # that can be asked for
 
 
 class OnceOutcome(StrEnum):
-    """How it ended."""
+    """The end of a small crawl."""
 
     FINISHED = "finished"  # the crawl ended unasked, for any finish reason of Scrapy
     CRASHED = "crashed"  # it could not be started, or not go on
     TIMEOUT = "timeout"  # its time was over; pages in flight were finished
-    CANCELLED = "cancelled"  # somebody asked for it, or Celery ended the task
+    CANCELLED = "cancelled"  # by a user, or because Celery ended the task
     HUNG = "hung"  # it could not be stopped; its process had to go
 
 
 @dataclass(frozen=True, kw_only=True)
 class OnceResult:
-    """What `crawl_once` returns, as JSON."""
+    """Result of `crawl_once`, as JSON."""
 
     spider: str
     outcome: OnceOutcome
@@ -35,5 +35,5 @@ class OnceResult:
 
     @property
     def good(self) -> bool:
-        """Whether the crawl did what it was to do."""
+        """True if the crawl finished."""
         return self.outcome is OnceOutcome.FINISHED

@@ -1,4 +1,4 @@
-"""Whether this node is being shut down: one byte that a worker's main process shares with its pool by fork."""
+"""The flag of a node's shutdown: one byte that a worker's main process shares with its pool by fork."""
 
 from __future__ import annotations
 

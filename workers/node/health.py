@@ -1,8 +1,8 @@
-"""The health of a node: says in its status file whether its worker can run tasks and start crawlers.
+"""The health of a node: its status file shows if its worker can run tasks and start crawlers.
 
-A thread of the worker's main process looks every few seconds. What it looks at: the worker's event loop, which ticks while it is
-connected to the broker; the thread of the node's heartbeat; the data folder, without which no crawler starts; crawlers that died
-before their first word.
+A thread of the worker's main process checks every few seconds: the worker's event loop, which ticks while it is connected to the
+broker; the thread of the node's heartbeat; the data folder, without which no crawler starts; crawlers that died before their
+first report.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ FULL_BYTES = 1024 * 1024  # less than this is a full disk: no crawler can write 
 
 
 class FailedStarts:
-    """How many crawlers of this node in a row ended before their first word: shared with its pool by fork."""
+    """Number of crawlers of this node in a row that ended before their first report: shared with its pool by fork."""
 
     def __init__(self) -> None:
         self._count = mmap.mmap(-1, 1)
 
     def note(self, started: bool) -> None:
-        """One has said its first word, or has ended before it."""
+        """Count a crawler's start: it has reported, or has ended before its first report."""
         self._count[0] = 0 if started else min(255, self._count[0] + 1)
 
     @property
@@ -42,7 +42,7 @@ class FailedStarts:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeLook:
-    """What is seen of a worker at one time."""
+    """State of a worker at one time."""
 
     connected: bool  # to the broker
     loop_silent_s: float  # since its event loop ticked
@@ -53,7 +53,7 @@ class NodeLook:
 
 
 def condition(look: NodeLook) -> tuple[Condition, str]:
-    """The verdict, for the status file. Pure."""
+    """Return the verdict, for the status file. Pure."""
     if look.beat_silent_s > STILL_LIMIT_S:
         return Condition.HUNG, f"its heartbeat has stood still for {look.beat_silent_s:.0f} s"
     if look.connected and look.loop_silent_s > STILL_LIMIT_S:
@@ -61,14 +61,14 @@ def condition(look: NodeLook) -> tuple[Condition, str]:
     if look.folder_fault:
         return Condition.BROKEN, look.folder_fault
     if look.failed_starts >= MOST_FAILED_STARTS:
-        return Condition.BROKEN, f"{look.failed_starts} crawlers in a row ended before their first word; see trawl status"
+        return Condition.BROKEN, f"{look.failed_starts} crawlers in a row ended before their first report; see trawl status"
     if not look.connected:
         return Condition.WAITS, f"it waits for the broker; it hosts {look.hosted} crawlers"
     return Condition.OK, f"it hosts {look.hosted} crawlers"
 
 
 def folder_fault(folder: Path) -> str | None:
-    """Why a crawler could not write below the data folder, and what to do; None where it could. Costs no write."""
+    """Return why a crawler could not write below the data folder, and the fix; None where it could. Costs no write."""
     place = next((one for one in (folder, *folder.parents) if one.exists()), folder)
     if not place.is_dir():
         return f"{place} is not a folder: set TRAWL_DATA_DIR to one that can be written"
@@ -107,11 +107,11 @@ class NodeHealth:
         self._file.end()
 
     def connected(self, connected: bool) -> None:
-        """The worker has connected to the broker, or lost it."""
+        """Note that the worker has connected to the broker, or lost it."""
         self._connected, self._loop_at = connected, time.monotonic()
 
     def tick(self) -> None:
-        """Called by the worker's event loop."""
+        """Note a turn of the worker's event loop."""
         self._loop_at = time.monotonic()
 
     def look(self) -> NodeLook:

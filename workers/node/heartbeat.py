@@ -23,10 +23,10 @@ logger = logging.getLogger(__name__)
 
 
 class NodeBeat:
-    """Says `look()` every 2 s in a daemon thread, until `stop`; Redis may be away meanwhile, and nobody waits for it.
+    """Reports `look()` every 2 s in a daemon thread, until `stop`; Redis may be away meanwhile, and no caller waits for it.
 
-    `look` gives services, capacity and crawlers of the moment; configuration, version and time are added here. `before` is done
-    first each time, `report` is told what an operator has to mend.
+    `look` gives services, capacity and crawlers of the moment; configuration, version and time are added here. `before` is
+    called first each time, `report` gets the faults that an operator has to mend.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class NodeBeat:
         self._heartbeat.start()
 
     def now(self) -> None:
-        """Say at once what has changed."""
+        """Report a change at once."""
         self._heartbeat.now()
 
     def stop(self) -> None:
-        """The last word: the node is gone."""
+        """Stop, and remove the node's record."""
         name = self._look().name
         self._heartbeat.errand(lambda: self._nodes.forget([name]))
         self._heartbeat.stop(STOP_S)
@@ -88,12 +88,12 @@ class NodeBeat:
             )
 
     def _notice(self, record: NodeRecord, replaced: str) -> None:
-        """Between two of our beats another one has beaten under our name: once it may be a Redis that came back older."""
+        """Detect a second worker with this name: it beats between two of our beats. Once may be a Redis that came back older."""
         self._others = self._others + 1 if replaced not in ("", self._instance) else 0
         if self._others == RIVAL_BEATS:
-            said = f"{record.rivalry()}: give each worker a unique name (celery -A tasks worker -n NAME@%h)"
-            logger.error("%s", said)
-            self._report(said)
+            line = f"{record.rivalry()}: give each worker a unique name (celery -A tasks worker -n NAME@%h)"
+            logger.error("%s", line)
+            self._report(line)
 
 
 class _Config:
@@ -112,5 +112,5 @@ class _Config:
     def _read(self) -> tuple[str, tuple[str, ...]]:
         try:
             return config_digest(), shared_digests()
-        except (OSError, TrawlError):  # a folder that cannot be read: crawlers will say so
+        except (OSError, TrawlError):  # a folder that cannot be read: crawlers report it
             return "", ()

@@ -29,7 +29,7 @@ from .drain_flag import DrainFlag
 from .health import FailedStarts, folder_fault
 
 HELD = "held"  # another process has the slot: this launch came twice
-FULL = "full"  # this node has no place left: another one, or a later launch, will do it
+FULL = "full"  # this node has no place left: a later launch, here or on another node, will do it
 
 
 class GivenUp(TrawlError):
@@ -65,7 +65,7 @@ class Node:
         Returns `held`, `full`, or the supervisor's verdict. Raises ConfigError for what cannot be a slot, GivenUp for a hopeless
         one, redis.RedisError when Redis is away at the start.
         """
-        spider, number, name = service_name(spider), slot_number(number), node_name(name)  # a task may say anything
+        spider, number, name = service_name(spider), slot_number(number), node_name(name)  # a task's arguments are unchecked
         client = connect()
         registry = Registry(client)
         registry.clear_launch(spider, number)

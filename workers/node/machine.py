@@ -1,4 +1,4 @@
-"""What is wrong with a worker's machine: the disk of its data folder, and its clock. Reported to the fleet every few seconds."""
+"""Problems of a worker's machine: the disk of its data folder, and its clock. Reported to the fleet every few seconds."""
 
 from __future__ import annotations
 

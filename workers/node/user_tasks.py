@@ -11,7 +11,9 @@ from workers.environment.variables import Fleet
 
 
 def own_tasks() -> tuple[str, ...]:
-    """The modules of TRAWL_TASKS (`shop.tasks,shop.reports`), from the current directory or installed. Raises ConfigError."""
+    """Return the modules of TRAWL_TASKS (`shop.tasks,shop.reports`), from the current directory or installed. Raises
+    ConfigError.
+    """
     names = Fleet.read().tasks
     for name in names:
         if not _exists(name):

@@ -1,4 +1,4 @@
-"""The time a process has waited for a CPU. On a busy machine its heartbeats are late through no fault of its own."""
+"""The time a process has waited for a CPU. On a busy machine its heartbeats are late, and it is not to blame."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class LaunchedCrawler:
         self._page_excused = False
         self._started_at = self._heard_at = time.monotonic()
         self._waited_s = 0.0  # for a CPU, when it was last heard
-        self.record: CrawlerRecord | None = None  # what it last said
+        self.record: CrawlerRecord | None = None  # its last report
         self.announced: ExitKind | None = None  # how it ends
         self.terms = Terms()
 
@@ -55,11 +55,11 @@ class LaunchedCrawler:
 
     @property
     def silent_s(self) -> float:
-        """Seconds since it last said something, or since its launch."""
+        """Seconds since its last report, or since its launch."""
         return time.monotonic() - self._heard_at
 
     def starved_s(self) -> float:
-        """How much of its silence it has spent waiting for a CPU, s."""
+        """Return the seconds of its silence in which it waited for a CPU."""
         return waited_s(self.pid) - self._waited_s
 
     def excuse(self, seconds: float) -> None:
@@ -71,7 +71,7 @@ class LaunchedCrawler:
         return self._process.poll()
 
     def pulse(self) -> bool:
-        """Read what it has said; True when that was something new (then see `record`)."""
+        """Read its reports; return True for a new one (then see `record`)."""
         lines = self._pulse.read()
         if not lines:
             return False
@@ -93,20 +93,20 @@ class LaunchedCrawler:
         return self.record is not None
 
     def wait(self, seconds: float, wake: Wake) -> None:
-        """Wait at most so long; less when it says something, when it ends, or when woken."""
+        """Wait at most so long; less when it reports, when it ends, or when woken."""
         self._pulse.wait(seconds, wake)
 
     def page_at_work(self) -> PageAtWork | None:
-        """The page that it reads, or was reading when it ended; until `close`."""
+        """Return the page that it reads, or was reading when it ended; until `close`."""
         return None if self._page_excused else self._page.read()
 
     def excuse_page_if_stopped(self) -> None:
-        """Somebody stopped the process (SIGSTOP): the page that it was reading is not to blame for its silence."""
+        """Excuse the page that was being read if the process is suspended (SIGSTOP): the page is not to blame for its silence."""
         with suppress(psutil.Error):
             self._page_excused = psutil.Process(self.pid).status() == psutil.STATUS_STOPPED
 
     def resident(self) -> int:
-        """Its resident memory in bytes, read from outside: it may be too busy growing to say so."""
+        """Return its resident memory in bytes, read from outside: it may be too busy growing to report it."""
         return resident(self.pid) if self.poll() is None else 0
 
     def cpu_s(self) -> float:
@@ -176,7 +176,7 @@ def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
                 stderr=log_fd,
                 pass_fds=(write_fd, page.descriptor, given_fd),
                 env=_environment(options),
-                start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker; it tells its crawlers itself
+                start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker, which stops its crawlers itself
             )
     except OSError:
         pulse.close()

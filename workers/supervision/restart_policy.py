@@ -16,7 +16,7 @@ from workers.process.exit_kinds import Exit, ExitKind, Next
 
 @dataclass(frozen=True, kw_only=True)
 class RestartPolicy:
-    """When to start a crawler again. An end within `quick_s` of the start is a quick one."""
+    """Delays and limits of restarts. An end within `quick_s` of the start is a quick one."""
 
     quick_s: float = 10.0
     first_wait_s: float = 0.5  # before the restart after the first quick end; doubled with each further one in a row
@@ -38,7 +38,7 @@ class Streak:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What to do after a crawler's end."""
+    """The step after a crawler's end."""
 
     restart: bool
     wait_s: float = 0.0
@@ -52,7 +52,7 @@ class Decision:
 
 
 def decide(end: Exit, streak: Streak, policy: RestartPolicy, *, luck: float = 0.5) -> Decision:
-    """What to do after `end`, which comes after `streak`; `luck` is a random number in [0, 1).
+    """Decide the step after `end`, which comes after `streak`; `luck` is a random number in [0, 1).
 
     An end after a long life restarts at once, for every kind of end. A crawl that finishes quickly again and again has nothing
     to do, and one that is recycled quickly has a low limit: they wait longer and longer, and are never given up for that.
@@ -72,10 +72,10 @@ def decide(end: Exit, streak: Streak, policy: RestartPolicy, *, luck: float = 0.
 
 
 def inherited(before: CrawlerRecord | None, config: str | None, policy: RestartPolicy) -> Streak:
-    """The streak that a new supervisor continues, from the last record of its slot and the configuration of its node.
+    """Return the streak that a new supervisor continues, from the last record of its slot and the configuration of its node.
 
-    A record that says that a process is there was left by a supervisor that died with it: one more end, which nobody counted.
-    A slot that was given up, and is tried again all the same, has one try.
+    A record with a running process was left by a supervisor that died with it: one more end, which was not counted. A slot that
+    was given up, and is tried again all the same, has one try.
     """
     if before is None or before.config != config:
         return Streak()

@@ -62,10 +62,10 @@ class SlotLedger:
         self.story = replace(self.story, quick_ends=streak.ends, quick_failures=streak.failures)
 
     def launches(self, reload: str | None) -> None:
-        """A crawler is about to be launched; `reload` is the reason of the order that asked for it."""
+        """Record the coming launch of a crawler; `reload` is the reason of the order that asked for it."""
         config = self._config()
         if reload is not None or config != self.story.config:
-            self.count(Streak())  # somebody has changed something
+            self.count(Streak())  # the configuration has changed, or a reload was ordered
         self.story = replace(
             self.story,
             config=config,
@@ -75,14 +75,14 @@ class SlotLedger:
         self._launched = True
 
     def buries(self, end: Exit) -> None:
-        """The crawler has ended."""
+        """Record a crawler's end."""
         self.story = replace(self.story, last_exit=str(end), last_exit_at=time.time(), last_exit_kind=end.kind.label)
         if end.lived_s >= self._policy.quick_s:
             self.count(Streak())
             self.story = replace(self.story, failed_configs=())
 
     def record(self, state: CrawlerState, *, pid: int = 0, note: str | None = None) -> CrawlerRecord:
-        """What there is to say while no crawler speaks for itself."""
+        """Return the record of a slot whose crawler does not report itself."""
         return CrawlerRecord(
             spider=self._slot.spider,
             number=self._slot.number,
@@ -96,7 +96,7 @@ class SlotLedger:
         )
 
     def given_up(self, state: CrawlerState) -> CrawlerRecord:
-        """The record of a slot that is left alone, with all that somebody needs who has to mend it."""
+        """Return the record of a slot that is left alone, with all the details for its repair."""
         config = self.story.config or ""
         failed = (*(one for one in self.story.failed_configs if one != config), config)
         self.story = replace(self.story, failed_configs=failed[-REMEMBERED_CONFIGS:])
@@ -107,5 +107,5 @@ class SlotLedger:
         return replace(self.record(state, note=note), error=self.error(), log=lines or None)
 
     def error(self) -> str | None:
-        """The line of the log that tells why the last crawler ended, where one does."""
+        """Return the line of the log with the reason of the last crawler's end, if there is one."""
         return error_line(last_words(self._log, LAST_LINES))

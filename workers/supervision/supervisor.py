@@ -1,9 +1,9 @@
-"""The supervisor of one slot: keeps one crawler process in it until it is told otherwise.
+"""The supervisor of one slot: keeps one crawler process in it until an order ends it.
 
-Decisions are elsewhere and pure (`workers.supervision.restart_policy.decide`). Redis is spoken to in the heartbeat's thread:
-the loop here never waits for it, so a crawler is watched, and a node drained, also while Redis hangs.
+Decisions are elsewhere and pure (`workers.supervision.restart_policy.decide`). The heartbeat's thread talks to Redis: the loop
+here never waits for it, so a crawler is watched, and a node drained, also while Redis hangs.
 
-Orders of the fleet come with the answer to a renewal of the slot, so within 2 s. The crawler itself is told by SIGTERM alone.
+Orders of the fleet come with the answer to a renewal of the slot, so within 2 s. The crawler itself gets SIGTERM alone.
 
 Requests that a crawler held when it died go back to the queue in Redis: `redis_components/lua/lib/reclaim.lua`.
 """
@@ -77,7 +77,7 @@ class Supervisor:
             config=self._around.config,
             before=self._around.before,
         )
-        self._record: CrawlerRecord | None = None  # what to tell the fleet while there is no crawler that tells it itself
+        self._record: CrawlerRecord | None = None  # the record to send while no crawler sends its own
         self._news: CrawlerRecord | None = None  # the last word on the crawler, not passed on yet
         self.last: CrawlerRecord | None = None
         """After `run`: what was left in the slot's record."""
@@ -89,7 +89,7 @@ class Supervisor:
         self._stream.start()
         try:
             verdict = self._supervise()
-            self.last = self._last_word(verdict)
+            self.last = self._final_record(verdict)
             return verdict
         finally:
             # Also after SystemExit, which is how Celery revokes a task: no crawler outlives its supervisor.
@@ -109,7 +109,7 @@ class Supervisor:
             return Verdict.CRASH_LOOPING
         while (verdict := self._verdict()) is None:
             if self._heartbeat.unanswered_s > self._registry.slot_ttl_s:
-                # Redis was away, or this node stood still: the slot may be another's by now, the next answer tells.
+                # Redis was away, or this node stood still: the slot may be another's by now, the next answer shows it.
                 self._wake.wait(TICK_S)
                 continue
             end = self._one_life()
@@ -135,7 +135,9 @@ class Supervisor:
         return Verdict.RETIRED if order and order.word in (SlotCommandKind.RETIRE, SlotCommandKind.STOP) else None
 
     def _reload(self) -> SlotCommand | None:
-        """An order to reload that was not obeyed yet. It stays with the slot, so its reason tells it from the one before."""
+        """Return an order to reload that was not obeyed yet. It stays with the slot; its reason distinguishes it from the one
+        before.
+        """
         order = self._heartbeat.order
         return order if order and order.word is SlotCommandKind.RELOAD and order.reason != self._ledger.story.reload else None
 
@@ -167,7 +169,7 @@ class Supervisor:
                 self._end(crawler, ExitKind.RECYCLED, order.reason)
                 return None
             if crawler.pulse() and crawler.record:
-                self._hear(crawler.record, crawler.terms)
+                self._on_report(crawler.record, crawler.terms)
             if trouble := watch.trouble():
                 return self._kill(crawler, *trouble)
             watch.tick(self._wake)
@@ -183,7 +185,7 @@ class Supervisor:
         self._around.on_start(False)
         return end
 
-    def _hear(self, record: CrawlerRecord, terms: Terms) -> None:
+    def _on_report(self, record: CrawlerRecord, terms: Terms) -> None:
         first, self._record = self._record is not None, None  # it speaks for itself
         if first:
             self._around.on_start(True)
@@ -202,7 +204,7 @@ class Supervisor:
         self._around.on_launch(crawler.pid)
         self._stream.new_process(crawler.pid)
         self._book.began(options.owner, crawler.pid)
-        self._tell(self._ledger.record(CrawlerState.STARTING, pid=crawler.pid))
+        self._send(self._ledger.record(CrawlerState.STARTING, pid=crawler.pid))
         logger.info("%s: launched crawler %d", self._slot.name, crawler.pid)
         self._starts += 1
         return crawler
@@ -216,11 +218,11 @@ class Supervisor:
         return self._bury(crawler, -signal.SIGKILL, why, reason)
 
     def _end(self, crawler: LaunchedCrawler, why: ExitKind, reason: str | None = None) -> None:
-        """Stop a crawler: gracefully, or at once when the slot is somebody else's, or when an operator says so."""
+        """Stop a crawler: gracefully, or at once when the slot belongs to another process, or when an operator orders it."""
         crawler.terminate()
         began = time.monotonic()
         while (code := crawler.poll()) is None and not self._heartbeat.lost:
-            crawler.pulse()  # the pipe must not run full, and it may say its terms only now
+            crawler.pulse()  # the pipe must not run full, and it may send its terms only now
             if (order := self._heartbeat.order) and order.word is SlotCommandKind.STOP:
                 break
             if time.monotonic() - began > crawler.terms.grace_s + self._config.margin_s:
@@ -236,8 +238,8 @@ class Supervisor:
         crawler.pulse()
         stopping = crawler.record is not None and crawler.record.state is CrawlerState.STOPPING
         page = crawler.page_at_work()
-        is_told = stopping or (code == 0 and self._options.job_of)  # at the end of a crawl the note is Scrapy's finish reason
-        reason = reason or (crawler.record.note if crawler.record and is_told else None)
+        has_reason = stopping or (code == 0 and self._options.job_of)  # at the end of a crawl the note is Scrapy's finish reason
+        reason = reason or (crawler.record.note if crawler.record and has_reason else None)
         end = Exit.of(code, lived_s=crawler.lived_s, announced=crawler.announced, why=why, reason=reason)
         blamed = page if page and end.kind.blames_page(code, page.lasted_s) else None
         if blamed:
@@ -260,7 +262,7 @@ class Supervisor:
         return end
 
     def _why(self, end: Exit) -> str | None:
-        """For the history: who wanted this end, or what the crawler said last."""
+        """Return the reason of an end, for the history: of the order, or from the crawler's last line."""
         order = self._heartbeat.order
         match self._verdict():
             case Verdict.DRAINED:
@@ -273,9 +275,9 @@ class Supervisor:
             return f"reload: {reload.reason}"
         return end.reason or self._last_line(end)
 
-    # what is told
+    # reports
 
-    def _last_word(self, verdict: Verdict) -> CrawlerRecord:
+    def _final_record(self, verdict: Verdict) -> CrawlerRecord:
         state = _LAST_STATE.get(verdict)
         return self._ledger.given_up(state) if state else self._ledger.record(CrawlerState.STOPPED)
 
@@ -284,7 +286,7 @@ class Supervisor:
         log = logger.info if end.kind.clean else logger.warning
         log("%s: crawler %s", self._slot.name, what)
         if decision.restart:
-            self._tell(self._ledger.record(CrawlerState.BACKING_OFF, note=what))
+            self._send(self._ledger.record(CrawlerState.BACKING_OFF, note=what))
         if end.kind is ExitKind.RECYCLED and decision.wait_s:
             line = f"recycled after short lives, again and again: {end.reason}; raise that limit"
             self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, line))
@@ -296,10 +298,12 @@ class Supervisor:
             self._heartbeat.errand(lambda: self._registry.report_error(self._slot.name, line))
 
     def _last_line(self, end: Exit) -> str | None:
-        """Why a process says that it ended: its last error line. Of one that hung the last line is part of its stack dump."""
+        """Return the reason that a process logged for its end: its last error line. After a hang that would be part of a stack
+        dump.
+        """
         return self._ledger.error() if end.code > 0 and end.kind is not ExitKind.HUNG else None
 
-    def _tell(self, record: CrawlerRecord) -> None:
+    def _send(self, record: CrawlerRecord) -> None:
         self._record = self._news = record
         self._heartbeat.now()
 

@@ -1,4 +1,4 @@
-"""What a supervisor is told when it is made, and why it let go of its slot."""
+"""Parameters of a supervisor, and the reasons for which it releases its slot."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .restart_policy import RestartPolicy
 
 
 class Verdict(StrEnum):
-    """Why a supervisor let go of its slot."""
+    """Reason for which a supervisor released its slot."""
 
     DRAINED = "drained"  # this node is being shut down
     RETIRED = "retired"  # the fleet is smaller now
-    LOST = "lost"  # the slot was given to somebody else while this node was cut off or frozen
+    LOST = "lost"  # the slot was given to another process while this node was cut off or frozen
     CRASH_LOOPING = "crash-looping"  # its crawlers died too often too fast
     REFUSED = "refused"  # its crawler cannot run as configured
     FINISHED = "finished"  # of a job: its crawler came to the end of the crawl
@@ -30,7 +30,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class SupervisorConfig:
-    """How patient a supervisor is."""
+    """Timeouts of a supervisor."""
 
     node_grace_s: float = SHUTDOWN_GRACE_S  # of crawlers, that this node counts with when it is shut down itself
     margin_s: float = MARGIN_S  # from the end of the crawler's own SHUTDOWN_GRACE to SIGKILL
@@ -42,16 +42,16 @@ class SupervisorConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What a supervisor needs from its node: all of it can be left out in tests."""
+    """Callbacks of a supervisor to its node: all of them can be left out in tests."""
 
     draining: Callable[[], bool] = lambda: False  # whether this node is being shut down
-    on_launch: Callable[[int], object] = lambda _: None  # told each crawler's pid
-    on_start: Callable[[bool], object] = lambda _: None  # told whether a crawler came to its first word
-    on_record: Callable[[CrawlerRecord], None] = lambda _: None  # told each new record, in another thread; never raises
-    on_run: Callable[[Run], object] = lambda _: None  # told when a crawler began and ended, in another thread; may fail for Redis
+    on_launch: Callable[[int], object] = lambda _: None  # with each crawler's pid
+    on_start: Callable[[bool], object] = lambda _: None  # True if a crawler came to its first report
+    on_record: Callable[[CrawlerRecord], None] = lambda _: None  # with each new record, in another thread; never raises
+    on_run: Callable[[Run], object] = lambda _: None  # when a crawler began and ended, in another thread; may fail for Redis
     expire_owner: Callable[[str, str, str], object] = lambda _spider, _owner, _why: None  # take back leases of one that died (e)
-    on_deadly_page: Callable[[PageAtWork, str], object] = lambda _page, _what: None  # told what a crawler hung or died over
-    on_finished: Callable[[str], object] = lambda _: None  # of a job: told Scrapy's finish reason; may fail for Redis
+    on_deadly_page: Callable[[PageAtWork, str], object] = lambda _page, _what: None  # the page at which a crawler hung or died
+    on_finished: Callable[[str], object] = lambda _: None  # of a job: with Scrapy's finish reason; may fail for Redis
     declared: Callable[[CrawlerOptions], CrawlerOptions] = lambda options: options  # as the service is declared now; asks Redis
     config: Callable[[], str] = config_digest  # digest of what a crawler that is launched now is configured with
     before: CrawlerRecord | None = None  # the slot's last record

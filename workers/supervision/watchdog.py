@@ -16,9 +16,9 @@ PROGRESS_CPU_S = 0.5  # a start that uses less than this in `start_s` waits for 
 
 
 class StartProgress:
-    """Whether a crawler that has said nothing yet still starts. Pure.
+    """Decides if a crawler without a report still starts. Pure.
 
-    A busy machine makes a start long, and killing those that start makes it busier: not the wall clock counts, but CPU time. A
+    A busy machine makes a start long, and killing starting processes makes it busier: CPU time counts, not the wall clock. A
     start takes 2 s of it. It hangs when it gets none for `limit_s`, or has used more than `limit_s` of it.
     """
 
@@ -34,7 +34,7 @@ class StartProgress:
 
 
 class Watch:
-    """Of one crawler. One that has said nothing for `silence_s` is in trouble; before its first word `StartProgress` decides.
+    """Watches one crawler. Silence for `silence_s` is trouble; before its first report `StartProgress` decides.
 
     Time that it waited for a CPU does not count: on a machine with forty busy processes a turn takes seconds.
     """
@@ -46,7 +46,7 @@ class Watch:
         self._weigh_at = 0.0
 
     def trouble(self) -> tuple[ExitKind, str] | None:
-        """Why it has to be killed, and a sentence for people."""
+        """Return the kind of end for a crawler that has to be killed, and a sentence for the log."""
         crawler = self._crawler
         look = time.monotonic() >= self._weigh_at
         if look:
@@ -60,7 +60,7 @@ class Watch:
         if most and (silent or look) and (resident := crawler.resident()) > most:
             return ExitKind.OUT_OF_MEMORY, f"it had {resident >> 20} MiB of memory"
         if silent:
-            return ExitKind.HUNG, f"it said nothing for {crawler.silent_s:.0f} s"
+            return ExitKind.HUNG, f"no report for {crawler.silent_s:.0f} s"
         return None
 
     def tick(self, wake: Wake) -> None:
