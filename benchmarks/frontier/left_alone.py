@@ -19,7 +19,7 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
-from benchmarks.frontier.politeness import CAPACITY, crawling
+from benchmarks.frontier.refusals import CAPACITY, crawling
 from benchmarks.support.report import Report, options
 from redis_components.frontier import limits
 from redis_components.frontier.limits import LaneLimits

@@ -210,7 +210,8 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
 
     def lane_state(self, lane: str) -> str:
         """HASH with TTL: the leased requests of a lane: `tat` (token bucket, ms), `times` of the last requests with their
-        distance `apart`, `until` (ms before which nothing is sent), `step` and `asked` of the last wait, `quotas`
+        distance `apart` and `base` (`tat` before them), `until` (ms before which nothing is sent), `step` and `asked` of the
+        last wait, `quotas`
         (windows, ms), `refusals` since `refused_since`, `slowed` (1/s, with `slowed_at`, `slowed_top` and
         `slowed_return`), `robots_rate` (1/s, with `robots_of` and `robots_at`), `<window, ms>:<bucket>` -> requests.
 
