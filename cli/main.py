@@ -29,9 +29,9 @@ from redis_components import __version__
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file
 
-from .access.changing import changes, words_of_command
-from .views.option_values import validate_what_needs_it
-from .views.option_words import describe_types_in_words, refusal
+from .access.mutating_commands import changes, words_of_command
+from .views.option_help import describe_types_in_words, refusal
+from .views.option_types import validate_what_needs_it
 from .views.output import complain, say
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
@@ -118,7 +118,7 @@ COMMANDS = {  # in the order of the help: panel, and the function or group of co
     "items": (LOOK, "items.items"),
     "reparse": (DATA, "reparse.reparse"),
     "backup": (DATA, "backup.backup"),
-    "restore": (DATA, "restore.restore"),
+    "restore": (DATA, "backup.restore"),
     "db": (DATA, "db.app"),
     "migrate": (DATA, "migrate.app"),
     "init": (SITES, "init.init"),

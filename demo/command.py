@@ -17,8 +17,7 @@ from redis_components.embedded import redis_url
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file, variable
 
-from .leftovers import left_over
-from .options import DemoOptions
+from .options import DemoOptions, left_over
 from .processes import DemoProcesses
 from .progress import Progress
 from .report import print_report

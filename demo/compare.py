@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from demo.settled import scanned, unchecked
 from demo.truth import Coverage, compare
 from forums.scheduling.rechecking import recheck
-from forums.state.services import FORUM_DETAIL
+from forums.state.forum_states import FORUM_DETAIL
 from forums.storage import Database
 from redis_components.connection import connect
 from redis_components.crawl_admin.inspector import snapshot
+
+from .truth import scanned, unchecked
 
 LIMIT_S = 300.0
 ASK_AGAIN_S = 20.0

@@ -1,21 +1,75 @@
-"""Progress of the demo: figures, the present step, and past events."""
+"""Figures of a run: the forum's statistics, and the growth of a count."""
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, Table, func, select, true
 
 from forums.overview import Overview, OverviewReader
-from forums.state.services import FORUM_DETAIL
+from forums.state.forum_states import FORUM_DETAIL
 from forums.storage import comments, posts, revisions
 from redis_components.crawl_admin.inspector import CrawlSnapshot
 from redis_components.fleet.registry import CrawlerRecord
 
-from .figures import ForumFigures, ForumGauge, Speed
+from .followed import pages_of
+from .forum.process import ForumProcess
 from .processes import DemoProcesses
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForumFigures:
+    """The forum's statistics."""
+
+    pieces: int  # existing posts and comments
+    size: int  # existing pages
+    served: Mapping[str, int]  # pages by HTTP status
+
+    @property
+    def pages(self) -> int:
+        """Pages asked for, refused ones included."""
+        return sum(self.served.values())
+
+
+class ForumGauge:
+    """Reader of the forum's statistics."""
+
+    def __init__(self, forum: ForumProcess) -> None:
+        self._forum = forum
+
+    def read(self) -> ForumFigures:
+        """Return the present figures. Raises ForumError."""
+        stats = self._forum.stats()
+        served: Counter[str] = Counter()
+        for by_status in stats["served"].values():
+            served.update(by_status)
+        return ForumFigures(pieces=stats["posts"] + stats["comments"], size=pages_of(stats), served=served)
+
+
+class Speed:
+    """Growth of a count over the last `window_s` seconds, which smooths gusts."""
+
+    def __init__(self, window_s: float = 3.0) -> None:
+        self._window_s = window_s
+        self._counts: deque[tuple[float, int]] = deque()
+        self.best = 0.0  # per second, over a whole window
+
+    def add(self, at_s: float, count: int) -> float:
+        """Add the count at this time; return the speed per second."""
+        self._counts.append((at_s, count))
+        while len(self._counts) > 2 and at_s - self._counts[1][0] >= self._window_s:
+            self._counts.popleft()
+        then, before = self._counts[0]
+        if at_s <= then:
+            return 0.0
+        speed = (count - before) / (at_s - then)
+        if at_s - then >= self._window_s:
+            self.best = max(self.best, speed)
+        return speed
+
 
 COUNT_EVERY_S = 0.5  # rows and the forum's own figures; Redis is read each time
 

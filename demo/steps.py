@@ -1,24 +1,111 @@
-"""Steps of the demo, in order: start, crawl, kill a crawler (`kill_crawler.py`), follow, settle, compare.
-
-They are generators, which yield whenever the screen may be drawn and never sleep (`waiting.py`).
-"""
+"""Waiting in the demo's steps, which are generators that yield whenever the screen may be drawn and never sleep."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import os
+import signal
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TypeVar
 
-from forums.state.services import FORUM_DETAIL
-from redis_components.fleet.registry import CrawlerState
+from forums.state.forum_states import FORUM_DETAIL
+from redis_components.errors import TrawlError
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 
 from .followed import Followed, boards
-from .kill_crawler import KilledCrawler, kill_crawler
 from .processes import BOARDS, SITE
 from .progress import Progress
-from .settled import scanned, unchecked
-from .truth import Coverage, compare
-from .waiting import START_TIMEOUT_S, Step, until
+from .truth import Coverage, compare, scanned, unchecked
+
+START_TIMEOUT_S = 60.0
+
+T = TypeVar("T")
+Step = Generator[None, None, T]
+
+
+class DemoFailed(TrawlError):
+    """A condition was not met in time; the message names it."""
+
+
+def until(progress: Progress, done: Callable[[], T | None], what: str, timeout_s: float) -> Step[T]:
+    """Yield until `done` returns a true value, and return it. Raises DemoFailed after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        yield  # the figures are read and the screen is drawn here: they are fresh for `done`
+        if found := done():
+            return found
+        if time.monotonic() > deadline:
+            logs = f"{progress.processes.folder.shown}/logs"
+            raise DemoFailed(f"waited {timeout_s:.0f} s in vain {what}: see the logs in {logs}")
+
+
+AT_WORK_S = 20.0
+"""How long to wait for a crawler with requests in its hands; then one that has none is killed."""
+RECOVERY_TIMEOUT_S = 90.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class KilledCrawler:
+    """The killed crawler, the time of the kill (seconds since the start), and the time until its slot crawled again."""
+
+    crawler: CrawlerRecord
+    at_s: float
+    recovered_after_s: float
+
+
+def kill_crawler(progress: Progress) -> Step[KilledCrawler]:
+    """Kill a forum_detail crawler at work, then wait until its successor has finished a request."""
+    victim = yield from _victim(progress)
+    leased = progress.detail.leased + progress.detail.leased_tasks
+    os.kill(victim.pid, signal.SIGKILL)
+    at_s = progress.clock_s
+    progress.happened(f"SIGKILL to {victim.name} (pid {victim.pid}) with {leased} requests")
+    progress.doing = f"{victim.name} was killed: the next gets its requests."
+    acked = progress.detail.acked
+
+    def successor() -> CrawlerRecord | None:
+        """Return the new crawler, as soon as it has finished a request."""
+        nonlocal acked
+        new = progress.crawler(victim.name)
+        if new is None or new.pid in (0, victim.pid):
+            acked = progress.detail.acked  # the last of the one that was killed
+            return None
+        return new if progress.detail.acked > acked else None
+
+    new = yield from until(progress, successor, f"for {victim.name} to crawl again", RECOVERY_TIMEOUT_S)
+    recovered_after_s = progress.clock_s - at_s
+    progress.happened(f"{victim.name} crawls again (pid {new.pid}) after {recovered_after_s:.1f} s")
+    return KilledCrawler(crawler=victim, at_s=at_s, recovered_after_s=recovered_after_s)
+
+
+def _victim(progress: Progress) -> Step[CrawlerRecord]:
+    patient_until = time.monotonic() + AT_WORK_S
+    return until(
+        progress,
+        lambda: _stopped_at_work(progress) or (_alive(progress) if time.monotonic() > patient_until else None),
+        "for a forum_detail crawler that is alive",
+        START_TIMEOUT_S,
+    )
+
+
+def _stopped_at_work(progress: Progress) -> CrawlerRecord | None:
+    """Return the crawler to kill, after SIGSTOP: the figures read last may be older than its present requests."""
+    if (victim := _alive(progress) if progress.detail.leased else None) is not None:
+        os.kill(victim.pid, signal.SIGSTOP)
+        progress.read()
+        if not (progress.detail.leased or progress.detail.leased_tasks):
+            os.kill(victim.pid, signal.SIGCONT)
+            return None
+    return victim
+
+
+def _alive(progress: Progress) -> CrawlerRecord | None:
+    fleet = progress.fleet
+    assert fleet
+    return next((c for c in fleet.crawlers if c.spider == FORUM_DETAIL and c.alive(fleet.now) and c.pid), None)
+
 
 CRAWL_TIMEOUT_S = 90.0
 SETTLE_TIMEOUT_S = 120.0

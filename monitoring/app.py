@@ -10,14 +10,14 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from workers.process.bot_identity import DIRECTORY, MEDIA_TYPE, bot_identity
 
 from .api.access import NOBODY, Tokens
-from .exposition import CONTENT_TYPE, text_of
+from .cached_overview import SharedLook
 from .host_check import LOOPBACK, HostCheck
+from .metrics.exposition import CONTENT_TYPE, text_of
 from .pages.action_routes import action_routes
 from .pages.login import Login
 from .pages.login_routes import login_routes
 from .pages.routes import Desk, page_routes
 from .readiness import readiness
-from .shared_look import SharedLook
 from .source import Source
 
 HEALTH_AGE_S = 0.2

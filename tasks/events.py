@@ -16,8 +16,7 @@ def notify_alarms() -> dict[str, str]:
     rules = load()
     if rules is None or not any(isinstance(one, NotifyOptions) and one.alarms for one in rules.outputs.values()):
         return {}
-    from forums.events.alarms import Trouble
-    from forums.events.notify import send_alarms
+    from forums.events.alarms import Trouble, send_alarms
     from forums.overview.problems import problems
     from forums.overview.reader import OverviewReader
 

@@ -25,7 +25,7 @@ from celery.beat import Scheduler
 from celery.utils.log import get_logger
 from kombu.exceptions import OperationalError
 
-from forums.state.foreign_values import find
+from forums.state.quarantine import find
 from redis_components.connection import connect, explain
 from redis_components.embedded import redis_url
 from redis_components.fleet.beats import Beats, Standing

@@ -71,7 +71,7 @@ def fault_of_signature(message: Any, queue: str) -> str | None:
 
 def signed_again(raw: bytes, queue: str) -> bytes:
     """Return a message as it lies in a queue of Redis, signed for `queue` now. Raises TrawlError for a message that
-    is no task.
+    is not a task.
     """
     try:
         message = json.loads(raw)

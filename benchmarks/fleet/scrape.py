@@ -18,7 +18,7 @@ import redis
 
 from benchmarks.support.report import Report, options
 from forums.state.forum_states import ForumState, ForumStates
-from monitoring.exposition import text_of
+from monitoring.metrics.exposition import text_of
 from monitoring.source import Source
 from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry

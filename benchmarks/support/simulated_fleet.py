@@ -133,7 +133,7 @@ def rounds(number: int, repetitions: int = 20) -> dict[str, float]:
     """Milliseconds, and commands that Redis ran, for one round and one scrape of a fleet of `number`."""
     from prometheus_client import CollectorRegistry
 
-    from monitoring.exposition import FleetCollector, exposition
+    from monitoring.metrics.exposition import FleetCollector, exposition
     from monitoring.source import Source
     from tasks import reconcile_fleet
 

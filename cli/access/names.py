@@ -1,4 +1,4 @@
-"""Names that people type: a typo is an error that says what there is, never an empty answer that looks like success."""
+"""What people name: a service (`forum_detail`), one of its slots (`forum_detail/2`), or a site, in either of two ways."""
 
 from __future__ import annotations
 
@@ -6,13 +6,35 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from redis_components.errors import TrawlError, unknown_name
+from redis_components.errors import ConfigError, TrawlError, unknown_name
+from redis_components.fleet.records import parse_slot
 
 if TYPE_CHECKING:
     import redis
 
     from forums.storage import Database
     from redis_components.migration import Project
+
+
+OF_SITE = "The same as SITE."
+"""Help of the option --site, where a command has the argument, too."""
+
+
+def either(site: str | None, option: str | None) -> str | None:
+    """The site, whether it was given as SITE or as `--site SITE`. Raises ConfigError for two."""
+    if site is not None and option is not None and site != option:
+        raise ConfigError(f"{site!r} and --site {option!r} are two sites: name one")
+    return option if site is None else site
+
+
+def parse_target(text: str) -> tuple[str, int | None]:
+    """`("forum_detail", 2)` for `forum_detail/2`, `("forum_detail", None)` for `forum_detail`. Raises ConfigError."""
+    if text and "/" not in text:
+        return text, None
+    try:
+        return parse_slot(text)
+    except ValueError:
+        raise ConfigError(f"{text!r} is neither a service nor a slot: write for example forum_detail or forum_detail/2") from None
 
 
 def check_spiders(client: redis.Redis, names: Iterable[str]) -> None:
@@ -44,7 +66,7 @@ def check_site(site: str, *, stored: Database | None = None, client: redis.Redis
 
     known = set(site_names())
     if stored is not None and site not in known:
-        from forums.storage.tables import sites
+        from forums.storage.schema.tables import sites
 
         known |= {row.name for row in stored.stream(select(sites.c.name))}
     if site not in known and not (client is not None and _has_records(client, site)):

@@ -10,7 +10,7 @@ import typer
 from cli.views.output import complain, say
 
 if TYPE_CHECKING:
-    from cli.views.plain_table import PlainTable
+    from cli.views.output import PlainTable
     from redis_components.fleet.autoscaling import Autoscaled, Policy
 
 

@@ -1,14 +1,175 @@
-"""`trawl backup`: operator's state, frontier and database of one instant, in one file."""
+"""Making a backup of a fleet, and putting one back: Redis's keys of one instant, then the database.
+
+In this order: an item that moved from Redis into the database in between is in both copies and stored once, by its natural key.
+In the other order it would be in neither. Back it goes in the other order, for the same reason.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import json
+import shutil
+import tempfile
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.views.output import complain, say
+from redis_components.backup.archive import FORMAT, MANIFEST, SIGNATURE, SUMS, Parts, Writer, members_again, records, verified
+from redis_components.backup.key_names import KeyNames, key_names
+from redis_components.backup.snapshot import BackupError, read, snapshot
+from redis_components.server.namespace import fleet_namespace
+
+if TYPE_CHECKING:
+    import redis
+
+    from forums.storage import Database
+
+
+_COPIED = 1 << 20
+_KEPT_FREE = 1 << 28
+"""Bytes that a restore leaves free."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """What is in a backup."""
+
+    file: str
+    bytes: int
+    keys: int
+    database: bool
+    elsewhere: tuple[str, ...]
+    """Services whose frontier is in another Redis, and not in the backup."""
+
+
+def file_for(place: Path) -> Path:
+    """`place`, or a file in it named by namespace and time where it is a folder."""
+    if not place.is_dir():
+        return place
+    namespace = "".join(sign for sign in fleet_namespace() if sign.isalnum() or sign in "-_") or "fleet"
+    return place / f"trawl-{namespace}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.backup"
+
+
+def make(client: redis.Redis, services: Collection[str], database: Database, target: Path) -> Saved:
+    """Write a backup. Raises BackupError, StorageError, OSError; there is no file at `target` then, or the former one."""
+    from forums.storage.copying import copy_name, copy_to
+    from redis_components import __version__
+
+    names = key_names(client, services)
+    with tempfile.TemporaryDirectory(prefix=".trawl-backup-", dir=target.parent) as folder, Writer(target) as writer:
+        with snapshot(client, names) as copies:
+            manifest = {
+                "format": FORMAT,
+                "trawl": __version__,
+                "namespace": fleet_namespace(),
+                "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "keys": len(copies),
+                "services": sorted(services),
+            }
+            writer.add(MANIFEST, json.dumps(manifest).encode())
+            parts = Parts(writer)
+            for one, values in read(client, copies):
+                parts.add(one.key, one.kind, one.left_ms, values)
+            parts.flush()
+        copy = Path(folder) / "database"
+        there = copy_to(database, copy)
+        if there:
+            writer.add_file(copy_name(database), copy)
+    return Saved(file=str(target), bytes=target.stat().st_size, keys=len(copies), database=there, elsewhere=names.elsewhere)
+
+
+def put_back(
+    client: redis.Redis, services: Collection[str], database: Database, source: Path, *, force: bool, unsigned: bool = False
+) -> dict[str, Any]:
+    """Restore a backup; returns what was in it. Everything is read and checked before anything is replaced.
+
+    Raises BackupError, StorageError, OSError: nothing is changed then, but where Redis fails in the last step the database is
+    restored already; the same command again completes it.
+    """
+    from forums.storage.copying import check, copy_from
+    from redis_components.backup.staging import Staging
+
+    manifest, sums = verified(source, unsigned=unsigned)
+    if manifest.get("namespace") != fleet_namespace():
+        raise BackupError(f"{source} is of namespace {manifest.get('namespace')!r:.200}: name it with trawl --namespace")
+    names = key_names(client, services)
+    if not force:
+        _refuse_to_overwrite(client, names, database)
+    staging = Staging(client)
+    with tempfile.TemporaryDirectory(prefix="trawl-restore-") as folder:
+        try:
+            copy = _load(source, sums, staging, Path(folder) / "database")
+            if copy:
+                check(Path(folder) / "database", copy, database)
+            names = _with_crawls_of(staging, names)
+            if foreign := staging.foreign(names):
+                raise BackupError(f"{source}: key {foreign[0]!r:.100} does not belong to this fleet")
+            staging.renew()
+            if copy:
+                copy_from(database, Path(folder) / "database")
+                staging.renew()
+            staging.swap(names)
+        finally:
+            staging.discard()
+    return manifest | {"keys": staging.keys, "database": bool(copy)}
+
+
+def _load(source: Path, sums: bytes, staging: Any, copy: Path) -> str:
+    """Into Redis under other names, and the database into a file; returns the name of that member, "" where there is none."""
+    from redis_components.embedded.private_files import private_file
+
+    found = ""
+    with members_again(source, sums) as every:
+        for name, size, content in every:
+            if name.startswith("redis/"):
+                staging.load(records(content, size))
+            elif name.startswith("database."):
+                found = name
+                _check_room(copy.parent, size, source)
+                private_file(copy)
+                with copy.open("wb") as file:
+                    while part := content.read(_COPIED):
+                        file.write(part)
+            elif name == MANIFEST:
+                content.read()
+            elif name not in (SUMS, SIGNATURE):
+                raise BackupError(f"{source} has {name[:100]!r}, which this Trawl does not know")
+    return found
+
+
+def _check_room(folder: Path, size: int, source: Path) -> None:
+    """Raise BackupError where a database of that size would fill the disk, on which Redis may be, too."""
+    free = shutil.disk_usage(folder).free
+    if size > free - _KEPT_FREE:
+        raise BackupError(
+            f"{source}: its database has {size:,} bytes, {folder.parent} has {free:,} free: set TMPDIR to a folder with more"
+        )
+
+
+def _with_crawls_of(staging: Any, names: KeyNames) -> KeyNames:
+    """The names with those of the crawls that the backup knows: after a loss this Redis has no records of crawls."""
+    return names.with_records(staging.hash_of(names.crawl_records()))
+
+
+def _refuse_to_overwrite(client: redis.Redis, names: KeyNames, database: Database) -> None:
+    from forums.storage.copying import has_posts
+    from redis_components.fleet.nodes import Nodes
+    from redis_components.server.replies import server_time
+
+    now = server_time(client)
+    if running := [node.name for node in Nodes(client).all() if node.alive(now)]:
+        raise BackupError(f"the fleet is running ({', '.join(running)[:200]}): stop it first, or use --force")
+    crawls = {
+        key.encode() for crawl in names.crawls for key in (crawl.ready(), crawl.lanes(), crawl.item_stream(), crawl.start_tasks())
+    }
+    if any(client.exists(key) for key in crawls):
+        raise BackupError("Redis has requests, start tasks or items of this fleet: --force replaces them")
+    if has_posts(database):
+        raise BackupError(f"database {database.name} has posts: --force replaces everything in it")
 
 
 def backup(
@@ -28,7 +189,7 @@ def backup(
         trawl backup /var/backups/
         trawl backup monday.backup --json
     """
-    from cli.access.backups import file_for, make
+    # dropped import
     from cli.access.redis import redis_client
     from cli.views.output import print_json
     from cli.views.progress import working
@@ -49,4 +210,44 @@ def backup(
         say(f"{saved.file}: {saved.keys:,} keys{database}, {saved.bytes:,} bytes")
     for service in saved.elsewhere:
         complain(f"the queue of {service} is in another Redis, and not in this backup")
+    return 0
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `trawl backup` has written.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there, also of a fleet that runs.")] = False,
+    unsigned: Annotated[
+        bool, typer.Option("--unsigned", help="Also a backup without the fleet's signature, which can run SQL of its writer.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> int:
+    """Put a backup back: queues and operator's state into Redis, and the database.
+
+    Where messages are signed, the backup has to be signed with one of the fleet's keys. The file is checked as a whole first, and
+    all of it is read before anything is replaced. A fleet that runs, queues that hold something and a database with posts are
+    replaced only with --force. Pages that were in flight are fetched again.
+
+    **Examples:**
+
+        trawl restore /var/backups/trawl-fleet-20260102T030405Z.backup
+        trawl restore monday.backup --force
+    """
+    # dropped import
+    from cli.access.redis import redis_client
+    from cli.views.output import print_json
+    from cli.views.progress import working
+    from forums.storage import Database
+    from redis_components.backup.snapshot import BackupError
+    from workers.fleet.sizes import default_fleet
+
+    try:
+        with redis_client() as client, working("checking, then putting back", shown=not as_json):
+            done = put_back(client, default_fleet(), Database.from_url(), file, force=force, unsigned=unsigned)
+    except OSError as error:
+        raise BackupError(f"{file}: {error.strerror or error}") from error
+    if as_json:
+        print_json({name: done[name] for name in ("made_at", "namespace", "trawl", "keys", "database")})
+    else:
+        database = " and the database" if done["database"] else ", for the backup has no database,"
+        say(f"restored {done['keys']:,} keys{database} as of {done['made_at']}")
     return 0

@@ -101,8 +101,8 @@ def _supervise(interrupts: Interrupts) -> int:
 
 def _stream_of(client: redis.Redis, service: str, group: str) -> ItemStream | ItemGroup:
     """Its items, or those of one group. Raises ConfigError for what is not there, elsewhere, or another consumer's."""
-    from cli.access.item_keys import item_keys
     from cli.access.names import check_spiders
+    from cli.access.values import item_keys
     from redis_components.crawl_admin.item_group import ItemGroup
     from redis_components.crawl_admin.item_stream import ItemStream
     from redis_components.errors import ConfigError

@@ -19,7 +19,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 @app.command()
 def check(as_json: AsJson = False) -> int:
     """Say which version the tables have and which this Trawl needs. Exit code 1: they are not the same."""
-    from forums.storage.schema import VERSION, mismatch
+    from forums.storage.schema.version import VERSION, mismatch
 
     database = _found()
     version = database.version()
@@ -106,7 +106,7 @@ def _found() -> Database:
 
 def _print_json(database: Database, version: int | None, problem: str | None, before: int | None = None) -> None:
     from cli.views.output import print_json
-    from forums.storage.schema import VERSION
+    from forums.storage.schema.version import VERSION
 
     known = {"database": database.name, "version": version, "needed": VERSION, "problem": problem}
     print_json(known if before is None else known | {"before": before})

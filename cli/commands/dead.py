@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.access.group_options import refuse_own_options
+from cli.access.values import refuse_own_options
 from cli.views.output import complain, say
 
 from . import dead_messages
@@ -120,7 +120,7 @@ def purge(
         trawl dead purge --older-than 30d
         trawl dead purge --spider forum_list --yes
     """
-    from cli.access.times import parse_since
+    from cli.access.values import parse_since
     from redis_components.crawl_admin import dead_letters as dead
     from redis_components.errors import ConfigError
 
@@ -175,7 +175,7 @@ def items(
         trawl dead items purge books --older-than 30d
     """
     from cli.access.redis import redis_client, running_url
-    from cli.access.times import parse_since
+    from cli.access.values import parse_since
     from redis_components.crawl_admin import refused_items
     from redis_components.errors import ConfigError
 

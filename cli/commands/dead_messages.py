@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.access.group_options import refuse_own_options
+from cli.access.values import refuse_own_options
 
 if TYPE_CHECKING:
     from redis_components.fleet.dead_messages import DeadMessage, DeadMessages
@@ -119,7 +119,7 @@ def purge(
         trawl dead messages purge --queue control --yes
     """
     from cli.access.redis import redis_client
-    from cli.access.times import parse_since
+    from cli.access.values import parse_since
     from redis_components.errors import ConfigError
     from redis_components.fleet.dead_messages import DeadMessages
 

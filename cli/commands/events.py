@@ -11,7 +11,7 @@ from cli.views.output import say
 if TYPE_CHECKING:
     from forums.events.cursors import Cursors
     from forums.events.rules import Rules
-    from forums.storage.event_reader import EventLog
+    from forums.storage.read.event_reader import EventLog
 
 app = typer.Typer(no_args_is_help=True, help="Outputs that are told of new, edited and deleted posts.")
 
@@ -27,7 +27,7 @@ def list_outputs(as_json: Annotated[bool, typer.Option("--json", help="Print one
     from cli.access.database import stored_data
     from cli.views.output import console, counted, plain_table, print_json
     from forums.events.cursors import Cursors
-    from forums.storage.event_reader import EventLog
+    from forums.storage.read.event_reader import EventLog
 
     rules = rules_file()
     with stored_data() as database:
@@ -71,7 +71,7 @@ def refused(
     """Show the events that an output refused, with its answers, or hand them over again."""
     from cli.access.database import stored_data
     from forums.events.cursors import Cursors
-    from forums.storage.event_reader import EventLog
+    from forums.storage.read.event_reader import EventLog
 
     rules = rules_file()
     check_output(output, rules)
@@ -103,10 +103,10 @@ def replay(
     A stream and a file have each event once: read those from their beginning instead.
     """
     from cli.access.database import stored_data
-    from cli.access.times import parse_since
+    from cli.access.values import parse_since
     from forums.events.cursors import Cursors
-    from forums.storage.event_log import Position
-    from forums.storage.event_reader import EventLog
+    from forums.storage.read.event_reader import EventLog
+    from forums.storage.write.event_log import Position
     from redis_components.errors import ConfigError
 
     rules = rules_file()
@@ -127,7 +127,7 @@ def replay(
 
 def _again(output: str, rules: Rules, cursors: Cursors, log: EventLog) -> int:
     from cli.access.redis import redis_client
-    from forums.events.redeliver import redeliver
+    from forums.events.publish import redeliver
 
     with redis_client() as client:
         taken, left = redeliver(output, rules, client, cursors, log)

@@ -92,7 +92,7 @@ def export(
     """
     from cli.access.database import stored_data
     from cli.access.names import check_site
-    from cli.access.times import parse_since
+    from cli.access.values import parse_since
     from cli.views.output import print_json
     from forums.storage import export as write_rows
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cli.access.targets import OF_SITE, either
+from cli.access.names import OF_SITE, either
 from cli.views.output import say
-from forums.state.services import FORUM_DETAIL, FORUM_LIST
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 
 
 def forget(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.access.targets import OF_SITE, either
+from cli.access.names import OF_SITE, either
 from cli.views.output import complain, say
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cli.views.columns import FittedTable
     from forums.overview import BoardView
     from forums.state.request_ledger import Spent
-    from forums.storage.delays import Delay
+    from forums.storage.read.site_figures import Delay
 
 NOTHING = "No forum is watched yet. `trawl seed` queues the first scans; while `trawl up` runs, beat does it."
 NO_REDIS = "No Redis runs here to say how fresh the forums are: start the fleet with `trawl up`, or name it in TRAWL_REDIS_URL."
@@ -137,7 +137,7 @@ def _stored(site: str | None) -> str:
     from cli.access.database import NoData, stored_data
     from cli.views.output import counted, duration
     from forums.storage import StorageError
-    from forums.storage.last_scans import last_scans
+    from forums.storage.read.site_figures import last_scans
 
     try:
         with stored_data() as database:
@@ -157,7 +157,7 @@ def _delays(site: str | None, now: float) -> dict[str, Delay]:
     from cli.access.database import NoData, stored_data
     from forums.freshness import DAY_S
     from forums.storage import StorageError
-    from forums.storage.delays import delays
+    from forums.storage.read.site_figures import delays
 
     with ExitStack() as stack:
         try:

@@ -45,9 +45,8 @@ def history(
         trawl history forum_detail/2 --since 1d
         trawl history --kind crashed -n 100 --json
     """
-    from cli.access.names import check_ran
-    from cli.access.targets import parse_target
-    from cli.access.times import parse_since
+    from cli.access.names import check_ran, parse_target
+    from cli.access.values import parse_since
     from cli.views.output import console, print_json
     from forums.storage import Wanted
 

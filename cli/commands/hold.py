@@ -204,7 +204,7 @@ _TO_ADD = {
 
 def _target(services: list[str] | None, site: str | None, whole: bool, command: str) -> Target:
     """Raises ConfigError for what names nothing, or two things."""
-    from cli.access.targets import parse_target
+    from cli.access.names import parse_target
     from redis_components.errors import ConfigError
     from workers.fleet.holds import Target
 

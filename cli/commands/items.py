@@ -29,9 +29,9 @@ def items(
     Of a stream also its consumer groups: what waits for each, and what its consumers were given and have not acknowledged.
     Items of a service's jobs, which go where its own go, stand in its line.
     """
-    from cli.access.item_keys import item_keys
     from cli.access.names import check_spiders
     from cli.access.redis import redis_client
+    from cli.access.values import item_keys
     from cli.views.output import print_json
     from redis_components.fleet.crawl_records import CrawlRecords
     from redis_components.fleet.registry import Registry

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.access.targets import OF_SITE, either
+from cli.access.names import OF_SITE, either
 from cli.views.output import plain_table, print_json, say
 
 if TYPE_CHECKING:

@@ -57,8 +57,8 @@ def logs(
         trawl logs forum_detail --level WARNING --since 1h
         trawl logs -n 200 --json
     """
-    from cli.access.targets import parse_target
-    from cli.access.times import parse_since
+    from cli.access.names import parse_target
+    from cli.access.values import parse_since
 
     spider, number = parse_target(target) if target else (None, None)
     wanted = _Wanted(

@@ -47,8 +47,7 @@ def alarms() -> int:
     """
     from cli.access.redis import redis_client, running_url
     from cli.commands.events import rules_file
-    from forums.events.alarms import Trouble
-    from forums.events.notify import send_alarms
+    from forums.events.alarms import Trouble, send_alarms
     from forums.overview.problems import problems
     from forums.overview.reader import OverviewReader
 

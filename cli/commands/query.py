@@ -34,7 +34,7 @@ def query(
     from cli.access.database import stored_data
     from cli.access.names import check_site
     from cli.views.output import print_json, say_indented
-    from forums.storage.search import search
+    from forums.storage.read.search import search
 
     with stored_data() as database:
         if site is not None:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.access.targets import OF_SITE, either
+from cli.access.names import OF_SITE, either
 from cli.views.output import complain, say
 from cli.views.progress import progress_bar
 
 if TYPE_CHECKING:
-    from cli.views.plain_table import PlainTable
+    from cli.views.output import PlainTable
     from forums.raw_pages.reparse import ReparseReport
 
 
@@ -47,12 +47,11 @@ def reparse(
     from contextlib import closing
 
     from cli.access.redis import redis_client, running_url
-    from cli.access.times import parse_since
+    from cli.access.values import parse_since
     from cli.views.output import console, print_json
     from forums.raw_pages import raw_dir
     from forums.raw_pages.folders import size_of
-    from forums.raw_pages.read import stored_days
-    from forums.raw_pages.reparse import KINDS
+    from forums.raw_pages.reparse import KINDS, stored_days
     from forums.raw_pages.reparse import reparse as read_again
     from forums.sites import load_site
     from forums.storage import Database

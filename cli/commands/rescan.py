@@ -63,7 +63,7 @@ def backfill(
     if site is None:
         raise typer.BadParameter("name a site: trawl backfill SITE, or --site SITE")
     from cli.access.redis import redis_client
-    from cli.access.times import parse_since
+    from cli.access.values import parse_since
     from forums.scheduling import rechecking
 
     moment = parse_since(since) if since else None

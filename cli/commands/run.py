@@ -36,8 +36,8 @@ def run(
         trawl run books -a category=travel --crawlers 4
         trawl run pages --urls urls.txt --wait
     """
-    from cli.access.pairs import pairs
     from cli.access.redis import redis_client
+    from cli.access.values import pairs
     from cli.commands.jobs import follow
     from cli.views.output import print_json
     from workers.fleet import jobs

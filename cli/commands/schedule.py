@@ -79,7 +79,7 @@ def change(
         trawl schedule set seed_forums --every 30s
         trawl schedule set nightly --cron "0 3 * * *" --task trawl.seed_forums --kwargs '{"site": "demo", "force": true}'
     """
-    from cli.access.times import parse_span
+    from cli.access.values import parse_span
     from cli.views.schedule import open_desk
     from redis_components.errors import ConfigError
 

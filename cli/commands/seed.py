@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.views.output import complain, say
-from forums.state.services import FORUM_LIST
+from forums.state.forum_states import FORUM_LIST
 
 if TYPE_CHECKING:
     import redis

@@ -88,8 +88,8 @@ def add(
         trawl services add books --project shop.settings --size 2
         trawl services add news-de --spider news --project shop.settings -a language=de
     """
-    from cli.access.pairs import pairs
     from cli.access.redis import redis_client
+    from cli.access.values import pairs
     from cli.views.output import print_json
     from redis_components.fleet.services import Services
     from workers.fleet.service_file import check_service
@@ -176,8 +176,8 @@ def forget_group(
 
         trawl services forget-group books search
     """
-    from cli.access.item_keys import item_keys
     from cli.access.redis import redis_client
+    from cli.access.values import item_keys
     from cli.views.output import print_json
     from redis_components.crawl_admin.group_states import forget, group_states
     from redis_components.errors import ConfigError, unknown_name

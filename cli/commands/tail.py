@@ -10,8 +10,8 @@ import typer
 from cli.views.output import complain, say
 
 if TYPE_CHECKING:
-    from forums.storage.event_log import Position
-    from forums.storage.event_reader import Event, EventLog
+    from forums.storage.read.event_reader import Event, EventLog
+    from forums.storage.write.event_log import Position
 
 _LOOK_S = 1.0
 _STEP = 500
@@ -56,9 +56,9 @@ def tail(
     """
     from cli.access.database import stored_data
     from cli.access.names import check_site
-    from cli.access.times import parse_since
+    from cli.access.values import parse_since
     from forums.events.expression import parse
-    from forums.storage.event_reader import EventLog
+    from forums.storage.read.event_reader import EventLog
 
     wanted = parse(match) if match is not None else None
     rows = _rows_of(kind)
@@ -122,7 +122,7 @@ def _show(event: Event, as_json: bool) -> None:
 
     import msgspec
 
-    from cli.views.events import line
+    from cli.views.dead import line
     from cli.views.output import print_json
 
     if as_json:

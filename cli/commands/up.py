@@ -188,7 +188,7 @@ def _say_without_sites() -> None:
     """A forum fleet without a site file would run for nothing, without a word."""
     from cli.views.output import complain
     from forum_reader.definition.load import sites_dir
-    from forums.state.services import FORUM_LIST
+    from forums.state.forum_states import FORUM_LIST
     from workers.fleet.sizes import default_fleet
 
     if FORUM_LIST in default_fleet() and not any(sites_dir().glob("*.toml")):
@@ -228,7 +228,7 @@ def _make_room(largest: dict[str, int]) -> None:
 
 
 def _welcome(log: _Log, size: dict[str, int], flower: FlowerAccess, exporter_port: int) -> None:
-    from forums.state.services import FORUM_LIST
+    from forums.state.forum_states import FORUM_LIST
     from redis_components.embedded import data_dir, redis_url
     from redis_components.server.url import masked
 

@@ -1,14 +1,126 @@
-"""`trawl upgrade --check`: what will happen to a running fleet when its processes are replaced by this Trawl."""
+"""What `trawl upgrade --check` finds: the data and the processes of a fleet, compared with this Trawl."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Annotated
 
+import redis
 import typer
 
 from cli.views.output import say_indented
-from redis_components.errors import ConfigError
+from redis_components import __version__
+from redis_components.errors import ConfigError, TrawlError
+from redis_components.fleet.nodes import NodeRecord
+
+from .doctor import Verdict
+
+LAYOUT = "1"  # of the keys in Redis, as redis_components/lua/frontier/exchange.lua has it
+
+
+def findings() -> Iterator[Verdict]:
+    """Redis, its queues, its nodes, and the database; each that cannot be asked is one finding and hides no other."""
+    yield from _each("Redis", _of_redis)
+    yield from _each("database", _of_database)
+
+
+def layout(service: str, stored: str | None) -> Verdict:
+    """Whether crawlers of this Trawl can work on a service's queue. Pure."""
+    what = "queue"
+    if stored is None:
+        return Verdict(what=what, state="ok", said=f"{service} has none yet")
+    if stored == LAYOUT:
+        return Verdict(what=what, state="ok", said=f"{service} has layout {stored}, old and new crawlers work on it side by side")
+    fix = "use the Trawl that crawls there, or another TRAWL_NAMESPACE for this one"
+    return Verdict(what=what, state="bad", said=f"{service} has layout {stored}, this Trawl knows {LAYOUT}", fix=fix)
+
+
+def nodes(alive: Iterable[NodeRecord], version: str = __version__) -> list[Verdict]:
+    """The nodes by their version of Trawl, against this one's. Pure."""
+    by_version: dict[str, list[str]] = defaultdict(list)
+    for one in alive:
+        by_version[one.version or "an unknown version"].append(one.name)
+    if not by_version:
+        return [Verdict(what="nodes", state="ok", said="none runs: the next start is that of this Trawl")]
+    found = []
+    for other, names in sorted(by_version.items()):
+        said = f"{', '.join(sorted(names))}: {other}"
+        if other == version:
+            found.append(Verdict(what="nodes", state="ok", said=said))
+            continue
+        fix = f"replace one worker after the other by {version}: its crawlers drain, and start on the others meanwhile"
+        found.append(Verdict(what="nodes", state="note", said=said, fix=fix))
+    return found
+
+
+def tables(stored: int | None, needed: int) -> Verdict:
+    """What happens to the database. Pure."""
+    what = "database"
+    if stored is None:
+        return Verdict(what=what, state="ok", said=f"it has no tables; the first worker that stores items makes version {needed}")
+    if stored == needed:
+        return Verdict(what=what, state="ok", said=f"its tables have version {stored}, as this Trawl needs")
+    if stored > needed:
+        fix = "install the Trawl that made them, or a newer one"
+        return Verdict(what=what, state="bad", said=f"its tables have version {stored}, this Trawl knows {needed}", fix=fix)
+    said = (
+        f"its tables will go from version {stored} to {needed} when the first new worker stores items; no row is rewritten;"
+        " older workers that restart later refuse them, and their items wait in Redis"
+    )
+    return Verdict(what=what, state="note", said=said, fix="or do it now: trawl db upgrade")
+
+
+def _each(what: str, look: Callable[[], Iterator[Verdict]]) -> Iterator[Verdict]:
+    try:
+        yield from look()
+    except TrawlError as error:
+        yield Verdict(what=what, state="bad", said=" ".join(str(error).split()))
+
+
+def _of_redis() -> Iterator[Verdict]:
+    from cli.access.redis import redis_client, running_url
+    from redis_components.fleet.nodes import Nodes
+    from redis_components.server.replies import server_time
+
+    url = running_url()
+    if url is None:
+        yield Verdict(what="Redis", state="note", said="none runs here: set TRAWL_REDIS_URL to look at another fleet")
+        return
+    with redis_client(url) as client:
+        now = server_time(client)
+        yield from nodes([one for one in Nodes(client).all() if one.alive(now)])
+        for service in _services(client):
+            yield layout(service, _layout_of(client, service))
+
+
+def _services(client: redis.Redis) -> list[str]:
+    from redis_components.fleet.registry import Registry
+    from workers.fleet.sizes import declared_fleet
+
+    return sorted({*declared_fleet(client), *Registry(client).desired()})
+
+
+def _layout_of(client: redis.Redis, service: str) -> str | None:
+    from redis_components.fleet.crawl_records import CrawlRecords
+    from redis_components.keys import CrawlKeys
+
+    record = CrawlRecords(client).of(service)
+    stored = client.hget((record.keys if record else CrawlKeys.for_spider(service)).counters(), "layout")
+    return stored.decode(errors="replace") if isinstance(stored, bytes) else stored
+
+
+def _of_database() -> Iterator[Verdict]:
+    from cli.access.database import NoData, existing
+    from forums.storage.schema.version import VERSION
+
+    try:
+        stored = existing().version()
+    except NoData:
+        stored = None
+    yield tables(stored, VERSION)
+
 
 _MARKS = {"ok": "ok  ", "note": "note", "bad": "BAD "}
 
@@ -27,7 +139,7 @@ def upgrade(
         trawl upgrade --check
         trawl upgrade --check --json | jq '.[] | select(.state != "ok")'
     """
-    from cli.access.upgrading import findings
+    # dropped import
     from cli.views.output import print_json
 
     if not check:

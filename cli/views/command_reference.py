@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from .option_words import argument_in_usage
+from .option_help import argument_in_usage
 
 HEAD = """# Commands
 

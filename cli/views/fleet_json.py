@@ -8,12 +8,11 @@ from typing import Any
 from cli.commands.autoscale import autoscaled_json
 from cli.commands.roll import roll_json
 from forums.overview import Overview, ServiceView, problems
-from forums.state.foreign_values import Foreign
+from forums.state.quarantine import Foreign
 from redis_components.fleet.registry import CrawlerRecord
 from redis_components.server.replies import as_text
 
-from .breakers import sites_json
-from .holds import held_json
+from .holds import held_json, sites_json
 from .nodes import node_json
 from .output import iso
 

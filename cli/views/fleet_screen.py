@@ -15,9 +15,8 @@ from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from redis_components.fleet.rolls import RollState
 from redis_components.server.health import Problem
 
-from .breakers import sites_table
 from .columns import INDENT, LEAST_BELOW, Column, FittedTable, figures
-from .holds import held_table
+from .holds import held_table, sites_table
 from .nodes import nodes_line, nodes_table
 from .output import duration, iso
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from forums.state.site_breakers import Breaker, drift_sentence
+
 if TYPE_CHECKING:
+    from forums.overview import SitesView
     from redis_components.fleet.holds import Held
 
     from .columns import FittedTable
@@ -58,3 +63,64 @@ def held_table(held: Iterable[Held], now: float, *, most: int | None = None) -> 
         for one in held
     ]
     return FittedTable(columns, rows, most=most)
+
+
+def sites_json(view: SitesView) -> dict[str, Any]:
+    """All of it as `--json` shows it; times in ISO 8601."""
+    from .output import iso
+
+    breakers = []
+    for site, one in view.breakers.items():
+        fields = msgspec.to_builtins(one) | {"since": iso(one.since), "next_probe_at": iso(one.next_probe_at)}
+        fields.pop("closed_at", None)
+        breakers.append({"site": site, **fields})
+    drifts = [
+        {"site": site, "page": kind, "figure": figure, "now": round(now, 4), "usual": round(usual, 4)}
+        for (site, kind, figure), (now, usual) in view.drifts.items()
+    ]
+    lanes = [{"site": one.lane, "state": one.condition.value, "rate_now": one.rate_now, "why": one.why} for one in view.lanes]
+    return {"breakers": breakers, "drifts": drifts, "wrong_files": dict(view.wrong_files), "limits": lanes}
+
+
+def sites_table(view: SitesView, now: float) -> FittedTable:
+    """One line for each open breaker: why, when the site is tried again, and what it answered. Then site files that are wrong,
+    and what has drifted.
+    """
+    from rich.text import Text
+
+    from .columns import Column, FittedTable
+    from .output import duration
+
+    columns = (
+        Column(name="site", least=8),
+        Column(name=""),
+        Column(name="for", right=True, rank=1),
+        Column(name="next probe", rank=2),
+        Column(name="why", least=30, rank=3, below=True),
+        Column(name="answer", least=40, rank=4, below=True),
+    )
+    rows: list[tuple[str | Text, ...]] = []
+    for site, one in view.breakers.items():
+        left = max(0.0, one.next_probe_at - now)
+        answer = " · ".join(filter(None, (one.url, one.excerpt and f"“{one.excerpt[:150]}”", _last_probe(one))))
+        rows.append(
+            (
+                site,
+                Text("broken", style="bold red"),
+                duration(now - one.since),
+                f"in {duration(left)}" if left else "now",
+                Text(one.reason, style="red"),
+                Text(answer, style="dim"),
+            )
+        )
+    for site, said in view.wrong_files.items():
+        if site not in view.breakers or view.breakers[site].reason != said:
+            rows.append((site, Text("wrong file", style="bold red"), "", "", Text(f"not seeded: {said}", style="red"), ""))
+    for (site, kind, figure), (value, usual) in view.drifts.items():
+        why = f"{kind} pages: {drift_sentence(figure, value, usual)}"
+        rows.append((site, Text("drifted", style="yellow"), "", "", why, ""))
+    return FittedTable(columns, rows)
+
+
+def _last_probe(one: Breaker) -> str:
+    return f"{one.probes} probes, the last: {one.last_probe}" if one.probes else ""

@@ -1,29 +1,88 @@
-"""The one place where commands print: JSON for programs, tables and lines for people, and how both write times.
-
-What is printed may come from a page, from Redis or from another process, so nothing in it is markup and nothing in it acts on a
-terminal (`redis_components.server.printable`). A test keeps `print` out of the other modules.
-"""
+"""rich's Console for text of others: no markup, no emoji codes, and no character that acts on a terminal."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+
 from redis_components.server.printable import in_json, in_one_line, printable
+
+from .columns import Column, FittedTable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from .plain_table import PlainTable
+    # dropped import
+
+
+class SafeConsole(Console):
+    """Colours come from styles alone. `render` is the one way of all text to the terminal; rich's own control codes pass it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """A cell of a table: escaped before it is measured, so that columns stay straight. Never markup."""
+        return super().render_str(printable(text), **{**options, "markup": False, "emoji": False})
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Segments whose text is printable."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text, style, control) if control else Segment(printable(text), _without_links(style))
+
+
+def _without_links(style: Style | None) -> Style | None:
+    return style.update_link(None) if style and style.link else style
+
+
+SHORT = 16  # cells: a column of at most that width is not wrapped
+LEAST = 24  # cells for a text in its row: with less room it stands below
+_FIGURE = re.compile(r"[-+?]?|[-+]?[\d.,]+([ /%]{0,2}[A-Za-z%]+(/[a-z]+)?)?|\d{4}-\d\d-\d\d[T ]?[\d:]*Z?")
+
+
+class PlainTable:
+    """`headings`, then `add_row` for each row; rich prints it."""
+
+    def __init__(self, *headings: str, show_header: bool = True) -> None:
+        self._headings, self._rows, self._show_header = headings, list[tuple[Text, ...]](), show_header
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows)
+
+    def add_row(self, *cells: str | Text) -> None:
+        """A cell for each heading; text is taken as it is, without markup."""
+        self._rows.append(tuple(cell if isinstance(cell, Text) else Text(cell) for cell in cells))
+
+    def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> RenderResult:
+        count = len(self._rows[0]) if self._rows else len(self._headings)
+        headings = self._headings or ("",) * count
+        columns = [self._column(at, name) for at, name in enumerate(headings)]
+        yield FittedTable(columns, self._rows, header=self._show_header)
+
+    def _column(self, at: int, name: str) -> Column:
+        cells = [row[at] for row in self._rows]
+        is_text = any(not _FIGURE.fullmatch(cell.plain) for cell in cells) and max(cell.cell_len for cell in cells) > SHORT
+        if at == 0:
+            return Column(name=name, least=2 * LEAST if is_text else 0)
+        return Column(name=name, rank=2, least=LEAST, below=True) if is_text else Column(name=name, rank=1)
+
 
 PIPE_WIDTH = 200  # columns; rich would take 80 where there is no terminal, and cut what somebody wants to grep
 
 
 def console(*, stderr: bool = False) -> Console:
     """A console on standard output, or standard error; 200 columns wide when that is not a terminal."""
-    from .safe_console import SafeConsole
+    # dropped import
 
     stream = sys.stderr if stderr else sys.stdout
     return SafeConsole(file=stream, width=None if stream.isatty() else PIPE_WIDTH)
@@ -63,7 +122,7 @@ def print_json(value: Any) -> None:
 
 def plain_table(*columns: str, show_header: bool = True) -> PlainTable:
     """A table without lines that fits any width, in the form that all commands have in common."""
-    from .plain_table import PlainTable
+    # dropped import
 
     return PlainTable(*columns, show_header=show_header)
 

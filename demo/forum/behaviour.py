@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import math
+import socket
+import struct
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import Enum
+from random import Random
 from typing import Any
+
+from aiohttp import web
 
 from redis_components.errors import TrawlError
 
@@ -100,3 +109,112 @@ def _number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or not 0 <= value <= _LIMITS[name]:
         raise BadControl(f"/control: {name} must be a number from 0 to {_LIMITS[name]:g}, got {repr(value)[:40]}")
     return float(value)
+
+
+LOGIN = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Log in</title></head>
+<body><main><h1>You must be logged in to see this page</h1>
+<form class="login" method="post" action="/login"><label>User name <input name="username" autocomplete="username"></label>
+<label>Password <input name="password" type="password" autocomplete="current-password"></label><button>Log in</button></form>
+</main></body></html>
+"""
+CAPTCHA = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Just a moment...</title></head>
+<body><main><h1>Checking that you are human</h1><p>Solve the captcha to go on.</p>
+<form id="challenge-form" class="captcha" method="post" action="/challenge"><img src="/captcha.png" alt="captcha">
+<input name="captcha" autocomplete="off"><button>Go on</button></form></main></body></html>
+"""
+EMPTY = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Forum</title></head><body><main></main></body></html>
+"""
+_EMPTY_JSON = {
+    "index": {"forums": []},
+    "list": {"page": 1, "pages": 1, "threads": []},
+    "thread": {},
+    "comments": {"page": 1, "pages": 1, "comments": []},
+}
+
+
+def is_blocked(behaviour: Behaviour, page: str, forum: str | None) -> bool:
+    """Return True if a page of this kind (`index`, `list`, `thread`, `comments`) and of this forum is blocked."""
+    if not behaviour.wall or behaviour.wall_page not in ("", page):
+        return False
+    return behaviour.wall_forum in ("", forum)
+
+
+def block_page(behaviour: Behaviour, page: str, *, as_json: bool) -> tuple[bytes, bool]:
+    """Return the blocking body, and True if it is JSON: a login form and a captcha are always HTML."""
+    if behaviour.wall == "empty" and as_json:
+        return json.dumps(_EMPTY_JSON[page]).encode(), True
+    return {"login": LOGIN, "captcha": CAPTCHA, "empty": EMPTY}[behaviour.wall].encode(), False
+
+
+SLOW_BODY_S = 1.0
+_DRIBBLES = 10
+_LINGER_ZERO = struct.pack("ii", 1, 0)  # closing such a socket sends RST instead of FIN
+
+
+class Fault(Enum):
+    """Fault of one page."""
+
+    NOT = "served as it should be"
+    ERROR = "500 Internal Server Error"
+    THROTTLED = "429 Too Many Requests with Retry-After"
+    RESET = "half of the body, then a TCP reset"
+    SLOW = "a body that takes a second to arrive"
+
+
+class FaultChoice:
+    """Draws the fault of the next page."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = Random(f"forum mischief {seed}")
+
+    def next(self, behaviour: Behaviour) -> Fault:
+        """Return the fault of the next page; consumes one number of the sequence, or none if all shares are 0."""
+        if not behaviour.misbehaving_share:
+            return Fault.NOT
+        draw = self._rng.random()
+        for share, fault in (
+            (behaviour.error_rate, Fault.ERROR),
+            (behaviour.throttle_rate, Fault.THROTTLED),
+            (behaviour.reset_rate, Fault.RESET),
+            (behaviour.slow_body_rate, Fault.SLOW),
+        ):
+            if draw < share:
+                return fault
+            draw -= share
+        return Fault.NOT
+
+
+async def send_half_and_reset(request: web.Request, response: web.Response) -> web.StreamResponse:
+    """Promise the whole body, send half of it, and reset the connection."""
+    started, body = _promised(response)
+    with suppress(ConnectionError):  # the client may have closed the connection
+        await started.prepare(request)
+        await started.write(body[: len(body) // 2])
+        if transport := request.transport:
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
+            transport.abort()
+    return started
+
+
+async def send_slowly(request: web.Request, response: web.Response) -> web.StreamResponse:
+    """Send the body in ten pieces over `SLOW_BODY_S`; the length is announced at once."""
+    started, body = _promised(response)
+    piece = -(-len(body) // _DRIBBLES) or 1
+    with suppress(ConnectionError):
+        await started.prepare(request)
+        for offset in range(0, len(body), piece):
+            await asyncio.sleep(SLOW_BODY_S / _DRIBBLES)
+            await started.write(body[offset : offset + piece])
+    return started
+
+
+def _promised(response: web.Response) -> tuple[web.StreamResponse, bytes]:
+    """Return a response with the same head, to be sent by hand, and the announced body."""
+    body = response.body
+    assert isinstance(body, bytes)
+    started = web.StreamResponse(status=response.status, headers=response.headers)
+    started.content_length = len(body)
+    return started, body

@@ -19,9 +19,8 @@ from redis_components.errors import TrawlError
 
 from .behaviour import Behaviour
 from .event_clock import run_events
-from .liveliness import liveliness
 from .server import ForumServer
-from .world import Size, World
+from .world import Size, World, liveliness
 
 _GOODBYE_S = 1.0  # time for pages in flight to finish
 

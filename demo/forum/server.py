@@ -17,12 +17,10 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from .behaviour import BadControl, Behaviour
+from .behaviour import BadControl, Behaviour, Fault, FaultChoice, block_page, is_blocked, send_half_and_reset, send_slowly
 from .bodies import Bodies, NoSuchPage
-from .faulty_answers import Fault, FaultChoice, send_half_and_reset, send_slowly
 from .html_pages import HtmlPages, not_found
 from .json_pages import JsonPages, encode
-from .soft_blocks import block_page, is_blocked
 from .world import World
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -1,14 +1,4 @@
-"""Content of the forum: grown from a seed, changed by one event at a time.
-
-The same seed, sizes and events (number and mix) give the same content, to the byte, except for the dates of a forum with a clock.
-Without a clock only events move time: each by at least a second, so that no two have the same. The threads of the start are
-dated in the `history_days` before the opening.
-
-**With a clock** (`pace` above 0) forum time runs `pace` times faster than real time: a day of forum time, with its night, takes
-86,400 / pace seconds, and its history reaches `history_days` / pace days back. The *shown* dates, and those in `/truth`, are real
-dates: a crawler that compares them with its own clock sees correct ages, and "published → stored" can be measured. One second
-of a crawler's schedule is `pace` seconds of forum time, so a test of a schedule divides its durations by `pace`.
-"""
+"""Activity of the forum over time: day and night, and bursts. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +6,38 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
+from math import pi, sin
 from random import Random
 
-from .changes import Changes
-from .history import History
-from .liveliness import popularity
-from .prose import Prose
+from .changes import Changes, History
 from .records import Comment, Forum, Post, Thread, comment_hash, iso, post_hash
-from .words import THEMES
+from .words import THEMES, Prose
+
+DAY_S = 86_400
+BURST_S = 900
+_SWING = 0.8  # the busiest hour has (1 + swing) / (1 - swing) = nine times the events of the quietest
+_BURST_SHARE, _BURST_FACTOR = 0.1, 4.0
+_QUIET_FACTOR = (1 - _BURST_SHARE * _BURST_FACTOR) / (1 - _BURST_SHARE)
+
+
+def liveliness(seed: int, forum_s: float) -> float:
+    """Return the factor of the rate of events `forum_s` seconds of forum time after the opening; its mean is 1.
+
+    A day is a sine (the opening is at its mean, rising). Every quarter of an hour is either a burst, one in ten, or a little
+    quieter than the mean: traffic of forums comes in bursts, not as a Poisson process.
+    """
+    day = 1 + _SWING * sin(2 * pi * forum_s / DAY_S)
+    burst = Random(f"forum bursts {seed} {int(forum_s // BURST_S)}").random() < _BURST_SHARE
+    return day * (_BURST_FACTOR if burst else _QUIET_FACTOR)
+
+
+def popularity(forums: int, skew: float, forum_s: float) -> list[float]:
+    """Return a weight for each forum, in order: the power law rank ** -skew. The ranks move by one forum each day of forum
+    time, so that activity does not stay where a crawler has learned it.
+    """
+    days = int(forum_s // DAY_S)
+    return [((index + days) % forums + 1) ** -skew for index in range(forums)]
+
 
 OPENING = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
 HISTORY_DAYS = 60.0

@@ -25,9 +25,8 @@ from redis_components.frontier.holds import names_of
 from redis_components.scrapy_glue.engine import known_frontier
 
 from .health import SETTLING_S, SiteHealth, Step
-from .open_in_background import in_background
-from .sent_again import BLOCKED, sent_again
-from .state import close_breaker, open_breaker
+from .missing_site_file import in_background
+from .state import BLOCKED, close_breaker, open_breaker, sent_again
 
 if TYPE_CHECKING:
     from scrapy import Request

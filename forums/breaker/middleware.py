@@ -19,10 +19,9 @@ from scrapy.utils.misc import load_object
 from forum_reader.definition.origins import elsewhere
 from forum_reader.definition.page_fields import DISPENSABLE
 from forums.raw_pages import RawPage
-from forums.raw_pages.prune import prune_here
-from forums.raw_pages.told import ToldStore
-from forums.records.file_digest import file_digest
-from forums.records.items import now_in_reading
+from forums.raw_pages.folders import prune_here
+from forums.raw_pages.raw_page_stats import ToldStore
+from forums.records.items import file_digest, now_in_reading
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
 from forums.sites.http import soft_block
 from forums.sites.http.allowed_origins import NotAllowed
@@ -40,9 +39,8 @@ from workers.process.private_address import PrivateAddress
 from .deadly_pages import open_for_page
 from .health import SiteHealth, Step
 from .missing_pages import MissingPages, should_exist
-from .open_in_background import in_background
-from .sent_again import BLOCKED, first_url, sent_again
-from .state import open_breaker
+from .missing_site_file import in_background
+from .state import BLOCKED, first_url, open_breaker, sent_again
 
 if TYPE_CHECKING:
     import redis

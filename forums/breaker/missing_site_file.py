@@ -1,31 +1,52 @@
-"""Hold for a site whose file is missing or invalid: requests cannot be built, so its queue waits.
-
-The site's breaker holds it, with the error as the reason, until `probe_sites` finds the file valid. An operator who closes that
-breaker before that gives up the queue: its requests go to the dead letters with the reason.
-"""
+"""Opens a breaker from a crawl in a thread, because Redis may be slow and the reactor must not wait."""
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 from weakref import WeakKeyDictionary
 
+import redis
 from scrapy.exceptions import IgnoreRequest
 
 from forum_reader.definition.load import is_site_name
 from forum_reader.definition.site_options import BreakerOptions
 from forums.sites import Site, SiteError, site_to_ask
 from forums.sites.http.soft_block import BlockVerdict, Cause
-from redis_components.errors import TaskMustWait
+from redis_components import connection
+from redis_components.errors import TaskMustWait, TrawlError
 from redis_components.scheduler import scheduler_of, set_aside
+from redis_components.scrapy_glue.engine import frontier_of
 
-from .open_in_background import in_background
 from .state import is_given_up, open_breaker
 
 if TYPE_CHECKING:
     import redis
     from scrapy import Request
     from scrapy.crawler import Crawler
+
+
+logger = logging.getLogger(__name__)
+
+
+def in_background(crawler: Crawler, site: str, work: Callable[[redis.Redis, str], object]) -> None:
+    """Call `work` with a Redis client and the name of this process. A failure is logged; the next bad answer of the site, in any
+    process, tries again.
+    """
+    by = frontier_of(crawler).owner if scheduler_of(crawler) is not None else crawler.spidercls.name
+
+    def run() -> None:
+        try:
+            with connection.from_settings(crawler.settings) as client:
+                work(client, by)
+        except (redis.RedisError, TrawlError, OSError) as error:
+            logger.error("the breaker of site %s could not be opened: %s", site, error)
+
+    threading.Thread(target=run, name=f"breaker of {site}", daemon=True).start()
+
 
 AGAIN_S = 1.0
 """Interval of tries to open the breaker of a site; until it is open, requests that need the file go back to the queue."""

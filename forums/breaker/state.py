@@ -14,6 +14,7 @@ from contextlib import suppress
 
 import msgspec
 import redis
+from scrapy import Request
 
 from forum_reader.definition.site_options import BreakerOptions
 from forums.sites.http.soft_block import BlockVerdict, Cause
@@ -22,6 +23,7 @@ from redis_components.fleet.holds import FleetHolds
 from redis_components.fleet.notes import Note, note
 from redis_components.fleet.registry import Registry
 from redis_components.frontier.holds import BREAKER, Hold, HoldKind
+from redis_components.frontier.redis_time import shared_clock
 from redis_components.server.replies import server_time
 from workers.fleet.sizes import declared_fleet
 
@@ -176,3 +178,27 @@ def _as_hold(breaker: Breaker | None) -> Hold | None:
     if breaker is None or not breaker.is_open:
         return None
     return Hold(word=HoldKind.PAUSE, at=breaker.since, by="breaker", reason=breaker.reason)
+
+
+BLOCKED = "blocked"
+"""Key in `meta`: how many times this page was blocked."""
+WAIT_S = 1.0
+"""Delay of a page whose site has just been held. A hold reaches a crawler within 2 s; without the delay the page would come back
+at once, again and again, and be given up, or stored as removed, before the hold applies.
+"""
+_OF_ONE_FETCH = ("retry_times", "redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons", "fetched_at")
+
+
+def sent_again(request: Request, blocks: int, *, waits: bool = False) -> Request:
+    """Return the request at a lower priority, behind other repeated ones; with `waits` it is sent after `WAIT_S`."""
+    meta = {name: value for name, value in request.meta.items() if name not in _OF_ONE_FETCH}
+    if waits:
+        meta["not_before"] = shared_clock.time() + WAIT_S
+    meta[BLOCKED] = blocks
+    return request.replace(url=first_url(request), meta=meta, dont_filter=True, priority=request.priority - 1)
+
+
+def first_url(request: Request) -> str:
+    """Return the requested URL, before redirects."""
+    urls = request.meta.get("redirect_urls")
+    return urls[0] if isinstance(urls, list) and urls and isinstance(urls[0], str) else request.url

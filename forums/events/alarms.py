@@ -6,6 +6,7 @@ at once cause no message.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +15,9 @@ import msgspec
 import redis
 
 from forums.state.keys import ForumFleetKeys
+
+from .outputs.delivery import NotTaken
+from .rules import NotifyOptions, Rules
 
 LASTS_S = 60.0
 OVER_S = 120.0
@@ -112,3 +116,38 @@ class Alarms:
     def keep(self, output: str, known: Mapping[str, Alarm]) -> None:
         """Replace the known alarms of an output."""
         self._client.set(ForumFleetKeys().alarms(output), msgspec.json.encode(dict(known)))
+
+
+logger = logging.getLogger(__name__)
+
+
+def send_alarms(client: redis.Redis, rules: Rules, troubles: Sequence[Trouble]) -> dict[str, str]:
+    """Send started and resolved alarms, one message to each output; return the outcome of each: `sent`, `quiet`, `quiet
+    hours`, or an error.
+
+    A failed message is tried again with the next call. Alarms in the quiet hours of an output are sent after them, if they
+    still exist. Raises `redis.RedisError`.
+    """
+    from .outputs.messages import send
+
+    alarms, outcomes = Alarms(client), {}
+    for name, options in rules.outputs.items():
+        if not isinstance(options, NotifyOptions) or not options.alarms:
+            continue
+        known, now = alarms.known(name), alarms.now()
+        if options.quiet_for_s(now) is not None:
+            outcomes[name] = "quiet hours"
+            continue
+        found: Step = step(known, troubles, now)
+        outcomes[name] = "quiet"
+        if found.started or found.over:
+            try:
+                send(name, options, *message(found))
+                outcomes[name] = "sent"
+            except NotTaken as error:
+                logger.warning("output %s did not get %d alarms: %s", name, len(found.started) + len(found.over), error)
+                outcomes[name] = str(error)
+                continue
+        if found.known != known:
+            alarms.keep(name, found.known)
+    return outcomes

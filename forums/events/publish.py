@@ -23,8 +23,8 @@ import redis
 from forums.state.keys import ForumFleetKeys
 from forums.state.output_troubles import note_troubles
 from forums.storage import Database
-from forums.storage.event_log import Position
-from forums.storage.event_reader import Event, EventLog
+from forums.storage.read.event_reader import Event, EventLog
+from forums.storage.write.event_log import Position
 from redis_components.crawl_admin.give_back import give_back
 from redis_components.embedded import project_dir
 from redis_components.errors import ConfigError
@@ -252,3 +252,23 @@ def waiting(database: Database, rules: Rules) -> Mapping[str, int]:
     """Return the number of events by output that still have to be sent or judged."""
     log, known = EventLog(database), Cursors(database).all()
     return {name: log.waiting(known[name].after) for name in rules.outputs if name in known}
+
+
+def redeliver(name: str, rules: Rules, client: redis.Redis, cursors: Cursors, log: EventLog) -> tuple[int, int]:
+    """Deliver the events that output `name` refused, one at a time; return how many it accepted, and how many are left.
+
+    Events that are not kept any more are dropped from the list. Raises NotTaken if the output accepts nothing now.
+    """
+    refused = [position for position, _, _ in cursors.refused(name)]
+    events = {event.at: event for event in log.at(refused)}
+    output = output_of(name, rules, client, log.end())
+    taken = left = 0
+    for position in refused:
+        event = events.get(position)
+        if event is not None:
+            if output.deliver(rules.judged(rules.outputs[name], [event], JudgingTime())[1] or [event]).refused:
+                left += 1
+                continue
+            taken += 1
+        cursors.forget(name, [position])
+    return taken, left

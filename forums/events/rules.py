@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails
 
 from forum_reader.definition.error_lines import message_of
 from forums.environment import Events
-from forums.storage.event_reader import Event
+from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.frontier.quiet_hours import parse_quiet_hours, quiet_now
 from redis_components.names import is_name

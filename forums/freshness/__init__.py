@@ -26,8 +26,7 @@ known: its expectation depends on the mean of the estimate alone, so the policy 
 from forums.state.forum_states import ForumState
 
 from .intervals import Demand, IntervalBounds, demand, interval, intervals, price
-from .observation import Observation
-from .rates import DAY_S, Estimate, estimate, observe
+from .rates import DAY_S, Estimate, Observation, estimate, observe
 from .rechecks import next_check
 
 __all__ = [  # noqa: RUF022 - in groups

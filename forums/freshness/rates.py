@@ -1,26 +1,31 @@
-"""Rate of changes of a forum, estimated from its scans.
-
-A scan counts the threads that changed since the scan before: a Poisson count over a known time. With a Gamma prior the mean of
-the rate is `(a + events) / (b + exposure)`; old sums decay exponentially, so that the estimate follows changes (discount
-factors as in West and Harrison, Bayesian Forecasting and Dynamic Models, 2nd ed. 1997). There are two memories:
-
-- *slow*: three days, or the time of ten changes if longer: the forum's usual rate. Its prior: the site's other forums.
-- *burst*: five changes, at most six hours: the present rate. Its prior is the slow rate, worth two changes.
-
-The short memory follows day and night, too. Weights of the hours, learned from all forums of a site, were tried and gained
-nothing (`docs/freshness.md`): a factor of all rates of a site does not change the division of its budget.
-"""
+"""Summary of one scan, input of the policy."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from forums.state.forum_states import ForumState
 
-from .observation import Observation
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """One scan of a forum. Times are epoch seconds."""
+
+    at: float  # its start
+    events: int  # new and changed threads
+    threads: int = 0  # rows that it read
+    pages: int = 1
+    mode: str = "scan"  # scan, deep, index, backfill
+    outcome: str = "complete"  # complete, failed, gap
+    whole: bool = False  # it went down to the end of the list
+    newest_at: float | None = None  # newest and oldest activity among the rows
+    oldest_at: float | None = None
+    reason: str | None = None
+
 
 DAY_S = 86_400.0
 HOUR_S = 3_600.0

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from forums.state.foreign_values import Foreign
 from forums.state.publication_delays import DelayHistogram
+from forums.state.quarantine import Foreign
 from forums.state.request_ledger import Spent
 from forums.state.site_breakers import Breaker
 from forums.state.writer_figures import WriterFigures

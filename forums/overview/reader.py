@@ -1,25 +1,25 @@
-"""Reads the overview from Redis, in a bounded number of round trips.
-
-Each part fails alone: a key of another type costs its part, an unreadable record costs itself (`Overview.foreign` names it by
-key, field and value), and the rest is read.
-"""
+"""Cache of a slow reading, refreshed in a thread, so that a frequent reader does not wait for it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from threading import Thread
+from typing import Any, Generic, TypeVar
 
+import msgspec
 import redis
 
 from forums.state.database_identity import DatabaseClaim
-from forums.state.foreign_values import Foreign, find
+from forums.state.forum_states import FORUM_LIST
 from forums.state.output_troubles import output_troubles
 from forums.state.publication_delays import PublicationDelays
+from forums.state.quarantine import Foreign, find
 from forums.state.request_ledger import Ledger, Spent
-from forums.state.services import FORUM_LIST
 from forums.state.site_breakers import Breakers, drifted, wrong_files
 from forums.state.watched_forums import Watched, WatchedForums
 from forums.state.writer_figures import WriterCounts, WriterFigures
@@ -50,8 +50,67 @@ from workers.process.stat_metrics import readable_metrics
 
 from .boards import Boards
 from .model import Overview, ServiceView, SitesView
-from .seldom import Seldom
-from .writer_lag import writer_lag
+
+T = TypeVar("T")
+
+
+class Seldom(Generic[T]):
+    """Reads at its first call, and then in a thread every `every_s` seconds at most; 0: at every call."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._seen: T | None = None
+        self._due = 0.0  # monotonic
+        self._thread: Thread | None = None
+
+    def __call__(self, look: Callable[[], T], guard: Callable[[Callable[[], T]], T | None]) -> T | None:
+        """Return the last result. A reading in this thread goes through `guard`, which stores its error; a failed one in the
+        other thread leaves the last result.
+        """
+        if self._seen is None or not self._every_s:
+            self._seen = guard(look)
+            self._due = time.monotonic() + self._every_s
+        elif time.monotonic() >= self._due and not (self._thread and self._thread.is_alive()):
+            self._thread = Thread(target=self._again, args=(look,), daemon=True)
+            self._thread.start()
+        return self._seen
+
+    def _again(self, look: Callable[[], T]) -> None:
+        with suppress(redis.RedisError, OSError, ValueError):  # the next reading reports it
+            self._seen = look()
+        self._due = time.monotonic() + self._every_s
+
+
+class _Stamp(msgspec.Struct):
+    """Time of the fetch of an item: a post, comment or forum; or a scan or check."""
+
+    fetched_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+_decoder = msgspec.json.Decoder(_Stamp)
+
+
+def writer_lag(client: redis.Redis, streams: Iterable[CrawlKeys], now: float) -> float:
+    """Return the seconds from the fetch of the oldest waiting item until `now` (epoch s, Redis); 0.0 if none waits.
+
+    Unreadable items have no age: the writer refuses them. Raises `redis.RedisError`.
+    """
+    with client.pipeline(transaction=False) as pipe:
+        for keys in streams:
+            pipe.lindex(keys.item_stream(), 0)
+        heads: list[Any] = pipe.execute()
+    return max((now - at for at in map(_fetched_at, filter(None, heads)) if 0 < at < now), default=0.0)
+
+
+def _fetched_at(payload: bytes | str) -> float:
+    try:
+        stamp = _decoder.decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return 0.0
+    moment = stamp.fetched_at or stamp.finished_at
+    return moment.timestamp() if moment and moment.tzinfo else 0.0
+
 
 ERRORS_READ = 10
 MOST_LANES = 200  # a broad crawl may have as many as there are domains
@@ -87,8 +146,6 @@ FLEET_PARTS = (
     "foreign",
 )
 """Names of the parts of a reading besides the services."""
-
-T = TypeVar("T")
 
 
 class OverviewReader:

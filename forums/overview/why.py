@@ -17,7 +17,7 @@ from sqlalchemy import Select, Table, func, or_, select
 
 from forum_reader.definition.origins import place_of, shown
 from forums.sites import Site, load_all
-from forums.state.services import FORUM_DETAIL, FORUM_LIST
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database, checks, comments, posts, revisions
 from redis_components.crawl_admin.find_entries import Entry, Place, Search, find
@@ -27,9 +27,17 @@ from redis_components.keys import CrawlKeys
 from .model import Overview
 from .reader import OverviewReader
 from .thread_address import board_at, thread_at
-from .why_place import describe_entry, describe_reading, instant
-from .why_refused import lane_of, refused_by_robots, slowed_by_limits
-from .why_trail import earlier_texts, first_shown, place_in_list
+from .why_trail import (
+    describe_entry,
+    describe_reading,
+    earlier_texts,
+    first_shown,
+    instant,
+    lane_of,
+    place_in_list,
+    refused_by_robots,
+    slowed_by_limits,
+)
 
 MOST_ROWS = 5  # of comments that are shown
 

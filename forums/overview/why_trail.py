@@ -1,17 +1,126 @@
-"""History of a page in the database: the scan that showed it, its earlier texts, its place in a list."""
+"""Reasons against fetching a page now: the site's robots.txt as the fleet keeps it, and the limits of its lane."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
+import redis
 from sqlalchemy import Select, func, select
 
+from forums.sites import Site
+from forums.sites.http.user_agent import USER_AGENT, user_agent
 from forums.storage import Database, posts, revisions, scans
+from redis_components.crawl_admin.find_entries import Entry, Place
+from redis_components.crawl_admin.lanes import LaneCondition, LaneView, look
+from redis_components.frontier.robots_cache import FileKind, stored_file
+from redis_components.keys import CrawlKeys
 
-from .why_place import instant
+_SLOWER = (LaneCondition.LEFT_ALONE, LaneCondition.QUIET, LaneCondition.SLOWED)
+
+
+def refused_by_robots(client: redis.Redis, keys: CrawlKeys, site: Site, url: str) -> str:
+    """Return why the site's robots.txt forbids the page; "" if it does not, or the fleet does not obey or have it."""
+    if not site.politeness.obey_robots:
+        return ""
+    parts = urlsplit(url)
+    origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    file = stored_file(client, keys, origin)
+    if file is None:
+        return ""
+    if file.kind is FileKind.UNREACHABLE:
+        return f"{origin}/robots.txt was answered by 5xx or 429: nothing is fetched until it can be read"
+    from scrapy.robotstxt import ProtegoRobotParser
+
+    agent = user_agent(site) or USER_AGENT
+    if file.kind is FileKind.NONE or ProtegoRobotParser(file.body, None).allowed(url, agent):
+        return ""
+    return f"{origin}/robots.txt forbids it to {agent.split('/')[0]}: it is not fetched"
+
+
+def lane_of(client: redis.Redis, keys: CrawlKeys, lane: str, now: float) -> LaneView | None:
+    """Return one lane as it is now; None without limits."""
+    return next((one for one in look(client, keys.all_limits(), [keys], now, first=[lane], most=1) if one.lane == lane), None)
+
+
+def slowed_by_limits(lane: LaneView) -> Iterator[str]:
+    """Yield why requests of the lane are delayed, if they are."""
+    if lane.condition in _SLOWER or lane.waiting:
+        rate = "" if lane.rate_now is None else f" at {lane.rate_now:.3g} requests a second"
+        why = f", {lane.why}" if lane.why else ""
+        yield f"lane {lane.lane} is {lane.condition.value}{rate}{why}; {lane.waiting:,} requests wait in it"
+
+
+def describe_entry(service: str, entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) -> str:
+    """Describe the place of an entry in one sentence; `now` is Redis's time. Raises `redis.RedisError`."""
+    name = f"a start task ({entry.fields.get('mode') or 'url'})" if entry.is_task else f"the request for {entry.url}"
+    what = f"{service}: {name}"
+    tried = f"; {entry.attempts} crawlers died with it" if entry.attempts else ""
+    since = f", stored {instant(entry.stored_at)}" if entry.stored_at else ""
+    match entry.place:
+        case Place.READY:
+            return f"{what} is ready{since}{_turn(entry, now, client, keys)}{tried}"
+        case Place.LATER:
+            return f"{what} waits for its time, {span((entry.at_s or now) - now)} from now{since}{tried}"
+        case Place.LEASED:
+            leased = f" since {instant(entry.at_s)} ({span(now - entry.at_s)})" if entry.at_s else ""
+            return f"{what} is leased by {entry.owner}{leased}{_taken_back(entry, now, client, keys)}{since}{tried}"
+        case Place.PARKED:
+            return f"{what} is set aside while its site is held{since}{tried}"
+        case Place.WAITING:
+            place = "" if entry.before is None else f", {entry.before:,} come first"
+            return f"{what} waits in {entry.key}{place}"
+        case Place.DEAD:
+            return f"{what} was given up {span(now - (entry.at_s or now))} ago: {entry.reason} (trawl dead replay)"
+
+
+def _taken_back(entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) -> str:
+    expires = client.zscore(keys.owners(), entry.owner)
+    return "" if expires is None else f", whose leases are taken back in {span(float(str(expires)) / 1000 - now)} if it is dead"
+
+
+def _turn(entry: Entry, now: float, client: redis.Redis, keys: CrawlKeys) -> str:
+    """Describe its position, and for a lane with a rate the estimated wait."""
+    before, name = entry.before or 0, entry.key.partition(f"{keys.ready()}:lane:")[2]
+    lane = lane_of(client, keys, name, now) if name else None
+    if lane is None:
+        return f", {before:,} come first"
+    wait = (lane.next_s or 0.0) + (before / lane.rate_now if lane.rate_now else 0.0)
+    rate = f" at {lane.rate_now:.3g} a second" if lane.rate_now else ""
+    return f", in lane {name} ({lane.condition.value}{rate}), {before:,} come first: its turn comes in about {span(wait)}"
+
+
+def describe_reading(row: Any) -> str:
+    """Describe a row of `checks`. It has no column for the status: an unsuccessful page ends a reading, with its reason."""
+    plural = "" if row.requests == 1 else "s"
+    pages = f"page {row.first_page}" if row.first_page == row.last_page else f"pages {row.first_page} to {row.last_page}"
+    read = f"{pages} in {row.requests:,} request{plural}, {row.comments:,} comments"
+    if row.reason is not None:
+        status = f"{row.reason}{', so it is gone' if row.gone else ''}"
+    elif row.listed is None and not row.whole and not row.consistent and row.mode == "check":
+        status = "nothing had changed (HTTP 304, or the same page)"
+    else:
+        status = f"HTTP 200, {'whole' if row.whole else 'not whole'}"
+    return f"last reading ({row.mode}) ended {instant(row.finished_at)}: {status}; {read}"
+
+
+def instant(moment: datetime | float) -> str:
+    """Format a time or epoch seconds, as `2026-01-31 12:00:00Z`."""
+    found = moment if isinstance(moment, datetime) else datetime.fromtimestamp(moment, UTC)
+    return found.strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def span(seconds: float) -> str:
+    """Format a duration, as `90 s`, `12 min`, `5 h`, `9 d`."""
+    size, unit = next(
+        ((size, unit) for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")) if seconds < limit),
+        (86_400, "d"),
+    )
+    return f"{max(0.0, seconds) / size:.0f} {unit}"
+
 
 MOST_REVISIONS = 10
 _NEIGHBOURS = 30  # ids to search on both sides of a thread's number

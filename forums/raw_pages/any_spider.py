@@ -19,7 +19,7 @@ from redis_components.names import service_name
 from redis_components.setting_values import number_of
 
 from .folders import prune, raw_dir
-from .told import ToldStore
+from .raw_page_stats import ToldStore
 from .warc_record import RawPage
 
 if TYPE_CHECKING:

@@ -1,17 +1,14 @@
-"""Second parsing of stored raw pages, after the selectors of a site file were fixed, and storage of the result.
-
-The parser of the crawl is used, and each item has the time at which its page was fetched. So it replaces the wrong result, is not
-stored as an edit by the author, and never overwrites a later fetch. Scans and checks are not made, because a message that is
-missing on an old page was not necessarily removed.
-"""
+"""Reader of stored raw pages; files may be missing or damaged."""
 
 from __future__ import annotations
 
+import logging
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,8 @@ import msgspec
 from scrapy import Request
 from scrapy.http import Headers, TextResponse
 from scrapy.responsetypes import responsetypes
+from warcio.archiveiterator import ArchiveIterator
+from warcio.exceptions import ArchiveLoadFailed
 
 from forum_reader.definition.origins import elsewhere, place_of
 from forum_reader.reading import isolated
@@ -28,11 +27,58 @@ from forums.records.items import comment_item, forum_item, post_item
 from forums.sites import Site, UnreadablePage
 from forums.sites.http import soft_block
 from forums.storage import Database, InvalidItem, Item, parse
-from forums.storage.compare import differences
+from forums.storage.read.compare import differences
 from redis_components.errors import ConfigError
 
-from . import RawPage
-from .read import Broken, read_pages
+from .folders import days_of, files_of
+from .warc_record import RawPage
+
+logger = logging.getLogger(__name__)
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """A part of a file that could not be read."""
+
+    path: Path
+    reason: str
+
+
+def stored_days(folder: Path, site: str, since: datetime | None = None) -> list[date]:
+    """Return the days that may have pages of `site` from `since` on."""
+    first = since.astimezone(UTC).date() if since else date.min
+    return [day for day in days_of(folder, site) if day >= first]
+
+
+def read_pages(folder: Path, site: str, since: datetime | None = None) -> Iterator[RawPage | Broken]:
+    """Yield the pages of `site`, day by day and file by file; within a file in the order of writing.
+
+    The last record of a file is truncated if its process was killed or is still writing; it is yielded as Broken.
+    """
+    for day in stored_days(folder, site, since):
+        for path in files_of(folder, site, day):
+            for page in read_file(path):
+                if isinstance(page, Broken) or since is None or datetime.fromisoformat(page.fetched_at) >= since:
+                    yield page
+
+
+def read_file(path: Path) -> Iterator[RawPage | Broken]:
+    """Yield the pages of one file."""
+    try:
+        with path.open("rb") as file:
+            records = ArchiveIterator(file)
+            while True:
+                try:
+                    record = next(records)
+                except StopIteration:
+                    return
+                if record.rec_type == "response":
+                    try:
+                        yield RawPage.from_record(record)
+                    except (ValueError, KeyError, TypeError) as error:
+                        yield Broken(path, str(error))
+    except (ArchiveLoadFailed, zlib.error, EOFError, OSError) as error:
+        yield Broken(path, " ".join(str(error).split()))
+
 
 KINDS = ("index", "list", "thread", "comments", "more")
 BATCH = 1000

@@ -1,6 +1,4 @@
-"""Scheduling of work that may wait: checks of threads for edits and deletions, then history, within a share of the site's
-budget.
-"""
+"""Scheduling of looks back through the newest messages of a site, from the budget of checks."""
 
 from __future__ import annotations
 
@@ -12,26 +10,40 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import redis
 
-from forums.records.start_tasks import NEWEST_FIELDS, ForumTask, PostTask, encode, thread_id
+from forums.records.start_tasks import NEWEST_FIELDS, RECENT, ForumTask, PostTask, encode, thread_id
 from forums.records.stored import BACKFILL, scan_task
 from forums.sites import Site, load_all, load_site
+from forums.spiders.look_back import MOST_PAGES
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.request_ledger import Ledger, Spent
 from forums.state.scripts import script
-from forums.state.services import FORUM_DETAIL, FORUM_LIST
 from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database
-from forums.storage.due_checks import DueThread, take_due
+from forums.storage.read.site_figures import DueThread, depth_of, take_due
 from redis_components.errors import ConfigError
 from redis_components.fleet.crawl_records import keys_in
 from redis_components.keys import CrawlKeys
 from redis_components.server.replies import server_time
-from redis_components.start_tasks.seeding import NamedTask, push_named
+from redis_components.start_tasks.seeding import NamedTask, SeedOutcome, push_named
 from workers.fleet.holds import why_not_seeded
 
-from . import request_budget, seed_spans
-from .look_back import look_back
+from . import outcomes, request_budget
 from .outcomes import Kind, Outcome, of_seeding
 from .seeding import homes_of, seed_scans
+
+
+def look_back(client: redis.Redis, database: Database, site: Site, pages: int) -> int:
+    """Seed one look back at `pages` pages at most; return their number. 0 without such a page, and while a look runs."""
+    if pages < 1:
+        return 0
+    depth = depth_of(database, site.name, site.limits.deep_pages)
+    if depth < 2 or why_not_seeded(client, FORUM_LIST, {site.name}):
+        return 0
+    number = min(pages, depth - 1, MOST_PAGES)
+    task = ForumTask(site=site.name, forum=RECENT, mode="back", pages=number, depth=depth)
+    (end,) = seed_scans(client, [(scan_task(site.name, RECENT, "back"), task, 0.0)]).values()
+    return number if end.outcome is SeedOutcome.SEEDED else 0
+
 
 GRANTED_S = 60.0
 """A round may spend the grant of this time, so that requests are spread over the hour; beat sends one every 30 s."""
@@ -142,10 +154,10 @@ def _send_checks(client: redis.Redis, keys: CrawlKeys, site: Site, due: Sequence
     names = [thread_id(site.name, thread.id) for thread in due]
     records = look_up(client, keys, names)
     checks = [_check(site, thread, records[name]) for name, thread in zip(names, due, strict=True)]
-    spans = seed_spans.begin(checks)
+    spans = outcomes.begin(checks)
     tasks = [NamedTask(name, encode(check)) for name, check in zip(names, checks, strict=True)]
     waiting = push_named(client, keys, tasks, NEWEST_FIELDS, lane="later")
-    seed_spans.end(spans)
+    outcomes.end(spans)
     return waiting
 
 

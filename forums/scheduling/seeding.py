@@ -12,9 +12,8 @@ from forums.environment import Scheduling
 from forums.records.start_tasks import NEWEST_FIELDS, NO_FORUMS, ForumTask, PostTask, encode, thread_id
 from forums.scheduling.site_limits import write_limits
 from forums.sites import Site, SiteError, load_all, load_site
-from forums.state.forum_states import ForumStates
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, ForumStates
 from forums.state.request_ledger import Ledger, Spent
-from forums.state.services import FORUM_DETAIL, FORUM_LIST
 from forums.state.site_breakers import note_wrong_files, wrong_files
 from redis_components.errors import ConfigError
 from redis_components.fleet.crawl_records import keys_in
@@ -23,7 +22,8 @@ from redis_components.start_tasks import seeding
 from redis_components.start_tasks.seeding import NamedTask, Seed, SeedOutcome
 from workers.fleet.holds import refuse_if_draining, why_not_seeded
 
-from . import outcomes, request_budget, seed_spans
+from . import outcomes, request_budget
+from . import outcomes as seed_spans
 from .outcomes import SEEDED, Kind, Outcome
 from .seed_plan import Due, plan, watched
 

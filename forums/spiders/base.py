@@ -1,8 +1,11 @@
-"""Base of both spiders: round-robin over sites, requests for a site's pages, and reading of responses."""
+"""Statistics of pages that block the reactor while they are parsed: counted by site and kind of page, the slowest named."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -15,7 +18,7 @@ from forum_reader.reading import isolated
 from forum_reader.reading.asked_page import Asked
 from forum_reader.reading.reading_budget import TooMuchHere
 from forums.breaker.middleware import watch_of
-from forums.records.file_digest import file_digest
+from forums.records.items import file_digest
 from forums.records.start_tasks import NEWEST_FIELDS, ForumTask, PostTask
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
 from redis_components.connection import is_servers_state
@@ -28,7 +31,6 @@ from workers.process.page_at_work import PageAtWork
 from workers.process.traces import TRACEPARENT
 
 from .middlewares import MIDDLEWARES
-from .slow_pages import noticed
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -37,6 +39,37 @@ if TYPE_CHECKING:
 
     from forum_reader.definition.pages import PageKind
     from forum_reader.reading.read_page import MoreComments
+
+
+SLOW_S = 0.05
+"""Of CPU time. An ordinary page takes 3 ms; the first pages of a process, which learn a site's date format, 20."""
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def noticed(spider: Spider, site: str, kind: str, url: str) -> Iterator[None]:
+    """Count a page that takes more than `SLOW_S` in the stats `sites/<site>/<kind>/slow`, with `…/slowest_ms` and, for this
+    process, `…/slowest_url`. The first slow page of a site is also logged.
+    """
+    begun = time.thread_time()
+    try:
+        yield
+    finally:
+        spent = time.thread_time() - begun
+        if spent > SLOW_S:
+            _note(spider, f"sites/{site}/{kind}", url, round(spent * 1000))
+
+
+def _note(spider: Spider, name: str, url: str, spent_ms: int) -> None:
+    stats = spider.crawler.stats
+    slowest = stats.get_value(f"{name}/slowest_ms", 0)
+    stats.inc_value(f"{name}/slow")
+    if spent_ms > slowest:
+        stats.max_value(f"{name}/slowest_ms", spent_ms)
+        stats.set_value(f"{name}/slowest_url", url)
+    if not slowest:
+        logger.info("%s took %d ms of CPU to be read; further slow pages are in the stats %s/slow", url, spent_ms, name)
 
 
 T = TypeVar("T")

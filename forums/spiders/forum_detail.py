@@ -12,11 +12,10 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from forum_reader.reading.read_page import CommentsPage, ThreadPage
 from forums.breaker.middleware import MISSING, SiteBlocked
 from forums.breaker.missing_site_file import site_of_task
-from forums.records.file_digest import file_digest
-from forums.records.items import comment_item, now_in_reading, post_item, utc_now, with_listed
+from forums.records.items import comment_item, file_digest, now_in_reading, post_item, utc_now, with_listed
 from forums.records.start_tasks import PostTask
 from forums.sites import PageGone, Site, UnreadablePage, site_in_use
-from forums.state.services import FORUM_DETAIL
+from forums.state.forum_states import FORUM_DETAIL
 from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.page_tracker import reason_of
@@ -31,9 +30,10 @@ from .thread_reading import (
     follow,
     from_start,
     missing,
+    report,
+    unchanged_report,
     with_own_id,
 )
-from .thread_report import report, unchanged_report
 
 if TYPE_CHECKING:
     from scrapy.http import Response

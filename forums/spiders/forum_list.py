@@ -1,4 +1,4 @@
-"""The spider `forum_list`: scans list pages and feeds each new or changed thread to `forum_detail` as a start task."""
+"""End of a scan whose first list page is unchanged (304, or the same body). Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import msgspec
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
-from forum_reader.reading.read_page import IndexPage, ListedForum, ListPage
+from forum_reader.reading.read_page import IndexPage, ListedForum, ListedThread, ListPage
 from forums.breaker.missing_site_file import site_of_task
-from forums.records.file_digest import file_digest
-from forums.records.items import forum_item, moment_of, scan_item, stamp, utc_now
+from forums.records.first_page import FrontRow
+from forums.records.items import file_digest, forum_item, moment_of, scan_item, stamp, utc_now
 from forums.records.start_tasks import INDEX, RECENT, ForumTask
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.state import thread_records
-from forums.state.services import FORUM_DETAIL, FORUM_LIST
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.thread_records import ThreadRecord
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.engine import frontier_of
@@ -27,13 +27,45 @@ from redis_components.start_tasks.seeding import in_overflow
 from .base import following, page_request, read_page
 from .look_back import LookBackSpider
 from .recent_messages import RecentState
-from .scan_plan import ScanState, begun, is_gap, plan_page, told_until
+from .scan_marks import Marks
+from .scan_plan import Change, Order, ScanState, begun, change_of, is_gap, plan_page, told_until
 from .thread_tasks import checks_of, task_of
-from .unchanged_list import finished
 
 if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
+
+
+def finished(
+    state: ScanState, marks: Marks | None, records: Mapping[str, ThreadRecord | None], *, order: Order, file: str
+) -> ScanState | None:
+    """Return the state of a scan completed by its unchanged first page; None if the page has to be read.
+
+    The page is the one that the last complete scan read (`marks.front`), with all its threads stored; `records` by their ids.
+    It has to be read if that scan leaves a range to be read twice, if a later scan was incomplete, if a thread of the page is
+    not stored or due for a retry, and in lists that are not in the order of activity, where changes are on later pages.
+    """
+    if marks is None or not marks.front or order != "activity" or state.mode != "scan" or state.read_all:
+        return None
+    if marks.failed_pages or marks.newest is None or marks.until is None or marks.until < marks.newest:
+        return None
+    if any(_change(row, records, state.started_at, file) is not Change.UNCHANGED for row in marks.front):
+        return None
+    return msgspec.structs.replace(
+        state,
+        marks=marks,
+        pages=1,
+        threads=len(marks.front),
+        newest_at=marks.newest,
+        oldest_at=min((row.at for row in marks.front if row.at is not None), default=None),
+        proven=True,
+        front=marks.front,
+    )
+
+
+def _change(row: FrontRow, records: Mapping[str, ThreadRecord | None], at: datetime, file: str) -> Change:
+    return change_of(ListedThread(id=row.id, url=row.url or "", token=row.token), records.get(row.id), at, file)
+
 
 PRIORITIES = {"scan": 10, "index": 8, "deep": 5, "backfill": -10}
 """A running scan ends before the next begins; deep scans and backfills do not delay scans."""

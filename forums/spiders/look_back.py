@@ -2,7 +2,8 @@
 
 A check of a thread costs two requests for some ten messages; a page of the newest messages has fifty. So if the site file has
 such a page with full texts, most requests for edits and removals go to it. Messages on the page are stored as shown. Threads
-with a message missing between its neighbours, or with another opening text, are checked (`forums/storage/look_backs.py`).
+with a message missing between its neighbours, or with another opening text, are checked
+(`forums/storage/write/removal_checks.py`).
 """
 
 from __future__ import annotations

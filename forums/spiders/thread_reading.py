@@ -1,24 +1,69 @@
-"""Reading of a thread: the comment page to begin with, and the end. Pure.
-
-A known thread is read from the page of its last stored comment. If the comment is not there, earlier comments were removed and
-the pages have moved: the reading goes back, by steps that double, until it meets a stored comment, and reads on from there.
-If the site counts more comments than were stored and found, some are on earlier pages: then the whole thread is read.
-"""
+"""Report of a reading of a thread, its last item: the writer stores it and derives removals from it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
 from forum_reader.reading.read_page import MoreComments
+from forums.records.items import now_in_reading
 from forums.records.start_tasks import ReadMode
 from forums.state.thread_records import ThreadRecord
 
 if TYPE_CHECKING:
     from forum_reader.reading.read_page import ReadComment, ReadPost
+
+
+def unchanged_report(site: str, read: Reading, was: ThreadWas) -> dict[str, Any]:
+    """Return the report of a check without changed pages: the stored state is confirmed."""
+    return report(site, read) | {
+        "last_page": was.pages,
+        "comments": was.comments,
+        "whole": False,  # nothing was seen, so nothing was missed
+        "consistent": False,
+        "last_comment_id": was.last,
+        "cursor": was.cursor,
+        "listed": None,
+        "short": 0,
+    }
+
+
+def report(site: str, read: Reading, *, reason: str | None = None, gone: bool = False, cut: bool = False) -> dict[str, Any]:
+    """Return the report. `reason`: why the reading failed; `gone`: the site does not have the thread; `cut`: a limit ended it."""
+    ended = reason is None and not cut
+    claimed, short = listed(read) if ended else (read.replies, 0)
+    return {
+        "kind": "check",
+        "site": site,
+        "id": read.own or read.thread,
+        "listed_as": read.thread if read.own else None,
+        "reply_count": read.replies,
+        "last_reply_at": read.last_activity,
+        "forum_id": read.forum,
+        "started_at": read.started_at,
+        "finished_at": now_in_reading(read.started_at),
+        "mode": read.mode,
+        "first_page": read.first,
+        "last_page": read.last_page,
+        "requests": read.requests,
+        "comments": comments_known(read),
+        "total": read.total,
+        "whole": ended and is_whole(read),
+        "consistent": ended and is_consistent(read),
+        "gone": gone,
+        "token": read.token,
+        "last_comment_id": read.last,
+        "cursor": read.last_url,
+        "listed": claimed,
+        "short": short,
+        "reason": reason,
+        "asked": read.asked or None,
+        "counted_back": read.counted_back,
+    }
+
 
 MOST_REPAIRS = 3
 """How many times one reading goes back a page because the site's count fell; after more removals a check reads the thread."""

@@ -1,4 +1,4 @@
-"""State of each forum, and its due time: written by the writer's hook and the seeder."""
+"""Names of the two services of the forum crawl. A service has the name of its spider."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import msgspec
 import redis
 
 from forums.state.keys import ForumCrawlKeys
-from forums.state.services import FORUM_LIST
 from redis_components.fleet.crawl_records import keys_in
 from redis_components.keys import CrawlKeys
 from redis_components.server.replies import as_bytes, beginning_with
 from redis_components.server.stored_values import Amount, Count, Epoch, decoded, is_foreign, number, readable
+
+FORUM_LIST = "forum_list"
+"""Reads list pages and feeds new and changed threads to FORUM_DETAIL."""
+FORUM_DETAIL = "forum_detail"
+"""Reads threads: opening posts and comments."""
+
 
 _AT_ONCE = 1000
 

@@ -6,11 +6,11 @@ from forums.records.stored import Check, Comment, Forum, InvalidItem, Item, Post
 
 from .database import Database, default_url
 from .errors import StorageError
-from .export import export
+from .read.export import export
 from .runs import RunHistory, Wanted
-from .tables import checks, comments, crawler_runs, forums, gaps, metadata, posts, revisions, scans, sites
-from .thread_checks import Rechecks
-from .upsert import Refused
+from .schema.tables import checks, comments, crawler_runs, forums, gaps, metadata, posts, revisions, scans, sites
+from .write.thread_checks import Rechecks
+from .write.upsert import Refused
 
 __all__ = [  # noqa: RUF022 - in groups
     # the database

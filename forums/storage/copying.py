@@ -23,8 +23,8 @@ from .database import Database
 from .engine import LOCK_WAIT_S, sqlite_file
 from .errors import StorageError, masked, storage_error
 from .operator_states import operator_states
-from .schema import MIGRATIONS_TABLE
-from .tables import metadata, posts
+from .schema.tables import metadata, posts
+from .schema.version import MIGRATIONS_TABLE
 
 SQLITE, POSTGRESQL, MYSQL = "database.sqlite", "database.pg", "database.mysql"
 """File names of the copies; they name the format."""

@@ -1,26 +1,58 @@
-"""SQLAlchemy engines with Trawl's settings, one function per kind of database. Nothing here connects.
-
-SQLite: WAL, so that readers and the writer do not wait for each other. `synchronous=FULL`, because rows leave Redis once they are
-committed, so a power cut must not revert a commit (NORMAL stores about a fifth more rows per second, and may revert).
-Transactions that write begin with `BEGIN IMMEDIATE`: a read transaction that is upgraded to a write transaction fails at once
-instead of waiting.
-
-MySQL and MariaDB: READ COMMITTED, as in PostgreSQL, because with their default two writers lock gaps between rows against each
-other; UTC and strict mode, also where the server has other defaults; one collation for all texts (`column_types.py`).
-"""
+"""Look-up of many ids with one statement and one parameter, since databases limit the number of parameters."""
 
 from __future__ import annotations
 
+import json
 import socket
 import sqlite3
 import time
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import (
+    ARRAY,
+    URL,
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Text,
+    any_,
+    bindparam,
+    create_engine,
+    event,
+    func,
+    select,
+)
 
+from forums.records.stored import Stored
 from workers.consumers.mysql_dialect import CONNECT_ARGS, DRIVER, collation, has_other_driver, is_mysql
+from workers.consumers.packet_limit import most_bytes, sent_bytes, why_too_large
+
+
+def among(column: Column[str], dialect: str, name: str = "among") -> ColumnElement[bool]:
+    """Return the condition that `column` is among the values of the parameter `name`, built by `listed`."""
+    if dialect == "postgresql":
+        return column == any_(bindparam(name, type_=ARRAY(Text)))
+    if dialect == "mysql":  # the driver writes values into the statement: their number is not limited
+        return column.in_(bindparam(name, expanding=True))
+    return column.in_(select(func.json_each(bindparam(name, type_=Text)).table_valued("value").c.value))
+
+
+def listed(values: Collection[str], dialect: str) -> Any:
+    """Return the value of the parameter of `among`."""
+    return list(values) if dialect in ("postgresql", "mysql") else json.dumps(list(values), ensure_ascii=False)
+
+
+def too_large(connection: Connection, items: Sequence[Stored]) -> dict[int, str]:
+    """Return the reasons of items that are too large to send, by index; empty for databases without a limit."""
+    if (most := most_bytes(connection)) is None:
+        return {}
+    sizes = (sent_bytes((getattr(item, name) for name in item.__struct_fields__), most) for item in items)
+    return {place: why_too_large(size, most) for place, size in enumerate(sizes) if size > most}
+
 
 LOCK_WAIT_S = 10.0  # SQLite: wait for another process's write lock; `?timeout=` in the URL overrides it
 CONNECT_S = 10  # PostgreSQL, MySQL: time-out of connecting; `?connect_timeout=` in the URL overrides it

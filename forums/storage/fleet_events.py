@@ -15,8 +15,8 @@ from sqlalchemy import Connection, select
 from forums.records.stored import RunRow
 from workers.process.exit_kinds import ExitKind
 
-from .row_changes import Change
-from .tables import crawler_runs as runs
+from .schema.tables import crawler_runs as runs
+from .write.row_changes import Change
 
 ONCE = "once"  # a small crawl inside a worker: there may be thousands, and `trawl history` lists them
 LOST = "lost"  # outcome of a run whose end was never reported

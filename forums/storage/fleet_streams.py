@@ -9,9 +9,9 @@ from sqlalchemy import Connection, insert, select, update
 
 from .database import Database
 from .engine import WRITING
-from .event_log import Position, append, lock_writers
-from .row_changes import Change
-from .tables import event_outputs as outputs
+from .schema.tables import event_outputs as outputs
+from .write.event_log import Position, append, lock_writers
+from .write.row_changes import Change
 
 
 def stream_position(database: Database, key: str) -> Position | None:

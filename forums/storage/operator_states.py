@@ -11,10 +11,9 @@ import msgspec
 from sqlalchemy import Column, MetaData, Table, delete, insert, inspect, select
 from sqlalchemy.schema import CreateTable
 
-from .column_types import NAME, TEXT
 from .database import Database
 from .engine import WRITING
-from .times import UtcDateTime
+from .schema.times import NAME, TEXT, UtcDateTime
 
 operator_states = Table(
     "operator_state",

@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, Column, Integer, Table
 
-from .schema import VERSION
-from .tables import metadata
-from .times import UtcDateTime
+from .schema.tables import metadata
+from .schema.times import UtcDateTime
+from .schema.version import VERSION
 
 _HEAD = f"""# The database
 
-Made from `forums/storage/tables.py` by `make docs`. The tables have version {VERSION}; `trawl db check` prints the version of a
+Made from `forums/storage/schema/tables.py` by `make docs`. The tables have version {VERSION}; `trawl db check` prints that of a
 database. Stored data can be exported (`trawl export`) and queried in place; write only to tables of your own.
 
 - One row of `posts` or `comments` is the newest state that was seen. Each other text that it had is a row of `revisions`

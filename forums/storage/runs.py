@@ -13,10 +13,10 @@ from forums.records.stored import RunRow
 
 from .database import Database
 from .engine import WRITING
-from .event_log import append, lock_writers
 from .fleet_events import LOST, lost_runs
-from .tables import crawler_runs as runs
-from .upsert import Refused
+from .schema.tables import crawler_runs as runs
+from .write.event_log import append, lock_writers
+from .write.upsert import Refused
 
 MOST_ROWS = 200_000  # of any age: a fleet whose crawlers end every second must not fill the disk
 MOST_OPEN = 1_000  # limit of runs without an end that are checked

@@ -1,28 +1,59 @@
-"""Moves the item stream into the database: read in place, validate, upsert, commit, call the hooks, then remove from the stream.
-
-A writer may die at any instant. Before the commit nothing has changed; after it, and before settling, the next writer stores the
-batch once more, without effect, because rows are upserted by their natural keys. So each item has its effect exactly once.
-"""
+"""Last span of a page's trace: its items are stored in the database (`workers/process/traces.py`)."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import msgspec
 import redis
 
 from forums.records.stored import scan_task
 from forums.storage import Check, Comment, Database, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
-from forums.storage.row_changes import is_of_fleet
-from forums.storage.upsert import Written
+from forums.storage.write.row_changes import is_of_fleet
+from forums.storage.write.upsert import Written
 from redis_components.crawl_admin.give_back import give_back
 from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, Settled, new_token
+from workers.process import traces
 
-from .store_spans import storing
+
+class _Traced(msgspec.Struct):
+    traceparent: str = ""
+
+
+_decoder = msgspec.json.Decoder(_Traced)
+
+
+@contextmanager
+def storing(payloads: Sequence[bytes]) -> Iterator[None]:
+    """Record a span for each page whose items are stored within. Payloads are not parsed if tracing is off."""
+    if not traces.is_on():
+        yield
+        return
+    began, error = time.time_ns(), ""
+    try:
+        yield
+    except Exception as failure:
+        error = type(failure).__name__
+        raise
+    finally:
+        for parent, items in Counter(map(_parent, payloads)).items():
+            about = {"trawl.items": items, "trawl.batch": len(payloads)}
+            if parent and (span := traces.begin("store", about, parent, kind="consumer", at_ns=began)):
+                span.end(error)
+
+
+def _parent(payload: bytes) -> str:
+    try:
+        return _decoder.decode(payload).traceparent
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""  # refused later, with its reason
+
 
 After = Callable[[Sequence[Item]], None]
 """A hook that is called with the items of each batch, in the stream's order, once they are committed and before they leave the

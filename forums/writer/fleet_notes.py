@@ -13,10 +13,10 @@ from typing import Any
 import redis
 
 from forums.storage import Database
-from forums.storage.event_log import Position
 from forums.storage.fleet_events import FleetKind, FleetRow
 from forums.storage.fleet_streams import log_stream, stream_position
-from forums.storage.row_changes import Change
+from forums.storage.write.event_log import Position
+from forums.storage.write.row_changes import Change
 from redis_components.errors import ConfigError
 from redis_components.fleet.audit import Act
 from redis_components.fleet.notes import Note

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 import redis
+from sqlalchemy import func, select
 
 from forums.spiders.scan_marks import keep_marks
 from forums.state import thread_records
-from forums.state.services import FORUM_DETAIL, FORUM_LIST
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
+from forums.state.publication_delays import PublicationDelays
 from forums.state.thread_records import ThreadRecord
-from forums.storage import Check, Item, Scan
+from forums.storage import Check, Comment, Database, Item, Post, Scan, scans
 from redis_components.fleet.crawl_records import keys_in
 
 logger = logging.getLogger(__name__)
@@ -59,3 +62,39 @@ def _told_at(item: Check) -> int | None:
 
 def _hour(moment: datetime) -> int:
     return int(moment.timestamp() // 3600)
+
+
+HISTORY_S = 7 * 86_400.0  # items older than this when stored are left out: a board was added, or a backfill runs
+
+
+class Lateness:
+    """Counts the delays of one database's new posts and comments."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._watched: dict[str, datetime] = {}  # site -> when its first scan began
+
+    def count(self, client: redis.Redis, new: Sequence[Item], now: datetime | None = None) -> None:
+        """Count these items, stored `now`. Items published before the first scan of their site are left out, since they could
+        not be read in time.
+
+        Raises `redis.RedisError`, StorageError.
+        """
+        stored_at, found = now or datetime.now(UTC), defaultdict[str, list[float]](list)
+        for item in new:
+            if not isinstance(item, Post | Comment) or item.created_at is None:
+                continue
+            late = max(0.0, (stored_at - item.created_at).total_seconds())
+            since = self._since(item.site)
+            if since is not None and item.created_at >= since and late < HISTORY_S:
+                found[item.site].append(late)
+        if found:
+            PublicationDelays(client).add(found)
+
+    def _since(self, site: str) -> datetime | None:
+        if site not in self._watched:
+            ((first,),) = self._database.stream(select(func.min(scans.c.started_at)).where(scans.c.site == site))
+            if first is None:
+                return None
+            self._watched[site] = first if first.tzinfo else first.replace(tzinfo=UTC)
+        return self._watched[site]

@@ -1,37 +1,82 @@
-"""Moves items and the history of crawlers into the database: the body of the task `store_items`.
-
-It handles only services whose consumer is the forum writer (`item_consumers`).
-"""
+"""Retention of the event log (TRAWL_EVENTS_DAYS)."""
 
 from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 import redis
 
+from forums.environment import Events
 from forums.sites import SiteError, load_all, load_site
 from forums.state.writer_figures import WriterCounts
 from forums.storage import Database, Item, Rechecks, StorageError
+from forums.storage import operator_states as copies
 from forums.storage.database import default_url
+from forums.storage.read.event_reader import EventLog
+from redis_components.backup.operator_state import DEAD, Found, look, mark_copied, put_back
 from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.fleet.crawl_records import CrawlRecords
+from redis_components.fleet.registry import Registry
 from redis_components.fleet.troubles import Troubles
 from redis_components.server.health import Problem
+from redis_components.server.namespace import fleet_namespace
 from workers.process.item_consumers import FORUM_WRITER, streams_of
 
 from .claim import claim
 from .drain import WriteReport, drain
 from .fleet_notes import log_fleet_notes
 from .learn import learn
-from .operator_state import keep_operator_state
-from .prune_events import prune_events
-from .published import Lateness
-from .remember import remember
+from .remember import Lateness, remember
 from .run_history import store_runs
 
+_EVERY_S = 600.0
+_next: dict[str, float] = {}  # by database: time of the next pruning in this process, by its monotonic clock
+
 logger = logging.getLogger(__name__)
+
+
+def prune_events(database: Database) -> None:
+    """Drop old events, at most once in ten minutes. Raises StorageError, and ConfigError for a wrong TRAWL_EVENTS_DAYS."""
+    now = time.monotonic()
+    if now >= _next.get(database.name, 0.0):
+        _next[database.name] = now + _EVERY_S
+        if dropped := EventLog(database).prune(Events.read().events_days):
+            logger.info("%s: the events of %d transactions were older than TRAWL_EVENTS_DAYS", database.name, dropped)
+
+
+def keep_operator_state(client: redis.Redis, database: Database, services: Sequence[str]) -> None:
+    """Copy the state into the database if it changed; restore it if Redis has lost it.
+
+    Raises StorageError, `redis.RedisError`. Safe to run concurrently: existing values are never overwritten.
+    """
+    found = look(client, services)
+    if found.marked:
+        _copy(database, found)
+        return
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    kept = copies.read(database, fleet_namespace())
+    if not kept:
+        _copy(database, found)
+        mark_copied(client, now)
+        return
+    if parts := put_back(client, services, kept, now):
+        what = f"Redis had lost the operators' state; put back from the database: {', '.join(parts)}"
+        if lost := kept.get(DEAD):
+            what += f"; dead letters are gone: {', '.join(f'{service} {number}' for service, number in sorted(lost.items()))}"
+        logger.error("%s", what)
+        Registry(client).report_error("operator's state", what)
+
+
+def _copy(database: Database, found: Found) -> None:
+    # Compared with the database, not with this process's memory: other processes of the worker write, too.
+    if copies.read(database, fleet_namespace()) != found.state:
+        copies.write(database, fleet_namespace(), found.state)
+
+
 _lateness: dict[str, Lateness] = {}
 _databases: dict[str, Database] = {}  # of this process: opening a database costs more than a small batch
 

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from monitoring.cached_overview import SharedLook
 from monitoring.readiness import readiness
-from monitoring.shared_look import SharedLook
 from monitoring.source import Source
 from redis_components.connection import explain
 from redis_components.crawl_admin.inspector import snapshot

@@ -29,7 +29,7 @@ from workers.fleet.sizes import declared_fleet, service_in
 from .access import audited
 from .body import FormFields
 from .entrance import AsciiJson
-from .scrapyd_jobs import DEFAULT, Told, id_of, listed, project_of, state_of
+from .scrapyd_pages import DEFAULT, Told, id_of, listed, project_of, state_of
 
 LIST_S = 60.0
 """For importing a project on a busy machine; how long its spiders are remembered, too."""

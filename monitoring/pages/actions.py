@@ -26,7 +26,7 @@ from workers.fleet.roll import start_roll
 from workers.fleet.sizes import declared_fleet, desired_fleet, scale
 
 from .fields import Field, Given
-from .whole_installation import whole_installation
+from .search import whole_installation
 
 Do = Callable[[redis.Redis, Given, str], Iterable[str]]
 """Does it for the named person, and says what came of it, line by line. Raises TrawlError and `redis.RedisError`."""

@@ -14,11 +14,11 @@ from sqlalchemy import func, select
 from forums.overview import Overview
 from forums.storage import Database
 from forums.storage.engine import sqlite_file
-from forums.storage.event_log import Position
-from forums.storage.event_reader import Event, EventLog
+from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.runs import Wanted
+from forums.storage.schema.tables import forums, gaps, posts, scans
 from forums.storage.statement_limit import limited
-from forums.storage.tables import forums, gaps, posts, scans
+from forums.storage.write.event_log import Position
 from forums.writer.run_history import latest
 from redis_components.crawl_admin.dead_letters import DeadEntry, newest
 from redis_components.errors import TrawlError

@@ -18,12 +18,12 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from forums.overview import Overview
 from forums.overview.samples import History, Samples
 from monitoring.api.access import Scope
-from monitoring.page import page
-from monitoring.shared_look import SharedLook
+from monitoring.cached_overview import SharedLook
 from redis_components.connection import explain
 
 from . import views
 from .login import Login
+from .overview_page import page
 from .rendering import rendered
 from .search import search
 from .views import NotThere, Reading

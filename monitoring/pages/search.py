@@ -1,4 +1,4 @@
-"""Search: a URL, whose story is told, or words and an author in stored posts."""
+"""What needs the fleet's installation: site files are read with Scrapy and lxml, which the exporter's own image does not have."""
 
 from __future__ import annotations
 
@@ -9,12 +9,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from forums.storage.search import search as find
+from forums.storage.read.search import search as find
 from redis_components.errors import TrawlError
 
 from . import data
 from .views import Reading
-from .whole_installation import whole_installation
+
+
+class NotInstalled(TrawlError):
+    """A package of the fleet is not installed where this exporter runs; the message says what to use there."""
+
+
+@contextmanager
+def whole_installation(command: str) -> Iterator[None]:
+    """Around imports; `command` does the same. Raises NotInstalled where a package is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise NotInstalled(
+            f"this exporter is installed without {error.name}, which reads site files: use `{command}` where workers run"
+        ) from error
+
 
 HITS = 50
 MOST_AT_ONCE, MOST_WAITING = 2, 6

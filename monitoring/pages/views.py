@@ -12,14 +12,14 @@ from forums.overview import Overview
 from forums.overview.samples import History
 from forums.state.site_breakers import Breakers
 from forums.storage import Database
-from forums.storage.event_reader import Event
-from monitoring.page import crew, stalest_first
+from forums.storage.read.event_reader import Event
 from redis_components.errors import TrawlError
 from redis_components.fleet.jobs import Jobs
 from redis_components.fleet.registry import CrawlerRecord
 
 from . import data
-from .history import crawler_charts, fleet_charts, site_charts
+from .charts import crawler_charts, fleet_charts, site_charts
+from .overview_page import crew, stalest_first
 from .rendering import median, rendered
 from .schedule import schedule_rows
 

@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from forums.scheduling.seeding import seed
-from forums.state.services import FORUM_LIST
+from forums.state.forum_states import FORUM_LIST
 from redis_components.fleet.crawl_records import keys_in
 from redis_components.fleet.schedules import Schedules, StoredEntry
 from redis_components.server.replies import server_time

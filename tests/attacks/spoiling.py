@@ -24,9 +24,9 @@ from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
 from forums.state.request_ledger import Ledger
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
-from monitoring.exposition import FleetCollector
-from monitoring.metrics import METRICS
-from monitoring.page import page
+from monitoring.metrics.exposition import FleetCollector
+from monitoring.metrics.fleet import METRICS
+from monitoring.pages.overview_page import page
 from monitoring.source import Source
 from redis_components.connection import connect
 from redis_components.embedded import redis_url

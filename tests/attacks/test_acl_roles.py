@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import redis
 
-from cli.access.acl_roles import Role, roles, service_role
+from cli.commands.acl import Role, roles, service_role
 from demo.forum.process import ForumProcess
 from forums.breaker.state import mend
 from forums.scheduling.seeding import seed

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 import redis
 
-from cli.access.backups import _check_room
+from cli.commands.backup import _check_room
 from redis_components.backup import archive
 from redis_components.backup.snapshot import BackupError
 from redis_components.backup.staging import Staging

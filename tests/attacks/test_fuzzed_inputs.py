@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from forums.events.expression import parse
 from forums.events.rules import rules_of
 from monitoring.api.body import JobBody, ReasonBody, SizeBody, UrlsBody
-from monitoring.exposition import exposition
+from monitoring.metrics.exposition import exposition
 from redis_components.errors import ConfigError
 from redis_components.fleet.jobs import job_of
 from redis_components.fleet.services import service_record_of

@@ -14,8 +14,8 @@ import pytest
 import redis
 
 from cli.main import main as trawl
-from forums.state.foreign_values import find, set_aside
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
+from forums.state.quarantine import find, set_aside
 from redis_components.fleet.registry import Registry
 from redis_components.keys import CrawlKeys, FleetKeys
 from tests.attacks.spoiling import HASHES, LISTS_OF, STRINGS, cases, furnish

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import create_mock_engine
 from sqlalchemy.dialects import postgresql, sqlite
 
-from forums.storage import bulk
-from forums.storage.tables import sites
+from forums.storage.schema.tables import sites
+from forums.storage.write import bulk
 from tests.contract.assumptions import ASSERTED, asserts
 
 NAMES = ("name", "first_seen_at", "profile")

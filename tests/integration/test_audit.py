@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from cli.access import audit as audit_file
-from cli.access.changing import CHANGING, changes
+from cli.access.mutating_commands import CHANGING, changes
 from cli.main import program
 from redis_components.fleet import audit
 from redis_components.fleet.audit import latest, without_secrets

@@ -16,7 +16,7 @@ from demo.forum.process import ForumProcess
 from demo.truth import compare
 from forums.scheduling.seeding import seed
 from forums.storage import Database
-from forums.storage.tables import posts
+from forums.storage.schema.tables import posts
 from forums.writer import store as writer
 from redis_components.backup.archive import verified
 from redis_components.crawl_admin.inspector import snapshot

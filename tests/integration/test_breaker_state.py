@@ -19,8 +19,8 @@ from forums.breaker.state import REMEMBERED_S, after_no_name, after_probe, is_gi
 from forums.sites.http.soft_block import BlockVerdict, Cause
 from forums.state.keys import ForumFleetKeys
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
-from monitoring.metrics import METRICS
-from monitoring.page import page
+from monitoring.metrics.fleet import METRICS
+from monitoring.pages.overview_page import page
 from monitoring.source import Source
 from redis_components.fleet.holds import FleetHolds
 from redis_components.frontier import holds, limits

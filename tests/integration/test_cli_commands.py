@@ -22,7 +22,7 @@ from cli.commands.forums import NO_REDIS, NOTHING
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.request_ledger import Ledger, Purpose, Spending
 from forums.storage import Database, Item, parse
-from forums.storage.schema import VERSION
+from forums.storage.schema.version import VERSION
 from forums.writer.store import forget, store
 from redis_components.crawl_admin.item_stream import ItemStream, Refusal
 from redis_components.fleet.nodes import NodeRecord, Nodes

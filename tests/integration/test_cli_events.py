@@ -14,9 +14,9 @@ from sqlalchemy import update
 from forums.events.cursors import Cursors
 from forums.state.output_troubles import output_troubles
 from forums.storage import Database, parse
-from forums.storage.event_log import BEGINNING
-from forums.storage.event_reader import EventLog
-from forums.storage.tables import event_outputs, events
+from forums.storage.read.event_reader import EventLog
+from forums.storage.schema.tables import event_outputs, events
+from forums.storage.write.event_log import BEGINNING
 from redis_components.errors import ConfigError
 from tests.support.items import at, comment, post, wire
 from tests.support.message_receiver import MessageReceiver

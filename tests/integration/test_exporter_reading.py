@@ -8,7 +8,7 @@ import redis
 from forums.overview.reader import MOST_GROUPS
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumCrawlKeys
-from monitoring.exposition import text_of
+from monitoring.metrics.exposition import text_of
 from monitoring.source import ANSWER_S, Source
 from redis_components.crawl_admin.item_group import tend
 from redis_components.errors import ConfigError

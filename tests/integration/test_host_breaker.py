@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from forums.breaker.probe import probe_sites
 from forums.raw_pages import RawPage
-from forums.raw_pages.read import read_pages
+from forums.raw_pages.reparse import read_pages
 from forums.state.site_breakers import Breakers
 from redis_components.crawl_admin.inspector import snapshot
 from tests.support.crawl import Crawl

@@ -16,7 +16,7 @@ from forums.state import thread_records
 from forums.state.forum_states import ForumStates
 from forums.state.site_breakers import Breakers
 from forums.storage import Database
-from forums.storage.recent_depth import depth_of
+from forums.storage.read.site_figures import depth_of
 from forums.writer.store import store
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start

@@ -18,7 +18,7 @@ from forums.scheduling.seeding import seed
 from forums.state.request_ledger import Ledger, Purpose, Spending
 from forums.state.thread_records import ThreadRecord, keep
 from forums.storage import Database, parse
-from forums.storage.tables import posts
+from forums.storage.schema.tables import posts
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
 from tests.support.items import post, scan

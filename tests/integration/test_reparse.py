@@ -17,7 +17,7 @@ from forums.raw_pages.reparse import BATCH, reparse
 from forums.records.items import stamp
 from forums.sites import load_site
 from forums.storage import Database, comments, parse, posts
-from forums.storage.tables import revisions
+from forums.storage.schema.tables import revisions
 from tests.support.demo_sites import declare
 from tests.support.items import comment
 

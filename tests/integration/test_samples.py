@@ -10,8 +10,8 @@ import redis
 
 from forums.overview.samples import CrawlerSample, Sample, Samples, SiteSample, rates, sample
 from forums.state.publication_delays import DelayHistogram
-from monitoring.page import page
 from monitoring.pages import views
+from monitoring.pages.overview_page import page
 from monitoring.pages.views import Reading
 from redis_components.keys import FleetKeys
 from tests.unit.monitoring.test_metrics import CRAWLER, NOW, SITES, VIEW

@@ -20,7 +20,7 @@ from demo.forum.process import ForumProcess
 from forums.breaker import close_breaker
 from forums.breaker.probe import probe_sites
 from forums.raw_pages import RawPage, raw_dir
-from forums.raw_pages.read import read_pages
+from forums.raw_pages.reparse import read_pages
 from forums.scheduling.outcomes import sentences
 from forums.scheduling.seeding import seed
 from forums.state.site_breakers import Breaker, Breakers

@@ -7,7 +7,7 @@ from pathlib import Path
 import redis
 from prometheus_client import CollectorRegistry
 
-from monitoring.exposition import FleetCollector, exposition
+from monitoring.metrics.exposition import FleetCollector, exposition
 from monitoring.source import Source
 from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.fleet.registry import CrawlerState

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from demo.forum.process import ForumProcess
-from demo.settled import scanned, unchecked
-from demo.truth import Coverage, compare
+from demo.truth import Coverage, compare, scanned, unchecked
 from forums.scheduling.rechecking import recheck
 from forums.scheduling.seeding import seed
 from forums.storage import Database

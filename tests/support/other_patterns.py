@@ -31,7 +31,7 @@ def _shape(urls: list[str], *, whole: bool = False) -> Any:
 
 BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     # Function: what it builds of what it may be given, and how that is used.
-    "forums/events/words.py:keyword": lambda: [("search", r"(?<!\w)two\s+words\s+of(?!\w)")],
+    "forums/events/expression.py:keyword": lambda: [("search", r"(?<!\w)two\s+words\s+of(?!\w)")],
     "forums/overview/thread_address.py:_pattern": lambda: [
         ("fullmatch", thread_address._pattern(one).pattern) for one in ("/t/{thread}?page={page}", "/b/{forum:path}/list.html")
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from monitoring.exposition import FleetCollector, exposition
+from monitoring.metrics.exposition import FleetCollector, exposition
 from monitoring.source import Source
 from tests.support.crawl import link_site
 from tests.support.fleet import ToyFleet

@@ -22,7 +22,7 @@ _MODES = {
     **dict.fromkeys(("findall", "finditer", "split", "sub", "subn"), "finditer"),
 }
 _ENGINES = ("re", "regex")
-_LETTER = re.compile(r"\[\[\\p\{L\}[^-]*--\[[^\]]*\]\]")  # of forums/events/words.py, which `re` cannot read
+_LETTER = re.compile(r"\[\[\\p\{L\}[^-]*--\[[^\]]*\]\]")  # of forums/events/expression.py, which `re` cannot read
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from importlib import import_module
 
 NEEDED_BY_TASKS = (
     "forums.breaker.probe",
-    "forums.raw_pages.prune",
+    "forums.raw_pages.folders",
     "forums.scheduling.rechecking",
     "forums.scheduling.seeding",
     "forums.writer.store",

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from forums.storage.event_reader import Event
+from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError, TrawlError
 
 Result = TypeVar("Result")

@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Sequence
 
 from forums.events.rules import KafkaOptions
-from forums.storage.event_reader import Event
+from forums.storage.read.event_reader import Event
 
 from .delivery import NotTaken, Taken, acknowledged, encode, require
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from forums.events.rules import NotifyOptions
-from forums.storage.event_reader import Event
+from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line, printable
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from forums.events.rules import NatsOptions
-from forums.storage.event_reader import Event
+from forums.storage.read.event_reader import Event
 
 from .delivery import NotTaken, Taken, acknowledged, encode, require
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import redis
 
-from forums.storage.event_log import Position
-from forums.storage.event_reader import Event
+from forums.storage.read.event_reader import Event
+from forums.storage.write.event_log import Position
 
 from .delivery import NotTaken, Taken, encode
 

@@ -24,7 +24,7 @@ import msgspec
 from scrapy.exceptions import CannotResolveHostError
 
 from forums.events.rules import WebhookOptions
-from forums.storage.event_reader import Event
+from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError
 from workers.process.guarded_connector import GuardedConnector, allowing
 from workers.process.public_addresses import Allowance, private_addresses_allowed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from forums.storage.column_types import NAME, SHORT_NAME, TEXT, WORD
-from forums.storage.times import UtcDateTime
+from forums.storage.schema.times import NAME, SHORT_NAME, TEXT, WORD, UtcDateTime
 
 __all__ = ["NAME", "SHORT_NAME", "TEXT", "WORD", "UtcDateTime"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alembic import context
 
-from forums.storage.schema import MIGRATIONS_TABLE
-from forums.storage.tables import metadata
+from forums.storage.schema.tables import metadata
+from forums.storage.schema.version import MIGRATIONS_TABLE
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, version_table=MIGRATIONS_TABLE)
 context.run_migrations()

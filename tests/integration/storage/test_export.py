@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from forums.storage import Database, export, export_parquet, parse, posts, scans
+from forums.storage import Database, export, parse, posts, scans
+from forums.storage.read import export_formats
 from redis_components.errors import ConfigError
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
 
@@ -108,7 +109,7 @@ def test_forums_and_gaps_are_exported(database: Database) -> None:
 def test_parquet_has_types_and_row_groups(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow.parquet as pq  # not before: it starts a thread, which no fork would have
 
-    monkeypatch.setattr(export_parquet, "GROUP_ROWS", 2)
+    monkeypatch.setattr(export_formats, "GROUP_ROWS", 2)
     out = io.BytesIO()
     assert export(filled, "posts", "parquet", out) == 3
     file = pq.ParquetFile(io.BytesIO(out.getvalue()))

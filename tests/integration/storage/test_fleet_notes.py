@@ -9,9 +9,9 @@ from forum_reader.definition.site_options import BreakerOptions
 from forums.breaker.state import close_breaker, open_breaker
 from forums.sites.http.soft_block import BlockVerdict, Cause
 from forums.storage import Database, StorageError
-from forums.storage.event_log import BEGINNING, Position
-from forums.storage.event_reader import EventLog
 from forums.storage.fleet_streams import log_stream, stream_position
+from forums.storage.read.event_reader import EventLog
+from forums.storage.write.event_log import BEGINNING, Position
 from forums.writer import fleet_notes
 from forums.writer.fleet_notes import log_fleet_notes
 from redis_components.fleet.audit import Act, append

@@ -9,8 +9,8 @@ from sqlalchemy import select
 
 from forums.records.stored import parse, text_digest
 from forums.storage import Database
-from forums.storage.recent_depth import depth_of
-from forums.storage.tables import posts
+from forums.storage.read.site_figures import depth_of
+from forums.storage.schema.tables import posts
 from tests.support.items import at, check, comment, post, scan
 
 

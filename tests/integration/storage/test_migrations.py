@@ -16,8 +16,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, make_url, text
 
 from forums.storage import Database, StorageError, comments, metadata, parse, posts, revisions
-from forums.storage.schema import VERSION
-from forums.storage.tables import trawl_schema
+from forums.storage.schema.tables import trawl_schema
+from forums.storage.schema.version import VERSION
 from tests.support import warm_start
 from tests.support.items import START, at, comment, post, wire
 

@@ -14,9 +14,9 @@ import redis
 from sqlalchemy import event, inspect, text
 
 from forums.storage import Database, StorageError, comments, parse, posts
-from forums.storage.event_log import BEGINNING
-from forums.storage.event_reader import EventLog
-from forums.storage.tables import metadata
+from forums.storage.read.event_reader import EventLog
+from forums.storage.schema.tables import metadata
+from forums.storage.write.event_log import BEGINNING
 from forums.writer.drain import Outcome, drain
 from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.crawl_admin.refused_items import newest, replay

@@ -28,9 +28,9 @@ from forums.events.rules import Rules, rules_of
 from forums.state.keys import ForumFleetKeys
 from forums.state.output_troubles import output_troubles
 from forums.storage import Database, parse
-from forums.storage.event_log import BEGINNING, Position
-from forums.storage.event_reader import EventLog
-from forums.storage.tables import event_outputs
+from forums.storage.read.event_reader import EventLog
+from forums.storage.schema.tables import event_outputs
+from forums.storage.write.event_log import BEGINNING, Position
 from tests.support import warm_start
 from tests.support.items import at, comment, wire
 from tests.support.processes import wait_until

@@ -24,7 +24,7 @@ from forums.events.cursors import Cursors
 from forums.events.publish import Told, publish, waiting
 from forums.events.rules import rules_of
 from forums.storage import Database
-from forums.storage.event_log import BEGINNING
+from forums.storage.write.event_log import BEGINNING
 from tests.integration.storage.test_publish import IDS, store, try_now
 from tests.support.processes import wait_until
 

@@ -9,12 +9,11 @@ import pytest
 import redis
 from sqlalchemy import update
 
-from forums.events.alarms import LASTS_S, Alarms, Trouble
-from forums.events.notify import send_alarms
+from forums.events.alarms import LASTS_S, Alarms, Trouble, send_alarms
 from forums.events.publish import Told, publish
 from forums.events.rules import Rules, rules_of
 from forums.storage import Database, parse
-from forums.storage.tables import event_outputs, events
+from forums.storage.schema.tables import event_outputs, events
 from redis_components.errors import ConfigError
 from tests.support.items import at, comment, post, wire
 from tests.support.message_receiver import MessageReceiver

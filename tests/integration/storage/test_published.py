@@ -12,8 +12,8 @@ from forums.state.keys import ForumFleetKeys
 from forums.state.publication_delays import BOUNDS_S, PublicationDelays
 from forums.storage import Database, Item
 from forums.writer.drain import drain
-from forums.writer.published import Lateness
-from monitoring.exposition import FleetCollector, exposition
+from forums.writer.remember import Lateness
+from monitoring.metrics.exposition import FleetCollector, exposition
 from monitoring.source import Source
 from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.keys import CrawlKeys

@@ -9,7 +9,7 @@ from sqlalchemy import select, text
 
 from cli.main import main
 from forums.storage import Database, StorageError, parse
-from forums.storage.search import MOST_WORDS, excerpt, search
+from forums.storage.read.search import MOST_WORDS, excerpt, search
 from forums.storage.statement_limit import TakesTooLong, limited
 from redis_components.errors import ConfigError
 from tests.support.items import at, comment, post, wire

@@ -26,10 +26,10 @@ from forums.storage import (
     scans,
     sites,
 )
-from forums.storage.due_checks import take_due
-from forums.storage.event_log import changes_of
-from forums.storage.row_changes import Change
-from forums.storage.tables import events
+from forums.storage.read.site_figures import take_due
+from forums.storage.schema.tables import events
+from forums.storage.write.event_log import changes_of
+from forums.storage.write.row_changes import Change
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
 
 

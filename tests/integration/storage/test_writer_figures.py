@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 import redis
 
-from forums.overview.writer_lag import writer_lag
+from forums.overview.reader import writer_lag
 from forums.state.keys import ForumFleetKeys
 from forums.state.writer_figures import WriterCounts
 from forums.storage import default_url

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.sites_stored import store_sample
+from cli.commands.sites_check import store_sample
 from forum_reader.definition.load import load_file
 from forum_reader.reading.read_page import ListedThread, ReadComment, ReadPost
 from forums.sites.check import TriedThread

@@ -25,8 +25,7 @@ from cli.views.columns import Column, FittedTable, figures
 from cli.views.dead import dead_table, refused_table
 from cli.views.fleet_screen import FleetScreen
 from cli.views.nodes import nodes_table
-from cli.views.output import say_indented
-from cli.views.safe_console import SafeConsole
+from cli.views.output import SafeConsole, say_indented
 from cli.views.schedule import table_of
 from demo.progress import Event
 from demo.screen import picture
@@ -34,7 +33,7 @@ from forums.overview import Boards, BoardView, Overview, ServiceView, SitesView
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.site_breakers import Breaker, BreakerState
 from forums.storage import RunRow
-from forums.storage.delays import Delay
+from forums.storage.read.site_figures import Delay
 from redis_components.crawl_admin.dead_letters import DeadEntry, Kind
 from redis_components.crawl_admin.inspector import empty_snapshot
 from redis_components.crawl_admin.refused_items import RefusedItem

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cli.access.times import parse_since
+from cli.access.values import parse_since
 from cli.commands.scale import parse_sizes, sentence
 from cli.processes.node_services import FlowerAccess, node_services
 from cli.views.output import duration

@@ -12,9 +12,8 @@ from scrapy.http import JsonResponse
 from demo.forum.bodies import Bodies, NoSuchPage, page_count
 from demo.forum.html_pages import HtmlPages
 from demo.forum.json_pages import JsonPages
-from demo.forum.liveliness import BURST_S, DAY_S, liveliness, popularity
 from demo.forum.records import comment_hash, post_hash
-from demo.forum.world import Mix, Size, World
+from demo.forum.world import BURST_S, DAY_S, Mix, Size, World, liveliness, popularity
 from forum_reader.reading.read_page import ReadComment, read_comments, read_thread
 from forums.sites import load_site
 

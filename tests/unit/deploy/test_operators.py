@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from monitoring.metrics import METRICS
+from monitoring.metrics.fleet import METRICS
 from tests.support.compose_file import ROOT
 
 KUBERNETES, OPERATORS = ROOT / "deploy/kubernetes", ROOT / "deploy/kubernetes-operators"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from forums.overview import Boards, Overview, ServiceView, SitesView, problems
-from forums.state.foreign_values import Foreign
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.output_troubles import RULES_FILE
+from forums.state.quarantine import Foreign
 from forums.state.site_breakers import Breaker, BreakerState
 from forums.state.trial import BY_TRIAL
 from redis_components.crawl_admin.inspector import empty_snapshot

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from monitoring.dashboards import DASHBOARDS, SOURCE, WIDTH, files
-from monitoring.metrics import METRICS
+from monitoring.metrics.fleet import METRICS
 
 ROOT = Path(__file__).resolve().parents[3]
 GRAFANA = ROOT / "deploy" / "grafana"

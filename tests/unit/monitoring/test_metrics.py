@@ -18,8 +18,8 @@ from forums.state.publication_delays import DelayHistogram
 from forums.state.request_ledger import Spent
 from forums.state.site_breakers import Breaker, BreakerState
 from forums.state.writer_figures import WriterFigures
-from monitoring.exposition import FleetCollector, exposition, text_of
-from monitoring.metrics import METRICS, reference
+from monitoring.metrics.exposition import FleetCollector, exposition, text_of
+from monitoring.metrics.fleet import METRICS, reference
 from redis_components.crawl_admin.group_states import ConsumerState, GroupState
 from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot
 from redis_components.crawl_admin.lanes import LaneView
@@ -418,7 +418,7 @@ def test_a_hostile_name_cannot_add_lines() -> None:
 
 def test_the_reference_in_the_docs_is_the_table_of_the_code() -> None:
     assert reference() in (ROOT / "docs/monitoring.md").read_text(), (
-        "put `python -c 'from monitoring.metrics import reference; print(reference())'` into docs/monitoring.md"
+        "put `python -c 'from monitoring.metrics.fleet import reference; print(reference())'` into docs/monitoring.md"
     )
 
 

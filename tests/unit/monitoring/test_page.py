@@ -10,7 +10,7 @@ from msgspec.structs import replace as replace_struct
 
 from forums.overview import Boards, BoardView, Overview, ServiceView, SitesView
 from forums.state.forum_states import ForumState, WatchedForum
-from monitoring.page import page
+from monitoring.pages.overview_page import page
 from monitoring.pages.rendering import board_why
 from redis_components.fleet.beats import BeatView
 from redis_components.fleet.nodes import NodeRecord

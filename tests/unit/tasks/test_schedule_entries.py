@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from celery.schedules import crontab, schedule
 
-from cli.access.times import parse_span
+from cli.access.values import parse_span
 from redis_components.errors import ConfigError
 from redis_components.fleet.schedules import StoredEntry, Unreadable
 from tasks.schedule import FLEETS_OWN, Schedule, ScheduledTask, changed, checker, defaults_of, effective

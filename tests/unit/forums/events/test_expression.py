@@ -9,7 +9,7 @@ import pytest
 
 from forums.events.expression import JudgingTime, Subject, Undecided, parse
 from forums.events.rules import Rules, rules_of
-from forums.storage.event_reader import Event
+from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError
 
 

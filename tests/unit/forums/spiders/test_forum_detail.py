@@ -15,8 +15,7 @@ from twisted.python.failure import Failure
 from forums.breaker.middleware import SiteBlocked
 from forums.raw_pages.reparse import ReparseReport, _read
 from forums.raw_pages.warc_record import RawPage
-from forums.records.file_digest import file_digest
-from forums.records.items import utc_now
+from forums.records.items import file_digest, utc_now
 from forums.records.start_tasks import PostTask, encode
 from forums.sites import load_site
 from forums.spiders.forum_detail import ForumDetailSpider

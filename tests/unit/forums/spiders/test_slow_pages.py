@@ -11,7 +11,7 @@ import pytest
 from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
 
-from forums.spiders import slow_pages
+from forums.spiders import base
 
 
 def test_slow_pages_are_counted_and_the_slowest_is_named(
@@ -21,10 +21,10 @@ def test_slow_pages_are_counted_and_the_slowest_is_named(
     crawler.stats = MemoryStatsCollector(crawler)
     spider: Any = SimpleNamespace(crawler=crawler)
     clock = accumulate([10.0, 0.049, 1.0, 0.08, 1.0, 0.2, 1.0, 0.09])
-    monkeypatch.setattr(slow_pages.time, "thread_time", lambda: next(clock))
+    monkeypatch.setattr(base.time, "thread_time", lambda: next(clock))
     with caplog.at_level(logging.INFO):
         for number in range(4):
-            with slow_pages.noticed(spider, "forum.example", "comments", f"https://forum.example/{number}"):
+            with base.noticed(spider, "forum.example", "comments", f"https://forum.example/{number}"):
                 pass
     assert crawler.stats.get_stats() == {
         "sites/forum.example/comments/slow": 3,
@@ -41,7 +41,7 @@ def test_a_page_that_fails_is_counted_too(monkeypatch: pytest.MonkeyPatch) -> No
     crawler: Any = SimpleNamespace(settings=Settings())
     crawler.stats = MemoryStatsCollector(crawler)
     clock = accumulate([10.0, 0.3])
-    monkeypatch.setattr(slow_pages.time, "thread_time", lambda: next(clock))
-    with pytest.raises(ValueError, match="no page"), slow_pages.noticed(SimpleNamespace(crawler=crawler), "s", "list", "u"):  # type: ignore[arg-type]
+    monkeypatch.setattr(base.time, "thread_time", lambda: next(clock))
+    with pytest.raises(ValueError, match="no page"), base.noticed(SimpleNamespace(crawler=crawler), "s", "list", "u"):  # type: ignore[arg-type]
         raise ValueError("no page")
     assert crawler.stats.get_value("sites/s/list/slow") == 1

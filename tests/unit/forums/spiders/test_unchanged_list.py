@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from forums.records.first_page import FrontRow
+from forums.spiders.forum_list import finished
 from forums.spiders.scan_marks import Marks
 from forums.spiders.scan_plan import begun
-from forums.spiders.unchanged_list import finished
 from forums.state.thread_records import ThreadRecord
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

@@ -25,8 +25,8 @@ from forums.storage import (
     scans,
 )
 from forums.storage.reference import reference
-from forums.storage.schema import VERSION, mismatch
-from forums.storage.tables import metadata
+from forums.storage.schema.tables import metadata
+from forums.storage.schema.version import VERSION, mismatch
 
 OWN = {  # columns that no record has: the writer works them out
     "posts": {

@@ -11,7 +11,7 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forums.state.foreign_values import find
+from forums.state.quarantine import find
 from redis_components.errors import ConfigError
 from redis_components.fleet.jobs import Job, Jobs
 from redis_components.fleet.schedules import Schedules, StoredEntry, Unreadable

@@ -1,0 +1,72 @@
+"""NAME=VALUE options of commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import typer
+
+from forums.records.items import moment_of
+from redis_components.errors import ConfigError
+
+if TYPE_CHECKING:
+    import redis
+
+    from redis_components.keys import CrawlKeys
+
+
+def pairs(option: str, words: Iterable[str] | None) -> dict[str, str]:
+    """What `-a NAME=VALUE` and the like say. Raises ConfigError that names the option."""
+    found = {}
+    for word in words or ():
+        name, equals, value = word.partition("=")
+        if not (name and equals):
+            raise ConfigError(f"{option} {word!r} is not of the form NAME=VALUE")
+        found[name] = value
+    return found
+
+
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhd])?", re.ASCII)
+_UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def parse_span(text: str, *, option: str = "--every") -> float:
+    """Seconds in `10s`, `5m`, `2h`, `1d`, or a number of seconds. Raises ConfigError."""
+    if not (span := _SPAN.fullmatch(text.strip())):
+        raise ConfigError(f"{option} {text!r} is not a duration: write 10s, 5m, 2h or 1d")
+    return float(span[1]) * _UNITS[span[2]]
+
+
+def parse_since(text: str, now: datetime | None = None, *, option: str = "--since") -> datetime:
+    """The moment that `2h`, `2026-01-31` or `2026-01-31T12:00:00Z` names; without a zone it is UTC. Raises ConfigError."""
+    try:
+        if (age := _SPAN.fullmatch(text)) and age[2]:
+            return (now or datetime.now(UTC)) - timedelta(seconds=float(age[1]) * _UNITS[age[2]])
+        return moment_of(text)
+    except (ValueError, OverflowError):
+        forms = "2h (s, m, h, d), 2026-01-31 or 2026-01-31T12:00:00Z"
+        raise ConfigError(f"{option} {text!r} is not a time: write {forms}") from None
+
+
+def refuse_own_options(context: typer.Context, *, given: bool) -> None:
+    """Raise BadParameter where options stand before the subcommand. `given`: whether one other than `--limit` does."""
+    if given or context.get_parameter_source("limit").name == "COMMANDLINE":  # type: ignore[union-attr]  # it was parsed
+        raise typer.BadParameter(f"options of {context.invoked_subcommand} stand behind it")
+
+
+def item_keys(client: redis.Redis, service: str) -> CrawlKeys:
+    """Raises ConfigError and `redis.RedisError`."""
+    from redis_components import defaults
+    from redis_components.fleet.crawl_records import CrawlRecords
+    from redis_components.keys import CrawlKeys
+    from workers.fleet.sizes import service_in
+
+    record, declared = CrawlRecords(client).of(service), service_in(client, service)
+    items = (declared.items_key if declared else "") or defaults.PIPELINE_KEY
+    keys = record.keys if record else CrawlKeys.for_spider(service, items=items)
+    named = tuple(declared.groups) if declared else ()
+    return replace(keys, item_groups=tuple(dict.fromkeys((*keys.item_groups, *named))))

@@ -1,0 +1,279 @@
+"""Finds values in the fleet's Redis keys that Trawl did not write, reports them by key, field and value, and moves them aside.
+
+Readers skip such values and go on (`redis_components.server.stored_values`); this module reports them to operators. Each field is
+checked by the function that its reader uses, so both agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import redis
+
+from redis_components.fleet.autoscaling import autoscaled_of
+from redis_components.fleet.crawl_records import crawl_record_of
+from redis_components.fleet.jobs import job_of
+from redis_components.fleet.nodes import node_of
+from redis_components.fleet.records import ErrorRecord, parse_slot, slot_name
+from redis_components.fleet.registry import crawler_of, size_of
+from redis_components.fleet.rolls import Roll
+from redis_components.fleet.runs import Run
+from redis_components.fleet.schedules import StoredEntry, round_of
+from redis_components.fleet.services import service_record_of
+from redis_components.fleet.troubles import reported_of
+from redis_components.fleet.versions import deployment_of
+from redis_components.frontier.holds import VERSION, Hold
+from redis_components.keys import CrawlKeys
+from redis_components.server.replies import as_bytes, as_text, server_time
+from redis_components.server.scripts import script
+from redis_components.server.stored_values import WrongValue, decoded, hash_at, number, readable, whole
+from redis_components.start_tasks.seeding import mark_of
+
+from .forum_states import due_of, state_of
+from .keys import ForumCrawlKeys, ForumFleetKeys
+from .publication_delays import delay_of
+from .request_ledger import budget_of, spent_of
+from .site_breakers import Breaker
+from .thread_records import record_of
+from .writer_figures import figure_of
+
+MOST_FIELDS = 5_000
+"""Fields of one hash that are checked: hashes of the fleet have fewer, hashes of forums rarely more."""
+SHOWN = 60  # characters of a value
+
+HASH, LIST, STRING, ZSET, STREAM = ("hash",), ("list",), ("string",), ("zset",), ("stream",)
+QUEUE = ("zset", "list", "set", "hash", "stream")
+"""READY has the type of its queue class; no class stores requests in a string."""
+
+Check = Callable[[str, bytes], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foreign:
+    """A value, or a key, that Trawl did not write."""
+
+    key: str
+    reason: str
+    field: bytes | None = None  # None: the key has another type, or the value is an entry of a list
+    value: bytes = b""
+
+    def __str__(self) -> str:
+        """Format as `trawl:fleet:desired, field forum_detail: 'abc' is not a whole number from 0 to 1000`."""
+        where = f", field {as_text(self.field)[:SHOWN]}" if self.field is not None else ""
+        value = f"{as_text(self.value)[:SHOWN]!r}{'…' if len(self.value) > SHOWN else ''} " if self.value else ""
+        return f"{self.key}{where}: {value}{self.reason}"
+
+
+def find(client: redis.Redis, services: Iterable[str], *, threads: bool = False) -> list[Foreign]:
+    """Return all foreign values in the keys of the fleet and of its services' crawls. Raises `redis.RedisError`.
+
+    `threads`: check all records of threads, too, in steps.
+    """
+    services = list(services)
+    fleet, crawls = ForumFleetKeys(), [CrawlKeys.for_spider(service) for service in services]
+    wanted = _types(fleet, crawls) | _slots(client, fleet, services)
+    with client.pipeline(transaction=False) as pipe:
+        for key in wanted:
+            pipe.type(key)
+        types = dict(zip(wanted, map(as_text, pipe.execute()), strict=True))
+    found = [
+        Foreign(key=key, reason=f"is a {types[key]}, Trawl has a {' or '.join(right)} there")
+        for key, right in wanted.items()
+        if types[key] not in ("none", *right)
+    ]
+    for key, check in _hashes(client, fleet, crawls, types, threads=threads).items():
+        if types.get(key, "hash") == "hash":
+            found += _of_hash(client, key, check, None if threads else MOST_FIELDS)
+    for key, check in {fleet.errors(): partial(_record, ErrorRecord), fleet.runs(): partial(_record, Run)}.items():
+        if types[key] == "list":
+            found += _of_list(client, key, check)
+    locks = [key for key, right in wanted.items() if right == STRING and types[key] == "string"]
+    return [*found, *_endless(client, locks)]
+
+
+def set_aside(client: redis.Redis, one: Foreign) -> bool:
+    """Move a value to `FleetKeys.aside`, a whole key to `FleetKeys.aside_key`; return False if it is gone already.
+
+    Nothing is deleted. Raises `redis.RedisError`.
+    """
+    keys, at_ms = ForumFleetKeys(), round(server_time(client) * 1000)
+    name = b"%s %s %d" % (one.key.encode(), one.field or b"", at_ms)
+    if one.field is not None:
+        args = {"field": one.field, "expected": one.value, "name": name}
+        return bool(script("foreign_aside")(client, {"home": one.key, "aside": keys.aside()}, args))
+    if one.value:
+        client.hset(keys.aside(), mapping={name: one.value})
+        return bool(client.lrem(one.key, 1, one.value))  # type: ignore[arg-type]  # as above
+    try:
+        return bool(client.renamenx(one.key, f"{keys.aside_key(one.key)}:{at_ms}"))
+    except redis.ResponseError as error:
+        if "no such key" in str(error):
+            return False
+        raise
+
+
+def _types(fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tuple[str, ...]]:
+    """Return every key with a fixed name, and its allowed types."""
+    hashes = (
+        *(fleet.desired(), fleet.fences(), fleet.crawlers(), fleet.nodes(), fleet.drained_nodes(), fleet.roll()),
+        *(fleet.autoscale(), fleet.holds(), fleet.breakers(), fleet.database(), fleet.wrong_sites(), fleet.drift()),
+        *(fleet.delays(), fleet.writer_figures()),
+        *(fleet.beat_runs(), fleet.beat_begun(), fleet.schedule(), fleet.budgets(), fleet.orders(), fleet.crawls()),
+        *(fleet.services(), fleet.jobs(), fleet.versions(), fleet.samples("minute"), fleet.samples("hour")),
+    )
+    types: dict[str, tuple[str, ...]] = {fleet.aside(): HASH}  # first: foreign values are moved there
+    types |= {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING, fleet.probing(): STRING}
+    types |= {fleet.beats(): ZSET, fleet.errors(): LIST, fleet.runs(): LIST, fleet.dead_messages(): LIST}
+    types |= {fleet.audit(): STREAM, fleet.output_troubles(): HASH, fleet.troubles(): HASH, fleet.writable(): STRING}
+    for keys in crawls:
+        types |= _types_of_crawl(keys)
+    return types
+
+
+def _types_of_crawl(keys: CrawlKeys) -> dict[str, tuple[str, ...]]:
+    forums = ForumCrawlKeys(keys)
+    hashes = (
+        *(keys.counters(), keys.numbers(), keys.holds(), keys.parked(), keys.start_tokens(), keys.threads(), forums.marks()),
+        *(keys.pending(), keys.seeded(), forums.forum_states(), forums.forum_dues(), keys.stats_hash(), keys.start_deaths()),
+        *(keys.all_limits(), keys.notes(), keys.validators(), keys.older_validators()),
+        *(keys.overflow(), keys.fed_ids(), keys.fed_waiting()),
+    )
+    lists = (keys.dead(), keys.later_tasks(), keys.backlog(), keys.items_moving(), keys.bad_items())
+    sorted_sets = (
+        *(keys.owners(), keys.later_turns(), *keys.turn_keys),
+        *(keys.lanes(), keys.later_requests(), keys.overflow_order(), keys.robots()),
+    )
+    return {
+        **dict.fromkeys(hashes, HASH),
+        **dict.fromkeys(lists, LIST),
+        **dict.fromkeys(sorted_sets, ZSET),
+        keys.start_tasks(): ("list", "set", "zset"),
+        keys.item_stream(): ("list", "stream"),
+        keys.ready(): QUEUE,
+        keys.writer(): STRING,
+        keys.forgotten(): STRING,
+    }
+
+
+def _slots(client: redis.Redis, fleet: ForumFleetKeys, services: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the keys of slots that are desired, or were ever held or reported."""
+    found: dict[str, tuple[str, ...]] = {}
+    sizes = dict.fromkeys(services, 1) | readable(hash_at(client, fleet.desired()), size_of)
+    desired = {slot_name(service, number).encode() for service, size in sizes.items() for number in range(size)}
+    for name in {*desired, *hash_at(client, fleet.fences()), *hash_at(client, fleet.crawlers())}:
+        try:
+            spider, number = parse_slot(as_text(name))
+        except ValueError:  # `beat`, and crawlers that were started by hand
+            continue
+        found |= {fleet.slot(spider, number): STRING, fleet.launch(spider, number): STRING}
+    return found
+
+
+def _hashes(
+    client: redis.Redis, fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys], types: Mapping[str, str], *, threads: bool
+) -> dict[str, Check]:
+    """Return the hashes with checkable fields, and the checks."""
+    checks: dict[str, Check] = {
+        fleet.desired(): size_of,
+        fleet.fences(): lambda _, raw: whole(raw),
+        fleet.crawlers(): crawler_of,
+        fleet.crawls(): crawl_record_of,
+        fleet.services(): service_record_of,
+        fleet.jobs(): job_of,
+        fleet.versions(): deployment_of,
+        fleet.nodes(): node_of,
+        fleet.troubles(): reported_of,
+        fleet.drained_nodes(): lambda _, raw: number(raw),
+        fleet.roll(): lambda _, raw: Roll.from_json(raw),
+        fleet.autoscale(): autoscaled_of,
+        fleet.holds(): _hold,
+        fleet.breakers(): partial(_record, Breaker),
+        fleet.beat_runs(): round_of,
+        fleet.beat_begun(): _begun,
+        fleet.schedule(): partial(_record, StoredEntry),
+        fleet.budgets(): budget_of,
+        fleet.orders(): _order,
+        fleet.drift(): partial(_record, dict),
+        fleet.delays(): delay_of,
+        fleet.writer_figures(): figure_of,
+    }
+    if types[fleet.budgets()] == "hash":
+        checks |= {fleet.spent(as_text(site)): spent_of for site in islice(client.hkeys(fleet.budgets()), MOST_FIELDS)}
+    for keys in crawls:
+        forums = ForumCrawlKeys(keys)
+        checks |= {keys.holds(): _hold, forums.forum_states(): state_of, forums.forum_dues(): due_of}
+        checks |= {keys.pending(): mark_of, keys.seeded(): mark_of, keys.parked(): lambda _, raw: whole(raw)}
+        checks |= {keys.counters(): _counter}
+        if threads:
+            checks[keys.threads()] = record_of
+    return checks
+
+
+def _of_hash(client: redis.Redis, key: str, check: Check, most: int | None) -> Iterable[Foreign]:
+    try:
+        for name, value in islice(client.hscan_iter(key, count=500), most):
+            field, raw = as_bytes(name), as_bytes(value)
+            try:
+                check(field.decode(), raw)
+            except ValueError as error:
+                yield Foreign(key=key, field=field, value=raw, reason=_reason_of(error))
+    except redis.ResponseError as error:  # a key whose type was not queried: a site's spending
+        if "WRONGTYPE" not in str(error):
+            raise
+        yield Foreign(key=key, reason="has another type, Trawl has a hash there")
+
+
+def _of_list(client: redis.Redis, key: str, check: Check) -> Iterable[Foreign]:
+    for value in client.lrange(key, 0, MOST_FIELDS - 1):
+        raw = as_bytes(value)
+        try:
+            check("", raw)
+        except ValueError as error:
+            yield Foreign(key=key, value=raw, reason=_reason_of(error))
+
+
+def _endless(client: redis.Redis, locks: Sequence[str]) -> Iterable[Foreign]:
+    """Yield locks and marks without expiry: Trawl sets an expiry on all of them."""
+    with client.pipeline(transaction=False) as pipe:
+        for key in locks:
+            pipe.pttl(key)
+        left = pipe.execute()
+    for key, left_ms in zip(locks, left, strict=True):
+        if left_ms == -1:
+            yield Foreign(key=key, reason="has no time to live, each one of Trawl's has")
+
+
+def _reason_of(error: ValueError) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, WrongValue) else f"cannot be read ({text[:200]})"
+
+
+def _record(kind: type[Any], name: str, raw: bytes) -> object:  # noqa: ARG001 - the form of a check
+    return decoded(raw, kind)
+
+
+def _hold(name: str, raw: bytes) -> object:
+    return None if name == VERSION else Hold.from_json(raw)
+
+
+def _begun(name: str, raw: bytes) -> object:  # noqa: ARG001 - the form of a check
+    token, bar, due = raw.decode().partition("|")
+    if not bar:
+        raise WrongValue("is not a round that was begun")
+    return whole(token), whole(due)
+
+
+def _order(name: str, raw: bytes) -> object:
+    parse_slot(name)
+    return whole(raw.partition(b"|")[0])
+
+
+def _counter(name: str, raw: bytes) -> object:
+    return None if name not in _COUNTERS else whole(raw)
+
+
+_COUNTERS = {"order", "leased", "leased_tasks", "acked", "reclaimed", "parked", "parked_tasks"}

@@ -1,0 +1,1 @@
+"""Queries of the database: search, export, events, SQL that a person wrote."""

@@ -1,0 +1,250 @@
+"""Reader of the event log: events by position, each with the text of its row in that version."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, delete, func, or_, select
+
+from forums.storage.database import Database
+from forums.storage.engine import WRITING, among, listed
+from forums.storage.fleet_events import FleetRow
+from forums.storage.schema.tables import comments, event_dead_letters, events, posts, revisions
+from forums.storage.write.event_log import BEGINNING, Position, changes_of
+from forums.storage.write.row_changes import Change, is_of_fleet
+from redis_components.errors import ConfigError
+
+MOST_TRANSACTIONS = 100_000  # kept, of any age: about 10 GB at the very most, 100 MB where a transaction has ten changes
+MOST_LOOKED_AT = 2_000  # transactions in which events of the fleet are looked for
+_AT_ONCE = 100  # transactions read in one query
+
+_Key = tuple[str, str, str]  # row, site, id
+
+
+class Event(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One version of a post or comment, or an event of the fleet (`fleet_events.py`), as receivers get it. Times are of the
+    site's clock, except `stored_at`.
+    """
+
+    id: str  # `<site>/<post or comment>/<its id>@<version>`: stable for the same event
+    position: str  # in the log
+    type: str  # new, edited, corrected, deleted, restored or moved
+    row: str  # post or comment; for fleet events crawler, gap, forum, breaker or fleet
+    site: str  # "" if it belongs to no single site
+    forum: str = ""
+    thread: str = ""  # of a post or comment
+    item: str  # id of the post or comment on its site; for a crawler the id of its run
+    version: int
+    stored_at: datetime
+    title: str | None = None  # of the thread
+    text: str | None = None  # of this version; None: not stored any more, or never
+    author: str | None = None
+    url: str | None = None
+    created_at: datetime | None = None
+    deleted_at: datetime | None = None
+    rules: list[str] = []  # matching rules of the rules file
+    undecided: list[str] = []  # rules whose regular expressions took too long for this text
+
+    @property
+    def at(self) -> Position:
+        """Its position."""
+        return Position.parse(self.position)
+
+
+class EventLog:
+    """The events of an open database. Every failure is a StorageError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def end(self) -> Position:
+        """Return the position after the last event."""
+        with self._database.translated(), self._database.engine.connect() as connection:
+            found = connection.execute(select(func.max(events.c.seq))).scalar()
+        return BEGINNING if found is None else Position(found + 1, -1)
+
+    def begin(self) -> Position:
+        """Return the position before the oldest event that is kept."""
+        with self._database.translated(), self._database.engine.connect() as connection:
+            found = connection.execute(select(func.min(events.c.seq))).scalar()
+        return BEGINNING if found is None else Position(found, -1)
+
+    def since(self, moment: datetime) -> Position:
+        """Return the position before the first event stored at `moment` or later. Raises ConfigError without a time zone."""
+        if moment.tzinfo is None:
+            raise ConfigError(f"{moment.isoformat()} has no time zone; write it as {moment.isoformat()}Z for UTC")
+        with self._database.translated(), self._database.engine.connect() as connection:
+            found = connection.execute(select(func.min(events.c.seq)).where(events.c.stored_at >= moment)).scalar()
+        return self.end() if found is None else Position(found, -1)
+
+    def waiting(self, after: Position) -> int:
+        """Return the number of events of posts and comments after a position."""
+        with self._database.translated(), self._database.engine.connect() as connection:
+            later = select(func.coalesce(func.sum(events.c.number), 0)).where(events.c.seq > after.seq)
+            same = connection.execute(select(events.c.number).where(events.c.seq == after.seq)).scalar() or 0
+            return int(connection.execute(later).scalar() or 0) + max(0, same - (after.place + 1))
+
+    def read(self, after: Position, most: int = 1000, *, fleet: bool = False) -> list[Event]:
+        """Return the events after a position, oldest first, `most` at most; fewer only at the end of the log. `fleet`: include
+        the events of the fleet.
+        """
+        with self._database.translated(), self._database.engine.connect() as connection:
+            found: list[tuple[Position, datetime, Change]] = []
+            start = Position(after.seq, after.place + 1)
+            while len(found) < most:
+                rows = connection.execute(_SELECT.where(events.c.seq >= start.seq).limit(_AT_ONCE)).all()
+                for seq, stored_at, text in rows:
+                    first = start.place if seq == start.seq else 0
+                    for place, change in enumerate(changes_of(text)[first:], first):
+                        if fleet or not is_of_fleet(change):
+                            found.append((Position(seq, place), stored_at, change))
+                    if len(found) >= most:
+                        break
+                if len(rows) < _AT_ONCE:
+                    break
+                start = Position(rows[-1][0] + 1, 0)
+            return _with_texts(connection, found[:most])
+
+    def latest_of_fleet(self, most: int) -> list[Event]:
+        """Return the last events of the fleet, the newest first, of the last MOST_LOOKED_AT transactions."""
+        of_fleet = or_(*(events.c.changes.startswith(f'[["{row}"', autoescape=True) for row in FleetRow))
+        with self._database.translated(), self._database.engine.connect() as connection:
+            bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
+            query = select(events.c.seq, events.c.stored_at, events.c.changes).where(events.c.seq > bound, of_fleet)
+            rows = connection.execute(query.order_by(events.c.seq.desc()).limit(most)).all()
+            found = [
+                (Position(seq, place), stored_at, change)
+                for seq, stored_at, text in rows
+                for place, change in reversed(list(enumerate(changes_of(text))))
+            ]
+            return _with_texts(connection, found[:most])
+
+    def at(self, positions: Iterable[Position]) -> list[Event]:
+        """Return the events at these positions, as far as they are kept, in order."""
+        wanted: dict[int, set[int]] = defaultdict(set)
+        for seq, place in positions:
+            wanted[seq].add(place)
+        with self._database.translated(), self._database.engine.connect() as connection:
+            found = [
+                (Position(seq, place), stored_at, change)
+                for seq, stored_at, text in connection.execute(_SELECT.where(events.c.seq.in_(sorted(wanted))))
+                for place, change in enumerate(changes_of(text))
+                if place in wanted[seq]
+            ]
+            return _with_texts(connection, found)
+
+    def prune(self, days: float, now: datetime | None = None) -> int:
+        """Drop the transactions older than `days`, and the oldest above MOST_TRANSACTIONS; return their number."""
+        bound = (now or datetime.now(UTC)) - timedelta(days=days)
+        newest = func.coalesce(func.max(events.c.seq), 0) - MOST_TRANSACTIONS
+        with self._database.translated():
+            with self._database.engine.connect() as connection:
+                old = connection.execute(select(func.max(events.c.seq)).where(events.c.stored_at < bound)).scalar() or 0
+                old = max(old, connection.execute(select(newest)).scalar() or 0)
+                if connection.execute(select(events.c.seq).where(events.c.seq <= old).limit(1)).scalar() is None:
+                    return 0  # nearly always: do not lock out the writers
+            with self._database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
+                connection.execute(delete(event_dead_letters).where(event_dead_letters.c.seq <= old))
+                return connection.execute(delete(events).where(events.c.seq <= old)).rowcount
+
+
+_SELECT = select(events.c.seq, events.c.stored_at, events.c.changes).order_by(events.c.seq)
+_OF_POST = [posts.c[name] for name in ("id", "content_hash", "body", "author", "url", "created_at", "deleted_at")]
+_OF_COMMENT = [comments.c[name] for name in ("id", "content_hash", "body", "author", "url", "created_at", "deleted_at")]
+
+
+def _with_texts(connection: Connection, found: Sequence[tuple[Position, datetime, Change]]) -> list[Event]:
+    changes = [change for _, _, change in found if not is_of_fleet(change)]
+    rows, threads = _rows(connection, changes), _threads(connection, changes)
+    texts = _earlier_texts(connection, changes, rows)
+    made = []
+    for position, stored_at, change in found:
+        if is_of_fleet(change):
+            made.append(_of_fleet(position, stored_at, change))
+            continue
+        key = change.row, change.site, change.id
+        row, (forum, title) = rows.get(key), threads.get((change.site, change.thread), ("", None))
+        event = Event(
+            id=f"{change.site}/{change.row}/{change.id}@{change.version}",
+            position=str(position),
+            type=change.kind,
+            row=change.row,
+            site=change.site,
+            forum=change.forum or forum,
+            thread=change.thread,
+            item=change.id,
+            version=change.version,
+            stored_at=stored_at,
+            title=title,
+        )
+        if row is not None:
+            event.url, event.created_at, event.author = row.url, row.created_at, row.author
+            event.deleted_at = row.deleted_at if change.kind == "deleted" else None
+            if change.hash and row.content_hash == change.hash:
+                event.text = row.body
+            elif earlier := texts.get((*key, change.hash)):
+                event.text, event.author = earlier.body, earlier.author
+                event.title = earlier.title if change.row == "post" else title
+        made.append(event)
+    return made
+
+
+def _of_fleet(position: Position, stored_at: datetime, change: Change) -> Event:
+    return Event(
+        id="/".join(filter(None, (change.site, change.row, f"{change.id}@{change.version}"))),
+        position=str(position),
+        type=change.kind,
+        row=change.row,
+        site=change.site,
+        forum=change.forum,
+        item=change.id,
+        version=change.version,
+        stored_at=stored_at,
+        text=change.sentence,
+        created_at=datetime.fromtimestamp(change.at, UTC),
+    )
+
+
+def _rows(connection: Connection, changes: Iterable[Change]) -> dict[_Key, Any]:
+    dialect, found = connection.dialect.name, {}
+    for (row, site), ids in _grouped((change.row, change.site, change.id) for change in changes).items():
+        table, columns = (posts, _OF_POST) if row == "post" else (comments, _OF_COMMENT)
+        query = select(*columns).where(table.c.site == site, among(table.c.id, dialect))
+        found.update({(row, site, one.id): one for one in connection.execute(query, {"among": listed(ids, dialect)})})
+    return found
+
+
+def _threads(connection: Connection, changes: Iterable[Change]) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return forum and title of each thread."""
+    dialect, found = connection.dialect.name, {}
+    for (_, site), ids in _grouped(("post", change.site, change.thread) for change in changes).items():
+        query = select(posts.c.id, posts.c.forum_id, posts.c.title).where(posts.c.site == site, among(posts.c.id, dialect))
+        found.update({(site, one[0]): (one[1], one[2]) for one in connection.execute(query, {"among": listed(ids, dialect)})})
+    return found
+
+
+def _earlier_texts(connection: Connection, changes: Iterable[Change], rows: dict[_Key, Any]) -> dict[tuple[str, ...], Any]:
+    """Return the earlier texts of rows that have another text now, by row, site, id and hash."""
+    changed = [
+        key for one in changes if one.hash and (key := (one.row, one.site, one.id)) in rows and rows[key].content_hash != one.hash
+    ]
+    dialect = connection.dialect.name
+    found: dict[tuple[str, ...], Any] = {}
+    for (row, site), ids in _grouped(changed).items():
+        columns = [revisions.c[name] for name in ("id", "content_hash", "title", "body", "author")]
+        query = select(*columns).where(revisions.c.site == site, revisions.c.kind == row, among(revisions.c.id, dialect))
+        for one in connection.execute(query, {"among": listed(ids, dialect)}):
+            found[row, site, one.id, one.content_hash] = one
+    return found
+
+
+def _grouped(keys: Iterable[_Key]) -> dict[tuple[str, str], list[str]]:
+    """Group ids by row and site, each once."""
+    found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for row, site, id_ in keys:
+        found[row, site][id_] = None
+    return {key: list(ids) for key, ids in found.items()}

@@ -1,0 +1,145 @@
+"""Delays of posts and comments from publication to storage, by forum."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, extract, func, literal, or_, select, text, update
+
+from forums.records.start_tasks import RECENT
+from forums.storage.database import Database
+from forums.storage.engine import WRITING
+from forums.storage.schema.tables import comments, posts, scans
+from forums.storage.schema.times import UtcDateTime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delay:
+    """Seconds from `created_at` to `first_seen_at`, over `number` posts and comments."""
+
+    number: int
+    median_s: float
+    p90_s: float
+
+
+def delays(database: Database, since: datetime, site: str | None = None) -> dict[str, Delay]:
+    """Return the delays of posts and comments published since `since`, by `<site>/<forum>`.
+
+    Posts and comments older than the first scan of their forum are left out, since they could not be read in time. Raises
+    StorageError.
+    """
+    first = func.min(scans.c.started_at).label("at")
+    watched = select(scans.c.site, scans.c.forum_id, first).group_by(scans.c.site, scans.c.forum_id).subquery()
+    of_forum = and_(posts.c.site == watched.c.site, posts.c.forum_id == watched.c.forum_id)
+    of_post = and_(comments.c.site == posts.c.site, comments.c.post_id == posts.c.id)
+    opened = select(posts.c.site, posts.c.forum_id, posts.c.created_at, posts.c.first_seen_at).join(watched, of_forum)
+    replies = (
+        select(posts.c.site, posts.c.forum_id, comments.c.created_at, comments.c.first_seen_at)
+        .join(watched, of_forum)
+        .join(comments, of_post)
+        .where(or_(posts.c.last_reply_at >= since, posts.c.last_reply_at.is_(None)))
+    )
+    found: dict[str, list[float]] = defaultdict(list)
+    for query, table in ((opened, posts), (replies, comments)):
+        recent = query.where(table.c.created_at >= since, table.c.created_at >= watched.c.at)
+        for row in database.stream(recent if site is None else recent.where(posts.c.site == site)):
+            waited = (row.first_seen_at - row.created_at).total_seconds()
+            found[f"{row.site}/{row.forum_id}"].append(max(0.0, waited))
+    return {name: _delay(sorted(waits)) for name, waits in found.items()}
+
+
+def _delay(waits: list[float]) -> Delay:
+    def at(share: float) -> float:
+        return waits[max(0, math.ceil(share * len(waits)) - 1)]
+
+    return Delay(number=len(waits), median_s=at(0.5), p90_s=at(0.9))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastScans:
+    """Scanned forums of one site, or of all."""
+
+    forums: int
+    at: datetime | None  # end of the newest scan; None: there was none
+
+
+def last_scans(database: Database, site: str | None = None) -> LastScans:
+    """Summarize the stored scan reports. Raises StorageError."""
+    forums = select(scans.c.site, scans.c.forum_id, func.max(scans.c.finished_at).label("at")).group_by(
+        scans.c.site, scans.c.forum_id
+    )
+    of_site = (forums if site is None else forums.where(scans.c.site == site)).subquery()
+    (row,) = database.stream(select(func.count(), func.max(of_site.c.at)).select_from(of_site))
+    return LastScans(forums=row[0], at=row[1])
+
+
+def depth_of(database: Database, site: str, most: int) -> int:
+    """Return the number of pages of the newest messages, at most `most`: the pages that the stored messages fill, at the page
+    size of the last look at them; 0 before the first look. Raises StorageError.
+    """
+    looks = select(scans.c.threads, scans.c.pages).where(scans.c.site == site, scans.c.forum_id == RECENT, scans.c.threads > 0)
+    with database.translated(), database.engine.connect() as connection:
+        last = connection.execute(looks.order_by(scans.c.started_at.desc()).limit(1)).one_or_none()
+        rows = last.threads // max(1, last.pages) if last is not None else 0
+        if rows < 1:
+            return 0
+        stored = 0
+        for table in (comments, posts):
+            some = select(table.c.id).where(table.c.site == site).limit(most * rows).subquery()
+            stored += connection.execute(select(func.count()).select_from(some)).scalar_one()
+    return min(most, math.ceil(stored / rows))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DueThread:
+    """A thread whose check is due."""
+
+    id: str
+    forum_id: str | None
+    url: str
+
+
+def take_due(
+    database: Database, site: str, now: datetime, *, limit: int, lease: timedelta, force: bool = False
+) -> list[DueThread]:
+    """Take at most `limit` threads of a site whose check is due at `now` (`force`: the threads checked longest ago), the most
+    overdue first, relative to the time between their checks. A thread is due again after `lease`, unless its check is stored
+    before that. Raises StorageError.
+    """
+    if limit < 1:
+        return []
+    query = select(posts.c.id, posts.c.forum_id, posts.c.url).where(posts.c.site == site)
+    if force:
+        query = query.where(posts.c.deleted_at.is_(None)).order_by(
+            posts.c.checked_at.is_not(None), posts.c.checked_at, posts.c.id
+        )
+    else:
+        query = query.where(posts.c.next_check_at <= now).order_by(_overdue(database.engine.dialect.name, now).desc(), posts.c.id)
+    with database.translated(), database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
+        found = [
+            DueThread(id=row.id, forum_id=row.forum_id or None, url=row.url) for row in connection.execute(query.limit(limit))
+        ]
+        if found:
+            taken = posts.c.site == site, posts.c.id.in_([one.id for one in found])
+            connection.execute(update(posts).where(*taken).values(next_check_at=now + lease))
+    return found
+
+
+def _overdue(dialect: str, now: datetime) -> ColumnElement[float]:
+    """Return the time since a thread's last check, as a multiple of its check interval (plus a second, against zero)."""
+
+    def days(moment: Any) -> Any:
+        match dialect:
+            case "sqlite":
+                return func.julianday(moment)
+            case "mysql":  # a float: MySQL divides whole numbers to four digits only
+                return func.timestampdiff(text("MICROSECOND"), text("'2000-01-01'"), moment) / text("86400e6")
+            case _:
+                return extract("epoch", moment) / 86_400.0
+
+    checked = days(posts.c.checked_at)
+    return (days(literal(now, UtcDateTime)) - checked) / (days(posts.c.next_check_at) - checked + 1 / 86_400)  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""Tables, their version and their column types."""

@@ -1,0 +1,163 @@
+"""Creation and upgrade of the tables; newer tables are refused.
+
+A database has a version, counted from 1: the last Alembic script that ran on it. The table `trawl_schema` repeats the number,
+because every released Trawl reads it there, and refuses versions newer than its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import chain
+
+from sqlalchemy import Connection, Engine, func, inspect, select, text
+from sqlalchemy.dialects.mysql.base import MySQLDialect
+from sqlalchemy.schema import SetColumnComment
+
+from forums.storage.engine import WRITING
+from forums.storage.errors import StorageError, masked, too_old
+
+from .tables import metadata, trawl_schema
+
+logger = logging.getLogger(__name__)
+
+VERSION = 4
+MIGRATIONS_TABLE = "trawl_migrations"  # Alembic's version table; another program in the schema may use the default name
+_FIRST = 1
+_ADVISORY_LOCK = 0x7472_6177_6C  # "trawl": one process at a time makes or changes tables in a PostgreSQL database
+_ALEMBIC = threading.Lock()  # `alembic.op` and `alembic.context` are global to the process: one thread at a time
+_MYSQL_FIRST = (8, 0, 17), (10, 6)  # of MySQL, of MariaDB
+_LOCK_WAIT_S = 30  # PostgreSQL: a running export delays a migration, and a waiting migration delays all other statements
+
+
+def prepare(engine: Engine, *, upgrade: bool = True) -> None:
+    """Bring the tables to this Trawl's version, from none or from an older one. Two processes may do this at once.
+
+    A database of the right version is only read, so an export works with read-only rights. Without `upgrade` older tables are
+    refused: a reader must not change tables that a running fleet of an older Trawl writes.
+    Raises StorageError for newer tables, tables of another program, and older tables without `upgrade`.
+    """
+    with engine.connect() as connection:
+        _check_server(connection)
+        version = stored_version(connection)
+    if version is None or (version < VERSION and upgrade):
+        with _changing(engine) as connection:
+            version = _upgrade(connection)
+    if problem := mismatch(version):
+        raise StorageError(f"database {masked(engine.url)}: {problem}")
+
+
+def stored_version(connection: Connection) -> int | None:
+    """Return the version of the tables, None if the database has none yet."""
+    if not inspect(connection).has_table(trawl_schema.name):
+        return None
+    return connection.execute(select(trawl_schema.c.version)).scalar()
+
+
+def stored_identity(connection: Connection) -> str | None:
+    """Return the random id of this database."""
+    return connection.execute(select(trawl_schema.c.identity)).scalar()
+
+
+def mismatch(version: int) -> str | None:
+    """Return the error for tables of this version; None if the version is right."""
+    if version > VERSION:
+        return f"its tables have version {version}, this Trawl knows {VERSION}; upgrade Trawl here, or name another database"
+    if version < VERSION:
+        return (
+            f"its tables have version {version}, this Trawl reads {VERSION}; upgrade them by `trawl db upgrade`, or by a fleet of"
+            " this Trawl (trawl up), which does so when it first stores items; older Trawls refuse them from then on"
+        )
+    return None
+
+
+def _upgrade(connection: Connection) -> int:
+    """Run the missing scripts; return the version afterwards, which differs from VERSION only if it is newer."""
+    version = stored_version(connection)  # again: another process may have been here first
+    if version is not None and version >= VERSION:
+        return version
+    if version is None or version == _FIRST:
+        _refuse_foreign(connection, version)
+    _run_scripts(connection, version)
+    _set_comments(connection)
+    now = datetime.now(UTC)  # the version comes last: MySQL commits what is before it
+    if version is None:
+        connection.execute(trawl_schema.insert().values(id=1, version=VERSION, created_at=now, identity=uuid.uuid4().hex))
+    else:
+        identity = func.coalesce(trawl_schema.c.identity, uuid.uuid4().hex)
+        connection.execute(trawl_schema.update().values(version=VERSION, identity=identity))
+    return VERSION
+
+
+def _set_comments(connection: Connection) -> None:
+    """Set the comments of `tables.py` in few round trips."""
+    dialect = connection.dialect
+    by_table = [
+        [str(SetColumnComment(column).compile(dialect=dialect)) for column in table.columns] for table in metadata.sorted_tables
+    ]
+    if dialect.name == "postgresql":
+        connection.exec_driver_sql("; ".join(chain.from_iterable(by_table)))
+    elif dialect.name == "mysql":  # each comment repeats the whole column definition; one statement for each table
+        for table, comments in zip(metadata.sorted_tables, by_table, strict=True):
+            start = f"ALTER TABLE {dialect.identifier_preparer.format_table(table)} "
+            changes = ", ".join(comment.removeprefix(start) for comment in comments)
+            connection.exec_driver_sql(start + changes, execution_options={"no_parameters": True})
+
+
+def _run_scripts(connection: Connection, version: int | None) -> None:
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # hides a dozen lines about its plugins
+    from alembic import command  # costs 0.2 s, and a database that is ready does not need it
+    from alembic.config import Config
+
+    logger.info("database %s: tables are brought to version %d", masked(connection.engine.url), VERSION)
+    config = Config()
+    config.set_main_option("script_location", "forums.storage:migrations")
+    config.attributes["connection"] = connection
+    with _ALEMBIC:
+        if version == _FIRST:  # made before Alembic was used
+            command.stamp(config, f"{_FIRST:04}")
+        command.upgrade(config, f"{VERSION:04}")
+
+
+def _refuse_foreign(connection: Connection, version: int | None) -> None:
+    """Raise StorageError if a table to be created exists already and is not Trawl's."""
+    ours = {"posts", "comments", "scans", "crawler_runs", trawl_schema.name} if version else set()
+    there = set(inspect(connection).get_table_names())
+    if connection.dialect.name == "mysql" and MIGRATIONS_TABLE in there:
+        return  # a Trawl died while it created them: the scripts keep existing tables
+    foreign = sorted((there & set(metadata.tables)) - ours)
+    if foreign:
+        raise StorageError(
+            f"database {masked(connection.engine.url)}: its table {foreign[0]} was not made by Trawl; name another database"
+        )
+
+
+def _check_server(connection: Connection) -> None:
+    """Raise StorageError for an unsupported version of MySQL or MariaDB."""
+    dialect = connection.dialect
+    if isinstance(dialect, MySQLDialect):
+        found = dialect.server_version_info or ()
+        if found < _MYSQL_FIRST[dialect.is_mariadb]:
+            raise too_old(connection.engine.url, ".".join(map(str, found)))
+
+
+@contextmanager
+def _changing(engine: Engine) -> Iterator[Connection]:
+    """Open a connection in a transaction, as the only process that creates or changes tables."""
+    with engine.connect().execution_options(**WRITING) as connection:
+        if connection.dialect.name == "mysql":  # a statement that changes tables ends each transaction, and its locks
+            connection.detach()  # closed at the end, which releases the lock
+            name = f"trawl.{sha256(str(engine.url.database).encode()).hexdigest()[:32]}"
+            if not connection.execute(select(func.get_lock(name, _LOCK_WAIT_S))).scalar():
+                raise StorageError(f"database {masked(engine.url)}: another process has been changing its tables for a while")
+            connection.commit()
+        with connection.begin():
+            if connection.dialect.name == "postgresql":
+                connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_WAIT_S}s'"))
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+            yield connection

@@ -1,0 +1,1 @@
+"""Writes items: merge, upsert, event log."""

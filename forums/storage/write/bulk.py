@@ -1,0 +1,122 @@
+"""Execution of one statement with many rows, without SQLAlchemy's work for each row.
+
+It reads a few attributes of SQLAlchemy's compiled statements; `tests/contract/test_sqlalchemy_internals.py` asserts each.
+Measurements and alternatives: docs/decisions/0025-storage.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Connection, Delete, Dialect, Insert, Table, Update, bindparam, case
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy.sql.visitors import iterate
+
+from forums.storage.schema.times import UtcDateTime, mysql_moment, sqlite_text
+
+ASSUMES = {
+    "SQLCompiler.binds": "the parameters by name, each with its type",
+    "SQLCompiler.positional": "true if the driver takes parameters by position",
+    "SQLCompiler.positiontup": "names of the parameters in the order of their positions",
+    "TypeEngine.bind_processor": "converts a value of the type for the driver; None: no conversion",
+}
+"""Attributes of SQLAlchemy's internals that are used -> the assumption about each."""
+
+Statement = Insert | Update | Delete
+Rows = Sequence[tuple[Any, ...]]
+
+
+def upsert(
+    table: Table[Any],
+    dialect: str,
+    names: Sequence[str],
+    changed: Sequence[str] | None = None,
+    where: Callable[[Any], ColumnElement[bool]] | None = None,
+) -> Insert:
+    """Return an INSERT of the columns `names` that updates an existing row.
+
+    `changed`: the columns to update (None: all of `names` outside the key). `where`, given the row to insert, limits the update.
+    """
+    keys = [column.name for column in table.primary_key.columns]
+    others = [name for name in (changed or names) if name not in keys]
+    if dialect == "mysql":
+        return _mysql_upsert(table, names, others, where)
+    insert: Any = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+    insert = insert.values({name: bindparam(name) for name in names})
+    values = {name: insert.excluded[name] for name in others}
+    statement: Insert = insert.on_conflict_do_update(
+        index_elements=keys, set_=values, where=None if where is None else where(insert.excluded)
+    )
+    return statement
+
+
+def _mysql_upsert(
+    table: Table[Any], names: Sequence[str], others: Sequence[str], where: Callable[[Any], ColumnElement[bool]] | None
+) -> Insert:
+    """Build the upsert for MySQL, which has no WHERE in it. MySQL assigns columns one after the other and reads the assigned
+    values, so the columns that `where` reads come last.
+    """
+    insert = mysql.insert(table).values({name: bindparam(name) for name in names})
+    if where is None:
+        return insert.on_duplicate_key_update([(name, insert.inserted[name]) for name in others])
+    condition = where(insert.inserted)
+    asked = {str(part.name) for part in iterate(condition) if isinstance(part, Column)}
+    values = [(name, case((condition, insert.inserted[name]), else_=table.c[name])) for name in others]
+    return insert.on_duplicate_key_update(sorted(values, key=lambda one: one[0] in asked))
+
+
+def execute_many(connection: Connection, statement: Statement, names: Sequence[str], rows: Rows) -> None:
+    """Execute `statement` with each of `rows`, which have the parameters `names` in this order.
+
+    The compiled text is cached by statement, so build each statement once per dialect.
+    """
+    execute_converted(connection, statement, names, converted(connection, statement, names, rows))
+
+
+def converted(connection: Connection, statement: Statement, names: Sequence[str], rows: Rows) -> Rows:
+    """Convert the values of `rows` for the driver of `connection`."""
+    converters = _compiled(statement, connection.dialect).converters
+    if not rows or converters.keys().isdisjoint(names):
+        return rows
+    columns = list(zip(*rows, strict=True))
+    for place, name in enumerate(names):
+        if convert := converters.get(name):
+            columns[place] = tuple(map(convert, columns[place]))
+    return list(zip(*columns, strict=True))
+
+
+def execute_converted(connection: Connection, statement: Statement, names: Sequence[str], rows: Rows) -> None:
+    """Execute `statement` with each of `rows`, already converted by `converted`."""
+    compiled = _compiled(statement, connection.dialect)
+    if compiled.order is None:
+        connection.exec_driver_sql(compiled.sql, [dict(zip(names, row, strict=True)) for row in rows])
+    elif compiled.order == tuple(names):
+        connection.exec_driver_sql(compiled.sql, list(rows))
+    else:
+        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+        connection.exec_driver_sql(compiled.sql, list(zip(*[columns[name] for name in compiled.order], strict=True)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Compiled:
+    sql: str
+    order: tuple[str, ...] | None  # of its parameters; None: the driver takes them by name
+    converters: dict[str, Callable[[Any], Any]]  # by parameter: its value for the driver
+
+
+@lru_cache(maxsize=500)  # a process that opens a database again gets another dialect object
+def _compiled(statement: Statement, dialect: Dialect) -> _Compiled:
+    compiled: Any = statement.compile(dialect=dialect)
+    converters: dict[str, Callable[[Any], Any]] = {}
+    for name, bind in compiled.binds.items():
+        if isinstance(bind.type, UtcDateTime) and dialect.name == "sqlite":
+            converters[name] = sqlite_text
+        elif isinstance(bind.type, UtcDateTime) and dialect.name == "mysql":
+            converters[name] = mysql_moment
+        elif (processor := bind.type.bind_processor(dialect)) is not None:
+            converters[name] = processor
+    order = tuple(compiled.positiontup) if compiled.positional else None
+    return _Compiled(sql=str(compiled), order=order, converters=converters)

@@ -1,0 +1,325 @@
+"""Upsert of posts and comments: reads the stored rows, merges the new states, and writes the columns that changed.
+
+The caller's transaction excludes other writers (`upsert.store`), so nothing changes between reading and writing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from itertools import compress
+from operator import attrgetter, itemgetter, ne
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Insert, Select, Table, Update, bindparam, delete, select, type_coerce, update
+from sqlalchemy.types import NullType
+
+from forums.records.stored import Comment, Post
+from forums.storage.engine import among, listed
+from forums.storage.schema.tables import checks, posts, revisions
+from forums.storage.schema.times import from_mysql, from_sqlite
+
+from .bulk import converted, execute_converted, execute_many, upsert
+from .merge import MergedEntry, Revision, Text, add, first_entry, hash_of, missed
+from .row_changes import Change, ChangeKind, State, content_hash, kinds_of
+
+Key = tuple[str, str]  # site, id
+States = list[tuple[Post | Comment, str]]  # with the hashes of their texts
+Stored = dict[Key, tuple[Any, ...]]  # rows with the columns of a `_Layout`, in the driver's types
+
+_TEXT = ("body", "body_html", "author", "edited_at", "title")  # columns of a revision; comments have no title
+_OF_LISTS = ("author", "created_at", "reply_count", "last_reply_at")
+_OF_THREADS = ("position",)  # of a comment: missing on the page of the newest messages
+_MERGED = ("version", "fetched_at", "first_seen_at", "changed_at", "deleted_at", "tombstone_at")  # computed by `merge`
+
+
+def store_states(connection: Connection, table: Table[Any], items: Sequence[Post | Comment], changes: list[Change]) -> list[Key]:
+    """Upsert posts into `posts`, or comments into `comments`, with their revisions; return the keys of the new rows.
+
+    Their changes are added to `changes`, in the order of arrival.
+    """
+    by_key: dict[Key, States] = {}
+    for item in items:
+        by_key.setdefault((item.site, item.id), []).append((item, hash_of(item)))
+    stored = _stored(connection, table, by_key)
+    entries = {key: _entry(_layout(table), row, by_key[key], connection.dialect.name) for key, row in stored.items()}
+    _read_revisions(connection, _kind(table), entries)
+    of_thread = _layout(table).of_thread
+    unseen = _last_misses(connection, table, set(map(of_thread, items)))
+    for key, states in by_key.items():
+        if len(states) > 1:
+            states.sort(key=lambda state: state[0].fetched_at)  # of two with the same time the later arrival wins
+        entry = entries.get(key)
+        rest: Iterable[tuple[Post | Comment, str]] = states
+        if entry is None:
+            entry = entries[key] = first_entry(*states[0])
+            rest = states[1:]
+        for item, digest in rest:
+            add(entry, item, digest)
+        if unseen:
+            missed(entry, unseen.get(of_thread(states[-1][0])))
+    changes += _changes(table, by_key, entries, stored)
+    _write(connection, table, entries, stored)
+    _write_revisions(connection, _kind(table), entries)
+    return [key for key in entries if key not in stored]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Layout:
+    """Order of the columns in which rows are read, compared and written, and their getters from items and entries."""
+
+    shown: tuple[str, ...]  # fields of the item; the first two are the key
+    decided: tuple[str, ...]  # computed by `merge`, the hash at the end
+    of_item: Callable[[Any], tuple[Any, ...]]
+    of_entry: Callable[[Any], tuple[Any, ...]]
+    of_thread: Callable[[Any], Key]  # of an item
+    of_lists: tuple[int, ...]  # indexes of columns that other pages fill, too: where an item has None, the stored value stays
+    of_text: Callable[[Any], tuple[Any, ...]]  # of a row: text, HTML, author, time of the edit, of a post the title too
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.shown + self.decided
+
+
+@cache
+def _layout(table: Table[Any]) -> _Layout:
+    own = set((Post if table is posts else Comment).__struct_fields__) - {"forum_id", *_MERGED}
+    shown = tuple(column.name for column in table.columns if column.name in own)
+    decided = (("forum_id",) if table is posts else ()) + _MERGED
+    return _Layout(
+        shown=shown,
+        decided=(*decided, "content_hash"),
+        of_item=attrgetter(*shown),
+        of_entry=attrgetter(*decided, "hash"),
+        of_thread=attrgetter("site", "id" if table is posts else "post_id"),
+        of_lists=tuple(shown.index(name) for name in (_OF_LISTS if table is posts else _OF_THREADS)),
+        of_text=itemgetter(
+            *[shown.index(name) for name in ("body", "body_html", "author", "edited_at", "title") if name in shown]
+        ),
+    )
+
+
+def _kind(table: Table[Any]) -> str:
+    return "post" if table is posts else "comment"
+
+
+# --- reading
+
+# Converters of the driver's times, instead of SQLAlchemy's slower processing.
+_MOMENT: dict[str, Callable[[Any], Any]] = {
+    "sqlite": from_sqlite,
+    "mysql": from_mysql,
+    "postgresql": lambda at: None if at is None else at.astimezone(UTC),
+}
+
+
+def _stored(connection: Connection, table: Table[Any], keys: Iterable[Key]) -> Stored:
+    dialect = connection.dialect.name
+    rows: Stored = {}
+    for site, ids in _by_site(keys).items():
+        found = connection.execute(_select_rows(table, dialect), {"site": site, "among": listed(ids, dialect)}).all()
+        rows.update((row[:2], row) for row in map(tuple, found))
+    return rows
+
+
+def _entry(layout: _Layout, row: tuple[Any, ...], states: States, dialect: str) -> MergedEntry:
+    """Return the entry of a stored row; with its text if one of `states` has another text."""
+    moment = _MOMENT[dialect]
+    digest = row[-1]
+    fetched_at, first_seen_at, changed_at, deleted_at, tombstone_at = map(moment, row[-6:-1])
+    entry = MergedEntry(
+        hash=digest,
+        version=row[-7],
+        fetched_at=fetched_at,
+        first_seen_at=first_seen_at,
+        changed_at=changed_at,
+        deleted_at=deleted_at,
+        tombstone_at=tombstone_at,
+    )
+    if len(layout.decided) > len(_MERGED) + 1:
+        entry.forum_id = row[len(layout.shown)]
+    if states[0][1] != digest or (len(states) > 1 and any(state[1] != digest for state in states)):
+        body, body_html, author, edited_at, *title = layout.of_text(row)
+        entry.text = Text(
+            title=title[0] if title else None, body=body, body_html=body_html, author=author, edited_at=moment(edited_at)
+        )
+        if digest is None:  # an older Trawl wrote it
+            entry.hash = content_hash(entry.text.title, body)
+    return entry
+
+
+def _read_revisions(connection: Connection, kind: str, entries: Mapping[Key, MergedEntry]) -> None:
+    """Add the stored revisions to the entries that may get another text now."""
+    dialect = connection.dialect.name
+    for site, ids in _by_site(key for key, entry in entries.items() if entry.text).items():
+        wanted = {"site": site, "kind": kind, "among": listed(ids, dialect)}
+        for id_, digest, first, last in connection.execute(_select_revisions(dialect), wanted):
+            entries[site, id_].revisions[digest] = Revision(first=first, last=last, text=None)
+
+
+def _last_misses(connection: Connection, table: Table[Any], threads: Iterable[Key]) -> dict[Key, datetime]:
+    """Return the time of the last reading of each of `threads` that showed missing rows to be removed."""
+    dialect = connection.dialect.name
+    column = checks.c.gone_at if table is posts else checks.c.whole_at
+    return {
+        (site, thread): at
+        for site, ids in _by_site(threads).items()
+        for thread, at in connection.execute(_select_misses(column, dialect), {"site": site, "among": listed(ids, dialect)})
+    }
+
+
+def _by_site(keys: Iterable[Key]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for site, id_ in keys:
+        found[site].append(id_)
+    return found
+
+
+@cache
+def _select_rows(table: Table[Any], dialect: str) -> Select[*tuple[Any, ...]]:
+    plain: list[ColumnElement[Any]] = [type_coerce(table.c[name], NullType) for name in _layout(table).names]  # see _MOMENT
+    return select(*plain).where(table.c.site == bindparam("site"), among(table.c.id, dialect))
+
+
+@cache
+def _select_revisions(dialect: str) -> Select[*tuple[Any, ...]]:
+    columns = [revisions.c[name] for name in ("id", "content_hash", "first_fetched_at", "last_fetched_at")]
+    mine = (revisions.c.site == bindparam("site"), revisions.c.kind == bindparam("kind"))
+    return select(*columns).where(*mine, among(revisions.c.id, dialect))
+
+
+@cache
+def _select_misses(column: Any, dialect: str) -> Select[*tuple[Any, ...]]:
+    return select(checks.c.post_id, column).where(
+        checks.c.site == bindparam("site"), among(checks.c.post_id, dialect), column.is_not(None)
+    )
+
+
+# --- changes
+
+
+def _changes(table: Table[Any], by_key: Mapping[Key, States], entries: Mapping[Key, MergedEntry], stored: Stored) -> list[Change]:
+    """Return the changes of the rows, and set `version` of their entries."""
+    layout, kind, found = _layout(table), _kind(table), []
+    of_forum = len(layout.shown) if table is posts else None
+    of_thread, new = layout.of_thread, ChangeKind.NEW.value
+    for key, states in by_key.items():
+        entry, row = entries[key], stored.get(key)
+        if row is None and entry.deleted_at is None:  # nearly all of a fresh batch
+            entry.version = 1
+            found.append(Change(kind, key[0], key[1], of_thread(states[-1][0])[1], 1, new, entry.hash, entry.forum_id))
+            continue
+        removed, before = entry.deleted_at is not None, None
+        if row is not None:
+            same = row[-1] == entry.hash and (row[-3] is not None) == removed
+            if same and (of_forum is None or row[of_forum] == entry.forum_id):
+                continue
+            before = _state(layout, row, entry)
+        happened = kinds_of(
+            before,
+            State(entry.hash, removed, entry.forum_id),
+            kept=before is not None and before.hash in entry.revisions,
+        )
+        for what in happened:
+            entry.version += 1
+            thread = of_thread(states[-1][0])[1]
+            found.append(Change(kind, *key, thread, entry.version, what.value, entry.hash, entry.forum_id))
+    return found
+
+
+def _state(layout: _Layout, row: tuple[Any, ...], entry: MergedEntry) -> State:
+    """Return the state of a stored row; its hash is computed if an older Trawl wrote the row."""
+    digest = row[-1]
+    if digest is None:
+        digest = content_hash(entry.text.title, entry.text.body) if entry.text else entry.hash
+    return State(digest, row[-3] is not None, row[len(layout.shown)] if "forum_id" in layout.decided else "")
+
+
+# --- writing
+
+
+def _write(connection: Connection, table: Table[Any], entries: Mapping[Key, MergedEntry], stored: Stored) -> None:
+    dialect = connection.dialect.name
+    layout, whole, at_once = _layout(table), _upsert(table, dialect), dialect == "mysql"
+    keys = sorted(entries)  # one order for all writers, against deadlocks
+    decided = converted(connection, whole, layout.decided, [layout.of_entry(entries[key]) for key in keys])
+    items = [layout.of_item(item) for key in keys if (item := entries[key].item) is not None]
+    shown = iter(converted(connection, whole, layout.shown, items))
+    new: list[tuple[Any, ...]] = []
+    changes: dict[tuple[bool, ...], list[tuple[Any, ...]]] = defaultdict(list)  # by the set of changed columns
+    for key, of_entry in zip(keys, decided, strict=True):
+        before = stored.get(key, ())
+        row = (next(shown) if entries[key].item is not None else before[: len(layout.shown)]) + of_entry
+        if before:
+            row = _keeping(layout, row, before)
+            differs = tuple(map(ne, row, before))
+            changes[differs].append(row if at_once else (*key, *compress(row, differs)))
+        else:
+            new.append(row)
+    if new:
+        execute_converted(connection, whole, layout.names, new)
+    for differs, rows in changes.items():
+        if not any(differs):
+            continue
+        names = tuple(compress(layout.names, differs))
+        if at_once:  # the driver sends inserts together, and updates one by one
+            execute_converted(connection, _upsert(table, dialect, names), layout.names, rows)
+        else:
+            execute_converted(connection, _update(table, names), ("of_site", "of_id", *names), rows)
+
+
+def _keeping(layout: _Layout, row: tuple[Any, ...], before: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Fill columns that the page does not show with the stored values, which came from a list page."""
+    missing = [place for place in layout.of_lists if row[place] is None and before[place] is not None]
+    if not missing:
+        return row
+    return tuple(before[place] if place in missing else value for place, value in enumerate(row))
+
+
+@lru_cache(maxsize=300)
+def _upsert(table: Table[Any], dialect: str, changed: tuple[str, ...] | None = None) -> Insert:
+    return upsert(table, dialect, _layout(table).names, changed)
+
+
+@lru_cache(maxsize=300)
+def _update(table: Table[Any], names: tuple[str, ...]) -> Update:
+    that = table.c.site == bindparam("of_site"), table.c.id == bindparam("of_id")
+    return update(table).where(*that).values({name: bindparam(name) for name in names})
+
+
+def _write_revisions(connection: Connection, kind: str, entries: Mapping[Key, MergedEntry]) -> None:
+    kept, earlier, dropped = [], [], []
+    for (site, id_), entry in entries.items():
+        for digest in entry.touched:
+            key = site, kind, id_, digest
+            revision = entry.revisions.get(digest)
+            if revision is None:
+                dropped.append(key)
+            elif revision.text is None:
+                earlier.append((*key, revision.first))
+            else:
+                kept.append((*key, *_OF_TEXT(revision.text), revision.first, revision.last))
+    if dropped:
+        execute_many(connection, _DELETE_REVISION, _THAT_REVISION, dropped)
+    if earlier:
+        execute_many(connection, _UPDATE_REVISION, (*_THAT_REVISION, "first_fetched_at"), earlier)
+    if kept:
+        execute_many(connection, _upsert_revisions(connection.dialect.name), _REVISION, kept)
+
+
+@cache
+def _upsert_revisions(dialect: str) -> Insert:
+    return upsert(revisions, dialect, _REVISION)
+
+
+_OF_TEXT = attrgetter(*_TEXT)
+_REVISION = ("site", "kind", "id", "content_hash", *_TEXT, "first_fetched_at", "last_fetched_at")
+_THAT_REVISION = ("of_site", "of_kind", "of_id", "of_hash")
+_IS_THAT = [
+    revisions.c[name] == bindparam(of) for name, of in zip(("site", "kind", "id", "content_hash"), _THAT_REVISION, strict=True)
+]
+_DELETE_REVISION = delete(revisions).where(*_IS_THAT)
+_UPDATE_REVISION = update(revisions).where(*_IS_THAT).values(first_fetched_at=bindparam("first_fetched_at"))

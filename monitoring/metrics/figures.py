@@ -1,0 +1,178 @@
+"""Metrics of the consumer groups of item streams, bounded in number by `forums.overview.reader.MOST_GROUPS`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from forums.overview import Overview, ServiceView
+from redis_components.crawl_admin.group_states import GroupState
+from redis_components.crawl_admin.lanes import LaneView
+from workers.process.stat_metrics import MOST_SERIES, StatKind, StatMetric, readable_metrics
+
+from .metric_spec import MetricSpec, Samples, number
+
+READS_S = 60.0  # a consumer that asked for items since reads
+
+
+def _group(name: str, help: str, value: Callable[[GroupState], float | None]) -> MetricSpec:
+    """A figure of each group; none where Redis cannot say it."""
+
+    def samples(view: Overview) -> Samples:
+        for service in view.services:
+            for group in service.groups:
+                if (figure := value(group)) is not None:
+                    yield (service.name, service.name, group.name), figure
+
+    return MetricSpec(name=name, kind="gauge", help=help, labels=("service", "spider", "group"), samples=samples)
+
+
+GROUP_METRICS: tuple[MetricSpec, ...] = (
+    _group(
+        "trawl_item_group_waiting",
+        "Items that the consumer group was not given yet; missing where Redis cannot say. Of a service 20 groups at most.",
+        lambda one: one.waiting,
+    ),
+    _group("trawl_item_group_pending", "Items that the group was given and has not acknowledged.", lambda one: one.pending),
+    _group(
+        "trawl_item_group_oldest_pending_seconds",
+        "Age of the oldest item that the group was given and has not acknowledged; 0: there is none.",
+        lambda one: one.oldest_s or 0.0,
+    ),
+    _group(
+        "trawl_item_group_consumers",
+        "Consumers of the group that asked for items in the last 60 s.",
+        lambda one: sum(consumer.idle_s <= READS_S for consumer in one.consumers),
+    ),
+)
+
+
+def _of_lanes(figure: Callable[[LaneView], float | None]) -> Callable[[Overview], Samples]:
+    def samples(view: Overview) -> Samples:
+        found = ((one.lane, figure(one)) for one in view.sites.lanes)
+        return [((lane,), value) for lane, value in found if value is not None]
+
+    return samples
+
+
+LANE_METRICS: tuple[MetricSpec, ...] = (
+    MetricSpec(
+        name="trawl_lane_state",
+        kind="gauge",
+        help="1: what a limited site is now (`left alone`, `quiet`, `spent`, `slowed`, `limited`, `free`).",
+        labels=("site", "state"),
+        samples=lambda view: [((one.lane, one.condition.value), 1.0) for one in view.sites.lanes],
+    ),
+    MetricSpec(
+        name="trawl_lane_rate",
+        kind="gauge",
+        help="Requests per second that a site may get now, by its limit, its robots.txt and its complaints.",
+        labels=("site",),
+        samples=_of_lanes(lambda one: one.rate_now),
+    ),
+    MetricSpec(
+        name="trawl_lane_requests_waiting",
+        kind="gauge",
+        help="Requests that wait for the limits of their site.",
+        labels=("site",),
+        samples=_of_lanes(lambda one: float(one.waiting)),
+    ),
+    MetricSpec(
+        name="trawl_lane_oldest_seconds",
+        kind="gauge",
+        help="Since the oldest request that waits for the limits of its site was stored first; 0: none waits.",
+        labels=("site",),
+        samples=lambda view: [
+            ((one.lane,), max(0.0, view.now - one.oldest_at) if one.oldest_at else 0.0) for one in view.sites.lanes
+        ],
+    ),
+    MetricSpec(
+        name="trawl_lane_left_alone_seconds",
+        kind="gauge",
+        help="For how much longer a site is sent nothing because it asked for that; 0: it did not.",
+        labels=("site",),
+        samples=_of_lanes(lambda one: one.state.left_alone_s),
+    ),
+    MetricSpec(
+        name="trawl_lane_refusals",
+        kind="gauge",
+        help="How often a site refused requests, by 429 or 503, without half an hour of peace between.",
+        labels=("site",),
+        samples=_of_lanes(lambda one: float(one.state.refusals)),
+    ),
+)
+
+
+MEMORY_METRICS: tuple[MetricSpec, ...] = (
+    MetricSpec(
+        name="trawl_redis_memory_bytes",
+        kind="gauge",
+        help="Memory of Redis by kind of key, by estimate, looked at once a minute; other: the broker's, and what Redis needs.",
+        labels=("kind",),
+        samples=lambda view: [((kind,), float(size)) for kind, size in view.memory.kinds.items()] if view.memory else [],
+    ),
+    MetricSpec(
+        name="trawl_redis_used_memory_bytes",
+        kind="gauge",
+        help="Memory that Redis uses, of all primaries together, looked at once a minute.",
+        labels=(),
+        samples=lambda view: [((), float(view.memory.used))] if view.memory else [],
+    ),
+    MetricSpec(
+        name="trawl_redis_max_memory_bytes",
+        kind="gauge",
+        help="Memory that Redis may use (maxmemory); 0: no limit.",
+        labels=(),
+        samples=lambda view: [((), float(view.memory.limit))] if view.memory else [],
+    ),
+)
+
+
+def families(view: Overview) -> Iterator[Metric]:
+    """The metrics of all services."""
+    for found, samples in _chosen(view).values():
+        family = GaugeMetricFamily if found.kind is StatKind.GAUGE else CounterMetricFamily
+        labels = ("service", "spider", *found.labels)
+        text = f"Stat {found.pattern} of the service, summed over its processes."
+        metric: Metric = family(found.metric, text, labels=labels)
+        for values, value in samples:
+            metric.add_sample(found.metric, dict(zip(labels, values, strict=True)), value)
+        yield metric
+
+
+def left_out(view: Overview) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Series that are not shown, by service: more than the bound, or another service has the name in another form."""
+    shown = _chosen(view)
+    for service in view.services:
+        if patterns := list(readable_metrics(service.metrics)):
+            there = sum(len(_all(service, one)) for one in patterns)
+            here = sum(values[0] == service.name for _, samples in shown.values() for values, _ in samples)
+            yield (service.name, service.name), float(there - here)
+
+
+def _chosen(view: Overview) -> dict[str, tuple[StatMetric, list[tuple[tuple[str, ...], float]]]]:
+    """By name of the metric: of two services that mean different things by it the first counts."""
+    found: dict[str, tuple[StatMetric, list[tuple[tuple[str, ...], float]]]] = {}
+    for service in view.services:
+        for one in readable_metrics(service.metrics):
+            known, samples = found.setdefault(one.metric, (one, []))
+            if (known.kind, known.labels) == (one.kind, one.labels):
+                samples += _all(service, one)[:MOST_SERIES]
+    return {name: pair for name, pair in found.items() if pair[1]}
+
+
+def _all(service: ServiceView, one: StatMetric) -> list[tuple[tuple[str, ...], float]]:
+    """Every series of a pattern, by its labels in their order. Names that differ in nothing that is shown are added up."""
+    sums: defaultdict[tuple[str, ...], float] = defaultdict(float)
+    for stat in sorted({*service.crawl.stats, *service.process_stats}):
+        values = one.values(stat)
+        if values is None:
+            continue
+        own, shared = service.process_stats.get(stat), number(service.crawl.stats.get(stat, ""))
+        # What was set is each process's own; the shared hash keeps what the last process of a crawl had set.
+        value = own if own is not None else shared
+        if value is not None:
+            sums[service.name, service.name, *values] += value
+    return sorted(sums.items())

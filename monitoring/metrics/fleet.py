@@ -1,0 +1,345 @@
+"""The table of metrics, from which the exposition and the reference in docs/monitoring.md are generated;
+those of sites and forums are in `site_metrics.py`, of item consumers in `group_metrics.py`, of Redis in `memory_metrics.py`.
+
+A service is a spider, so the labels `service` and `spider` have the same value; both are there because dashboards and alerts
+written for the collector_* metrics select by either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from forums.overview import Overview, ServiceView
+from forums.overview.model import GONE, shown_state
+from redis_components.fleet.nodes import NodeRecord
+from redis_components.fleet.registry import CrawlerRecord, CrawlerState
+from redis_components.fleet.rolls import Roll, RollState
+from redis_components.server import health
+
+from .figures import GROUP_METRICS, MEMORY_METRICS, left_out
+from .metric_spec import MetricSpec, Samples, number, of_crawl, of_items, stat
+from .sites import SITE_METRICS
+
+_STATUS = "downloader/response_status_count/"
+_CODE = re.compile(r"\d{3}", re.ASCII).fullmatch
+
+
+def _crawler(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlerRecord], float]) -> MetricSpec:
+    """A figure of each crawler process that is alive: the last figures of one that is gone say nothing about now."""
+
+    def samples(view: Overview) -> Samples:
+        return [((r.spider, r.spider, r.name), value(r)) for r in view.crawlers if r.alive(view.now)]
+
+    return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider", "crawler"), samples=samples)
+
+
+def _services(view: Overview) -> Iterable[ServiceView]:
+    """None where nothing is known of crawlers."""
+    return () if "crawlers" in view.unreadable else view.services
+
+
+def _states(view: Overview) -> Samples:
+    counts = Counter((r.spider, shown_state(r, view.now)) for r in view.crawlers)
+    for service in _services(view):
+        for state in (*CrawlerState, GONE):
+            yield (service.name, service.name, str(state)), counts[service.name, str(state)]
+
+
+def _node(name: str, help: str, value: Callable[[NodeRecord], float]) -> MetricSpec:
+    """A figure of each node that is alive."""
+
+    def samples(view: Overview) -> Samples:
+        return [((node.name,), value(node)) for node in view.nodes if node.alive(view.now)]
+
+    return MetricSpec(name=name, kind="gauge", help=help, labels=("node",), samples=samples)
+
+
+def _of_roll(view: Overview, value: float) -> Samples:
+    return [] if view.failure or "roll" in view.unreadable else [((), value)]
+
+
+def _to_replace(roll: Roll | None) -> int:
+    return len(roll.waiting) + (roll.current is not None) if roll and roll.state is RollState.ROLLING else 0
+
+
+def _statuses(view: Overview) -> Samples:
+    for service in view.known:
+        stats = service.crawl.stats
+        for name in sorted([one for one in stats if one.startswith(_STATUS)]):
+            code = name.removeprefix(_STATUS)
+            # Three digits and nothing else: a label's values must be bounded, and anybody may have written to Redis.
+            if _CODE(code) and (value := number(stats[name])) is not None:
+                yield (service.name, service.name, code), value
+
+
+METRICS: tuple[MetricSpec, ...] = (
+    # The names of the article that Trawl grew out of (docs/monitoring.md); they stay as they are.
+    of_crawl("collector_task_queue_size", "gauge", "Start tasks that wait for a crawler.", lambda c: c.start_tasks),
+    of_crawl("collector_request_queue_size", "gauge", "Requests that wait in the shared frontier.", lambda c: c.ready),
+    of_crawl("collector_dupefilter_size", "gauge", "Fingerprints that the dupefilter holds.", lambda c: c.fingerprints),
+    of_crawl(
+        "collector_downloader_request_count",
+        "counter",
+        "Requests sent, over all crawlers.",
+        lambda c: stat(c, "downloader/request_count"),
+    ),
+    of_crawl(
+        "collector_downloader_response_count",
+        "counter",
+        "Responses received, over all crawlers.",
+        lambda c: stat(c, "downloader/response_count"),
+    ),
+    of_crawl(
+        "collector_downloader_response_bytes",
+        "counter",
+        "Bytes of the responses received, over all crawlers.",
+        lambda c: stat(c, "downloader/response_bytes"),
+    ),
+    MetricSpec(
+        name="collector_downloader_response_status_count",
+        kind="counter",
+        help="Responses received, by HTTP status.",
+        labels=("service", "spider", "status_code"),
+        samples=_statuses,
+    ),
+    of_crawl("trawl_retries_total", "counter", "Requests that were sent again after an error.", lambda c: stat(c, "retry/count")),
+    of_crawl(
+        "trawl_download_exceptions_total",
+        "counter",
+        "Downloads that ended without a response.",
+        lambda c: stat(c, "downloader/exception_count"),
+    ),
+    of_crawl(
+        "trawl_spider_exceptions_total",
+        "counter",
+        "Exceptions that spiders raised.",
+        lambda c: stat(c, "spider_exceptions/count"),
+    ),
+    of_crawl(
+        "collector_scraped_item_count", "counter", "Items scraped, over all crawlers.", lambda c: stat(c, "item_scraped_count")
+    ),
+    # The frontier.
+    MetricSpec(
+        name="trawl_oldest_ready_seconds",
+        kind="gauge",
+        help="Since the oldest request that waits was stored first; 0: none waits, or the queue is in random order.",
+        labels=("service", "spider"),
+        samples=lambda view: [
+            ((one.name, one.name), max(0.0, view.now - at) if (at := one.crawl.oldest_ready_at) else 0.0) for one in view.known
+        ],
+    ),
+    of_crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
+    of_crawl("trawl_parked_requests", "gauge", "Requests set aside, because their site is held.", lambda c: c.parked),
+    of_crawl(
+        "trawl_overflow_start_tasks", "gauge", "Start tasks that wait until the start key has capacity.", lambda c: c.overflow
+    ),
+    of_crawl(
+        "trawl_backlog_start_tasks", "gauge", "Start tasks of a backfill that wait for the site's budget.", lambda c: c.backlog
+    ),
+    of_crawl("trawl_thread_records", "gauge", "Threads of which is known what is stored.", lambda c: c.thread_records),
+    of_crawl("trawl_start_tokens", "gauge", "Threads whose last start task was not carried out yet.", lambda c: c.start_tokens),
+    of_crawl("trawl_parked_start_tasks", "gauge", "Start tasks set aside, because their site is held.", lambda c: c.parked_tasks),
+    of_crawl("trawl_leased_start_tasks", "gauge", "Start tasks that are becoming requests.", lambda c: c.leased_tasks),
+    of_crawl("trawl_dead_requests", "gauge", "Requests and start tasks given up, kept with their reasons.", lambda c: c.dead),
+    of_crawl(
+        "trawl_dupefilter_false_positive_rate",
+        "gauge",
+        "Part of the new requests that a Bloom dupefilter takes for seen, by estimate; 0 for the exact kinds.",
+        lambda c: c.false_positive_rate,
+    ),
+    of_items(
+        "trawl_items_waiting",
+        "Items that wait for their consumer; where services share an item stream, the first of them has the figure.",
+        lambda c: c.items,
+    ),
+    of_items(
+        "trawl_bad_items", "Items that their consumer refused, kept with their reasons; shared ones once.", lambda c: c.bad_items
+    ),
+    of_items(
+        "trawl_item_bytes",
+        "Memory of Redis that waiting and refused items take, by estimate; shared ones once.",
+        lambda c: c.item_bytes,
+    ),
+    of_crawl(
+        "trawl_items_limit",
+        "gauge",
+        "Items, waiting and refused, from which on no page is started; 0: any.",
+        lambda c: c.max_items,
+    ),
+    of_crawl(
+        "trawl_items_backed_up",
+        "gauge",
+        "1 while so many items wait or were refused, or take so much memory, that crawlers start no page.",
+        lambda c: c.backed_up,
+    ),
+    *GROUP_METRICS,
+    MetricSpec(
+        name="trawl_crawl_in_another_redis",
+        kind="gauge",
+        help="1 where a service crawls in another Redis than the fleet's: then its other figures are missing.",
+        labels=("service", "spider"),
+        samples=lambda view: [((one.name, one.name), int(bool(one.crawl.redis))) for one in view.services if not one.fault],
+    ),
+    of_crawl("trawl_crawl_owners", "gauge", "Crawler processes that hold or may hold leases.", lambda c: c.owners),
+    of_crawl("trawl_acked_requests_total", "counter", "Requests that were finished.", lambda c: c.acked),
+    of_crawl("trawl_reclaimed_leases_total", "counter", "Leases taken back from crawlers that died.", lambda c: c.reclaimed),
+    # The fleet.
+    MetricSpec(
+        name="trawl_crawlers_desired",
+        kind="gauge",
+        help="Crawlers that there should be; stopped ones do not count.",
+        labels=("service", "spider"),
+        samples=lambda view: [((one.name, one.name), view.wanted(one)) for one in _services(view) if one.desired is not None],
+    ),
+    MetricSpec(
+        name="trawl_crawlers_up",
+        kind="gauge",
+        help="Crawlers with a slot that were heard in the last 15 s.",
+        labels=("service", "spider"),
+        samples=lambda view: [((one.name, one.name), one.up) for one in _services(view)],
+    ),
+    MetricSpec(
+        name="trawl_crawlers",
+        kind="gauge",
+        help="Crawlers by state; gone: should be alive and was not heard for 15 s.",
+        labels=("service", "spider", "state"),
+        samples=_states,
+    ),
+    MetricSpec(
+        name="trawl_crawler_heartbeat_age_seconds",
+        kind="gauge",
+        help="Time since a crawler was last heard.",
+        labels=("service", "spider", "crawler"),
+        samples=lambda view: [
+            ((r.spider, r.spider, r.name), max(0.0, view.now - r.beat_at)) for r in view.crawlers if r.state.has_process
+        ],
+    ),
+    MetricSpec(
+        name="trawl_crawler_restarts_total",
+        kind="counter",
+        help="Crawler processes of the slot that have ended; it restarts at 0 when the slot is forgotten.",
+        labels=("service", "spider", "crawler"),
+        samples=lambda view: [((r.spider, r.spider, r.name), r.restarts) for r in view.crawlers],
+    ),
+    _crawler("trawl_crawler_resident_memory_bytes", "gauge", "Resident memory of the crawler process.", lambda r: r.rss_bytes),
+    _crawler("trawl_crawler_pages_per_second", "gauge", "Pages per second over the last heartbeats.", lambda r: r.pages_per_s),
+    _crawler("trawl_crawler_requests_in_flight", "gauge", "Pages begun and not yet acked.", lambda r: r.in_flight),
+    _crawler(
+        "trawl_crawler_oldest_page_seconds", "gauge", "Since the quietest of them gave a sign of life.", lambda r: r.oldest_s
+    ),
+    _crawler("trawl_crawler_reactor_lag_seconds", "gauge", "How long the crawler's reactor took to answer.", lambda r: r.lag_s),
+    # What is held.
+    MetricSpec(
+        name="trawl_held",
+        kind="gauge",
+        help="What an operator, or a site's breaker, holds (word: pause, drain, stop); no service: all, no site: all of it. "
+        "Of slots, how many.",
+        labels=("service", "spider", "site", "word"),
+        samples=lambda view: sorted(
+            Counter((one.service, one.service, one.site, str(one.hold.word)) for one in view.held).items()
+        ),
+    ),
+    *SITE_METRICS,
+    # The nodes.
+    MetricSpec(
+        name="trawl_node_up",
+        kind="gauge",
+        help="Whether the node was heard in the last 15 s; it is forgotten a minute after it was last heard.",
+        labels=("node",),
+        samples=lambda view: [((node.name,), float(node.alive(view.now))) for node in view.nodes],
+    ),
+    _node("trawl_node_capacity", "Crawlers that the node may host.", lambda node: node.capacity),
+    _node("trawl_node_crawlers", "Crawlers that the node hosts.", lambda node: node.taken),
+    _node("trawl_node_draining", "Whether the node takes no crawlers any more.", lambda node: node.draining),
+    MetricSpec(
+        name="trawl_beat_leads",
+        kind="gauge",
+        help="Whether a beat leads; 0: nothing is seeded, launched or stored.",
+        labels=(),
+        samples=lambda view: [((), float(view.beats.leader is not None))] if view.beats else [],
+    ),
+    MetricSpec(
+        name="trawl_beat_silence_seconds",
+        kind="gauge",
+        help="Time since a beat sent its last task; a healthy one sends every second.",
+        labels=(),
+        samples=lambda view: [((), view.beats.silent_s)] if view.beats and view.beats.silent_s is not None else [],
+    ),
+    MetricSpec(
+        name="trawl_dead_messages",
+        kind="gauge",
+        help="Messages of the broker that no worker could read or run, kept with their reasons.",
+        labels=(),
+        samples=lambda view: [((), view.dead_messages)] if view.dead_messages is not None else [],
+    ),
+    # Rolls.
+    MetricSpec(
+        name="trawl_roll_waiting",
+        kind="gauge",
+        help="Crawlers that the roll under way has still to replace.",
+        labels=(),
+        samples=lambda view: _of_roll(view, _to_replace(view.roll)),
+    ),
+    MetricSpec(
+        name="trawl_roll_failed",
+        kind="gauge",
+        help="Whether the last roll stopped because a new process was not well; until the next one, or `trawl roll --abort`.",
+        labels=(),
+        samples=lambda view: _of_roll(view, view.roll is not None and view.roll.state is RollState.FAILED),
+    ),
+    # The exporter itself.
+    MetricSpec(
+        name="trawl_redis_up",
+        kind="gauge",
+        help="Whether Redis answered; if not, only this and the scrape's duration are exported.",
+        labels=(),
+        samples=lambda view: [((), float(view.failure is None))],
+    ),
+    MetricSpec(
+        name="trawl_readable",
+        kind="gauge",
+        help="Whether this part (a service, or a kind of record) could be read; 0: a key has another type or a foreign value.",
+        labels=("part",),
+        samples=lambda view: [] if view.failure else [((part,), float(part not in view.unreadable)) for part in view.parts],
+    ),
+    MetricSpec(
+        name="trawl_redis_trouble",
+        kind="gauge",
+        help="1 where Redis is set up, or fails, so that data is or will be lost; `trawl doctor` says what to do.",
+        labels=("trouble",),
+        samples=lambda view: (
+            [] if view.failure else [((name,), float(any(one.name == name for one in view.server))) for name in health.NAMES]
+        ),
+    ),
+    *MEMORY_METRICS,
+    MetricSpec(
+        name="trawl_foreign_values",
+        kind="gauge",
+        help="Values in Trawl's keys that are not Trawl's, and keys of another type; `trawl doctor --repair` sets them aside.",
+        labels=(),
+        samples=lambda view: [] if view.failure else [((), float(len(view.foreign)))],
+    ),
+    MetricSpec(
+        name="trawl_stats_left_out",
+        kind="gauge",
+        help="Series of a service's own stats (STATS_METRICS) that are not shown: over 200 of a pattern, or a name in two forms.",
+        labels=("service", "spider"),
+        samples=left_out,
+    ),
+    MetricSpec(
+        name="trawl_scrape_duration_seconds",
+        kind="gauge",
+        help="How long reading Redis took.",
+        labels=(),
+        samples=lambda view: [((), view.seconds)],
+    ),
+)
+
+
+def reference() -> str:
+    """The table in docs/monitoring.md."""
+    rows = [f"| `{m.name}` | {m.kind} | {', '.join(f'`{label}`' for label in m.labels)} | {m.help} |" for m in METRICS]
+    return "\n".join(["| metric | type | labels | what it is |", "|---|---|---|---|", *rows])

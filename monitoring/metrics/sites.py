@@ -1,0 +1,180 @@
+"""The metrics of sites and forums: freshness, request rates, errors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from forums.overview import Overview
+from forums.state.forum_states import WatchedForum
+from forums.state.request_ledger import Purpose
+from forums.state.writer_figures import WriterFigures
+
+from .figures import LANE_METRICS
+from .metric_spec import MetricSpec, Samples, number, of_crawl, stat
+
+MOST_BOARDS = 10_000
+"""Boards of which each has its series; the figures of sites count all."""
+
+
+def shown_boards(view: Overview) -> list[WatchedForum]:
+    """By id, so that the same boards are shown each time."""
+    return list(view.sites.boards.watched[:MOST_BOARDS])
+
+
+def _board(name: str, help: str, figure: Callable[[WatchedForum], float | None]) -> MetricSpec:
+    """A figure of each board, of those that have it."""
+
+    def samples(view: Overview) -> Samples:
+        figures = ((one, figure(one)) for one in shown_boards(view))
+        return [((one.site, one.forum), value) for one, value in figures if value is not None]
+
+    return MetricSpec(name=name, kind="gauge", help=help, labels=("site", "forum"), samples=samples, of_boards=figure)
+
+
+def _stale(view: Overview) -> Samples:
+    counts = Counter(one.watched.site for one in view.sites.stale)
+    return [((site,), counts[site]) for site in view.sites.names]
+
+
+def _blocked(view: Overview) -> Samples:
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for service in view.services:
+        stats = service.crawl.stats
+        for name in [one for one in stats if one.startswith("sites/")]:
+            parts = name.split("/")
+            if len(parts) == 5 and parts[3] == "blocked" and (value := number(stats[name])) is not None:
+                counts[parts[1], parts[2], parts[4]] += int(value)
+    return sorted(counts.items())
+
+
+def _writer(name: str, help: str, figure: Callable[[WriterFigures], float]) -> MetricSpec:
+    """A figure of all writers together; none before the first batch."""
+    return MetricSpec(
+        name=name,
+        kind="counter",
+        help=help,
+        labels=(),
+        samples=lambda view: [((), figure(view.sites.writer))] if view.sites.writer.batches else [],
+    )
+
+
+SITE_METRICS: tuple[MetricSpec, ...] = (
+    # The forums.
+    _board(
+        "trawl_forum_last_scan_timestamp_seconds",
+        "When the last scan of the forum's list that did not fail began; `time()` minus this is its age.",
+        lambda one: one.state.scanned_at,
+    ),
+    _board(
+        "trawl_forum_due_timestamp_seconds",
+        "When the forum's next scan is due; `time()` minus this is how long it is overdue, while nobody seeds, too.",
+        lambda one: one.waits_from,
+    ),
+    MetricSpec(
+        name="trawl_forums",
+        kind="gauge",
+        help="Forums that are watched. The age and the delay of single ones are shown of 10,000 in all.",
+        labels=("site",),
+        samples=lambda view: [((site,), float(one.boards)) for site, one in view.sites.tallies.items()],
+    ),
+    MetricSpec(
+        name="trawl_forums_stale",
+        kind="gauge",
+        help="Forums that are overdue for 5 min, and for longer than they were to wait, although nobody holds their site.",
+        labels=("site",),
+        samples=_stale,
+    ),
+    MetricSpec(
+        name="trawl_forum_gaps",
+        kind="gauge",
+        help="Forums of which a scan did not come to what was known: threads may be missing until a deeper one has been.",
+        labels=("site",),
+        samples=lambda view: [((site,), float(one.with_gap)) for site, one in view.sites.tallies.items()],
+    ),
+    MetricSpec(
+        name="trawl_forums_failing",
+        kind="gauge",
+        help="Forums whose last scan failed.",
+        labels=("site",),
+        samples=lambda view: [((site,), float(one.failing)) for site, one in view.sites.tallies.items()],
+    ),
+    MetricSpec(
+        name="trawl_site_requests_last_hour",
+        kind="gauge",
+        help="Requests that the site was sent in the last hour (lane: scan, detail, check, backfill).",
+        labels=("site", "lane"),
+        samples=lambda view: [
+            ((site, str(purpose)), spent.on(purpose)) for site, spent in sorted(view.sites.spent.items()) for purpose in Purpose
+        ],
+    ),
+    MetricSpec(
+        name="trawl_site_budget_requests_per_hour",
+        kind="gauge",
+        help="Requests in an hour for which scans and checks are planned (`schedule.requests_per_hour`).",
+        labels=("site",),
+        samples=lambda view: [((site,), budget) for site, budget in sorted(view.sites.budgets.items())],
+    ),
+    MetricSpec(
+        name="trawl_publish_to_store_seconds",
+        kind="histogram",
+        help="From a post's or comment's publication to its commit; of what was published since its site is watched.",
+        labels=("site",),
+        histograms=lambda view: [((site,), one.buckets, one.sum_s) for site, one in view.sites.delays.items()],
+    ),
+    MetricSpec(
+        name="trawl_stored_total",
+        kind="counter",
+        help="What the writer found in posts and comments (change: new, edited, corrected, deleted, restored, moved).",
+        labels=("site", "row", "change"),
+        samples=lambda view: view.sites.writer.changes.items(),
+    ),
+    _writer("trawl_writer_batches_total", "Transactions of the writer.", lambda one: one.batches),
+    _writer("trawl_writer_items_total", "Items that the writer took, refused ones too.", lambda one: one.items),
+    _writer("trawl_writer_busy_seconds_total", "Time that the writer has taken for its batches.", lambda one: one.seconds),
+    MetricSpec(
+        name="trawl_writer_lag_seconds",
+        kind="gauge",
+        help="Since the oldest item that waits for the writer was fetched; 0: none waits.",
+        labels=(),
+        samples=lambda view: [] if view.sites.writer_lag_s is None else [((), round(view.sites.writer_lag_s, 3))],
+    ),
+    *LANE_METRICS,
+    # The sites.
+    MetricSpec(
+        name="trawl_site_breaker",
+        kind="gauge",
+        help="1 while the breaker of a site is open: it does not answer with its pages, or its file is wrong; not crawled.",
+        labels=("site", "cause"),
+        samples=lambda view: [((site, one.cause), 1.0) for site, one in view.sites.breakers.items()],
+    ),
+    MetricSpec(
+        name="trawl_site_breaker_seconds",
+        kind="gauge",
+        help="How long the breaker of a site has been open.",
+        labels=("site", "cause"),
+        samples=lambda view: [((site, one.cause), max(0.0, view.now - one.since)) for site, one in view.sites.breakers.items()],
+    ),
+    MetricSpec(
+        name="trawl_site_blocked_total",
+        kind="counter",
+        help="Responses that were not pages of the site, by kind of page and cause.",
+        labels=("site", "kind", "cause"),
+        samples=_blocked,
+    ),
+    MetricSpec(
+        name="trawl_site_drift",
+        kind="gauge",
+        help="What has drifted: share of rows in which a field is empty, or `rows` per page; only while it is not as usual.",
+        labels=("site", "kind", "figure"),
+        samples=lambda view: [(names, now) for names, (now, _) in view.sites.drifts.items()],
+    ),
+    of_crawl("trawl_raw_pages_total", "counter", "Raw pages kept on disk.", lambda c: stat(c, "raw/kept")),
+    of_crawl("trawl_raw_bytes_total", "counter", "Bytes of raw pages kept on disk, compressed.", lambda c: stat(c, "raw/bytes")),
+    of_crawl(
+        "trawl_raw_pages_dropped_total",
+        "counter",
+        "Raw pages that should have been kept and were not: the disk is full, broken or too slow.",
+        lambda c: stat(c, "raw/dropped"),
+    ),
+)
