@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from workers.process.bot_identity import DIRECTORY, MEDIA_TYPE, bot_identity
 
-from .api.access import NOBODY, Tokens
+from .api.access import NO_TOKENS, Tokens
 from .cached_overview import SharedLook
 from .host_check import LOOPBACK, HostCheck
 from .metrics.exposition import CONTENT_TYPE, text_of
@@ -23,12 +23,12 @@ from .source import Source
 HEALTH_AGE_S = 0.2
 
 
-def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tokens = NOBODY) -> FastAPI:
-    """`/metrics` for Prometheus, `/livez` and (with Redis) `/healthz` for whoever restarts things, `/readyz` for whoever
-    watches, the pages for people; `tokens`: what opens them to others than this machine, and lets them act.
+def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tokens = NO_TOKENS) -> FastAPI:
+    """Create the application: `/metrics` for Prometheus, `/livez` and (with Redis) `/healthz` for orchestrators, `/readyz` for
+    monitoring, the pages for people; `tokens` open them to clients from other machines, and allow acts.
 
-    Only for requests that name one of `hosts`. The routes are plain functions, so each runs in a thread. Redis is read
-    once a second at most, whoever asks how often.
+    Only for requests that name one of `hosts`. The routes are plain functions, so each runs in a thread. Redis is read once a
+    second at most, at any rate of requests.
     """
     app = FastAPI(title="Trawl", openapi_url=None)  # without it there are no documentation pages, which load foreign scripts
     app.add_middleware(HostCheck, allowed=hosts)
@@ -36,7 +36,9 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tok
 
     @app.get("/metrics")
     def metrics() -> Response:
-        """200 also when Redis is away: `trawl_redis_up 0` says so, a failed scrape would say that the exporter is down."""
+        """Answer 200 also when Redis is away: `trawl_redis_up 0` shows that; a failed scrape would mean that the exporter is
+        down.
+        """
         return Response(text_of(look()), headers={"Content-Type": CONTENT_TYPE})
 
     @app.get("/livez")
@@ -46,7 +48,7 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tok
 
     @app.get("/healthz")
     def health() -> PlainTextResponse:
-        """200 `ok`, or 503 and a line that says why."""
+        """Answer 200 `ok`, or 503 and a line with the reason."""
         trouble = check()
         return PlainTextResponse(f"{trouble or 'ok'}\n", status_code=503 if trouble else 200)
 
@@ -57,7 +59,7 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tok
 
     @app.get(DIRECTORY)
     def bot_directory(request: Request) -> Response:
-        """The key by which sites know the fleet's requests; 404 where they are not signed."""
+        """Return the public key of the fleet's signed requests; 404 where they are not signed."""
         identity = bot_identity()
         if identity is None:
             return PlainTextResponse("requests are not signed\n", status_code=404)

@@ -25,7 +25,7 @@ class SharedLook(Generic[T]):
         self._seen: tuple[T, float] | None = None
 
     def __call__(self) -> T:
-        """What was seen last, at most `max_age_s` ago. Raises what `look` raises, which is not kept."""
+        """Return the last result, at most `max_age_s` old. Raises the exceptions of `look`, which are not kept."""
         with self._lock:
             if self._seen is None or self._clock() - self._seen[1] >= self._max_age_s:
                 self._seen = (self._look(), self._clock())  # when it was there: a slow look is not old at once

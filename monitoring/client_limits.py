@@ -1,7 +1,7 @@
-"""Bounds on connections: who sends nothing, or sends and reads drop by drop, keeps nobody else from an answer.
+"""Bounds on connections: idle and slow clients do not keep others from an answer.
 
-uvicorn waits for a request without end, and each connection takes a descriptor of the process: 1,000 that say nothing, and
-`/livez` is answered no more.
+uvicorn waits for a request without end, and each connection takes a descriptor of the process: 1,000 silent ones, and `/livez`
+is answered no more.
 
     in a request   until it is there as a whole, with its body: REQUEST_S
     at work        until it is answered: WORK_S
@@ -23,7 +23,7 @@ MOST = 400
 
 
 class Phase(Enum):
-    """Where a connection is."""
+    """State of a connection."""
 
     IN_A_REQUEST = auto()
     ANSWERED = auto()
@@ -42,7 +42,7 @@ class BoundedConnection(H11Protocol):
     _end: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start, and end another one where there are too many."""
+        """Start, and end an older connection where there are too many."""
         super().connection_made(transport)
         self._enter(Phase.IN_A_REQUEST)
         if len(self.connections) > most_connections():
@@ -50,7 +50,7 @@ class BoundedConnection(H11Protocol):
             min(others, key=lambda one: (one._phase is Phase.AT_WORK, one._since)).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Release the connection's timer and place."""
         super().connection_lost(exc)
         if self._end is not None:
             self._end.cancel()
@@ -81,5 +81,5 @@ class BoundedConnection(H11Protocol):
 
 
 def most_connections() -> int:
-    """How many are held at a time."""
+    """Return the most connections that are held at a time."""
     return min(MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)

@@ -1,7 +1,7 @@
 """Grafana's dashboards, as JSON: `python -m monitoring.dashboards FOLDER` writes them (`make docs` does).
 
 Three: the fleet (is everything there?), crawls (does work come through?) and sites (is it fresh and welcome?). A panel is a
-title, a sentence that says how to read it, and queries by the legend that each line gets.
+title, a sentence on how to read it, and queries by the legend that each line gets.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Panel:
     """One chart, or one figure."""
 
     title: str
-    says: str  # how to read it
+    description: str  # how to read it
     queries: Mapping[str, str]  # legend -> PromQL
     unit: str = "short"  # of Grafana's list
     kind: str = "timeseries"  # or "stat"
@@ -43,8 +43,8 @@ class Dashboard:
     panels: tuple[Panel, ...] = field(default_factory=tuple)
 
 
-def _stat(title: str, says: str, query: str, *, bad_from: float | None = None, unit: str = "short") -> Panel:
-    return Panel(title=title, says=says, queries={"": query}, unit=unit, kind="stat", width=4, bad_from=bad_from)
+def _stat(title: str, description: str, query: str, *, bad_from: float | None = None, unit: str = "short") -> Panel:
+    return Panel(title=title, description=description, queries={"": query}, unit=unit, kind="stat", width=4, bad_from=bad_from)
 
 
 _STATUS = "collector_downloader_response_status_count"
@@ -77,7 +77,7 @@ DASHBOARDS = (
             ),
             _stat(
                 "Given up",
-                "Slots that are left alone: trawl status says why.",
+                "Slots that are left alone: trawl status has the reason.",
                 'sum(trawl_crawlers{state=~"crash-looping|refused"}) or vector(0)',
                 bad_from=1,
             ),
@@ -85,34 +85,34 @@ DASHBOARDS = (
             _stat("Messages set aside", "No worker could run them: trawl dead messages.", "max(trawl_dead_messages)", bad_from=1),
             Panel(
                 title="Crawlers by state",
-                says="All alive: one line for each service, as high as desired.",
+                description="All alive: one line for each service, as high as desired.",
                 queries={"{{service}} {{state}}": "sum by (service, state) (trawl_crawlers) > 0"},
             ),
             Panel(
                 title="Restarts in an hour",
-                says="A limit of age or memory makes some; a rising line is a crash.",
+                description="A limit of age or memory makes some; a rising line is a crash.",
                 queries={"{{service}}/{{crawler}}": "increase(trawl_crawler_restarts_total[1h])"},
             ),
             Panel(
                 title="Nodes: places and crawlers",
-                says="Where both lines meet there is no room for more.",
+                description="Where both lines meet there is no room for more.",
                 queries={"{{node}} places": "trawl_node_capacity", "{{node}} crawlers": "trawl_node_crawlers"},
             ),
             Panel(
                 title="Memory of crawlers",
-                says="Resident memory; a crawler ends gracefully at its limit.",
+                description="Resident memory; a crawler ends gracefully at its limit.",
                 queries={"{{service}}/{{crawler}}": "trawl_crawler_resident_memory_bytes"},
                 unit="bytes",
             ),
             Panel(
                 title="Lag of reactors",
-                says="How long an event loop took to answer: high where callbacks compute.",
+                description="How long an event loop took to answer: high where callbacks compute.",
                 queries={"{{service}}/{{crawler}}": "trawl_crawler_reactor_lag_seconds"},
                 unit="s",
             ),
             Panel(
                 title="Reading Redis for a scrape",
-                says="Grows with services, boards and crawlers; 50 ms for 100 services.",
+                description="Grows with services, boards and crawlers; 50 ms for 100 services.",
                 queries={"seconds": "trawl_scrape_duration_seconds"},
                 unit="s",
             ),
@@ -126,24 +126,24 @@ DASHBOARDS = (
         panels=(
             Panel(
                 title="Pages a second",
-                says="Requests finished, with their items and links stored.",
+                description="Requests finished, with their items and links stored.",
                 queries={"{{service}}": f"service:trawl_pages:rate5m{{{_SERVICE}}}"},
                 unit="reqps",
             ),
             Panel(
                 title="Items a second",
-                says="None while pages come in: nothing has changed on the sites, or a selector is wrong.",
+                description="None while pages come in: nothing has changed on the sites, or a selector is wrong.",
                 queries={"{{service}}": f"service:trawl_items:rate5m{{{_SERVICE}}}"},
             ),
             Panel(
                 title="Share of errors",
-                says="Of all responses, those with 4xx and 5xx.",
+                description="Of all responses, those with 4xx and 5xx.",
                 queries={"{{service}}": f"service:trawl_errors:ratio5m{{{_SERVICE}}}"},
                 unit="percentunit",
             ),
             Panel(
                 title="Waiting",
-                says="Start tasks and requests in the frontier. Swings with each scan; must fall again.",
+                description="Start tasks and requests in the frontier. Swings with each scan; must fall again.",
                 queries={
                     "{{service}} tasks": f"collector_task_queue_size{{{_SERVICE}}}",
                     "{{service}} requests": f"collector_request_queue_size{{{_SERVICE}}}",
@@ -151,19 +151,19 @@ DASHBOARDS = (
             ),
             Panel(
                 title="Oldest request that waits",
-                says="Since it was stored first. Grows where requests of low priority never get their turn, or nobody crawls.",
+                description="Since it was stored first. Grows where requests of low priority get no turn, or nothing crawls.",
                 queries={"{{service}}": f"trawl_oldest_ready_seconds{{{_SERVICE}}}"},
                 unit="s",
             ),
             Panel(
                 title="Oldest page at work",
-                says="Without a sign of life. Grows where a download, a callback or a pipeline never answers.",
+                description="Without a sign of life. Grows where a download, a callback or a pipeline never answers.",
                 queries={"{{service}}": f"max by (service) (trawl_crawler_oldest_page_seconds{{{_SERVICE}}})"},
                 unit="s",
             ),
             Panel(
                 title="In the hands of crawlers",
-                says="Leased requests, and of these the pages begun and not yet acked.",
+                description="Leased requests, and of these the pages begun and not yet acked.",
                 queries={
                     "{{service}} leased": f"trawl_leased_requests{{{_SERVICE}}}",
                     "{{service}} in flight": f"sum by (service) (trawl_crawler_requests_in_flight{{{_SERVICE}}})",
@@ -171,12 +171,12 @@ DASHBOARDS = (
             ),
             Panel(
                 title="Leases taken back",
-                says="Requests of crawlers that died, crawled by others.",
+                description="Requests of crawlers that died, crawled by others.",
                 queries={"{{service}}": f"increase(trawl_reclaimed_leases_total{{{_SERVICE}}}[5m])"},
             ),
             Panel(
                 title="Items that wait, and refused ones",
-                says="At the limit crawlers start no page: the consumer is away, or refuses.",
+                description="At the limit crawlers start no page: the consumer is away, or refuses.",
                 queries={
                     "{{service}} wait": f"trawl_items_waiting{{{_SERVICE}}}",
                     "{{service}} wait for {{group}}": f"trawl_item_group_waiting{{{_SERVICE}}}",
@@ -186,13 +186,13 @@ DASHBOARDS = (
             ),
             Panel(
                 title="Responses by status",
-                says="200 and 304 are good; 429 and 503 slow the site's lane down.",
+                description="200 and 304 are good; 429 and 503 slow the site's lane down.",
                 queries={"{{status_code}}": f"sum by (status_code) (rate({_STATUS}{{{_SERVICE}}}[5m]))"},
                 unit="reqps",
             ),
             Panel(
                 title="Bytes a second",
-                says="Bodies of responses, over all crawlers.",
+                description="Bodies of responses, over all crawlers.",
                 queries={"{{service}}": f"rate(collector_downloader_response_bytes{{{_SERVICE}}}[5m])"},
                 unit="Bps",
             ),
@@ -206,40 +206,40 @@ DASHBOARDS = (
         panels=(
             Panel(
                 title="Published until stored, half of them",
-                says="The median of the last hour.",
+                description="The median of the last hour.",
                 queries={"{{site}}": f"site:trawl_publish_to_store_seconds:p50_1h{{{_SITE}}}"},
                 unit="s",
             ),
             Panel(
                 title="Published until stored, 19 of 20",
-                says="Over 15 minutes for long: the budget is spent, or the detail service too small.",
+                description="Over 15 minutes for long: the budget is spent, or the detail service too small.",
                 queries={"{{site}}": f"site:trawl_publish_to_store_seconds:p95_1h{{{_SITE}}}"},
                 unit="s",
             ),
             Panel(
                 title="Posts and comments stored in time, a minute",
-                says="Those that were published since the site is watched.",
+                description="Those that were published since the site is watched.",
                 queries={"{{site}}": f"sum by (site) (rate(trawl_publish_to_store_seconds_count{{{_SITE}}}[5m])) * 60"},
             ),
             Panel(
                 title="Boards that are late",
-                says="Due for more than five minutes, although nobody holds their site.",
+                description="Due for more than five minutes, although their site is not held.",
                 queries={"{{site}}": f"trawl_forums_stale{{{_SITE}}}"},
             ),
             Panel(
                 title="The stalest boards",
-                says="Time since the last good scan of the list.",
+                description="Time since the last good scan of the list.",
                 queries={"{{site}} {{forum}}": f"topk(10, time() - trawl_forum_last_scan_timestamp_seconds{{{_SITE}}})"},
                 unit="s",
             ),
             Panel(
                 title="Gaps",
-                says="A scan did not come to what was known: threads may be missing until a deeper one has been.",
+                description="A scan did not reach the known threads: some may be missing until a deeper scan is done.",
                 queries={"{{site}}": f"trawl_forum_gaps{{{_SITE}}}"},
             ),
             Panel(
                 title="Requests in the last hour, and the budget",
-                says="By lane; at the budget nothing more is sent.",
+                description="By lane; at the budget nothing more is sent.",
                 queries={
                     "{{site}} {{lane}}": f"trawl_site_requests_last_hour{{{_SITE}}}",
                     "{{site}} budget": f"trawl_site_budget_requests_per_hour{{{_SITE}}} > 0",
@@ -247,12 +247,12 @@ DASHBOARDS = (
             ),
             Panel(
                 title="Open breakers",
-                says="The site does not answer with its pages, or its file is wrong. trawl status has the reason.",
+                description="The site does not answer with its pages, or its file is wrong. trawl status has the reason.",
                 queries={"{{site}} {{cause}}": f"trawl_site_breaker{{{_SITE}}} > 0 or {_ZERO}"},
             ),
             Panel(
                 title="Blocked responses",
-                says="Walls, refusals, other markup; by kind of page and cause, an hour.",
+                description="Walls, refusals, other markup; by kind of page and cause, an hour.",
                 queries={"{{site}} {{kind}} {{cause}}": f"increase(trawl_site_blocked_total{{{_SITE}}}[1h]) or {_ZERO}"},
             ),
         ),
@@ -268,7 +268,7 @@ def _panel(number: int, panel: Panel, x: int, y: int) -> dict[str, Any]:
         "id": number,
         "type": panel.kind,
         "title": panel.title,
-        "description": panel.says,
+        "description": panel.description,
         "datasource": SOURCE,
         "gridPos": {"h": 4 if panel.kind == "stat" else HEIGHT, "w": panel.width, "x": x, "y": y},
         "fieldConfig": {
@@ -283,7 +283,7 @@ def _panel(number: int, panel: Panel, x: int, y: int) -> dict[str, Any]:
 
 
 def as_json(dashboard: Dashboard) -> dict[str, Any]:
-    """The dashboard as Grafana imports it (schema 39: Grafana 10 and newer)."""
+    """Return the dashboard as Grafana imports it (schema 39: Grafana 10 and newer)."""
     panels: list[dict[str, Any]] = []
     x = y = row = 0
     for number, panel in enumerate(dashboard.panels, 1):

@@ -32,7 +32,7 @@ _SERVICE = re.compile(r"([A-Za-z_][\w.-]*)(?:=(\d{1,9}))?", re.ASCII)
 
 
 class ServeError(TrawlError):
-    """The exporter cannot listen; the message says where and how to mend it."""
+    """The exporter cannot listen; the message has the address and the fix."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,7 +74,7 @@ def serve(app: FastAPI, listener: socket.socket) -> None:
 
 
 def server_of(app: FastAPI) -> uvicorn.Server:
-    """What answers requests; `client_limits.py` bounds what a client can hold."""
+    """Return the HTTP server; `client_limits.py` bounds the resources of a client."""
     import uvicorn
 
     from . import client_limits
@@ -100,7 +100,7 @@ def leave(_signal: int, _frame: FrameType | None) -> None:
 
 
 def listen(host: str, port: int, of: str = "exporter") -> socket.socket:
-    """A bound socket for `of`. Made here and not by uvicorn, so that a port in use is one line."""
+    """Return a bound socket for `of`. Made here and not by uvicorn, so that a port in use is one line."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server(address[:2], family=family, backlog=128)
@@ -112,7 +112,7 @@ def listen(host: str, port: int, of: str = "exporter") -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where it listens."""
+    """Return the URL of a listener."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -138,7 +138,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def named_services(spiders: Mapping[str, int | None] | None) -> Mapping[str, int | None] | None:
-    """The services to look at, where they are named; None: those that are declared at the time. Raises ConfigError for a
+    """Return the services to look at, where they are named; None: those that are declared at the time. Raises ConfigError for a
     declaration that cannot be read.
     """
     fleet = variable("TRAWL_FLEET")
@@ -151,7 +151,7 @@ def named_services(spiders: Mapping[str, int | None] | None) -> Mapping[str, int
 
 
 def port_number(text: str) -> int:
-    """A port of a command line. Raises ArgumentTypeError."""
+    """Parse a port of a command line. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdigit() and int(text) <= 65_535):
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, got {text!r}")
     return int(text)

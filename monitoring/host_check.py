@@ -24,7 +24,7 @@ def allowed_hosts() -> frozenset[str]:
 
 
 def host_of(header: str) -> str:
-    """The name in a Host header, without its port."""
+    """Return the name in a Host header, without its port."""
     found = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]/@\s]+)(?::\d{1,5})?", header)
     return found[1].lower() if found else ""
 
@@ -53,16 +53,18 @@ class HostCheck:
         if len(hosts) != 1:
             return False
         host = host_of(hosts[0])
-        # Who wrote the address itself has asked for it: only a name can be pointed to somebody else.
+        # A client with the address itself is accepted: only a name can be pointed to another machine.
         address = (scope.get("server") or ("",))[0].lower()
         return bool(host) and (host in self._allowed or host in (address, f"[{address}]"))
 
 
 def _is_loaded_by_a_foreign_page(scope: Any) -> bool:
-    """By what browsers say since 2020 (https://www.w3.org/TR/fetch-metadata); others do not say it."""
-    said = {name: value for name, value in scope["headers"] if name.startswith(b"sec-fetch-")}
-    is_link = said.get(b"sec-fetch-mode") == b"navigate" and said.get(b"sec-fetch-dest") == b"document"
-    return said.get(b"sec-fetch-site") in (b"cross-site", b"same-site") and not is_link
+    """Return True by the headers that browsers send since 2020 (https://www.w3.org/TR/fetch-metadata); others do not
+    send them.
+    """
+    headers = {name: value for name, value in scope["headers"] if name.startswith(b"sec-fetch-")}
+    is_link = headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-dest") == b"document"
+    return headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site") and not is_link
 
 
 async def _refuse(send: Any, status: int, body: bytes) -> None:

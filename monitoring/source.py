@@ -18,8 +18,8 @@ ANSWER_S = 3  # longest wait for Redis; Prometheus waits 10 s for the whole scra
 
 
 class Source:
-    """Looks at the Redis at `url`. `services` are the spiders to look at, each with its size until somebody scales it, if known;
-    None: those that are declared when it looks.
+    """Looks at the Redis at `url`. `services` are the spiders to look at, each with its declared size, if known; None: those
+    that are declared at the time of the look.
 
     Raises ConfigError for a URL of another form; nothing is sent before the first look.
     """
@@ -35,7 +35,7 @@ class Source:
         return masked(self.url)
 
     def check(self) -> str | None:
-        """Why Redis cannot be used, in one line; None when it answers."""
+        """Return why Redis cannot be used, in one line; None when it answers."""
         try:
             server_time(self.client)
         except (redis.RedisError, OSError) as error:

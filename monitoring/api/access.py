@@ -1,4 +1,4 @@
-"""Who may use the API: one token to read, another one to act, which may read too; and the audit of each act."""
+"""Access to the API: one token to read, one to act, which may read too; and the audit of each act."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FOREIGN = frozenset({"cross-site", "same-site"})
 
 
 class Scope(IntEnum):
-    """What a token allows."""
+    """Permission of a token."""
 
     NOTHING = 0
     READ = 1
@@ -51,7 +51,7 @@ class Tokens:
 
     @classmethod
     def that_are_set(cls) -> Tokens:
-        """The same; also none. Raises ConfigError for one that can be guessed."""
+        """Return the tokens of the environment, possibly none. Raises ConfigError for one that can be guessed."""
         given = Api.read()
         tokens = cls(
             read=given.api_read_token.get_secret_value() if given.api_read_token else "",
@@ -61,13 +61,14 @@ class Tokens:
             if token and (len(token) < SHORTEST or not token.isascii() or not token.isprintable()):
                 raise ConfigError(f"{name}: must be at least {SHORTEST} printable ASCII characters: openssl rand -hex 24")
         if tokens.read and tokens.read == tokens.act:
-            raise ConfigError("TRAWL_API_READ_TOKEN and TRAWL_API_ACT_TOKEN are the same: whoever reads could act; change one")
+            raise ConfigError("TRAWL_API_READ_TOKEN and TRAWL_API_ACT_TOKEN are the same: a reader could act; change one")
         return tokens
 
     def scope_of(self, header: str) -> Scope:
-        """What an Authorization header allows: `Bearer TOKEN`, or `Basic` with the token as the password, for scrapyd's clients.
+        """Return the scope of an Authorization header: `Bearer TOKEN`, or `Basic` with the token as the password, for scrapyd's
+        clients.
 
-        Every token is compared, in a time that says nothing about them.
+        Every token is compared, in a time that does not depend on it.
         """
         kind, _, value = header.partition(" ")
         if kind.lower() == "basic":
@@ -77,14 +78,14 @@ class Tokens:
                 value = ""
         elif kind.lower() != "bearer":
             value = ""
-        said = value.strip().encode()
-        is_read, is_act = (hmac.compare_digest(said, token.encode()) for token in (self.read, self.act))
+        given = value.strip().encode()
+        is_read, is_act = (hmac.compare_digest(given, token.encode()) for token in (self.read, self.act))
         if is_act and self.act:
             return Scope.ACT
         return Scope.READ if is_read and self.read else Scope.NOTHING
 
 
-NOBODY = Tokens()
+NO_TOKENS = Tokens()
 """No token at all."""
 
 
@@ -102,7 +103,7 @@ def require(tokens: Tokens, request: Request, scope: Scope) -> None:
 
 @contextmanager
 def audited(client: redis.Redis, request: Request, what: Sequence[object], by: str = "the API") -> Iterator[None]:
-    """Keep that somebody acted, on what, and what came of it, also when it was refused."""
+    """Record an act and its outcome in the audit, also when it was refused."""
     outcome = "failed"
     try:
         yield

@@ -1,4 +1,4 @@
-"""What requests carry: JSON for our own routes, forms for scrapyd's; a bound on both."""
+"""Bodies of requests: JSON for our own routes, forms for scrapyd's; a bound on both."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class JobBody(_Body):
 
 
 class SizeBody(_Body):
-    """How many crawlers a service shall have."""
+    """Desired number of crawlers of a service."""
 
     size: int = Field(ge=0, le=MOST_CRAWLERS)
 
@@ -61,7 +61,7 @@ class UrlsBody(_Body):
 
 
 class LimitsBody(_Body):
-    """What a site gets from all crawlers together; what is left out is not limited."""
+    """Limits of a site over all crawlers; omitted ones are not set."""
 
     rate: float | None = Field(None, description="Requests per second.")
     burst: int | None = Field(None, description="Requests that may be sent at once after a pause; 1 by default.")
@@ -73,13 +73,13 @@ class LimitsBody(_Body):
 
 
 class ReasonBody(_Body):
-    """Why somebody acts; for those who look later."""
+    """Reason of an act, for the audit."""
 
     reason: str = Field("", max_length=500)
 
 
 async def form_of(request: Request) -> dict[str, list[str]]:
-    """The fields of a form that was posted, `application/x-www-form-urlencoded`, and of the query. Raises HTTPException."""
+    """Parse the fields of a posted form, `application/x-www-form-urlencoded`, and of the query. Raises HTTPException."""
     body = b""
     async for part in request.stream():
         body += part

@@ -1,4 +1,4 @@
-"""What every request passes before FastAPI sees it: its token is compared before its body is read, which has a bound."""
+"""Middleware before FastAPI: the token of a request is compared before its body is read, which has a bound."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Entrance:
         elif refusal := self._refusal(scope):
             await refusal(scope, receive, send)
         elif (body := await _body(scope, receive)) is None:
-            refusal = AsciiJson(_said(scope, f"a request has at most {MOST_BYTES} bytes"), 413, {"Connection": "close"})
+            refusal = AsciiJson(_refusal(scope, f"a request has at most {MOST_BYTES} bytes"), 413, {"Connection": "close"})
             await refusal(scope, receive, send)
         else:
             await self._app(scope, _given(body, receive), send)
@@ -48,26 +48,28 @@ class Entrance:
         try:
             has = self._guesses.scope_of(header, address_of(scope.get("client")), is_program=True)
         except GuessedTooOften as error:
-            return AsciiJson(_said(scope, str(error)), 429, {**error.headers, "Connection": "close"})
+            return AsciiJson(_refusal(scope, str(error)), 429, {**error.headers, "Connection": "close"})
         if has is Scope.NOTHING:
             # No "Basic": a browser would ask for the token, keep it, and send it for pages of others, too.
-            said = _said(scope, "a token is needed: Authorization: Bearer TOKEN")
-            return AsciiJson(said, 401, {"WWW-Authenticate": "Bearer", "Connection": "close"})
+            refusal = _refusal(scope, "a token is needed: Authorization: Bearer TOKEN")
+            return AsciiJson(refusal, 401, {"WWW-Authenticate": "Bearer", "Connection": "close"})
         if has is Scope.READ and scope["method"] not in _LOOKS:
-            said = _said(scope, "this token may only read: acting needs that of TRAWL_API_ACT_TOKEN")
-            return AsciiJson(said, 403, {"Connection": "close"})
+            refusal = _refusal(scope, "this token may only read: acting needs that of TRAWL_API_ACT_TOKEN")
+            return AsciiJson(refusal, 403, {"Connection": "close"})
         return None
 
 
-def _said(scope: Any, words: str) -> dict[str, str]:
-    """The body of a refusal; on scrapyd's paths with the fields by which its clients show an error (else: KeyError 'status')."""
+def _refusal(scope: Any, words: str) -> dict[str, str]:
+    """Return the body of a refusal; on scrapyd's paths with the fields by which its clients show an error (else: KeyError
+    'status').
+    """
     return {"detail": words} | ({"status": "error", "message": words} if scope["path"].endswith(".json") else {})
 
 
 async def _body(scope: Any, receive: Any) -> bytes | None:
-    """All of it; None where it is longer than the bound, or says so."""
-    said = dict(scope["headers"]).get(b"content-length", b"0")
-    if not said.isdigit() or int(said[:20]) > MOST_BYTES:
+    """Read the whole body; None where it, or its declared length, is over the bound."""
+    length = dict(scope["headers"]).get(b"content-length", b"0")
+    if not length.isdigit() or int(length[:20]) > MOST_BYTES:
         return None
     body = bytearray()
     while True:

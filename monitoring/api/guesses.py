@@ -1,8 +1,8 @@
-"""How often tokens may be guessed: an address that has shown many wrong ones waits, longer each time.
+"""Limits guesses of tokens: an address that has sent many wrong tokens waits, longer each time.
 
-The owner never waits for others: sessions go on, each address has an allowance, a browser in which somebody has logged in with
-the highest token has a separate one wherever it is, and a program's token that was right is let in at the same address. The same
-wrong token again is not a guess, so a program with an old one keeps nobody out.
+The owner never waits for others: sessions go on, each address has an allowance, a browser that has logged in with the highest
+token has a separate one wherever it is, and a program's token that was right is let in at the same address. The same wrong token
+again is not a guess, so a program with an old one locks no user out.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Guesses:
         self._secret = sha256(f"trawl browser {tokens.read} {tokens.act}".encode()).digest()
 
     def scope_of(self, header: str, who: str, *, is_program: bool = False) -> Scope:
-        """What an Authorization header allows that `who` shows (`address_of`, or a browser's name). Raises GuessedTooOften, also
-        for a right one, unless `is_program` and it was right there before: it could be told from wrong ones else.
+        """Return the scope of an Authorization header from `who` (`address_of`, or a browser's name). Raises GuessedTooOften,
+        also for a right token, unless `is_program` and it was right there before: else the answer would reveal the right one.
         """
         if not header.partition(" ")[2].strip():
             return Scope.NOTHING
@@ -96,18 +96,18 @@ class Guesses:
         if guesser.wrong == FREE:
             logger.warning("%d wrong tokens from %s: from now on it waits between two", FREE, in_one_line(who))
 
-    # a browser in which somebody has logged in
+    # a browser with a login
 
     def browser_name(self, scope: Scope) -> str:
-        """What the cookie of a browser holds in which a token of this scope was right; "" where a higher one can be guessed."""
+        """Return a cookie for a browser in which a token of this scope was right; "" where a higher one can be guessed."""
         if scope is not (Scope.ACT if self.tokens.act else Scope.READ):
             return ""
         name = secrets.token_urlsafe(18)
         return f"{name}.{self._signature(name)}"
 
-    def is_browser(self, said: str) -> bool:
-        """Whether that cookie was given by a process with these tokens."""
-        name, _, signature = said.partition(".")
+    def is_browser(self, cookie: str) -> bool:
+        """Return True if that cookie was given by a process with these tokens."""
+        name, _, signature = cookie.partition(".")
         return hmac.compare_digest(signature.encode(), self._signature(name).encode())
 
     def _signature(self, name: str) -> str:
@@ -122,7 +122,7 @@ def _keep(known: OrderedDict[K, V], key: K, value: V) -> None:
 
 
 def address_of(client: tuple[str, int] | None) -> str:
-    """Who asks, by ASGI's `client`: the address; of IPv6 the network, of which its owner has all."""
+    """Return the client's address, by ASGI's `client`; of IPv6 the network, of which its owner has all."""
     host = client[0] if client else ""
     try:
         address = ip_address(host)

@@ -19,7 +19,7 @@ from .access import audited
 from .body import LimitsBody
 
 BY = "the API"
-Told = dict[str, Any]
+JsonObject = dict[str, Any]
 Check = Callable[[Request], None]
 
 
@@ -27,30 +27,30 @@ def limit_routes(client: redis.Redis, read: Check, act: Check) -> APIRouter:
     """Audited in the words of the command, so that `trawl limit --history` shows both."""
     routes = APIRouter(prefix="/api/v1/limits")
 
-    def shown(only: str | None = None) -> list[Told]:
+    def shown(only: str | None = None) -> list[JsonObject]:
         key, now = limits_key(), server_time(client)
         found = {lane: one for lane, one in limits.read(client, key).items() if only in (None, lane)}
         return [one.as_dict(lane, limits.state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
 
     @routes.get("", dependencies=[Depends(read)])
-    def list_limits() -> list[Told]:
+    def list_limits() -> list[JsonObject]:
         """Every site that has limits, or asked to be left alone."""
         return shown()
 
     @routes.post("/{site}", dependencies=[Depends(act)])
-    def limit_site(site: str, body: LimitsBody, request: Request) -> list[Told]:
+    def limit_site(site: str, body: LimitsBody, request: Request) -> list[JsonObject]:
         """Limit a site; these limits replace the former ones, and those of the site file."""
         given = body.model_dump(exclude_none=True)
         with audited(client, request, ["limit", site, *(f"--{name.replace('_', '-')}={value}" for name, value in given.items())]):
             if not given or ("burst" in given and "rate" not in given):
-                raise ConfigError("say a limit, and with burst a rate; …/remove removes what there is")
+                raise ConfigError("name a limit, and with burst a rate; …/remove removes the present limits")
             if quiet := given.pop("quiet", None):
                 given["quiet"] = parse_quiet_hours(quiet)
             limits.change(client, limits_key(), site, LaneLimits.of(**given, by=BY))
             return shown(site)
 
     @routes.post("/{site}/remove", dependencies=[Depends(act)])
-    def remove_limits(site: str, request: Request) -> list[Told]:
+    def remove_limits(site: str, request: Request) -> list[JsonObject]:
         """Remove the limits of a site, and end a wait that it asked for."""
         with audited(client, request, ["limit", site, "--remove"]):
             limits.change(client, limits_key(), site, None)

@@ -42,14 +42,14 @@ from .scrapyd import Spiders, scrapyd_routes
 from .scrapyd_pages import scrapyd_pages
 
 BY = "the API"
-MOST_SAID = 5  # wrong values
-Told = dict[str, Any]
+MOST_FAULTS = 5  # wrong values
+JsonObject = dict[str, Any]
 
 
 def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
-    """The API of the fleet at `client`. Routes are plain functions, so each runs in a thread.
+    """Create the API of the fleet at `client`. Routes are plain functions, so each runs in a thread.
 
-    `/openapi.json` describes it, for whoever may read; there are no documentation pages, which load foreign scripts.
+    `/openapi.json` describes it, for clients that may read; there are no documentation pages, which load foreign scripts.
     """
     app = FastAPI(title="Trawl", version="1", openapi_url=None, default_response_class=AsciiJson)
     app.add_middleware(Entrance, guesses=Guesses(tokens))
@@ -72,7 +72,7 @@ def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
         return readiness(look())
 
     @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(read)])
-    def described() -> Told:
+    def described() -> JsonObject:
         return app.openapi()
 
     app.include_router(_reading(client, read), prefix="/api/v1")
@@ -99,8 +99,8 @@ def _answer_errors(app: FastAPI, url: str) -> None:
     async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
         # Without FastAPI's `input`: it may be what JSON cannot hold, or a secret that was misplaced.
         found = [{name: one[name] for name in ("type", "loc", "msg")} for one in error.errors()]
-        said = "; ".join(f"{'.'.join(map(str, one['loc'][1:])) or 'the body'}: {one['msg']}" for one in found[:MOST_SAID])
-        return AsciiJson({"error": in_one_line(said), "detail": found}, 422)
+        faults = "; ".join(f"{'.'.join(map(str, one['loc'][1:])) or 'the body'}: {one['msg']}" for one in found[:MOST_FAULTS])
+        return AsciiJson({"error": in_one_line(faults), "detail": found}, 422)
 
     @app.exception_handler(UnicodeEncodeError)
     async def half_a_character(_request: Request, _error: UnicodeEncodeError) -> JSONResponse:
@@ -114,20 +114,20 @@ def _reading(client: redis.Redis, read: Check) -> APIRouter:
     routes = APIRouter(dependencies=[Depends(read)])
 
     @routes.get("/jobs")
-    def list_jobs(service: str = "") -> list[Told]:
+    def list_jobs(service: str = "") -> list[JsonObject]:
         """Every job that is known, the newest first."""
         found = [job for job in Jobs(client).all().values() if service in ("", job.service)]
         return [jobs.job_fields(job) for job in sorted(found, key=lambda job: job.started_at, reverse=True)]
 
     @routes.get("/jobs/{job}")
-    def show_job(job: str) -> Told:
+    def show_job(job: str) -> JsonObject:
         """One job, by its name or id."""
         found = jobs.find(client, job)
         given = {"arguments": masked_values(found.arguments), "settings": masked_values(found.settings)}
         return {**jobs.job_fields(found), **given, "by": found.by}
 
     @routes.get("/services")
-    def list_services() -> dict[str, Told]:
+    def list_services() -> dict[str, JsonObject]:
         """Each service: crawlers that are wanted and that run, and what waits."""
         registry = Registry(client)
         now, crawlers, records = registry.now(), registry.crawlers(), CrawlRecords(client).all()
@@ -141,7 +141,7 @@ def _reading(client: redis.Redis, read: Check) -> APIRouter:
 
     @routes.get("/holds")
     def list_holds() -> dict[str, str]:
-        """What is paused, drained or stopped."""
+        """List the services and sites that are paused, drained or stopped."""
         return {one.what: str(one.hold) for one in overview(client)}
 
     return routes
@@ -151,7 +151,7 @@ def _jobs(client: redis.Redis, act: Check, spiders: Spiders) -> APIRouter:
     routes = APIRouter(dependencies=[Depends(act)])
 
     @routes.post("", status_code=201)
-    def start_job(body: JobBody, request: Request) -> Told:
+    def start_job(body: JobBody, request: Request) -> JsonObject:
         """Start a job."""
         given = [f"{name}={value}" for name, value in {**body.arguments, **body.settings}.items()]
         with audited(client, request, ["start job", body.service, f"crawlers={body.crawlers}", *given]):
@@ -160,19 +160,19 @@ def _jobs(client: redis.Redis, act: Check, spiders: Spiders) -> APIRouter:
             return jobs.job_fields(jobs.start(client, jobs.JobOrder(**body.model_dump(), by=BY)))
 
     @routes.post("/{job}/cancel")
-    def cancel_job(job: str, request: Request) -> Told:
+    def cancel_job(job: str, request: Request) -> JsonObject:
         """End a job; what is left in its queue is kept."""
         with audited(client, request, ["cancel job", job]):
             return jobs.job_fields(jobs.cancel(client, job))
 
     @routes.post("/{job}/resume")
-    def resume_job(job: str, request: Request) -> Told:
+    def resume_job(job: str, request: Request) -> JsonObject:
         """Go on with a job that is over, where it stopped."""
         with audited(client, request, ["resume job", job]):
             return jobs.job_fields(jobs.resume(client, job))
 
     @routes.post("/{job}/rerun", status_code=201)
-    def rerun_job(job: str, request: Request) -> Told:
+    def rerun_job(job: str, request: Request) -> JsonObject:
         """Start the same as a new job."""
         with audited(client, request, ["rerun job", job]):
             return jobs.job_fields(jobs.rerun(client, job, by=BY))
@@ -190,7 +190,7 @@ def _services(client: redis.Redis, act: Check) -> APIRouter:
             return scale(Registry(client), Autoscaling(client), {service: body.size})
 
     @routes.post("/urls")
-    def seed_service(service: str, body: UrlsBody, request: Request) -> Told:
+    def seed_service(service: str, body: UrlsBody, request: Request) -> JsonObject:
         """Queue URLs."""
         with audited(client, request, ["seed urls", service, len(body.urls)]):
             last = deque(seed_urls(client, service, body.urls, unique=body.unique), maxlen=1)
@@ -198,7 +198,7 @@ def _services(client: redis.Redis, act: Check) -> APIRouter:
             return {"queued": done.queued, "refused": done.refused}
 
     @routes.post("/roll")
-    def roll_service(service: str, request: Request) -> Told:
+    def roll_service(service: str, request: Request) -> JsonObject:
         """Replace its crawlers by new processes, one after the other."""
         with audited(client, request, ["roll", service]):
             roll = start_roll(Registry(client), RollNote(client), [service])

@@ -1,8 +1,8 @@
 """The part of scrapyd's API that its clients use, on the fleet's jobs: python-scrapyd-api, `curl` in CI go on working.
 
-A scrapyd *project* is the package of a project's settings module (`shop` for `shop.settings`); `default` is the nodes' own one. A
-scrapyd *job* is a job of the fleet: `schedule.json` starts it, its id is the end of its name. What is not offered says what is.
-Errors are answered as scrapyd does: 200, `{"status": "error", "message": …}`; but 401 and 403 without a valid token.
+A scrapyd *project* is the package of a project's settings module (`shop` for `shop.settings`); `default` is the nodes' own one.
+A scrapyd *job* is a job of the fleet: `schedule.json` starts it, its id is the end of its name. An unsupported route names its
+substitute. Errors are answered as scrapyd does: 200, `{"status": "error", "message": …}`; but 401 and 403 without a valid token.
 """
 
 from __future__ import annotations
@@ -29,55 +29,55 @@ from workers.fleet.sizes import declared_fleet, service_in
 from .access import audited
 from .body import FormFields
 from .entrance import AsciiJson
-from .scrapyd_pages import DEFAULT, Told, id_of, listed, project_of, state_of
+from .scrapyd_pages import DEFAULT, JsonObject, id_of, listed, project_of, state_of
 
 LIST_S = 60.0
 """For importing a project on a busy machine; how long its spiders are remembered, too."""
 _OWN = frozenset({"project", "spider", "setting", "jobid", "priority", "_version", "_crawlers"})
 
 Fields = Mapping[str, list[str]]
-Answer = Callable[[Fields, Request], Told]
+Answer = Callable[[Fields, Request], JsonObject]
 
 
 def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[..., Any], spiders: Spiders) -> APIRouter:
-    """The routes; `read` and `act` check the scope."""
+    """Return the routes; `read` and `act` check the scope."""
     routes = APIRouter(include_in_schema=False)
 
     def answering(path: str, methods: list[str], check: Callable[..., Any], answer: Answer) -> None:
         def route(fields: FormFields, request: Request) -> JSONResponse:
             try:
-                told = {"node_name": socket.gethostname(), "status": "ok", **answer(fields, request)}
+                reply = {"node_name": socket.gethostname(), "status": "ok", **answer(fields, request)}
             except TrawlError as error:
-                told = {"node_name": socket.gethostname(), "status": "error", "message": str(error)}
-            return AsciiJson(told)
+                reply = {"node_name": socket.gethostname(), "status": "error", "message": str(error)}
+            return AsciiJson(reply)
 
         routes.add_api_route(path, route, methods=methods, dependencies=[Depends(check)])
 
-    def daemon_status(_fields: Fields, _request: Request) -> Told:
+    def daemon_status(_fields: Fields, _request: Request) -> JsonObject:
         return {kind: len(found) for kind, found in listed(client, None).items()}
 
-    def list_projects(_fields: Fields, _request: Request) -> Told:
+    def list_projects(_fields: Fields, _request: Request) -> JsonObject:
         return {"projects": sorted(_projects(client))}
 
-    def list_versions(fields: Fields, _request: Request) -> Told:
+    def list_versions(fields: Fields, _request: Request) -> JsonObject:
         return {"versions": _versions(client, _project(client, fields)[0])}
 
-    def list_spiders(fields: Fields, _request: Request) -> Told:
+    def list_spiders(fields: Fields, _request: Request) -> JsonObject:
         name, module = _project(client, fields)
         return {"spiders": sorted({*_services(client, name), *spiders.of(module)})}
 
-    def list_jobs(fields: Fields, _request: Request) -> Told:
+    def list_jobs(fields: Fields, _request: Request) -> JsonObject:
         return listed(client, _project(client, fields)[0] if fields.get("project") else None)
 
-    def status(fields: Fields, _request: Request) -> Told:
+    def status(fields: Fields, _request: Request) -> JsonObject:
         return {"currstate": state_of(client, jobs.find(client, _one(fields, "job")))}
 
-    def schedule(fields: Fields, request: Request) -> Told:
+    def schedule(fields: Fields, request: Request) -> JsonObject:
         given = [f"{name}={value}" for name, values in fields.items() for value in values]
         with audited(client, request, ["schedule.json", *given]):
             return {"jobid": id_of(jobs.start(client, _order(client, fields, spiders)))}
 
-    def cancel(fields: Fields, request: Request) -> Told:
+    def cancel(fields: Fields, request: Request) -> JsonObject:
         with audited(client, request, ["cancel.json", *fields.get("job", ())]):
             before = jobs.find(client, _one(fields, "job"))
             state = state_of(client, before)
@@ -85,8 +85,8 @@ def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[
             return {"prevstate": None if before.state.ended else state}
 
     def not_offered() -> JSONResponse:  # reads no form: an egg is sent as multipart
-        told = {"node_name": socket.gethostname(), "status": "error"}
-        return AsciiJson(told | {"message": "no code is taken by HTTP: trawl deploy brings it to the nodes (docs/services.md)"})
+        reply = {"node_name": socket.gethostname(), "status": "error"}
+        return AsciiJson(reply | {"message": "no code is taken by HTTP: trawl deploy brings it to the nodes (docs/services.md)"})
 
     looks: dict[str, Answer] = {
         "daemonstatus": daemon_status,
@@ -106,7 +106,7 @@ def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[
 
 
 def _order(client: redis.Redis, fields: Fields, spiders: Spiders) -> jobs.JobOrder:
-    """What a form of `schedule.json` asks for. Raises ConfigError."""
+    """Parse the order of a `schedule.json` form. Raises ConfigError."""
     name, module = _project(client, fields)
     spider = _one(fields, "spider")
     if (declared := service_in(client, spider)) and project_of(declared) != name:
@@ -137,12 +137,12 @@ def _order(client: redis.Redis, fields: Fields, spiders: Spiders) -> jobs.JobOrd
 
 
 def _services(client: redis.Redis, project: str) -> list[str]:
-    """The services of a project, without jobs."""
+    """Return the services of a project, without jobs."""
     return [one for one in declared_fleet(client) if "." not in one and project_of(service_in(client, one)) == project]
 
 
 def _versions(client: redis.Redis, project: str) -> list[str]:
-    """The versions that were deployed of a project's services, the newest last."""
+    """Return the deployed versions of a project's services, the newest last."""
     found = {one.name: one.at for service in _services(client, project) for one in Deployments(client).of(service).versions}
     return sorted(found, key=lambda name: found[name])
 
@@ -154,7 +154,7 @@ def _one(fields: Fields, name: str) -> str:
 
 
 def _projects(client: redis.Redis) -> dict[str, str]:
-    """The settings module of each project, by name."""
+    """Return the settings module of each project, by name."""
     services = (service_in(client, name) for name in declared_fleet(client))
     return {DEFAULT: "", **{project_of(one): one.project for one in services if one and one.project}}
 

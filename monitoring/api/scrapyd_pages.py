@@ -24,21 +24,21 @@ from workers.logs.tail import last_lines
 DEFAULT = "default"
 """The project of services that name none."""
 
-Told = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 def project_of(record: ServiceRecord | None) -> str:
-    """The name of a service's project."""
+    """Return the name of a service's project."""
     return record.project.partition(".")[0] if record and record.project else DEFAULT
 
 
 def id_of(job: Job) -> str:
-    """What scrapyd calls the job."""
+    """Return scrapyd's id of the job."""
     return job.id.rpartition(".")[2]
 
 
 def log_path(job: Job) -> str:
-    """Where `scrapyd_pages` answers with its log."""
+    """Return the path at which `scrapyd_pages` serves its log."""
     return f"/logs/{project_of(job.declaration)}/{job.service}/{id_of(job)}.log"
 
 
@@ -47,17 +47,17 @@ def in_order(jobs: Mapping[str, Job]) -> list[Job]:
     return sorted(jobs.values(), key=lambda job: job.started_at)
 
 
-def listed(client: redis.Redis, project: str | None) -> dict[str, list[Told]]:
-    """The jobs as `listjobs.json` has them; None: of all projects."""
+def listed(client: redis.Redis, project: str | None) -> dict[str, list[JsonObject]]:
+    """Return the jobs as `listjobs.json` has them; None: of all projects."""
     registry = Registry(client)
-    found: dict[str, list[Told]] = {"pending": [], "running": [], "finished": []}
+    found: dict[str, list[JsonObject]] = {"pending": [], "running": [], "finished": []}
     now, logged = registry.now(), {spider for spider, _ in slot_logs()}
     crawling = {one.spider: one.pid for one in registry.crawlers() if one.alive(now)}
     for job in in_order(Jobs(client).all()):
         of = project_of(job.declaration)
         if project not in (None, of):
             continue
-        one: Told = {"id": id_of(job), "project": of, "spider": job.service, "version": None}
+        one: JsonObject = {"id": id_of(job), "project": of, "spider": job.service, "version": None}
         one |= {
             "args": masked_values(job.arguments),
             "settings": masked_values(job.settings),
@@ -89,7 +89,7 @@ _COLUMNS = ("Project", "Spider", "Job", "PID", "Start", "Runtime", "Finish", "Lo
 
 
 def scrapyd_pages(client: redis.Redis, read: Callable[..., Any]) -> APIRouter:
-    """The routes; `read` checks the scope."""
+    """Return the routes; `read` checks the scope."""
     routes = APIRouter(include_in_schema=False, dependencies=[Depends(read)])
 
     @routes.get("/")
@@ -125,8 +125,8 @@ def _page(title: str, body: str) -> HTMLResponse:
     return HTMLResponse(page, headers=_HEADERS)
 
 
-def _row(job: Told) -> str:
-    """One job; what it has not got yet is an empty cell."""
+def _row(job: JsonObject) -> str:
+    """Return the row of one job; missing values are empty cells."""
     began, ended = (job[name].partition(".")[0] if job.get(name) else "" for name in ("start_time", "end_time"))
     running = "pid" in job
     began = began if running or ended else ""
@@ -149,12 +149,12 @@ def _logs(job: Job) -> list[Any]:
 
 
 def _lines(job: Job) -> Iterable[str]:
-    """The last lines of all its crawlers on this machine, in the order of time."""
+    """Return the last lines of all its crawlers on this machine, in the order of time."""
     merged = heapq.merge(*(last_lines(log, MOST_LINES) for log in _logs(job)), key=lambda line: line.at)
-    return [_as_scrapy_says_it(line) for line in list(merged)[-MOST_LINES:]]
+    return [_in_scrapys_format(line) for line in list(merged)[-MOST_LINES:]]
 
 
-def _as_scrapy_says_it(line: LogLine) -> str:
+def _in_scrapys_format(line: LogLine) -> str:
     """`2026-01-02 03:04:05 [name] INFO: text`."""
     name, colon, text = line.message.partition(": ")
     if not (line.head and colon):

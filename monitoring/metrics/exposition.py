@@ -70,10 +70,10 @@ def _histograms(spec: MetricSpec, view: Overview) -> Iterator[Metric]:
 
 
 def exposition(registry: CollectorRegistry) -> bytes:
-    """The registry in Prometheus's text format 0.0.4 (`CONTENT_TYPE`), with exactly the names in `METRICS`.
+    """Format the registry as Prometheus's text format 0.0.4 (`CONTENT_TYPE`), with exactly the names in `METRICS`.
 
-    Not by prometheus-client's `generate_latest`, which checks each label's name again for each sample: with 100 services that
-    is half of its time. A test compares both.
+    Not by prometheus-client's `generate_latest`, which checks each label's name again for each sample: with 100 services that is
+    half of its time. A test compares both.
     """
     return _text_of(registry.collect())
 
@@ -140,8 +140,8 @@ class _BoardSeries(_Series):
 
 
 def text_of(view: Overview) -> bytes:
-    """The same text of a view, without an object for each sample: with 10,000 boards those were two thirds of the time. A test
-    compares both.
+    """Format a view as the same text, without an object for each sample: with 10,000 boards those were two thirds of the time. A
+    test compares both.
     """
     parts: list[bytes] = []
     for spec in METRICS:
@@ -160,8 +160,8 @@ def _lines(metric: Metric) -> Iterator[str]:
         yield f"{one.name}{_labels(one.labels)} {_number(one.value)}\n"
 
 
-def _head(name: str, said: str, kind: str) -> str:
-    text = said.replace("\\", r"\\").replace("\n", r"\n")
+def _head(name: str, help: str, kind: str) -> str:
+    text = help.replace("\\", r"\\").replace("\n", r"\n")
     return f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
 
 

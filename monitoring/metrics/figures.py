@@ -18,7 +18,7 @@ READS_S = 60.0  # a consumer that asked for items since reads
 
 
 def _group(name: str, help: str, value: Callable[[GroupState], float | None]) -> MetricSpec:
-    """A figure of each group; none where Redis cannot say it."""
+    """Define a figure of each group; none where Redis has no value."""
 
     def samples(view: Overview) -> Samples:
         for service in view.services:
@@ -32,7 +32,7 @@ def _group(name: str, help: str, value: Callable[[GroupState], float | None]) ->
 GROUP_METRICS: tuple[MetricSpec, ...] = (
     _group(
         "trawl_item_group_waiting",
-        "Items that the consumer group was not given yet; missing where Redis cannot say. Of a service 20 groups at most.",
+        "Items that the consumer group was not given yet; missing where Redis has no count. Of a service 20 groups at most.",
         lambda one: one.waiting,
     ),
     _group("trawl_item_group_pending", "Items that the group was given and has not acknowledged.", lambda one: one.pending),
@@ -131,7 +131,7 @@ MEMORY_METRICS: tuple[MetricSpec, ...] = (
 
 
 def families(view: Overview) -> Iterator[Metric]:
-    """The metrics of all services."""
+    """Yield the metrics of all services."""
     for found, samples in _chosen(view).values():
         family = GaugeMetricFamily if found.kind is StatKind.GAUGE else CounterMetricFamily
         labels = ("service", "spider", *found.labels)

@@ -28,7 +28,7 @@ _CODE = re.compile(r"\d{3}", re.ASCII).fullmatch
 
 
 def _crawler(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlerRecord], float]) -> MetricSpec:
-    """A figure of each crawler process that is alive: the last figures of one that is gone say nothing about now."""
+    """Define a figure of each crawler process that is alive: the last figures of an ended one are not current."""
 
     def samples(view: Overview) -> Samples:
         return [((r.spider, r.spider, r.name), value(r)) for r in view.crawlers if r.alive(view.now)]
@@ -49,7 +49,7 @@ def _states(view: Overview) -> Samples:
 
 
 def _node(name: str, help: str, value: Callable[[NodeRecord], float]) -> MetricSpec:
-    """A figure of each node that is alive."""
+    """Define a figure of each node that is alive."""
 
     def samples(view: Overview) -> Samples:
         return [((node.name,), value(node)) for node in view.nodes if node.alive(view.now)]
@@ -308,7 +308,7 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_redis_trouble",
         kind="gauge",
-        help="1 where Redis is set up, or fails, so that data is or will be lost; `trawl doctor` says what to do.",
+        help="1 where Redis is set up, or fails, so that data is or will be lost; `trawl doctor` names the fix.",
         labels=("trouble",),
         samples=lambda view: (
             [] if view.failure else [((name,), float(any(one.name == name for one in view.server))) for name in health.NAMES]
@@ -340,6 +340,6 @@ METRICS: tuple[MetricSpec, ...] = (
 
 
 def reference() -> str:
-    """The table in docs/monitoring.md."""
+    """Return the table in docs/monitoring.md."""
     rows = [f"| `{m.name}` | {m.kind} | {', '.join(f'`{label}`' for label in m.labels)} | {m.help} |" for m in METRICS]
     return "\n".join(["| metric | type | labels | what it is |", "|---|---|---|---|", *rows])

@@ -29,7 +29,7 @@ class MetricSpec:
 
 
 def of_crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:
-    """A figure of each crawl; of one in another Redis nothing is known, and nothing is said."""
+    """Define a figure of each crawl; a crawl in another Redis has none."""
 
     def samples(view: Overview) -> Samples:
         return [((one.name, one.name), value(one.crawl)) for one in view.known]
@@ -38,7 +38,9 @@ def of_crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Cal
 
 
 def of_items(name: str, help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:
-    """A figure of each item stream: where a service and its jobs share one, only the service has it, so that sums are right."""
+    """Define a figure of each item stream: where a service and its jobs share one, only the service has it, so that sums are
+    right.
+    """
 
     def samples(view: Overview) -> Samples:
         return [((one.name, one.name), value(one.crawl)) for one in view.known if not one.items_of]
@@ -47,14 +49,14 @@ def of_items(name: str, help: str, value: Callable[[CrawlSnapshot], float]) -> M
 
 
 def stat(crawl: CrawlSnapshot, name: str) -> float:
-    """The sum of a stat over all processes; 0 if it is not a number."""
+    """Return the sum of a stat over all processes; 0 if it is not a number."""
     return number(crawl.stats.get(name, "0")) or 0.0
 
 
 def number(text: str) -> float | None:
-    """A finite number; None for anything else."""
+    """Parse a finite number; None for anything else."""
     try:
         value = float(text)
-    except ValueError:  # a stat of that name that somebody has set to a text
+    except ValueError:  # a stat of that name with a text
         return None
     return value if math.isfinite(value) else None

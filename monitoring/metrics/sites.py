@@ -23,7 +23,7 @@ def shown_boards(view: Overview) -> list[WatchedForum]:
 
 
 def _board(name: str, help: str, figure: Callable[[WatchedForum], float | None]) -> MetricSpec:
-    """A figure of each board, of those that have it."""
+    """Define a figure of each board, of those that have it."""
 
     def samples(view: Overview) -> Samples:
         figures = ((one, figure(one)) for one in shown_boards(view))
@@ -49,7 +49,7 @@ def _blocked(view: Overview) -> Samples:
 
 
 def _writer(name: str, help: str, figure: Callable[[WriterFigures], float]) -> MetricSpec:
-    """A figure of all writers together; none before the first batch."""
+    """Define a figure of all writers together; none before the first batch."""
     return MetricSpec(
         name=name,
         kind="counter",
@@ -68,7 +68,7 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
     ),
     _board(
         "trawl_forum_due_timestamp_seconds",
-        "When the forum's next scan is due; `time()` minus this is how long it is overdue, while nobody seeds, too.",
+        "When the forum's next scan is due; `time()` minus this is how long it is overdue, while nothing seeds, too.",
         lambda one: one.waits_from,
     ),
     MetricSpec(
@@ -81,7 +81,7 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_forums_stale",
         kind="gauge",
-        help="Forums that are overdue for 5 min, and for longer than they were to wait, although nobody holds their site.",
+        help="Forums that are overdue for 5 min, and for longer than they were to wait, although their site is not held.",
         labels=("site",),
         samples=_stale,
     ),

@@ -1,4 +1,4 @@
-"""`/act/NAME`: a form that says what follows; sent, the act, which is kept in the audit, and what came of it."""
+"""`/act/NAME`: a form with the consequences of an act; once sent, the act, which is kept in the audit, and its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BY = "the page"
 
 
 def action_routes(desk: Desk) -> APIRouter:
-    """The forms and what they do; for sessions of the token to act alone."""
+    """Return the routes of forms and acts; for sessions of the token to act alone."""
     routes = APIRouter()
 
     @routes.get("/act/{name}")
@@ -50,11 +50,11 @@ def action_routes(desk: Desk) -> APIRouter:
         try:
             given = Given(action.fields, form)
             with audited(desk.client, request, given.words(name), by=BY):
-                said = tuple(action.do(desk.client, given, BY))
+                lines = tuple(action.do(desk.client, given, BY))
         except (TrawlError, redis.RedisError, OSError) as error:
             trouble = str(error) if isinstance(error, TrawlError) else str(explain(error, desk.url))
             return _form(desk, session, name, action, values, trouble=trouble, code=400)
-        session.done = (f"{action.title}: done", said)
+        session.done = (f"{action.title}: done", lines)
         return RedirectResponse("/done", 303, headers=HEADERS)
 
     @routes.get("/done")
@@ -75,8 +75,8 @@ def _acting(desk: Desk, request: Request) -> Session | None:
 
 def _refused(desk: Desk, request: Request) -> Response:
     if not desk.login.tokens.act:
-        said = "Nothing can be changed here: set TRAWL_API_ACT_TOKEN where the exporter runs (openssl rand -hex 24)."
-        return desk.message("Not allowed", said, 403)
+        text = "Nothing can be changed here: set TRAWL_API_ACT_TOKEN where the exporter runs (openssl rand -hex 24)."
+        return desk.message("Not allowed", text, 403)
     if desk.login.session(request) is not None:
         return desk.message("Not allowed", "Your token may only read: log in with that of TRAWL_API_ACT_TOKEN.", 403)
     return desk.to_login(request)

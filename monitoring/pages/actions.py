@@ -1,4 +1,4 @@
-"""What can be done on the page: each action with its fields and what follows from it. The commands call the same functions."""
+"""The actions of the page: each with its fields and its consequences. The commands call the same functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .fields import Field, Given
 from .search import whole_installation
 
 Do = Callable[[redis.Redis, Given, str], Iterable[str]]
-"""Does it for the named person, and says what came of it, line by line. Raises TrawlError and `redis.RedisError`."""
+"""Does it for the named person, and returns the result, line by line. Raises TrawlError and `redis.RedisError`."""
 DAY_S = 86_400.0
 
 SERVICE = Field(name="service", label="Service", fixed=True)
@@ -50,7 +50,7 @@ class Action:
 
 
 def _target(given: Given) -> Target:
-    """A service, a site, a site in a service; without either the whole fleet."""
+    """Return the target: a service, a site, a site in a service; without either the whole fleet."""
     service, site = given.text("service"), given.text("site")
     return Target(services=(service,) if service else (), site=site, whole=not (service or site))
 
@@ -87,7 +87,7 @@ def _limit(client: redis.Redis, given: Given, by: str) -> Iterable[str]:
     site, names = given.text("site"), ("rate", "concurrency", "per-hour", "per-day")
     written = any(given.text(name) for name in names)
     if given.is_on("remove") == written:
-        raise ConfigError("say either what the limits are, or that they are removed")
+        raise ConfigError("give either limits, or `remove`")
     wanted = None
     if written:
         wanted = limits.LaneLimits.of(
@@ -107,7 +107,7 @@ def _outcomes(found: Mapping[str, Outcome]) -> Iterable[str]:
     refused = [name for name, one in found.items() if one.kind.is_refused]
     if len(refused) == len(found):
         raise ConfigError("; ".join(f"{name}: {found[name].sentence}" for name in refused))
-    return [f"{name}: {said}" for name, said in sentences(found).items()]
+    return [f"{name}: {sentence}" for name, sentence in sentences(found).items()]
 
 
 def _seed(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
@@ -125,7 +125,7 @@ def _rescan(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noq
 
 
 def _crawl(client: redis.Redis, service: str) -> CrawlKeys:
-    """Raises ConfigError for a service that the fleet never had."""
+    """Return the keys of a crawl. Raises ConfigError for a service that the fleet never had."""
     records, fleet = CrawlRecords(client), declared_fleet(client)
     if service not in fleet and service not in records.all():
         raise unknown_name("service", service, fleet)
@@ -150,7 +150,7 @@ def _replay(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noq
 def _purge(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
     keys, days = _crawl(client, given.text("service")), given.number("days")
     if (days is None) != given.is_on("all"):
-        raise ConfigError("say either how old the entries are, or that all are meant")
+        raise ConfigError("give either the age of the entries in days, or `all`")
     if days is not None and not 0 <= days < 36_500:
         raise ConfigError(f"days {days:g}: must be from 0 to 36500")
     before_s = None if days is None else server_time(client) - days * DAY_S
@@ -262,7 +262,7 @@ ACTIONS = {
     ),
     "purge": Action(
         title="Purge dead letters",
-        follows="They are deleted for good: these pages are not asked for again, and nobody can see what they were.",
+        follows="They are deleted for good: these pages are not asked for again, and no record of them is left.",
         fields=(
             Field(name="service", label="Service", fixed=True, needed=True),
             Field(name="days", label="Older than so many days"),
@@ -294,7 +294,7 @@ ACTIONS = {
 
 
 def present_value(client: redis.Redis, name: str, given: Mapping[str, str]) -> dict[str, str]:
-    """What the form of an action begins with: the size that a service has now."""
+    """Return the first values of an action's form: the present size of a service."""
     if name == "scale" and (size := desired_fleet(Registry(client)).get(given.get("service", ""))) is not None:
         return {"size": str(size)}
     return {}

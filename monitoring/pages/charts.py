@@ -21,7 +21,7 @@ Points = Sequence[tuple[float, float | None]]
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """What a chart spans: `length_s` seconds up to `now`, with a sample every `step_s`."""
+    """The time of a chart: `length_s` seconds up to `now`, with a sample every `step_s`."""
 
     now: float
     length_s: float
@@ -33,7 +33,7 @@ class Window:
 
 
 def chart(title: str, unit: str, points: Points, window: Window) -> Markup:
-    """A line from zero up, with its highest and last value in words, for those who do not see it, too."""
+    """Draw a line from zero up, with its highest and last value in words, for those who do not see it, too."""
     seen = [(at, value) for at, value in points if at >= window.start and (value is None or math.isfinite(value))]
     values = [value for _, value in seen if value is not None]
     if not values:
@@ -42,8 +42,8 @@ def chart(title: str, unit: str, points: Points, window: Window) -> Markup:
         )
     top, last = _ceiling(max(values)), values[-1]
     last_at = next(at for at, value in reversed(seen) if value is not None)
-    when = "now" if window.now - last_at <= GAP_STEPS * window.step_s else "last"  # nobody takes samples any more
-    said = f"{when} {_figure(last)}, highest {_figure(max(values))} {unit}".strip()
+    when = "now" if window.now - last_at <= GAP_STEPS * window.step_s else "last"  # sampling has stopped
+    label = f"{when} {_figure(last)}, highest {_figure(max(values))} {unit}".strip()
     path = _path(_thinned(seen), top, window)
     return Markup(
         '<figure class="chart"><figcaption>{} <span class="faint">{}</span></figcaption>'
@@ -51,7 +51,7 @@ def chart(title: str, unit: str, points: Points, window: Window) -> Markup:
         '<path class="grid" d="M0 .5H{}M0 {}H{}"/><path class="line" d="{}"/></svg>'
         '<p class="axis"><span>{}</span><span>{}</span><span>{}</span></p></figure>'
     ).format(
-        *(title, said, WIDTH, HEIGHT, f"{title}: {said}", WIDTH, HEIGHT - 0.5, WIDTH, path),
+        *(title, label, WIDTH, HEIGHT, f"{title}: {label}", WIDTH, HEIGHT - 0.5, WIDTH, path),
         *(_moment(window.start, window), escape(f"0 to {_figure(top)}"), _moment(window.now, window)),
     )
 
@@ -81,7 +81,7 @@ def _thinned(points: Points) -> Points:
 
 
 def _ceiling(value: float) -> float:
-    """The next of 1, 2, 5 times a power of ten."""
+    """Round up to the next of 1, 2, 5 times a power of ten."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -104,7 +104,7 @@ LEAST_STEPS = 15
 
 
 def fleet_charts(history: History, now: float, *, month: bool = False) -> list[Markup]:
-    """Posts stored, pages, backlog and crawlers over a day, or over 30 days."""
+    """Return the charts of posts stored, pages, backlog and crawlers over a day, or over 30 days."""
     samples, window = _window(history, now, month=month)
     stored, pages = (lambda one: one.stored), (lambda one: one.pages)
     return [
@@ -118,7 +118,7 @@ def fleet_charts(history: History, now: float, *, month: bool = False) -> list[M
 
 
 def site_charts(history: History, site: str, now: float, *, month: bool = False) -> list[Markup]:
-    """What was stored of a site, and how old the last scan of its stalest board was."""
+    """Return the charts of a site: stored posts, and the age of the last scan of its stalest board."""
     samples, window = _window(history, now, month=month)
 
     def stored(one: Sample) -> float | None:
@@ -150,10 +150,10 @@ def crawler_charts(history: History, name: str, now: float) -> list[Markup]:
 
 
 def lately(history: History, now: float, minutes: int = 5) -> float | None:
-    """Posts and comments stored in a minute, over the last samples; None where there are not two of the last minutes."""
+    """Return the posts and comments stored in a minute, over the last samples; None without two of the last minutes."""
     last = [one for one in history.day[-minutes - 1 :] if now - one.at <= (minutes + GAP_STEPS) * MINUTE_S]
     if last and now - last[-1].at > GAP_STEPS * MINUTE_S:
-        return None  # nobody takes samples any more
+        return None  # sampling has stopped
     found = rates([(last[0].at, last[0].stored), (last[-1].at, last[-1].stored)], MINUTE_S) if len(last) > 1 else []
     return found[-1][1] if found else None
 

@@ -1,4 +1,4 @@
-"""What single pages read beyond the overview: the database, the log of a crawler, dead letters, schedule and jobs."""
+"""Reads the data of single pages beyond the overview: the database, the log of a crawler, dead letters, schedule and jobs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def stored_data(gone: threading.Event | None = None) -> Iterator[Database]:
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """What the database has of one site."""
+    """One site's data in the database."""
 
     posts: tuple[Any, ...] = ()  # the latest that were seen first
     gaps: tuple[Any, ...] = ()  # open ones first
@@ -66,7 +66,7 @@ class Stored:
 
 
 def of_site(database: Database, site: str) -> Stored:
-    """The latest posts and scans of a site, its gaps, and how many threads are stored. Raises StorageError."""
+    """Read the latest posts and scans of a site, its gaps, and how many threads are stored. Raises StorageError."""
     latest_posts = select(posts).where(posts.c.site == site).order_by(posts.c.first_seen_at.desc(), posts.c.id).limit(POSTS_SHOWN)
     open_first = select(gaps).where(gaps.c.site == site).order_by(gaps.c.closed_at.is_not(None), gaps.c.opened_at.desc())
     last_scans = select(scans).where(scans.c.site == site).order_by(scans.c.started_at.desc()).limit(POSTS_SHOWN)
@@ -83,7 +83,7 @@ def of_site(database: Database, site: str) -> Stored:
 
 
 def events_of(database: Database, most: int = EVENTS_SHOWN) -> list[Event]:
-    """The last events, the newest first. Raises StorageError."""
+    """Return the last events, the newest first. Raises StorageError."""
     log = EventLog(database)
     end = log.end()
     step, found = most, list[Event]()
@@ -97,7 +97,7 @@ def events_of(database: Database, most: int = EVENTS_SHOWN) -> list[Event]:
 
 
 def fleet_events_of(database: Database) -> list[Event]:
-    """What happened last to crawlers, breakers, gaps and boards, and what operators did, newest first. Raises StorageError."""
+    """Return the last events of crawlers, breakers, gaps and boards, and operators' acts, newest first. Raises StorageError."""
     return EventLog(database).latest_of_fleet(EVENTS_SHOWN)
 
 
@@ -107,7 +107,7 @@ def runs_of(client: redis.Redis, database: Database | None, spider: str, number:
 
 
 def log_of(spider: str, number: int | None) -> list[LogLine] | None:
-    """The last lines of a crawler's log; None where it is not on this machine."""
+    """Return the last lines of a crawler's log; None where it is not on this machine."""
     log = slot_logs().get((spider, number)) if number is not None else None
     try:
         return last_lines(log, LOG_LINES) if log else None
@@ -116,7 +116,7 @@ def log_of(spider: str, number: int | None) -> list[LogLine] | None:
 
 
 def dead_of(client: redis.Redis, view: Overview, service: str | None = None) -> list[tuple[str, DeadEntry]]:
-    """Requests and start tasks that were given up, with their service, newest first."""
+    """Return the requests and start tasks that were given up, with their service, newest first."""
     names = [one.name for one in view.services if service in (None, one.name) and one.crawl.dead]
     crawls = CrawlRecords(client).keys_of_all(names)
     found = [(name, entry) for name, keys in crawls.items() for entry in newest(client, keys, DEAD_SHOWN)[0]]
@@ -124,6 +124,6 @@ def dead_of(client: redis.Redis, view: Overview, service: str | None = None) -> 
 
 
 def payload_of(entry: DeadEntry) -> str:
-    """The request as it stands in Redis, for people; cut where it is long."""
+    """Return the request as it stands in Redis, for people; cut where it is long."""
     shown = entry.payload[:PAYLOAD_BYTES].decode("utf-8", "backslashreplace")
     return f"{shown}… ({len(entry.payload):,} bytes)" if len(entry.payload) > PAYLOAD_BYTES else shown

@@ -1,4 +1,4 @@
-"""The fields of a form, and what somebody wrote into them."""
+"""The fields of a form, and their submitted values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Field:
 
 
 class Given:
-    """What was written, checked against the fields. Raises ConfigError, also where something needed is missing."""
+    """The submitted values, checked against the fields. Raises ConfigError, also where a required value is missing."""
 
     def __init__(self, fields: Sequence[Field], form: Mapping[str, Sequence[str]]) -> None:
         self._values: dict[str, str] = {}
@@ -43,18 +43,18 @@ class Given:
         return self._values[name]
 
     def is_on(self, name: str) -> bool:
-        """Whether a switch was set."""
+        """Return True if a switch was set."""
         return bool(self._values[name])
 
     def whole(self, name: str) -> int | None:
-        """A whole number; None where nothing was written. Raises ConfigError."""
+        """Return a whole number; None for an empty field. Raises ConfigError."""
         text = self._values[name]
         if text and not (text.isascii() and text.isdigit() and len(text) < 10):
             raise ConfigError(f"{name} {text!r:.40}: must be a whole number")
         return int(text) if text else None
 
     def number(self, name: str) -> float | None:
-        """A number; None where nothing was written. Raises ConfigError."""
+        """Return a number; None for an empty field. Raises ConfigError."""
         text = self._values[name]
         try:
             return float(text) if text else None
@@ -62,7 +62,7 @@ class Given:
             raise ConfigError(f"{name} {text!r:.40}: must be a number") from None
 
     def lines(self, name: str) -> list[str]:
-        """What stands on each line, without empty ones."""
+        """Return the lines of a field, without empty ones."""
         return [line.strip() for line in self._values[name].splitlines() if line.strip()]
 
     def pairs(self, name: str) -> dict[str, str]:
@@ -76,7 +76,7 @@ class Given:
         return found
 
     def words(self, action: str) -> list[str]:
-        """The act as the audit keeps it: `["limit", "example.org", "--rate=3"]`, as the command would be written."""
+        """Return the act as the audit keeps it: `["limit", "example.org", "--rate=3"]`, as the command would be written."""
         named = [
             ("", value) if name in ("service", "site", "job") else (f"--{name}", value) for name, value in self._values.items()
         ]

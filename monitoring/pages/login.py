@@ -1,4 +1,5 @@
-"""Who may see the pages, and who may act: a token opens a session, a cookie keeps it, each form carries a word of its session.
+"""Sessions of the pages, for reading and for acting: a token opens a session, a cookie keeps it, each form carries a word of its
+session.
 
 The tokens are those of the HTTP API. Sessions live in this process: a restart ends them.
 """
@@ -30,7 +31,7 @@ _PASSED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 @dataclass(kw_only=True)
 class Session:
-    """Somebody who has shown a token."""
+    """The session of a user with a valid token."""
 
     scope: Scope
     ends_at: float  # monotonic
@@ -41,7 +42,7 @@ class Session:
     """Title and lines of the last act."""
 
     def new_form(self) -> str:
-        """A word for one form, which can be sent once."""
+        """Return a word for one form, which can be sent once."""
         word = secrets.token_urlsafe(18)
         self.forms[word] = None
         while len(self.forms) > MOST_FORMS:
@@ -49,7 +50,7 @@ class Session:
         return word
 
     def take(self, word: str) -> bool:
-        """Whether a form with this word was given out and not sent yet."""
+        """Return True if a form with this word was given out and not sent yet."""
         found = next((one for one in self.forms if hmac.compare_digest(one.encode(), word.encode())), None)
         if found is None:
             return False
@@ -68,19 +69,19 @@ class Login:
         self._lock = threading.Lock()
 
     def session(self, request: Request) -> Session | None:
-        """The session that the cookie names, if it has not ended."""
+        """Return the session that the cookie names, if it has not ended."""
         with self._lock:
             found = self._sessions.get(request.cookies.get(COOKIE, ""))
         return found if found is not None and found.ends_at > self._clock() else None
 
     def scope(self, request: Request) -> Scope:
-        """What this request may do. Without a token to read, who sits at this machine may look."""
+        """Return the scope of this request. Without a token to read, a user of this machine may read."""
         if session := self.session(request):
             return session.scope
         return Scope.READ if not self.tokens.read and is_local(request) else Scope.NOTHING
 
     def enter(self, token: str, request: Request, response: Response) -> bool:
-        """Open a session for a valid token, and give `response` its cookies; False for another one. Raises GuessedTooOften."""
+        """Open a session for a valid token, and give `response` its cookies; False for a wrong one. Raises GuessedTooOften."""
         browser, secure = request.cookies.get(BROWSER, ""), request.url.scheme == "https"
         is_known = self._guesses.is_browser(browser)
         who = browser if is_known else address_of((request.client.host, request.client.port) if request.client else None)
@@ -106,7 +107,7 @@ class Login:
 
 
 def is_local(request: Request) -> bool:
-    """Whether it comes from this machine, asks for it by its name, and no proxy has passed it on."""
+    """Return True if the request comes from this machine, asks for it by its name, and no proxy has passed it on."""
     if any(name in request.headers for name in _PASSED_ON) or host_of(request.headers.get("host", "")) not in LOOPBACK:
         return False
     try:
@@ -116,7 +117,7 @@ def is_local(request: Request) -> bool:
 
 
 def is_foreign(request: Request) -> bool:
-    """Whether a page of another site has sent this form."""
+    """Return True if a page of another site has sent this form."""
     if request.headers.get("sec-fetch-site") in _FOREIGN:
         return True
     origin = request.headers.get("origin")

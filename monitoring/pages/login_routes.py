@@ -54,5 +54,5 @@ def login_routes(desk: Desk) -> APIRouter:
 
 
 def is_own(path: str) -> bool:
-    """Whether it is a path of this page: not `//evil.example`, and nothing that a browser reads as that."""
+    """Return True for a path of this page: not `//evil.example`, and nothing that a browser reads as that."""
     return path.startswith("/") and path[1:2] not in ("/", "\\") and path.isprintable()

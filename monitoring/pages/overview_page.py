@@ -13,12 +13,12 @@ from .charts import fleet_charts, lately
 from .rendering import median, rendered
 
 BOARDS_SHOWN = 12
-SITES_SHOWN = 5  # whose freshness is said
+SITES_SHOWN = 5  # in the line on freshness
 NOTHING = History()
 
 
 def page(view: Overview, source: str, role: str = "read", history: History = NOTHING) -> str:
-    """The whole page. `source` is the name of the Redis that was read; the templates escape every value."""
+    """Render the whole page. `source` is the name of the Redis that was read; the templates escape every value."""
     found = problems(view)
     grave = sum(one.grave for one in found)
     boards = stalest_first(view.sites.boards)
@@ -58,12 +58,12 @@ def crew(view: Overview, one: ServiceView) -> tuple[str, str]:
 
 
 def _freshness(sites: SitesView) -> str:
-    """How long after their publication the posts of some sites are stored; /sites has all."""
-    said = [f"{name} {median(one)}" for name, one in sorted(sites.delays.items()) if median(one)]
-    more = f" and {len(said) - SITES_SHOWN:,} sites more" if len(said) > SITES_SHOWN else ""
-    return f"published to stored: {', '.join(said[:SITES_SHOWN])}{more}" if said else ""
+    """Return how long after their publication the posts of some sites are stored; /sites has all."""
+    medians = [f"{name} {median(one)}" for name, one in sorted(sites.delays.items()) if median(one)]
+    more = f" and {len(medians) - SITES_SHOWN:,} sites more" if len(medians) > SITES_SHOWN else ""
+    return f"published to stored: {', '.join(medians[:SITES_SHOWN])}{more}" if medians else ""
 
 
 def _wrong_files(sites: SitesView) -> dict[str, str]:
-    """Without those that a breaker says already."""
-    return {site: said for site, said in sites.wrong_files.items() if site not in sites.breakers}
+    """Return the wrong site files, without those that a breaker reports already."""
+    return {site: fault for site, fault in sites.wrong_files.items() if site not in sites.breakers}

@@ -31,7 +31,7 @@ _BAD = {CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED, GONE}
 
 
 def rendered(template: str, *, role: str = "read", **values: object) -> str:
-    """The page of that template for who may `read` or `act`. A name that it asks for and that is not given is an error."""
+    """Render a template for a role, `read` or `act`. A name that it uses and that is not given is an error."""
     return _environment().get_template(template).render(role=role, **values)
 
 
@@ -74,22 +74,22 @@ def _harmless(value: object) -> object:
 
 
 def crawler_tone(state: str) -> str:
-    """The colour of a crawler's state: good, wait or bad."""
+    """Return the colour of a crawler's state: good, wait or bad."""
     return "good" if state == CrawlerState.RUNNING else "bad" if state in _BAD else "wait"
 
 
 def board_tone(one: BoardView) -> str:
-    """The same of a board."""
+    """Return the colour of a board's state."""
     return "good" if one.word == BoardState.FRESH else "bad" if one.word in BAD_STATES else "wait"
 
 
 def node_tone(node: NodeRecord, now: float) -> str:
-    """The same of a node."""
+    """Return the colour of a node's state."""
     return {"up": "good", "draining": "wait"}.get(node.state(now), "bad")
 
 
 def story(record: CrawlerRecord, now: float) -> str:
-    """Why a crawler is in its state, and how and when the process before it ended; "" for nothing to tell."""
+    """Explain a crawler's state, and the end of the process before it; "" if there is nothing to explain."""
     at = record.last_exit_at
     when = f", {span(now - at)} ago, {clock(at)}" if at else ""
     before = f"before: {record.last_exit}{when}" if record.last_exit else None
@@ -97,7 +97,7 @@ def story(record: CrawlerRecord, now: float) -> str:
 
 
 def board_why(one: BoardView) -> str:
-    """Why a board is as stale as it is: what is wrong with it, else how often it is scanned."""
+    """Explain the staleness of a board: its fault, else the rhythm of its scans."""
     tried, due = one.state.tried_at, one.watched.waits_from
     if one.why:
         return one.why
@@ -109,7 +109,7 @@ def board_why(one: BoardView) -> str:
 
 
 def _changes(one: BoardView) -> str:
-    """How much happens on it, by the estimate that its scans are planned by."""
+    """Describe the rate of its changes, by the estimate that its scans are planned by."""
     state = one.state
     an_hour = 3600 * state.events / state.exposure if state.exposure > 0 else 0.0
     return f"about {an_hour:,.0f} changes an hour" if an_hour >= 1 else "little changes"
@@ -138,7 +138,7 @@ def clock(at: float) -> str:
 
 
 def _command(text: str) -> Markup:
-    """A text that names commands: no line ends within an option, as `--breaker` after its hyphens."""
+    """Escape a text that names commands: no line ends within an option, as `--breaker` after its hyphens."""
     option = Markup('<span class="option">{}</span>')
     words = printable(text).split(" ")
     return Markup(" ").join(option.format(one) if one.startswith("--") else escape(one) for one in words)
@@ -149,7 +149,7 @@ def _stamp(at: datetime | None) -> str:
 
 
 def _web_address(url: str | None) -> str:
-    """An address that may be a link: else a stored `javascript:` would run in the operator's browser."""
+    """Return an address that may be a link, else "": a stored `javascript:` would run in the operator's browser."""
     return url if url and url.startswith(("http://", "https://")) else ""
 
 

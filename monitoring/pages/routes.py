@@ -1,4 +1,4 @@
-"""The addresses of the pages, each read at most once in two seconds, whoever asks how often."""
+"""The addresses of the pages, each read at most once in two seconds, at any rate of requests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HISTORY_AGE_S = 20.0  # a sample comes each minute
 MOST_PAGES = 200
 """Pages that are kept, the oldest goes first."""
 
-# Nothing is loaded from others, no script but ours runs: what somebody managed to write to Redis stays text.
+# Nothing is loaded from other hosts, no script but ours runs: foreign text in Redis stays text.
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; form-action 'self';"
@@ -55,7 +55,7 @@ class SharedPages:
         self._lock = threading.Lock()
 
     def get(self, key: object, make: Callable[[], Answer]) -> Answer:
-        """The page of that key, made again when it is too old; only one is made at a time."""
+        """Return the page of that key, made again when it is too old; only one is made at a time."""
         with self._lock:
             if key not in self._pages:
                 self._pages[key] = SharedLook(make, max_age_s=PAGE_AGE_S)
@@ -67,7 +67,7 @@ class SharedPages:
 
 
 class Desk:
-    """What every route needs: the readings, the logins, and how a page is answered."""
+    """Shared parts of all routes: the readings, the logins, and the rendering of a page."""
 
     def __init__(self, look: Callable[[], Overview], client: redis.Redis, source: str, url: str, login: Login) -> None:
         self.client, self.login = client, login
@@ -82,7 +82,7 @@ class Desk:
     def _samples(self) -> History:
         try:
             return Samples(self.client).read()
-        except (redis.RedisError, OSError):  # the page says it without the charts
+        except (redis.RedisError, OSError):  # the page reports it, without the charts
             return History()
 
     def role(self, request: Request) -> str:
@@ -90,7 +90,7 @@ class Desk:
         return "act" if self.login.scope(request) is Scope.ACT else "read"
 
     def answer(self, request: Request, key: object, make: Callable[[Reading], str], *, is_open: bool = False) -> Response:
-        """A page that is shared with others who look at it; `is_open`: also without a login where no token to read is set."""
+        """Return a page that is shared between its viewers; `is_open`: also without a login where no token to read is set."""
         if refused := self.refused(request, is_open=is_open):
             return refused
         scope = self.login.scope(request)
@@ -98,42 +98,42 @@ class Desk:
         return HTMLResponse(html, code, headers=HEADERS)
 
     def refused(self, request: Request, *, is_open: bool = False) -> Response | None:
-        """Where to log in, for who may not look."""
+        """Return a redirection to the login, or a refusal, for a viewer without access."""
         if self.login.scope(request) is not Scope.NOTHING or (is_open and not self.login.tokens.read):
             return None
         if not (self.login.tokens.read or self.login.tokens.act):
-            said = "Only the overview is shown to others than this machine: set TRAWL_API_READ_TOKEN to log in from elsewhere."
-            return self.message("Log in", said, 403)
+            text = "Only the overview is open to other machines: set TRAWL_API_READ_TOKEN to log in from elsewhere."
+            return self.message("Log in", text, 403)
         return self.to_login(request)
 
     def to_login(self, request: Request) -> Response:
-        """The page to log in, which leads back here."""
+        """Redirect to the page to log in, which leads back here."""
         here = quote(request.url.path + (f"?{request.url.query}" if request.url.query else ""))
         return RedirectResponse(f"/login?next={here}", 303, headers=HEADERS)
 
     def made(self, request: Request, make: Callable[[Reading], str]) -> Answer:
-        """The page and its status; what prevents it is a page, too."""
+        """Return the page and its status; an error is a page, too."""
         try:
             return make(self.reading(request)), 200
         except NotThere as error:
-            return self._said("Not found", str(error)), 404
+            return self._message("Not found", str(error)), 404
         except (redis.RedisError, OSError) as error:
-            return self._said("Redis is away", str(explain(error, self.url))), 503
+            return self._message("Redis is away", str(explain(error, self.url))), 503
 
-    def message(self, title: str, said: str, code: int) -> HTMLResponse:
-        """A page of one sentence."""
-        return HTMLResponse(self._said(title, said), code, headers=HEADERS)
+    def message(self, title: str, text: str, code: int) -> HTMLResponse:
+        """Return a page of one sentence."""
+        return HTMLResponse(self._message(title, text), code, headers=HEADERS)
 
     def html(self, template: str, code: int = 200, **values: Any) -> HTMLResponse:
-        """The page of a template for one viewer alone."""
+        """Return the page of a template for one viewer alone."""
         return HTMLResponse(rendered(template, source=self._source, **values), code, headers=HEADERS)
 
-    def _said(self, title: str, said: str) -> str:
-        return rendered("message.html", title=title, source=self._source, said=said)
+    def _message(self, title: str, text: str) -> str:
+        return rendered("message.html", title=title, source=self._source, text=text)
 
 
 def page_routes(desk: Desk) -> APIRouter:
-    """The overview and the pages below it; plain functions, so each runs in a thread."""
+    """Return the routes of the overview and the pages below it; plain functions, so each runs in a thread."""
     routes = APIRouter()
 
     @routes.get("/")

@@ -12,7 +12,7 @@ from redis_components.server.replies import server_time
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleRow:
-    """One entry of the schedule; `refused` says why it is not sent. Times are epoch seconds by Redis's clock."""
+    """One entry of the schedule; `refused` is the reason why it is not sent. Times are epoch seconds by Redis's clock."""
 
     name: str
     task: str = ""
@@ -26,7 +26,7 @@ class ScheduleRow:
 
 
 def schedule_rows(client: redis.Redis) -> list[ScheduleRow]:
-    """The schedule as the beat that leads would read it now. Loads Celery's application."""
+    """Return the schedule as the beat that leads would read it now. Loads Celery's application."""
     from tasks import app as celery
     from tasks.due import next_due
     from tasks.schedule import checker, defaults_of, effective

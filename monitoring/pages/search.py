@@ -1,4 +1,7 @@
-"""What needs the fleet's installation: site files are read with Scrapy and lxml, which the exporter's own image does not have."""
+"""Search: a URL, with the history of its page, or words and an author in stored posts.
+
+Site files are read with Scrapy and lxml, which the exporter's own image lacks: the pages report that.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from .views import Reading
 
 
 class NotInstalled(TrawlError):
-    """A package of the fleet is not installed where this exporter runs; the message says what to use there."""
+    """A package of the fleet is not installed where this exporter runs; the message names the substitute."""
 
 
 @contextmanager
@@ -43,7 +46,7 @@ _there = threading.BoundedSemaphore(MOST_AT_ONCE + MOST_WAITING)
 
 
 class TooMany(TrawlError):
-    """Others search; the message says to try again."""
+    """Too many searches run; the message asks to try again."""
 
 
 @contextmanager
@@ -85,7 +88,7 @@ def search(reading: Reading, text: str, author: str, gone: threading.Event) -> s
 
 
 def is_url(text: str) -> bool:
-    """Whether it is the whole address of a page."""
+    """Return True if the text is the whole address of a page."""
     try:
         known = urlsplit(text)
     except ValueError:

@@ -33,7 +33,7 @@ class NotThere(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a page is made from: the Redis at `source`, and the shared overview."""
+    """The sources of a page: the Redis at `source`, and the shared overview."""
 
     client: redis.Redis
     source: str
@@ -42,14 +42,14 @@ class Reading:
     role: str = "read"  # or "act": the page offers what can be done
 
     def html(self, template: str, title: str, **values: object) -> str:
-        """The page of that template; where Redis is away, a page that says so."""
+        """Render that template; where Redis is away, a page that reports it."""
         if self.view.failure is not None:
             return rendered("away.html", title=title, source=self.source, view=self.view, role=self.role)
         return rendered(template, title=title, source=self.source, view=self.view, role=self.role, **values)
 
 
 def _stored(read: Callable[[Database], T], otherwise: T) -> tuple[T, str]:
-    """What `read` finds in the database, and "" or why it could not be read."""
+    """Return the result of `read` on the database, and "" or why it could not be read."""
     try:
         with data.stored_data() as database:
             found = read(database)
@@ -134,7 +134,7 @@ def dead(reading: Reading) -> str:
 
 
 def events(reading: Reading) -> str:
-    """What happened to posts and comments last, and the fleet's errors."""
+    """Render the last events of posts and comments, and the fleet's errors."""
     nothing: list[Event] = []
     found, trouble = _stored(data.events_of, nothing)
     of_fleet, _ = _stored(data.fleet_events_of, nothing)
@@ -142,7 +142,7 @@ def events(reading: Reading) -> str:
 
 
 def history(reading: Reading) -> str:
-    """The fleet over a day and over 30 days, and each site."""
+    """Render the fleet over a day and over 30 days, and each site."""
     known, now = reading.history(), reading.view.now
     names = reading.view.sites.names[:SITES_CHARTED]
     return reading.html(
@@ -155,13 +155,13 @@ def history(reading: Reading) -> str:
 
 
 def schedule(reading: Reading) -> str:
-    """The schedule."""
+    """Render the schedule."""
     rows = schedule_rows(reading.client) if reading.view.failure is None else []
     return reading.html("schedule.html", "Schedule", rows=rows)
 
 
 def jobs(reading: Reading) -> str:
-    """The jobs, the youngest first."""
+    """Render the jobs, the youngest first."""
     found = Jobs(reading.client).all().values() if reading.view.failure is None else ()
     return reading.html("jobs.html", "Jobs", jobs=sorted(found, key=lambda job: job.started_at, reverse=True))
 
@@ -174,7 +174,7 @@ def _runs(reading: Reading, spider: str, number: int | None) -> tuple[list[Any],
 
 
 def _log(one: CrawlerRecord) -> list[str] | None:
-    """The last lines of its log; None: they are on another machine."""
+    """Return the last lines of its log; None: they are on another machine."""
     if (lines := data.log_of(one.spider, one.number)) is not None:
         return [line.text[: data.LINE_CHARACTERS] for line in lines]
     return one.log.split("\n") if one.log else None

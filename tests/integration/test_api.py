@@ -171,13 +171,13 @@ def test_limits_of_a_site_are_set_shown_and_removed(api: Api, redis_client: redi
 @pytest.mark.parametrize(
     ("path", "body", "words"),
     [
-        ("/api/v1/limits/a.example", {}, "say a limit"),
+        ("/api/v1/limits/a.example", {}, "name a limit"),
         ("/api/v1/limits/a.example", {"burst": 4}, "with burst a rate"),
         ("/api/v1/limits/a b", {"rate": 1}, "is not a site, host or domain"),
         ("/api/v1/limits/a.example", {"rate": 0}, "rate = 0 is out of range"),
         ("/api/v1/limits/a.example", {"quiet": "at night"}, "quiet hours 'at night' cannot be read"),
         ("/api/v1/jobs", {"service": "../x"}, "cannot be the name of a service"),
-        ("/api/v1/jobs", {"service": "books", "settings": {"ITEM_PIPELINES": {"os.system": 1}}}, "not to be set by a task"),
+        ("/api/v1/jobs", {"service": "books", "settings": {"ITEM_PIPELINES": {"os.system": 1}}}, "cannot be set by a task"),
         ("/api/v1/jobs/none/cancel", {}, "there is no job 'none'"),
         ("/api/v1/services/boks/scale", {"size": 1}, "did you mean 'books'"),
     ],
@@ -209,7 +209,7 @@ def test_scrapyd_s_forms_are_understood_and_its_errors_are_its_own(api: Api, red
         ({"project": "default"}, "'spider' parameter is required"),
         ({"project": "shop", "spider": "toy"}, "project 'shop' not found"),
         ({"project": "default", "spider": "tyo"}, "spider 'tyo' not found; did you mean 'toy'?"),
-        ({"project": "default", "spider": "toy", "setting": "FEEDS=x"}, "FEEDS: not to be set"),
+        ({"project": "default", "spider": "toy", "setting": "FEEDS=x"}, "FEEDS: cannot be set"),
     ):
         answer = api("POST", "/schedule.json", token=login, form=form)
         assert (answer.code, answer.body["status"]) == (200, "error")

@@ -213,7 +213,7 @@ def test_a_spider_that_is_fed_from_redis_and_one_that_there_is_not_are_refused(t
         ({"arguments": ["x"]}, "arguments"),
         ({"arguments": {1: "x"}}, "arguments"),
         ({"settings": "x"}, "settings"),
-        ({"settings": {"FEEDS": {"/etc/passwd": {}}, "DOWNLOAD_DELAY": 1}}, "FEEDS: not to be set by a task"),
+        ({"settings": {"FEEDS": {"/etc/passwd": {}}, "DOWNLOAD_DELAY": 1}}, "FEEDS: cannot be set by a task"),
         ({"timeout_s": 0}, "timeout = 0"),
         ({"timeout_s": 4000}, "at most 3600"),
         ({"timeout_s": True}, "timeout = True"),

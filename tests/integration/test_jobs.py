@@ -133,5 +133,5 @@ def test_what_cannot_be_a_job_is_one_line_and_leaves_nothing(
     store.swap(replace(store.all()["books.one"], state=JobState.FINISHED, reason="finished"))
     one_line(trawl("jobs", "resume", "one"), 2, "books.one is finished and has nothing left: trawl jobs rerun")
     assert json.loads(trawl("jobs", "show", "one", "--json").out)["arguments"] == {"category": "x"}
-    with pytest.raises(ConfigError, match="ITEM_PIPELINES: not to be set by a task"):
+    with pytest.raises(ConfigError, match="ITEM_PIPELINES: cannot be set by a task"):
         crawl("books", settings={"ITEM_PIPELINES": {}})
