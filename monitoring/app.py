@@ -43,7 +43,7 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tok
 
     @app.get("/livez")
     async def live() -> PlainTextResponse:
-        """200 `ok`, from the event loop itself and without Redis: for a health check, which may restart this process."""
+        """Answer 200 `ok`, from the event loop itself and without Redis: for a health check, which may restart this process."""
         return PlainTextResponse("ok\n")
 
     @app.get("/healthz")
@@ -54,7 +54,7 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tok
 
     @app.get("/readyz")
     def ready() -> PlainTextResponse:
-        """200 `ok` while the fleet works, or 503 and a line for each thing that does not, with the next step."""
+        """Answer 200 `ok` while the fleet works, or 503 and a line for each fault, with the next step."""
         return readiness(look())
 
     @app.get(DIRECTORY)

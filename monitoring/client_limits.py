@@ -56,14 +56,14 @@ class BoundedConnection(H11Protocol):
             self._end.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Part of a request, or the whole."""
+        """Receive a part of a request, or the whole."""
         if self._phase is Phase.ANSWERED:
             self._enter(Phase.IN_A_REQUEST)
         super().data_received(data)
         self._look()
 
     def on_response_complete(self) -> None:
-        """All is handed to the transport, which sends it as fast as the client reads."""
+        """Begin the time to read: the response is in the transport, which sends it as fast as the client reads."""
         self._enter(Phase.ANSWERED)
         super().on_response_complete()  # goes on with a request that came meanwhile
         self._look()

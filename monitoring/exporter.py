@@ -158,7 +158,9 @@ def port_number(text: str) -> int:
 
 
 def parse_services(text: str) -> dict[str, int | None]:
-    """`{"forum_list": 1, "other": None}` for `forum_list=1,other`: the form of TRAWL_FLEET, where a number may be missing."""
+    """Parse `forum_list=1,other` to `{"forum_list": 1, "other": None}`: the form of TRAWL_FLEET, where a number may
+    be missing.
+    """
     services: dict[str, int | None] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         if not (m := _SERVICE.fullmatch(part)):

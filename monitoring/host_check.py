@@ -19,7 +19,9 @@ App = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def allowed_hosts() -> frozenset[str]:
-    """Loopback, and what TRAWL_EXPORTER_HOSTS names: `exporter,status.example.com`, without ports. Raises ConfigError."""
+    """Return loopback, and the hosts in TRAWL_EXPORTER_HOSTS: `exporter,status.example.com`, without ports. Raises
+    ConfigError.
+    """
     return LOOPBACK | Exporter.read().exporter_hosts
 
 

@@ -75,7 +75,7 @@ def function_of(name: str) -> Callable[..., Any]:
 
 
 def digest(name: str) -> str:
-    """Of its source, as RELIES_ON has it."""
+    """Return the digest of its source, as RELIES_ON has it."""
     return sha1(inspect.getsource(function_of(name)).encode(), usedforsecurity=False).hexdigest()[:12]
 
 
@@ -97,12 +97,14 @@ def hosted(task: str) -> int:
 
 
 def pool_kind(worker: Any) -> str:
-    """`prefork`, `threads`, `solo`, ..."""
+    """Return `prefork`, `threads`, `solo`, ..."""
     return str(worker.pool_cls.__module__.rpartition(".")[2])
 
 
 def instead_of_soft_shutdown(worker: Any, call: Callable[[], None]) -> None:
-    """SIGQUIT: Celery has no hook there; it sleeps for the whole of worker_soft_shutdown_timeout, in its signal handler."""
+    """Call `call` at SIGQUIT. Celery has no hook there; it sleeps for the whole of worker_soft_shutdown_timeout, in its signal
+    handler.
+    """
     worker.wait_for_soft_shutdown = call
 
 

@@ -94,7 +94,7 @@ class _RunLink:
         return self._heartbeat.lost or NODE.drain.is_set()
 
     def ended(self, outcome: str, reason: str | None, *, pages: int = 0, items: int = 0) -> None:
-        """Once; without it the crawl was cut off."""
+        """Record the end, once; without it the crawl was cut off."""
         self._run = replace(self._run, ended_at=time.time(), outcome=outcome, reason=reason, pages=pages, items=items)
 
     def _record(self) -> Callable[[], object]:

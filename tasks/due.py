@@ -29,7 +29,7 @@ def needs_anchor(entry: ScheduledTask, last: Round | None, now: float) -> bool:
 
 
 def expires_s(entry: ScheduledTask, now: float) -> float:
-    """Seconds until a message that is sent now expires: when the next round is due."""
+    """Return the seconds until a message that is sent now expires: when the next round is due."""
     if entry.cron:
         return max(MIN_EXPIRES_S, _following(entry, now) - now)
     return max(MIN_EXPIRES_S, entry.every_s or 0.0)

@@ -55,7 +55,7 @@ class CrawlingEvents:
         self._send("task-crawling", result=figures(record))
 
     def stopped(self) -> None:
-        """Has to be the last: a state that Celery does not know outlives REVOKED in Flower."""
+        """Send the last event: a state that Celery does not know outlives REVOKED in Flower."""
         self._send("task-stopped")
 
     def _send(self, event: str, **fields: str) -> None:
@@ -96,7 +96,7 @@ class _WithoutEvents:
 
 
 def strategy(task: Any, app: Any, consumer: Any, **options: Any) -> Callable[..., Any]:
-    """Celery's own for each message, without events for maintenance. `Task.Strategy` names this function."""
+    """Return Celery's own strategy for each message, without events for maintenance. `Task.Strategy` names this function."""
     from celery.worker.strategy import default as celerys_strategy  # brings the worker, which other programs do not need
 
     loud = celerys_strategy(task, app, consumer, **options)

@@ -49,7 +49,7 @@ def set_aside(raw: bytes, *, queue: str, reason: str, form: str = RAW) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """`ValueError: what`, printable."""
+    """Format an error as `ValueError: text`, printable."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if text.isprintable() else ascii(text)
 

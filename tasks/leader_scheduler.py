@@ -58,7 +58,7 @@ class LeaderScheduler(Scheduler):
     """Sends what is due while it leads. Never ends because of Redis or the broker."""
 
     def setup_schedule(self) -> None:
-        """Not called for the instance that only shows the banner."""
+        """Set the schedule up. Celery does not call it for the instance that only shows the banner."""
         self._url = redis_url()
         self._client = client = connect(impatient(self._url, ANSWER_S))
         self._owner = f"{socket.gethostname()}:{os.getpid()}#{secrets.token_hex(4)}"
@@ -78,7 +78,7 @@ class LeaderScheduler(Scheduler):
         self._status.begin()
 
     def tick(self, *_: Any, **__: Any) -> float:
-        """One look: renew, or ask to lead; send what is due. Returns seconds until the next one."""
+        """Do one round: renew, or ask to lead; send what is due. Return the seconds until the next one."""
         wait_s = self._look()
         self._write_status()
         return wait_s
@@ -113,7 +113,7 @@ class LeaderScheduler(Scheduler):
         super().close()
 
     def _write_status(self) -> None:
-        """In the status file, which the health check reads."""
+        """Write the status file, which the health check reads."""
         if time.monotonic() >= self._status_at:
             self._status_at = time.monotonic() + STATUS_S
             role = "it leads" if self._token is not None else f"it waits; {self._leader or 'none'} leads"
@@ -272,7 +272,7 @@ class LeaderScheduler(Scheduler):
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """SIGTERM waits: between sending a round and saying so it would leave the round to be sent again."""
+    """Delay SIGTERM: between sending a round and recording it, the round would be sent again."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     try:
         yield

@@ -73,7 +73,7 @@ class NodeStep(bootsteps.StartStopStep):
         instead_of_soft_shutdown(worker, lambda: drain(worker))  # else the crawlers would get no order
 
     def close(self, worker: Any) -> None:  # noqa: ARG002 - the form of a step
-        """SIGTERM, SIGQUIT, Ctrl-C, or an error that the worker cannot survive."""
+        """Leave at SIGTERM, SIGQUIT, Ctrl-C, or an error that the worker cannot survive."""
         NODE.drain.set()
         if self._beat:
             self._beat.now()

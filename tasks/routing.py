@@ -22,9 +22,9 @@ SERVICE_PREFIX = "crawlers."
 def route(
     name: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any], **_: Any
 ) -> dict[str, str] | None:
-    """`run_crawler` goes to the nodes that serve its spider, everything else to the default queue; a named queue is obeyed.
+    """Route `run_crawler` to the nodes that serve its spider, everything else to the default queue; a named queue is obeyed.
 
-    Raises ConfigError for what cannot be the name of a service.
+    Raises ConfigError for an invalid name of a service.
     """
     if name != "trawl.run_crawler" or "queue" in options:
         return None

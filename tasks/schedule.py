@@ -88,7 +88,9 @@ def effective(
 
 
 def changed(name: str, default: ScheduledTask | None, change: StoredEntry) -> ScheduledTask:
-    """`default` with `change` applied, or a new entry from `change` alone. Raises ConfigError when something is missing."""
+    """Return `default` with `change` applied, or a new entry from `change` alone. Raises ConfigError when something
+    is missing.
+    """
     task = change.task or (default.task if default else None)
     if task is None:
         raise ConfigError(f"{name}: name its task with --task")
@@ -128,7 +130,7 @@ def checker(tasks: Mapping[str, Any]) -> Callable[[ScheduledTask], None]:
 
 
 def cron_of(entry: ScheduledTask) -> crontab:
-    """Celery's own reading of the five fields. Raises ConfigError."""
+    """Parse the five fields with Celery's own parser. Raises ConfigError."""
     fields = (entry.cron or "").split()
     if len(fields) != 5:
         raise ConfigError(

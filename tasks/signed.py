@@ -42,7 +42,7 @@ _UNSIGNED = (SIGNATURE, "trawl_restored")
 def _sign_task(
     body: Any = None, routing_key: str = "", headers: dict[str, Any] | None = None, properties: Any = None, **_: Any
 ) -> None:
-    """Celery calls it with what it sends next. What it raises is logged, and the message stays unsigned: workers refuse it."""
+    """Sign a message that Celery sends next. An error here is logged, and the message stays unsigned: workers refuse it."""
     if headers is not None and signing_is_on():
         sign(headers, _json(body).encode(), properties or {}, str(routing_key))
 

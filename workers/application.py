@@ -18,35 +18,35 @@ class Application(Protocol):
     """A module that answers for an application. Each function is called often: it must be cheap."""
 
     def config_folders(self) -> Sequence[Path]:
-        """Folders whose files decide how crawlers behave; a change there is worth another try of a slot that was given up."""
+        """Return folders whose files configure crawlers; a change there is worth another try of a slot that was given up."""
 
     def shared_files(self) -> Mapping[str, Path]:
-        """Files and folders of TOML files that all nodes of a fleet must have alike, by what they are."""
+        """Return files and folders of TOML files that all nodes of a fleet must have alike, by their description."""
 
     def site_names(self) -> Sequence[str]:
-        """Names that may stand in place of a host where a site is paused or drained."""
+        """Return names that may stand in place of a host where a site is paused or drained."""
 
     def site_names_place(self) -> str:
-        """Origin of `site_names`, for error messages."""
+        """Return the origin of `site_names`, for error messages."""
 
 
 class NoApplication:
     """Stands in where TRAWL_APPLICATION is empty."""
 
     def config_folders(self) -> Sequence[Path]:
-        """No folder."""
+        """Return no folder."""
         return ()
 
     def shared_files(self) -> Mapping[str, Path]:
-        """No file."""
+        """Return no file."""
         return {}
 
     def site_names(self) -> Sequence[str]:
-        """No name."""
+        """Return no name."""
         return ()
 
     def site_names_place(self) -> str:
-        """No place: only hosts are known."""
+        """Return no place: only hosts are known."""
         return "this fleet"
 
 

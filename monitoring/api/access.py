@@ -40,7 +40,7 @@ class Tokens:
 
     @classmethod
     def from_environment(cls) -> Tokens:
-        """TRAWL_API_READ_TOKEN and TRAWL_API_ACT_TOKEN. Raises ConfigError where neither is set, or one can be guessed."""
+        """Read TRAWL_API_READ_TOKEN and TRAWL_API_ACT_TOKEN. Raises ConfigError where neither is set, or one can be guessed."""
         tokens = cls.that_are_set()
         if not (tokens.read or tokens.act):
             raise ConfigError(

@@ -24,7 +24,7 @@ Check = Callable[[Request], None]
 
 
 def limit_routes(client: redis.Redis, read: Check, act: Check) -> APIRouter:
-    """Audited in the words of the command, so that `trawl limit --history` shows both."""
+    """Return the routes of limits. Acts are audited in the words of the command, so that `trawl limit --history` shows both."""
     routes = APIRouter(prefix="/api/v1/limits")
 
     def shown(only: str | None = None) -> list[JsonObject]:
@@ -34,7 +34,7 @@ def limit_routes(client: redis.Redis, read: Check, act: Check) -> APIRouter:
 
     @routes.get("", dependencies=[Depends(read)])
     def list_limits() -> list[JsonObject]:
-        """Every site that has limits, or asked to be left alone."""
+        """List every site that has limits, or asked to be left alone."""
         return shown()
 
     @routes.post("/{site}", dependencies=[Depends(act)])

@@ -115,20 +115,20 @@ def _reading(client: redis.Redis, read: Check) -> APIRouter:
 
     @routes.get("/jobs")
     def list_jobs(service: str = "") -> list[JsonObject]:
-        """Every job that is known, the newest first."""
+        """List every known job, the newest first."""
         found = [job for job in Jobs(client).all().values() if service in ("", job.service)]
         return [jobs.job_fields(job) for job in sorted(found, key=lambda job: job.started_at, reverse=True)]
 
     @routes.get("/jobs/{job}")
     def show_job(job: str) -> JsonObject:
-        """One job, by its name or id."""
+        """Return one job, by its name or id."""
         found = jobs.find(client, job)
         given = {"arguments": masked_values(found.arguments), "settings": masked_values(found.settings)}
         return {**jobs.job_fields(found), **given, "by": found.by}
 
     @routes.get("/services")
     def list_services() -> dict[str, JsonObject]:
-        """Each service: crawlers that are wanted and that run, and what waits."""
+        """List each service: its desired and its running crawlers, and its queue."""
         registry = Registry(client)
         now, crawlers, records = registry.now(), registry.crawlers(), CrawlRecords(client).all()
         found = {}

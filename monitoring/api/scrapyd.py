@@ -181,7 +181,7 @@ class Spiders:
             raise ConfigError(f"spider '{spider:.100}' not found{did_you_mean(spider, known)}")
 
     def of(self, module: str) -> list[str]:
-        """Their names; none where the project is not installed here."""
+        """Return the names of a project's spiders; none where the project is not installed here."""
         at, names = self._found.get(module, (0.0, []))
         if not at or time.monotonic() - at > LIST_S:
             names = self._ask(module)

@@ -43,7 +43,7 @@ def log_path(job: Job) -> str:
 
 
 def in_order(jobs: Mapping[str, Job]) -> list[Job]:
-    """By the time of their start."""
+    """Sort jobs by the time of their start."""
     return sorted(jobs.values(), key=lambda job: job.started_at)
 
 
@@ -74,7 +74,7 @@ def listed(client: redis.Redis, project: str | None) -> dict[str, list[JsonObjec
 
 
 def state_of(client: redis.Redis, job: Job) -> str:
-    """`pending`, `running` or `finished`."""
+    """Return `pending`, `running` or `finished`."""
     return next((kind for kind, found in listed(client, None).items() if id_of(job) in [one["id"] for one in found]), "finished")
 
 
@@ -155,7 +155,7 @@ def _lines(job: Job) -> Iterable[str]:
 
 
 def _in_scrapys_format(line: LogLine) -> str:
-    """`2026-01-02 03:04:05 [name] INFO: text`."""
+    """Format a line as `2026-01-02 03:04:05 [name] INFO: text`."""
     name, colon, text = line.message.partition(": ")
     if not (line.head and colon):
         return line.text

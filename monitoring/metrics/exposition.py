@@ -28,7 +28,7 @@ class FleetCollector(Collector):
         self._look = look
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: so that registering it does not read Redis."""
+        """Return nothing, so that registering it does not read Redis."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
@@ -54,7 +54,7 @@ _OLD_NAMES = "collector_"
 
 
 def _number(value: float) -> str:
-    """As prometheus-client writes it; below a million, as nearly all are, that is what Python writes."""
+    """Format a number as prometheus-client does; below a million, as nearly all are, that is Python's own form."""
     return repr(float(value)) if -1e6 < value < 1e6 else _written(value)
 
 
@@ -94,7 +94,7 @@ class _Series:
         self._known: dict[tuple[str, ...], tuple[float, str]] = {}
 
     def parts(self, view: Overview) -> list[bytes]:
-        """Its head and its samples; nothing where there are none."""
+        """Return the metric's head and samples; nothing where there are none."""
         lines = [self._head]
         known, add = self._known.get, lines.append
         for values, value in self._samples(view):

@@ -143,7 +143,9 @@ def families(view: Overview) -> Iterator[Metric]:
 
 
 def left_out(view: Overview) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Series that are not shown, by service: more than the bound, or another service has the name in another form."""
+    """Yield the number of series that are not shown, by service: over the bound, or of a name that another service has in
+    another form.
+    """
     shown = _chosen(view)
     for service in view.services:
         if patterns := list(readable_metrics(service.metrics)):
@@ -153,7 +155,7 @@ def left_out(view: Overview) -> Iterator[tuple[tuple[str, ...], float]]:
 
 
 def _chosen(view: Overview) -> dict[str, tuple[StatMetric, list[tuple[tuple[str, ...], float]]]]:
-    """By name of the metric: of two services that mean different things by it the first counts."""
+    """Return the chosen metrics, by name: of two services that use a name for different things the first counts."""
     found: dict[str, tuple[StatMetric, list[tuple[tuple[str, ...], float]]]] = {}
     for service in view.services:
         for one in readable_metrics(service.metrics):
@@ -164,7 +166,7 @@ def _chosen(view: Overview) -> dict[str, tuple[StatMetric, list[tuple[tuple[str,
 
 
 def _all(service: ServiceView, one: StatMetric) -> list[tuple[tuple[str, ...], float]]:
-    """Every series of a pattern, by its labels in their order. Names that differ in nothing that is shown are added up."""
+    """Return every series of a pattern, by its labels in their order. Names with the same shown labels are added up."""
     sums: defaultdict[tuple[str, ...], float] = defaultdict(float)
     for stat in sorted({*service.crawl.stats, *service.process_stats}):
         values = one.values(stat)

@@ -37,7 +37,7 @@ def _crawler(name: str, kind: Literal["counter", "gauge"], help: str, value: Cal
 
 
 def _services(view: Overview) -> Iterable[ServiceView]:
-    """None where nothing is known of crawlers."""
+    """Return the services; none where nothing is known of crawlers."""
     return () if "crawlers" in view.unreadable else view.services
 
 

@@ -18,7 +18,7 @@ MOST_BOARDS = 10_000
 
 
 def shown_boards(view: Overview) -> list[WatchedForum]:
-    """By id, so that the same boards are shown each time."""
+    """Return the shown boards, by id, so that the same boards are shown each time."""
     return list(view.sites.boards.watched[:MOST_BOARDS])
 
 

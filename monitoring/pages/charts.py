@@ -72,7 +72,7 @@ def _path(points: Points, top: float, window: Window) -> str:
 
 
 def _thinned(points: Points) -> Points:
-    """At most `MOST_POINTS`: of several the highest, so that no peak is lost."""
+    """Reduce points to at most `MOST_POINTS`: of several the highest, so that no peak is lost."""
     size = math.ceil(len(points) / MOST_POINTS)
     if size <= 1:
         return points
@@ -134,7 +134,7 @@ def site_charts(history: History, site: str, now: float, *, month: bool = False)
 
 
 def crawler_charts(history: History, name: str, now: float) -> list[Markup]:
-    """Memory and pages per second of a crawler's slot over a day."""
+    """Return the charts of memory and pages per second of a crawler's slot over a day."""
     samples, window = _window(history, now, month=False)
 
     def memory(one: Sample) -> float | None:

@@ -102,7 +102,7 @@ def fleet_events_of(database: Database) -> list[Event]:
 
 
 def runs_of(client: redis.Redis, database: Database | None, spider: str, number: int | None) -> list[Any]:
-    """Crawler processes of a service, or of a slot, the youngest first."""
+    """Return the crawler processes of a service, or of a slot, the youngest first."""
     return latest(database, client, Wanted(spider=spider, number=number), RUNS_SHOWN)
 
 

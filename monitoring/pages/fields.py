@@ -39,7 +39,7 @@ class Given:
             self._values[one.name] = value
 
     def text(self, name: str) -> str:
-        """As it was written, without white space around it."""
+        """Return the value of a field, without white space around it."""
         return self._values[name]
 
     def is_on(self, name: str) -> bool:
@@ -66,7 +66,7 @@ class Given:
         return [line.strip() for line in self._values[name].splitlines() if line.strip()]
 
     def pairs(self, name: str) -> dict[str, str]:
-        """`NAME=VALUE` on each line. Raises ConfigError."""
+        """Parse `NAME=VALUE` on each line. Raises ConfigError."""
         found = {}
         for line in self.lines(name):
             key, equals, value = line.partition("=")

@@ -45,12 +45,12 @@ def page(view: Overview, source: str, role: str = "read", history: History = NOT
 
 
 def stalest_first(boards: Iterable[BoardView]) -> list[BoardView]:
-    """Those with something wrong first, then by the time of the last scan."""
+    """Sort boards: faulty ones first, then by the time of the last scan."""
     return sorted(boards, key=lambda one: (one.word not in BAD_STATES, one.state.scanned_at or 0.0, one.name))
 
 
 def crew(view: Overview, one: ServiceView) -> tuple[str, str]:
-    """`1 of 22, paused`, and its tone."""
+    """Return `1 of 22, paused`, and its tone."""
     text = f"{one.alive} of {one.desired}" if one.desired is not None else str(one.alive)
     if one.state:
         return f"{text}, {one.state}", "wait"

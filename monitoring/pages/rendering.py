@@ -116,7 +116,7 @@ def _changes(one: BoardView) -> str:
 
 
 def median(one: DelayHistogram | None) -> str:
-    """`half within 60 s` of publication; "" where nothing was counted."""
+    """Format `half within 60 s` of publication; "" without a count."""
     total = sum(one.counts) if one else 0
     if not one or not total:
         return ""
@@ -133,7 +133,7 @@ def _count(value: object) -> str:
 
 
 def clock(at: float) -> str:
-    """`2026-01-31 12:00:00 UTC` of epoch seconds."""
+    """Format epoch seconds as `2026-01-31 12:00:00 UTC`."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -154,7 +154,7 @@ def _web_address(url: str | None) -> str:
 
 
 def span(seconds: float) -> str:
-    """`3 s`, `12 min`, `5 h`, `9 days`."""
+    """Format `3 s`, `12 min`, `5 h`, `9 days`."""
     for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"

@@ -76,7 +76,7 @@ class Desk:
         self._history = SharedLook(self._samples, max_age_s=HISTORY_AGE_S)
 
     def reading(self, request: Request) -> Reading:
-        """For who asks."""
+        """Return the reading for this request."""
         return Reading(client=self.client, source=self._source, view=self._look(), history=self._history, role=self.role(request))
 
     def _samples(self) -> History:
@@ -86,7 +86,7 @@ class Desk:
             return History()
 
     def role(self, request: Request) -> str:
-        """`act` or `read`, for templates."""
+        """Return `act` or `read`, for templates."""
         return "act" if self.login.scope(request) is Scope.ACT else "read"
 
     def answer(self, request: Request, key: object, make: Callable[[Reading], str], *, is_open: bool = False) -> Response:

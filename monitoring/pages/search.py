@@ -25,7 +25,7 @@ class NotInstalled(TrawlError):
 
 @contextmanager
 def whole_installation(command: str) -> Iterator[None]:
-    """Around imports; `command` does the same. Raises NotInstalled where a package is missing."""
+    """Raise NotInstalled where an import in the block misses a package; the message names `command`, which does the same."""
     try:
         yield
     except ModuleNotFoundError as error:

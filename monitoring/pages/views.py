@@ -59,7 +59,7 @@ def _stored(read: Callable[[Database], T], otherwise: T) -> tuple[T, str]:
 
 
 def sites(reading: Reading) -> str:
-    """All sites: whether each is crawled, how fresh it is, what it was sent."""
+    """Render all sites: their state, freshness and requests."""
     found = reading.view.sites
     names = sorted({*found.names, *found.breakers, *found.wrong_files})
     boards = {name: [one for one in found.boards if one.watched.site == name] for name in names}
@@ -67,7 +67,7 @@ def sites(reading: Reading) -> str:
 
 
 def site(reading: Reading, name: str) -> str:
-    """One site. Raises NotThere."""
+    """Render one site. Raises NotThere."""
     found = reading.view.sites
     if reading.view.failure is None and name not in {*found.names, *found.breakers, *found.wrong_files, *found.delays}:
         raise NotThere(f"no site {name!r:.100} is watched")
@@ -90,7 +90,7 @@ def site(reading: Reading, name: str) -> str:
 
 
 def service(reading: Reading, name: str) -> str:
-    """One service. Raises NotThere."""
+    """Render one service. Raises NotThere."""
     one = next((one for one in reading.view.services if one.name == name), None)
     if one is None and reading.view.failure is None:
         raise NotThere(f"no service {name!r:.100} is known")
@@ -109,7 +109,7 @@ def service(reading: Reading, name: str) -> str:
 
 
 def crawler(reading: Reading, name: str) -> str:
-    """One crawler: a slot, or a process that was started by hand. Raises NotThere."""
+    """Render one crawler: a slot, or a process that was started by hand. Raises NotThere."""
     one = next((one for one in reading.view.crawlers if one.name == name), None)
     if one is None and reading.view.failure is None:
         raise NotThere(f"no crawler {name!r:.100} has been heard of")
@@ -119,7 +119,7 @@ def crawler(reading: Reading, name: str) -> str:
 
 
 def node(reading: Reading, name: str) -> str:
-    """One node. Raises NotThere."""
+    """Render one node. Raises NotThere."""
     one = next((one for one in reading.view.nodes if one.name == name), None)
     if one is None and reading.view.failure is None:
         raise NotThere(f"no node {name!r:.100} has been heard of")
@@ -128,7 +128,7 @@ def node(reading: Reading, name: str) -> str:
 
 
 def dead(reading: Reading) -> str:
-    """Dead letters of all services."""
+    """Render the dead letters of all services."""
     entries = data.dead_of(reading.client, reading.view) if reading.view.failure is None else []
     return reading.html("dead.html", "Dead letters", entries=entries, payload=data.payload_of)
 

@@ -54,7 +54,7 @@ class DatabaseRows:
         return refused
 
     def tick(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
         """Close its connections."""
@@ -119,7 +119,7 @@ class DatabaseRows:
     def _fitting(
         self, table: sa.Table, rows: Mapping[int, Mapping[str, Any]], refused: dict[int, str]
     ) -> list[tuple[int, dict[str, Any]]]:
-        """Rows whose values have the types of their columns."""
+        """Return the rows whose values have the types of their columns."""
         columns = {name.lower(): column for name, column in table.columns.items()}
         found = []
         for place, row in rows.items():
@@ -148,7 +148,7 @@ class DatabaseRows:
     def _insert_alike(
         self, connection: sa.Connection, table: sa.Table, rows: list[tuple[int, dict[str, Any]]], refused: dict[int, str]
     ) -> None:
-        """All at once; where the database refuses one of them, each alone."""
+        """Insert all rows at once; where the database refuses one of them, each alone."""
         try:
             with connection.begin_nested():
                 connection.execute(self._statement(table, rows[0][1]), [row for _, row in rows])
@@ -190,7 +190,7 @@ def _engine(url: sa.URL) -> sa.Engine:
 def _sendable(
     connection: sa.Connection, rows: list[tuple[int, dict[str, Any]]], refused: dict[int, str]
 ) -> Iterator[list[tuple[int, dict[str, Any]]]]:
-    """Rows in their order, as many as one statement holds; one that none holds is refused."""
+    """Yield rows in their order, as many as one statement holds; a row that is larger than a statement is refused."""
     if (most := most_bytes(connection)) is None:
         yield rows
         return

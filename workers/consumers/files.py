@@ -77,12 +77,12 @@ class CsvRows:
 
 
 def whole_lines(content: bytes) -> int:
-    """Bytes up to the end of the last whole line."""
+    """Return the number of bytes up to the end of the last whole line."""
     return content.rfind(b"\n") + 1
 
 
 def whole_rows(content: bytes) -> int:
-    """Bytes up to the end of the last whole row: a newline within quotes ends none."""
+    """Return the number of bytes up to the end of the last whole row: a newline within quotes ends none."""
     end = whole = 0
     quotes = 0
     while newline := content.find(b"\n", end) + 1:

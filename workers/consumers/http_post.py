@@ -124,7 +124,7 @@ class HttpPost:
         return self.write(items[:half]) | self.write(items[half:])
 
     def tick(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""

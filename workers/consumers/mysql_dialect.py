@@ -33,7 +33,7 @@ def has_other_driver(url: URL) -> bool:
 
 
 def error_code(error: object) -> int | None:
-    """MySQL's number of an error of its driver, which has it in the arguments only; None where it has none."""
+    """Return MySQL's number of an error of its driver, which has it in the arguments only; None without a number."""
     arguments = getattr(error, "args", ())
     code = arguments[0] if type(error).__module__.startswith("pymysql.") and arguments else None
     return code if isinstance(code, int) and code else None

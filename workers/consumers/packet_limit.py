@@ -19,7 +19,7 @@ _ESCAPED = (b"\0", b"\n", b"\r", b"\x1a", b'"', b"'", b"\\")  # one byte more ea
 
 
 def most_bytes(connection: Connection) -> int | None:
-    """Of the values in one statement; None for other databases than MySQL and MariaDB."""
+    """Return the most bytes of the values in one statement; None for other databases than MySQL and MariaDB."""
     if connection.dialect.name != "mysql":
         return None
     known = connection.info  # of the driver's connection, for as long as it is open

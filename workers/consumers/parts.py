@@ -81,10 +81,10 @@ class Parts:
         return self._store.put(self._name, items)
 
     def tick(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to do: items of a part that was not written are in Redis."""
+        """Do nothing: items of a part that was not written are in Redis."""
 
     def _is_due(self) -> bool:
         if self._at_once:
@@ -97,7 +97,7 @@ class Parts:
         return waiting >= self._most or time.monotonic() - self._since >= self._within_s
 
     def _cut(self, payloads: list[bytes]) -> list[bytes]:
-        """As many as a part may have, at least one; the next part is sized by them."""
+        """Return as many items as a part may have, at least one; the next part is sized by them."""
         size = count = 0
         for payload in payloads:
             if count and size + len(payload) > self._most_bytes:

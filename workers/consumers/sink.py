@@ -37,7 +37,7 @@ class Sink(Protocol):
         """Do periodic work: called about once a second, also without items."""
 
     def close(self) -> None:
-        """No more items come."""
+        """Release the sink: no more items come."""
 
 
 def to_line(value: Any) -> bytes:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def adapt(settings: Settings, spider: type[Spider], options: CrawlerOptions, url: str) -> None:
-    """`url`: the fleet's Redis. Raises ConfigError."""
+    """Adapt a crawl's settings to the fleet. `url`: the fleet's Redis. Raises ConfigError."""
     check_own_settings(settings, spider)
     bound_items(settings)
     if options.job_of:

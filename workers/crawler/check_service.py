@@ -132,7 +132,9 @@ def _warnings(settings: BaseSettings) -> Iterator[str]:
 
 
 def _other_redis(settings: BaseSettings) -> Iterator[str]:
-    """Two names may be one server: a crawler finds that out by writing there, a check may not."""
+    """Yield a warning for a Redis of another name. Two names may be one server: a crawler tests that by a write, a check may
+    not.
+    """
     fleet = re.sub(r"//[^/]*@", "//", masked(redis_url()))
     if names_redis(settings) and (named := re.sub(r"//[^/]*@", "//", name_of(settings))) != fleet:
         yield (

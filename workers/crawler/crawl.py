@@ -125,7 +125,7 @@ class Crawl:
             self._poll_result()  # last: it knows the last figures
 
     def silent_s(self) -> float:
-        """Seconds since the reactor last answered."""
+        """Return the seconds since the reactor last answered."""
         return time.monotonic() - self._answered_at
 
     def excuse(self, seconds: float) -> None:
@@ -141,11 +141,11 @@ class Crawl:
         self._poll_stopping()
 
     def stats(self) -> dict[str, Any]:
-        """Scrapy's stats of this crawl, once it has an outcome; empty when it did not come so far."""
+        """Return Scrapy's stats of this crawl, once it has an outcome; empty when it did not come so far."""
         return scrapy_internals.stats_of(self._crawler)
 
     def give_back(self) -> bool:
-        """There is no time left for the pages in flight: let others have them. Call it until it returns True: Redis knows it."""
+        """Return the pages in flight to the queue, without time to finish them. Call it until it returns True: Redis has them."""
         if self._giving is None:
             self._giving = crochet.run_in_reactor(self._hand_over)()
         try:
@@ -292,7 +292,9 @@ def make_crawl(
 
 
 def _ensure_reactor(settings: Settings) -> None:
-    """One reactor for this process. Its kind is the first crawl's; Scrapy itself refuses a spider that needs another."""
+    """Install the one reactor of this process. Its kind is the first crawl's; Scrapy itself refuses a spider that
+    needs another.
+    """
     global _installed_in
     with _installing:
         if not is_reactor_installed():

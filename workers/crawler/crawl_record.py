@@ -86,7 +86,9 @@ def record_of(crawler: Crawler) -> CrawlRecord:
 
 
 def _keys_without_frontier(crawler: Crawler) -> CrawlKeys:
-    """Of a crawl with Scrapy's scheduler, or another package's: by the settings' patterns and the spider's `redis_key`."""
+    """Return the keys of a crawl with Scrapy's scheduler, or another package's: by the settings' patterns and the spider's
+    `redis_key`.
+    """
     keys, key = keys_of(crawler), getattr(crawler.spider, "redis_key", None)
     if getattr(crawler.spider, "start_keys", ()) or not isinstance(key, str) or not key:
         return keys

@@ -66,7 +66,9 @@ class DownloadHandler(AiohttpDownloadHandler):
 
     @staticmethod
     def _extract_headers(response: ClientResponse) -> Headers:
-        """Byte for byte: old forums write Latin-1 or GBK into them, which is an error for the handler's own text."""
+        """Copy the headers byte for byte: old forums write Latin-1 or GBK into them, which is an error for the handler's own
+        text.
+        """
         return Headers(list(response.raw_headers))
 
 
@@ -79,7 +81,7 @@ class RedirectWithoutReferer(RedirectMiddleware):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Without the search for that middleware."""
+        """Create the middleware without Scrapy's search for its counterpart."""
         one = cls(crawler.settings)
         one.crawler = crawler
         return one

@@ -25,7 +25,7 @@ class CrawlerLimits:
 
     @classmethod
     def of(cls, settings: BaseSettings, *, luck: float | None = None) -> CrawlerLimits:
-        """From Scrapy's settings; `luck`, a number in [0, 1), takes up to a tenth from age and pages. Raises ConfigError."""
+        """Read Scrapy's settings; `luck`, a number in [0, 1), takes up to a tenth from age and pages. Raises ConfigError."""
         soft_mb = number_of(settings, "CRAWLER_MEMORY_SOFT_MB", 0.0)
         hard_mb = number_of(settings, "CRAWLER_MEMORY_HARD_MB", 0.0)
         max_age_s = number_of(settings, "CRAWLER_MAX_AGE", 0.0)

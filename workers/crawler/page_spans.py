@@ -30,7 +30,7 @@ _fetched: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
 
 
 def add_page_spans(settings: Settings) -> None:
-    """Nothing where spans are off. Raises ConfigError."""
+    """Add both middlewares where spans are on. Raises ConfigError."""
     if traces.is_on():
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", FetchSpans, INNERMOST)
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", ReadSpans, INNERMOST)
@@ -45,7 +45,7 @@ class FetchSpans:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """One for each crawl."""
+        """Create one for each crawl."""
         assert crawler.spider is not None
         spans = cls(crawler.spider.name)
         crawler.signals.connect(spans._begin, signals.request_reached_downloader)
@@ -81,7 +81,7 @@ class ReadSpans:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """One for each crawl."""
+        """Create one for each crawl."""
         return cls(crawler)
 
     def process_spider_input(self, response: Response) -> None:

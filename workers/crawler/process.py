@@ -148,7 +148,7 @@ class CrawlerProcess:
         return kind
 
     def _tell_record(self) -> None:
-        """Once, as soon as it is known: who looks at this crawl from outside finds it by that."""
+        """Store the crawl's record once, as soon as it is known: other processes find the crawl by it."""
         if self._is_known or (place := self._crawl.place) is None:
             return
         self._is_known = True
@@ -166,7 +166,9 @@ class CrawlerProcess:
             self._heartbeat.errand(lambda: self._records.suggest(record))
 
     def _thaw(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the form of a handler
-        """SIGCONT: a tick later is too late, the reactor's thread goes on at once and asks for pages that are others' now."""
+        """Act at SIGCONT: a tick later is too late, as the reactor's thread goes on at once and requests pages that others have
+        now.
+        """
         if why := self._leases_gone(time.monotonic() - self._ticked_at - self._tick_s):
             os.write(2, f"{why}; leaving at once\n".encode())
             announce(self._pulse_fd, ExitKind.LOST_SLOT)
@@ -264,7 +266,7 @@ class CrawlerProcess:
         return self._crawl.outcome.reason if self._crawl.outcome else None
 
     def _look(self, state: CrawlerState | None = None, note: str | None = None) -> CrawlerRecord:
-        """Everything that others may know about this process."""
+        """Return this process's public record."""
         figures, silent_s = self._crawl.figures, self._crawl.silent_s()
         if figures.running and not self._begun:
             self._begun, self._begun_at = True, time.monotonic()
@@ -316,7 +318,7 @@ class CrawlerProcess:
             self._pulse_fd = None  # it is gone; `_orphaned` finds it too
 
     def _beat(self) -> Renewal | None:
-        """In the heartbeat's thread: a crawler whose reactor does not answer lets its slot run out."""
+        """Renew the slot, in the heartbeat's thread: a crawler whose reactor does not answer lets its slot run out."""
         if self._crawl.silent_s() > 2 * self._period_s + 1:
             return None
         return self._registry.renew(self._slot, self._record) if self._slot else self._registry.note(self._record)

@@ -25,7 +25,7 @@ ASSUMES = {
 
 
 def start() -> None:
-    """`crochet.setup`; calling it again does nothing."""
+    """Call `crochet.setup`, once."""
     loop: Any = vars(crochet)["_main"]
     watchdog: Any = _shutdown._watchdog
     if not loop._started:

@@ -72,7 +72,7 @@ def pages_in_flight(engine: ExecutionEngine) -> int:
 
 
 def stop(crawler: Crawler) -> Coroutine[Any, Any, None] | None:
-    """As `Crawler.stop_async` does; None, and nothing is done, where the engine does not run."""
+    """Stop the crawl as `Crawler.stop_async` does; return None where the engine does not run."""
     engine = engine_of(crawler)
     if engine is None or not engine.running:
         return None
@@ -81,7 +81,7 @@ def stop(crawler: Crawler) -> Coroutine[Any, Any, None] | None:
 
 
 def in_a_later_turn(result: Any, call: Callable[[], object]) -> Any:
-    """As a callback: `call` when all others have been called; passes the result on."""
+    """Run `call` after all other callbacks; pass the result on. A callback itself."""
     call_later(0, call)
     return result
 
@@ -98,7 +98,7 @@ def tune_reactor(runner: CrawlerRunner) -> None:
 
 
 def call_once_an_interval() -> None:
-    """Periodic calls of Scrapy are made once an interval, also on an event loop that wakes them a moment early.
+    """Make Scrapy's periodic calls once an interval, also on an event loop that wakes them a moment early.
 
     Scrapy sleeps until the interval ends, calls, and sleeps for what is left: after a call 0.4 ms early that is 0.4 ms, which
     uvloop rounds to nothing, and the call is made again and again until the interval has ended. A minimal case and the

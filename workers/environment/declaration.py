@@ -82,7 +82,7 @@ class Variables:
 
     @classmethod
     def declared(cls) -> dict[str, Declared]:
-        """By the name of the field, in order."""
+        """Return the declarations, by the name of the field, in order."""
         return {name: one for name, one in vars(cls).items() if isinstance(one, Declared)}
 
     @classmethod
@@ -115,7 +115,7 @@ class Variables:
 
 
 def variable_name(name: str) -> str:
-    """`TRAWL_LOG_FILES` for `log_files`."""
+    """Return `TRAWL_LOG_FILES` for `log_files`."""
     return f"{PREFIX}{name.upper()}"
 
 

@@ -16,14 +16,14 @@ _CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory
 
 
 def cores() -> int:
-    """Cores that this process may run on."""
+    """Count the cores that this process may run on."""
     with suppress(AttributeError, OSError):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def memory_bytes() -> int:
-    """Memory of the machine, or of the container if that is less."""
+    """Return the memory of the machine, or of the container if that is less."""
     total = _of_machine()
     for path in _CGROUP_LIMITS:
         with suppress(OSError, ValueError):  # not in a cgroup; `max`: no limit
@@ -37,7 +37,7 @@ def crawlers_in_memory(memory: int) -> int:
 
 
 def container_bytes() -> int | None:
-    """Memory that this container may use; None where there is no limit below the machine's memory."""
+    """Return the memory that this container may use; None where there is no limit below the machine's memory."""
     limit = memory_bytes()
     return limit if limit < _of_machine() else None
 

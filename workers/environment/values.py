@@ -14,7 +14,7 @@ _HOST = re.compile(r"\[[0-9a-f:.]+\]|[\w.-]+", re.ASCII)
 
 
 def parse_fleet(text: str) -> dict[str, int]:
-    """`{"forum_list": 1, "forum_detail": 2}` for `forum_list=1,forum_detail=2`. Raises ConfigError."""
+    """Parse `forum_list=1,forum_detail=2` to `{"forum_list": 1, "forum_detail": 2}`. Raises ConfigError."""
     fleet: dict[str, int] = {}
     for part in _parts(text):
         if not (m := _SERVICE.fullmatch(part)):
@@ -33,7 +33,7 @@ def parse_fleet(text: str) -> dict[str, int]:
 
 
 def check_size(service: str, size: object) -> int:
-    """`size` if it can be the size of a service. Raises ConfigError."""
+    """Return `size` if it is a valid size of a service. Raises ConfigError."""
     if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= MOST_SLOTS:
         raise ConfigError(f"{service}={size!r}: the number of crawlers is a whole number from 0 to {MOST_SLOTS}")
     return size
@@ -50,7 +50,7 @@ def parse_hosts(text: str) -> frozenset[str]:
 
 
 def parse_login(text: str) -> tuple[str, str] | None:
-    """User and password of `user:password`; None for an empty text. Raises ConfigError, which does not show them."""
+    """Parse `user:password`; None for an empty text. Raises ConfigError, which does not show them."""
     if not text:
         return None
     user, _, password = text.partition(":")

@@ -54,7 +54,7 @@ def wheel_of(service: str, version: Version) -> Path:
 
 
 def digest_of(wheel: Path) -> str:
-    """SHA-256 in hexadecimal. Raises ConfigError where it cannot be read."""
+    """Return the SHA-256 in hexadecimal. Raises ConfigError where it cannot be read."""
     with _opened(wheel) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -155,7 +155,7 @@ def _install(service: str, version: Version, folder: Path) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """One process of this machine at a time."""
+    """Lock a path: one process of this machine at a time."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

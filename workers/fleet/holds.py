@@ -72,7 +72,7 @@ class Target:
 
 
 def who() -> str:
-    """`user@host`: by whom something is held."""
+    """Return `user@host`, the author of a hold."""
     try:
         name = getpass.getuser()
     except (OSError, KeyError):  # a container's user without a name
@@ -118,7 +118,7 @@ def _check_slots(client: redis.Redis, target: Target) -> None:
 
 
 def overview(client: redis.Redis, more: Iterable[str] = ()) -> list[Held]:
-    """Everything that is held in the fleet, and in the crawls of `more` spiders, the widest first."""
+    """Return everything that is held in the fleet, and in the crawls of `more` spiders, the widest first."""
     return FleetHolds(client).all(dict.fromkeys((*declared_fleet(client), *more)))
 
 

@@ -18,7 +18,7 @@ MAKE_ROOM = "start another node, end another job (trawl jobs cancel), or scale a
 
 
 def delay(client: redis.Redis, job: Job) -> str:
-    """One line with what to do; "" where its crawlers work, or are about to. Raises `redis.RedisError`."""
+    """Return one line with the fix; "" where its crawlers work, or are about to. Raises `redis.RedisError`."""
     if job.state is not JobState.RUNNING:
         return ""
     held = FleetHolds(client).all([job.id])

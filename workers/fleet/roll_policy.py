@@ -127,7 +127,7 @@ def _given_up(roll: Roll, slots: Slots) -> str | None:
 
 
 def _without_unwanted(roll: Roll, desired: Mapping[str, int], stopped: Container[tuple[str, int]], now: float) -> Roll:
-    """Scaled down, or stopped: there is nothing to replace there."""
+    """Leave out slots that were scaled down, or stopped: there is nothing to replace there."""
 
     def wanted(step: RollStep) -> bool:
         return step.number < desired.get(step.spider, 0) and (step.spider, step.number) not in stopped

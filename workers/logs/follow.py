@@ -17,7 +17,7 @@ class LogFollower:
     """New lines of a slot's log, again and again: `read` returns at once with what there is. Not for two threads."""
 
     def __init__(self, log: SlotLog, *, from_start: bool = False) -> None:
-        """From the end of the file as it is now, or from its start. It need not be there yet."""
+        """Follow from the end of the file as it is now, or from its start. It need not exist yet."""
         self._log = log
         self._file: BinaryIO | None = None
         self._rest = b""
@@ -45,7 +45,7 @@ class LogFollower:
         return [line.decode(errors="replace").rstrip("\r") for line in lines]
 
     def position(self) -> int:
-        """Offset in the youngest file from which on `read` will read."""
+        """Return the offset in the youngest file from which on `read` will read."""
         return self._file.tell() if self._file else 0
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class LogFollower:
         return False
 
     def _go_on_after(self, file: BinaryIO) -> None:
-        """To the file that was begun after this one: after several rotations that is not the youngest."""
+        """Continue with the file that was begun after this one: after several rotations that is not the youngest."""
         here = os.fstat(file.fileno())
         younger = 0
         for age in range(1, self._log.limits.kept + 1):

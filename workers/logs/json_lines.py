@@ -73,7 +73,7 @@ class CrawlerLog:
         self._handler: logging.Handler | None = None
 
     def take_over(self, settings: BaseSettings) -> None:
-        """Before Scrapy sets its logging up. Raises ConfigError."""
+        """Take Scrapy's logging over before it sets its own up. Raises ConfigError."""
         if Logs.read().log_format != "json" or settings.get("LOG_FILE") or not settings.getbool("LOG_ENABLED"):
             return
         self._handler = logging.StreamHandler()

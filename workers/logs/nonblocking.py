@@ -27,7 +27,7 @@ class PatientHandler(logging.handlers.QueueHandler):
         self._listener.start()
 
     def close(self) -> None:
-        """At the end of the process: a moment for the last lines."""
+        """Wait a moment for the last lines, at the end of the process."""
         deadline = time.monotonic() + CLOSE_S
         while not self._waiting.empty() and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -54,7 +54,7 @@ class PatientHandler(logging.handlers.QueueHandler):
 
 
 def never_wait() -> None:
-    """From now on the handlers of this process's loggers are served by threads. Once in a process, after its last fork."""
+    """Serve the handlers of this process's loggers by threads from now on. Once in a process, after its last fork."""
     for logger in (logging.getLogger(), *map(logging.getLogger, ("celery", "celery.task", "celery.redirected"))):
         if logger.handlers and not any(isinstance(handler, PatientHandler) for handler in logger.handlers):
             handlers, logger.handlers = logger.handlers, []

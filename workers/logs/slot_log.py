@@ -107,6 +107,6 @@ def slot_logs(folder: Callable[[], Path] = data_dir) -> dict[tuple[str, int], Sl
 
 
 def split_lines(data: bytes) -> list[str]:
-    """Lines of a log. Only a newline ends one: `str.splitlines` also takes a dozen characters that a page may bring."""
+    """Split a log into lines. Only a newline ends one: `str.splitlines` also takes a dozen characters that a page may bring."""
     *lines, rest = data.decode(errors="replace").split("\n")
     return [line.rstrip("\r") for line in ([*lines, rest] if rest else lines)]

@@ -25,7 +25,7 @@ logger = logging.getLogger("trawl.crawler")
 
 
 def stream_level() -> int:
-    """From which level on crawlers' lines are shown by their worker, from TRAWL_LOG_STREAM. Raises ConfigError."""
+    """Return the lowest level of crawlers' lines that their worker shows, from TRAWL_LOG_STREAM. Raises ConfigError."""
     name = Logs.read().log_stream
     return _NOTHING if name == OFF else int(getattr(logging, name))
 
@@ -61,7 +61,7 @@ class LogStream:
                 self._lock.release()
 
     def stop(self) -> None:
-        """No more; a last time what there is, if the worker's log takes it."""
+        """Stop, after passing on the last lines, if the worker's log takes them."""
         self._ended.set()
         self.drain()
         if self._lock.acquire(blocking=False):  # else its thread is stuck, and may still read

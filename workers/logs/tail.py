@@ -34,7 +34,7 @@ def last_words(log: SlotLog, n: int = 20) -> list[str]:
 
 
 def _of_file(path: Path, n: int, since: str, level: int, end: int | None) -> tuple[list[LogLine], bool]:
-    """Its last wanted lines, and whether older files may have more."""
+    """Return a file's last wanted lines, and True if older files may have more."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2) if end is None else end

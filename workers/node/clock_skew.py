@@ -10,7 +10,7 @@ TOLERATED_S = 3.0  # messages of the fleet are good for 10 s
 
 
 def off_by(redis_s: float, asked_s: float, answered_s: float) -> float:
-    """Seconds that our clock is ahead of Redis's (negative: behind), 0 where they may agree.
+    """Return the seconds that our clock is ahead of Redis's (negative: behind), 0 where they may agree.
 
     `redis_s` is the time that Redis gave in an answer, the others when we asked and had the answer, by our clock; epoch s.
     """

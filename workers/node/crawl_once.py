@@ -164,7 +164,7 @@ def _result(order: OnceOrder, crawl: Crawl, stopped: OnceOutcome | None, seconds
 
 
 def _within(size: int, items: Any) -> list[Any]:
-    """As many of the first items as have that many bytes as JSON."""
+    """Return as many of the first items as have that many bytes as JSON."""
     fitting = []
     for item in items:
         size -= len(json.dumps(item))
@@ -175,7 +175,7 @@ def _within(size: int, items: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """`value` as JSON types: times in ISO 8601, other types as `str`."""
+    """Convert `value` to JSON types: times in ISO 8601, other types as `str`."""
     if isinstance(value, dict):
         return {str(name): _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

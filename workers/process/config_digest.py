@@ -51,8 +51,8 @@ _listings: dict[str, _Listing] = {}
 
 
 def config_digest(environment: Mapping[str, str] = os.environ) -> str:
-    """Twelve hexadecimal digits. Reads files only when one was touched, and folders only when they were changed, so it may be
-    asked every second.
+    """Return twelve hexadecimal digits. Reads files only when one was touched, and folders only when they were changed, so it
+    may be called every second.
     """
     global _known
     names = {name.removesuffix("_FILE") for name in environment if name.startswith(_VARIABLES)} - _OF_ONE_NODE

@@ -133,19 +133,19 @@ class Exit:
         return cls(kind=kind, code=code, lived_s=lived_s, reason=reason)
 
     def over(self, page: object) -> str:
-        """`hung while reading … of site …`: what became of the process over a page."""
+        """Describe the end of the process over a page: `hung while reading … of site …`."""
         words = {ExitKind.HUNG: "hung", ExitKind.OUT_OF_MEMORY: "ran out of memory"}
         return f"{words.get(self.kind, 'died')} while {page}"
 
     def __str__(self) -> str:
-        """For people and for `last_exit`: `finished`, `killed (SIGKILL)`, `crashed (exit code 1)`."""
+        """Format the end for people and for `last_exit`: `finished`, `killed (SIGKILL)`, `crashed (exit code 1)`."""
         if self.kind.clean or (self.code >= 0 and self.kind is not ExitKind.CRASHED):
             return self.kind.label
         return f"{self.kind.label} ({signal_name(-self.code) if self.code < 0 else f'exit code {self.code}'})"
 
 
 def signal_name(number: int) -> str:
-    """`SIGKILL` for 9; `signal 99` for one that has no name here."""
+    """Return `SIGKILL` for 9; `signal 99` for a number without a name here."""
     try:
         return signal.Signals(number).name
     except ValueError:

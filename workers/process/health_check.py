@@ -87,7 +87,7 @@ def _lives(pid: int) -> bool:
 
 
 def _age_s(pid: str) -> float:
-    """Since the start of a process; without /proc no process is too young."""
+    """Return the seconds since the start of a process; without /proc no process is too young."""
     try:
         with open(f"/proc/{pid}/stat") as stat, open("/proc/uptime") as up:  # noqa: PTH123
             started = int(stat.read(MOST_BYTES).rpartition(")")[2].split()[19])

@@ -69,7 +69,7 @@ class Heartbeat:
         self._thread.start()
 
     def stop(self, timeout_s: float = 1.0) -> None:
-        """No more beats; waits at most `timeout_s` for what is under way and for the errands that are left."""
+        """Stop beating; wait at most `timeout_s` for the beat under way and for the errands that are left."""
         self._ended = True
         self._wake.set()
         self._thread.join(timeout_s)

@@ -64,7 +64,7 @@ class _Listener(logging.Handler):
 
 
 def resident(pid: int) -> int:
-    """Resident bytes of another process; 0 when it is gone."""
+    """Return the resident bytes of another process; 0 when it is gone."""
     try:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:

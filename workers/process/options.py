@@ -79,8 +79,9 @@ def handed_over(options: CrawlerOptions) -> Iterator[tuple[list[str], int]]:
 
 
 def received(options: CrawlerOptions) -> CrawlerOptions:
-    """With the arguments and settings that this process was handed over. Not for another process's command line: the descriptor
-    that it names is something else here.
+    """Return the options with the arguments and settings that this process was handed over.
+
+    Not for another process's command line: the descriptor that it names is a different file here.
     """
     if options.given_fd is None:
         return options

@@ -40,7 +40,7 @@ class PageAtWork(msgspec.Struct, frozen=True, kw_only=True):
         return time.monotonic() - self.since
 
     def __str__(self) -> str:
-        """As in `hung while reading http://… of site books`."""
+        """Format as in `hung while reading http://… of site books`."""
         return f"reading {self.url} of site {self.site}"
 
 

@@ -23,7 +23,7 @@ def reach_redis() -> Registry:
 
 
 def check_login(url: str) -> str:
-    """`url`, unless a Redis answers there that refuses the password: trying again, as workers do, would not help.
+    """Return `url`, unless a Redis there refuses the password: trying again, as workers do, would not help.
 
     A Redis that is not there may still come. Raises RedisUnavailable, and ConfigError for an invalid URL.
     """

@@ -72,5 +72,5 @@ def with_figures(run: Run, record: CrawlerRecord) -> Run:
 
 
 def history_days() -> float:
-    """For how long the history is kept, from TRAWL_HISTORY_DAYS. Raises ConfigError."""
+    """Return the days for which the history is kept, from TRAWL_HISTORY_DAYS. Raises ConfigError."""
     return Fleet.read().history_days

@@ -23,7 +23,7 @@ def shutdown_grace() -> float:
 
 
 def supervisor_s(grace_s: float) -> float:
-    """From SIGTERM to SIGKILL of a crawler with this grace."""
+    """Return the seconds from SIGTERM to SIGKILL of a crawler with this grace."""
     return grace_s + MARGIN_S
 
 
@@ -33,5 +33,7 @@ def node_s(grace_s: float) -> float:
 
 
 def container_s(grace_s: float) -> float:
-    """From SIGTERM to SIGKILL of a container: a warm and a soft shutdown may come before, and the machine may be busy."""
+    """Return the seconds from SIGTERM to SIGKILL of a container: a warm and a soft shutdown may come before, on a
+    busy machine.
+    """
     return 3 * node_s(grace_s)

@@ -48,7 +48,7 @@ class Span:
         self.traceparent = traceparent
 
     def note(self, attributes: Attributes) -> None:
-        """More attributes."""
+        """Add attributes."""
         self._span.set_attributes(_known(attributes))
 
     def end(self, error: str = "", *, at_ns: int | None = None) -> None:

@@ -19,7 +19,7 @@ class Wake:
         weakref.finalize(self, _close, self._read, self._write).atexit = False  # a caller of `set` keeps them open until then
 
     def on_signals(self) -> None:
-        """Every signal with a handler ends the wait; only in the main thread."""
+        """End the wait at every signal with a handler; only in the main thread."""
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
 
     def set(self) -> None:

@@ -67,7 +67,7 @@ class LaunchedCrawler:
         self._heard_at += seconds
 
     def poll(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
+        """Return its exit code, negative for a signal; None while it runs."""
         return self._process.poll()
 
     def pulse(self) -> bool:
@@ -110,7 +110,7 @@ class LaunchedCrawler:
         return resident(self.pid) if self.poll() is None else 0
 
     def cpu_s(self) -> float:
-        """Seconds of CPU time that it has used, read from outside; 0.0 when it is gone."""
+        """Return the seconds of CPU time that it has used, read from outside; 0.0 when it is gone."""
         try:
             used = psutil.Process(self.pid).cpu_times()
         except psutil.Error:
@@ -118,7 +118,7 @@ class LaunchedCrawler:
         return float(used.user + used.system)
 
     def terminate(self) -> None:
-        """SIGTERM: finish the pages in flight. Only to the crawler, which ends its own children as it sees fit."""
+        """Send SIGTERM: finish the pages in flight. Only to the crawler, which ends its own children as it sees fit."""
         if self.poll() is None:
             self._process.terminate()
 
@@ -130,12 +130,12 @@ class LaunchedCrawler:
                 self._process.wait(0.5)
 
     def kill(self) -> None:
-        """SIGKILL to its whole group, and wait for it to be gone."""
+        """Send SIGKILL to its whole group, and wait for it to be gone."""
         self._signal_group(signal.SIGKILL)
         self._process.wait()
 
     def close(self) -> None:
-        """After its end: end what it left behind, and release the pipe."""
+        """End the processes that it left behind, and release the pipe, after its end."""
         self._signal_group(signal.SIGKILL)
         self._pulse.close()
         self._page.close()

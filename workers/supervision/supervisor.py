@@ -154,7 +154,7 @@ class Supervisor:
     # one crawler's life
 
     def _one_life(self) -> Exit | None:
-        """From one crawler's launch to its end; None when that end was our doing."""
+        """Run one crawler from its launch to its end; return None when the supervisor caused that end."""
         killed = oom_kills()
         try:
             crawler = self._crawler = self._launch()
@@ -308,7 +308,7 @@ class Supervisor:
         self._heartbeat.now()
 
     def _beat(self) -> Renewal:
-        """In the heartbeat's thread."""
+        """Renew the slot, in the heartbeat's thread."""
         with suppress(ConfigError):  # a file that is being edited: the crawler runs as it was declared before
             self._options = self._around.declared(self._options)  # before an order to reload can come
         answer = self._registry.renew(self._slot, self._record)
@@ -318,5 +318,5 @@ class Supervisor:
         return answer
 
     def _owner(self, *, start: int | None = None) -> str:
-        """Id under which the frontier keeps the leases of one crawler process; no two processes ever have the same."""
+        """Return the id under which the frontier keeps the leases of one crawler process; no two processes ever have the same."""
         return f"{self._slot.name}#{self._slot.token}.{self._starts if start is None else start}"

@@ -27,7 +27,7 @@ class StartProgress:
         self._cpu_s = self._at_s = 0.0
 
     def hangs(self, *, silent_s: float, cpu_s: float) -> bool:
-        """`silent_s` since its launch; `cpu_s` that it has used since then."""
+        """Return True if the start hangs. `silent_s` since its launch; `cpu_s` that it has used since then."""
         if cpu_s - self._cpu_s >= PROGRESS_CPU_S:
             self._cpu_s, self._at_s = cpu_s, silent_s
         return silent_s - self._at_s > self._limit_s or cpu_s > self._limit_s
