@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class SharedLook(Generic[T]):
-    """Calls `look` when what it has is older than `max_age_s`; who asks meanwhile waits and shares what it gives."""
+    """Calls `look` when its result is older than `max_age_s`; concurrent callers wait and share one result."""
 
     def __init__(
         self, look: Callable[[], T], *, max_age_s: float = MAX_AGE_S, clock: Callable[[], float] = time.monotonic

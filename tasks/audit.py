@@ -47,7 +47,7 @@ def note_remote(worker: str, method: str, arguments: Mapping[str, Any] | None) -
 
 @contextmanager
 def audited(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[None]:
-    """Write down that this task ran, when it is one of an operator's, and what came of it. `task`: a bound Celery task."""
+    """Record that this task ran, when it is an operator's, and its outcome. `task`: a bound Celery task."""
     outcome = "failed"
     try:
         yield

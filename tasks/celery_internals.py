@@ -64,7 +64,7 @@ ASSUMES = {
     "billiard.process.current_process": "`MainProcess` where tasks are run by threads of the worker",
     "backends.asynchronous.E_RETRY_LIMIT_EXCEEDED": "a RuntimeError with that text where results' Redis does not come back",
 }
-"""What is used -> what is assumed of it."""
+"""Used name -> assumption about it."""
 
 
 def function_of(name: str) -> Callable[..., Any]:

@@ -118,7 +118,7 @@ _EMBEDDED: dict[str, Check] = {
 }
 
 # Commands of Celery's remote control that store their arguments, or use them outside of their `try`. An argument that is
-# not named here may be anything; the command itself reports what it does not know.
+# not named here may be anything; the command itself reports unknown ones.
 _COMMANDS: dict[str, dict[str, Check]] = {
     "revoke": {"task_id": _names, "signal": _name, "terminate": _maybe(_is(bool))},
     "terminate": {"task_id": _names, "signal": _name},

@@ -27,7 +27,7 @@ from redis_components.fleet.registry import CrawlerRecord
 from .flower_state import stop_crawlers
 
 ROUND_HEADER = "trawl_round"
-"""Of messages that beat sends: `[entry, fencing token of the beat, when the round was due]`."""
+"""Header of messages that beat sends: `[entry, fencing token of the beat, when the round was due]`."""
 
 logger = logging.getLogger(__name__)
 
@@ -143,7 +143,7 @@ def refuse_taken_port(address: str, port: int) -> None:
 def check_flower(arguments: list[str]) -> None:
     """Refuse an open Flower, and a taken port: `arguments` are those behind `flower` on the command line. Raises ConfigError.
 
-    Where it keeps its state, no crawler in there is running until it is heard of.
+    Where it keeps its state, no crawler in there is running until its first event.
     """
     from flower.command import apply_env_options, apply_options
     from tornado.options import options

@@ -14,7 +14,7 @@ import shelve
 from typing import Any
 
 CRAWLING, STOPPED = "CRAWLING", "STOPPED"  # as tasks/flower.py makes them
-NOT_HEARD = "not heard of since Flower was started"
+NO_EVENT = "no event since Flower was started"
 _UNREADABLE: tuple[type[Exception], ...] = (
     *dbm.error,
     *(pickle.PickleError, EOFError, AttributeError, ImportError, LookupError, TypeError, ValueError),
@@ -32,7 +32,7 @@ def stop_crawlers(path: str) -> int:
             state: Any = kept.get("events")
             running = [task for task in state.tasks.values() if task.state == CRAWLING] if state else []
             for task in running:
-                task.state, task.result = STOPPED, NOT_HEARD
+                task.state, task.result = STOPPED, NO_EVENT
             if running:
                 kept["events"] = state
             return len(running)

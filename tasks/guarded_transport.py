@@ -49,7 +49,7 @@ class Guarded:
             queue = _text(key).rsplit(self.sep, 1)[0]
             self._queue_cycle.rotate(queue)
             if not self._deliver_guarded(queue, item):
-                raise Empty  # who waits for one message shall wait for the next
+                raise Empty  # a consumer of one message shall wait for the next
             return True
         finally:
             self._in_poll = None
@@ -112,11 +112,11 @@ class Guarded:
 
 
 class Channel(Guarded, over_redis.Channel):  # type: ignore[misc]  # kombu's type for it is bool
-    """Of a Redis server."""
+    """Channel of a Redis server."""
 
 
 class SentinelChannel(Guarded, over_redis.SentinelChannel):  # type: ignore[misc]
-    """Of a Redis found by Sentinel."""
+    """Channel of a Redis found by Sentinel."""
 
 
 class Transport(over_redis.Transport):
@@ -146,7 +146,7 @@ class Connection(GuardedTransport, kombu_connection.Connection):
 
 
 class PooledConnection(GuardedTransport, kombu_connection.PooledConnection):
-    """The same, kept open for the next who needs it."""
+    """A connection that is kept open for its next user."""
 
 
 class ConnectionPool(kombu_connection.ConnectionPool):

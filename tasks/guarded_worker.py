@@ -24,7 +24,7 @@ from .audit import note_remote
 from .celery_internals import release_place
 from .envelope import fault_of_command, fault_of_task
 from .guard import one_line, set_aside
-from .signed import HeardCommands, SigningMailbox, fault_of_signature
+from .signed import ReceivedCommands, SigningMailbox, fault_of_signature
 
 logger = logging.getLogger(__name__)
 
@@ -37,11 +37,11 @@ class Node(pidbox.Node):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[no-untyped-call]
-        self._heard = HeardCommands()
+        self._received = ReceivedCommands()
 
     def handle_message(self, body: Any, message: Any = None) -> Any:
         headers = message.headers if message else {}
-        if fault := fault_of_command(body, headers) or self._heard.fault(body, headers):
+        if fault := fault_of_command(body, headers) or self._received.fault(body, headers):
             logger.error("a command of remote control was ignored: it %s", fault)
             return None
         return super().handle_message(body, message)  # type: ignore[no-untyped-call]

@@ -68,7 +68,7 @@ class LeaderScheduler(Scheduler):
         self._schedule = Schedule(entries={}, refused={})
         self._rounds: dict[str, Round] = {}
         self._token: int | None = None  # while it leads
-        self._leader = ""  # as it was last heard
+        self._leader = ""  # by the last answer
         self._troubles, self._compared_at = Troubles(client), 0.0  # monotonic
         self._read_at = self._health_at = 0.0  # monotonic
         self._findings: dict[str, str] = {}  # messages logged about the server, by name
@@ -88,7 +88,7 @@ class LeaderScheduler(Scheduler):
             asked_at = time.time()
             standing = self._beats.lead(self._owner)
             self._compare(off_by(standing.now, asked_at, time.time()))
-            self._heard(standing)
+            self._on_standing(standing)
             wait_s = self._lead(standing) if standing.leads else min(RENEW_S, standing.left_s + 0.02)
             self._back("Redis")  # not before: a Redis without room answers this, and refuses the rest
             self._back("a key")
@@ -128,7 +128,7 @@ class LeaderScheduler(Scheduler):
             with suppress(redis.ResponseError):  # a user of an older `trawl acl` may not write there
                 self._troubles.report(f"beat {self._owner.partition('#')[0]}", found)
 
-    def _heard(self, standing: Standing) -> None:
+    def _on_standing(self, standing: Standing) -> None:
         if standing.leads and standing.token != self._token:
             logger.info("beat: this one leads now (%s)", standing.leader)
             self._take_over()

@@ -19,7 +19,7 @@ TICK_S = 2.0
 
 
 class HealthStep(bootsteps.StartStopStep):
-    """Of the worker: writes the status file, and reports what is wrong with its machine, from before the pool is made until the
+    """Step of the worker: writes the status file, and reports the faults of its machine, from before the pool is made until the
     worker ends.
     """
 
@@ -46,7 +46,7 @@ class HealthStep(bootsteps.StartStopStep):
 
 
 class LoopStep(bootsteps.StartStopStep):
-    """Of the consumer, which is stopped and started at each reconnection: ticks while the worker's event loop runs."""
+    """Step of the consumer, which is stopped and started at each reconnection: ticks while the worker's event loop runs."""
 
     requires = ("celery.worker.consumer:Connection",)
 

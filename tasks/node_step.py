@@ -111,7 +111,7 @@ def served(worker: Any) -> tuple[str, ...]:
 
 
 def check_pool(pool: str, processes: int, queues: set[str]) -> None:
-    """Raise ConfigError for a worker that a crawler would take whole, so that it would hear and do nothing else."""
+    """Raise ConfigError for a worker that one crawler would occupy, so that it would do nothing else."""
     if not services_of([*queues]):
         return
     if pool == "solo":

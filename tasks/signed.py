@@ -2,7 +2,7 @@
 
 Off until TRAWL_SIGNING_KEY_FILE names a file with keys (`redis_components/server/signing.py`). A task's signature is a header;
 it covers the queue, the body, every other header and where a result goes. Left out are `trawl_restored`, which a worker counts
-up when it gives a message back, and `x-...`, which brokers add. A command of remote control is signed for a minute, and heard
+up when it returns a message, and `x-...`, which brokers add. A command of remote control is signed for a minute, and accepted
 once by each worker.
 """
 
@@ -29,7 +29,7 @@ QUEUE = "trawl_queue"
 COMMAND_S = 60.0
 """Seconds for which a command of remote control holds."""
 CLOCKS_DIFFER_S = 3.0
-"""Of two machines; more is named by `trawl status`."""
+"""Tolerated difference of two machines' clocks; `trawl status` names a larger one."""
 _HEARD = 10_000
 
 _UNSIGNED = (SIGNATURE, "trawl_restored")
@@ -124,9 +124,9 @@ class SigningMailbox:
             yield SigningProducer(found)
 
 
-class HeardCommands:
-    """The commands of remote control that one worker has heard, so that none acts twice; none that was sent before it listened,
-    either, which a worker before it may have heard.
+class ReceivedCommands:
+    """Commands of remote control that one worker has received, so that none acts twice. Commands from before its start are
+    refused, since an earlier worker may have received them.
     """
 
     def __init__(self, most: int = _HEARD) -> None:
@@ -143,6 +143,6 @@ class HeardCommands:
         if signed_at(str(signature)) < self._since:
             return "was sent before this worker listened"
         if signature in self._order:
-            return "was heard before"
+            return "was received before"
         self._order.append(str(signature))
         return None

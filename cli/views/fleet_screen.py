@@ -183,7 +183,7 @@ def _count(number: int, *, bad: bool = False) -> Text:
 def crawlers_table(view: Overview, *, most: int | None = None) -> RenderableType:
     """One line per crawler slot, also of those that are empty at the moment; those in trouble first."""
     if not view.crawlers:
-        return Text("No crawler has been heard of.", style="dim")
+        return Text("No crawler has reported.", style="dim")
     columns = [
         Column(name="crawler"),
         Column(name="state"),

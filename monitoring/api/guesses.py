@@ -29,7 +29,7 @@ LONGEST_S = 60.0
 FORGOTTEN_S = 900.0
 """After so long without a wrong token an address has its allowance again."""
 MOST_KNOWN = 10_000
-"""Addresses that are remembered, the one that was heard longest ago goes first."""
+"""Most addresses that are remembered; the one unused for longest goes first."""
 _SAME = 16  # wrong tokens of an address that are known again
 _IPV6_NETWORK = 64  # bits: what one customer has at least
 

@@ -161,7 +161,7 @@ def _jobs(client: redis.Redis, act: Check, spiders: Spiders) -> APIRouter:
 
     @routes.post("/{job}/cancel")
     def cancel_job(job: str, request: Request) -> JsonObject:
-        """End a job; what is left in its queue is kept."""
+        """End a job; the rest of its queue is kept."""
         with audited(client, request, ["cancel job", job]):
             return jobs.job_fields(jobs.cancel(client, job))
 

@@ -83,7 +83,7 @@ def _time(at: float) -> str:
 
 
 MOST_LINES = 20_000
-"""Of one log, the last ones."""
+"""Most lines of one log, the last ones."""
 _HEADERS = {"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff"}
 _COLUMNS = ("Project", "Spider", "Job", "PID", "Start", "Runtime", "Finish", "Log", "Items")
 

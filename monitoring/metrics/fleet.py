@@ -197,21 +197,21 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_crawlers_up",
         kind="gauge",
-        help="Crawlers with a slot that were heard in the last 15 s.",
+        help="Crawlers with a slot that reported in the last 15 s.",
         labels=("service", "spider"),
         samples=lambda view: [((one.name, one.name), one.up) for one in _services(view)],
     ),
     MetricSpec(
         name="trawl_crawlers",
         kind="gauge",
-        help="Crawlers by state; gone: should be alive and was not heard for 15 s.",
+        help="Crawlers by state; gone: should be alive and has not reported for 15 s.",
         labels=("service", "spider", "state"),
         samples=_states,
     ),
     MetricSpec(
         name="trawl_crawler_heartbeat_age_seconds",
         kind="gauge",
-        help="Time since a crawler was last heard.",
+        help="Time since a crawler's last report.",
         labels=("service", "spider", "crawler"),
         samples=lambda view: [
             ((r.spider, r.spider, r.name), max(0.0, view.now - r.beat_at)) for r in view.crawlers if r.state.has_process
@@ -247,7 +247,7 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_node_up",
         kind="gauge",
-        help="Whether the node was heard in the last 15 s; it is forgotten a minute after it was last heard.",
+        help="Whether the node reported in the last 15 s; it is forgotten a minute after its last report.",
         labels=("node",),
         samples=lambda view: [((node.name,), float(node.alive(view.now))) for node in view.nodes],
     ),

@@ -274,7 +274,7 @@ ACTIONS = {
     "run": Action(
         title="Run a job",
         follows="A finite crawl starts with its own queue and crawlers, and takes room on the nodes until it ends.",
-        undo="cancel it; what is left in its queue is kept.",
+        undo="cancel it; the rest of its queue is kept.",
         fields=(
             Field(name="service", label="Service", needed=True),
             Field(name="crawlers", label="Crawlers", kind="number", default="1"),
@@ -285,7 +285,7 @@ ACTIONS = {
     ),
     "cancel": Action(
         title="Cancel",
-        follows="The job ends: pages at work are finished, what is left in its queue is kept.",
+        follows="The job ends: pages at work are finished, the rest of its queue is kept.",
         undo="trawl jobs resume JOB goes on with it.",
         fields=(JOB,),
         do=_cancel,

@@ -38,7 +38,7 @@ EVENTS_SHOWN = 50
 
 
 class NoData(TrawlError):
-    """There is no database yet."""
+    """Raised where there is no database yet."""
 
 
 @contextmanager

@@ -36,7 +36,7 @@ class Session:
     scope: Scope
     ends_at: float  # monotonic
     leave: str = field(default_factory=lambda: secrets.token_urlsafe(18))
-    """What the form to log out carries."""
+    """Word of the form to log out."""
     forms: OrderedDict[str, None] = field(default_factory=OrderedDict)
     done: tuple[str, tuple[str, ...]] | None = None
     """Title and lines of the last act."""

@@ -26,7 +26,7 @@ _WHY_TONES = {
     **dict.fromkeys(("done", "checked", "seeded", "list"), "good"),
     **dict.fromkeys(("never seen", "no site", "refused", "dead", "gone", "held"), "bad"),
 }
-"""Of the states that `trawl why` names; the others are yellow."""
+"""Colours of the states that `trawl why` names; the others are yellow."""
 _BAD = {CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED, GONE}
 
 

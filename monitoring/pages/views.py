@@ -112,7 +112,7 @@ def crawler(reading: Reading, name: str) -> str:
     """Render one crawler: a slot, or a process that was started by hand. Raises NotThere."""
     one = next((one for one in reading.view.crawlers if one.name == name), None)
     if one is None and reading.view.failure is None:
-        raise NotThere(f"no crawler {name!r:.100} has been heard of")
+        raise NotThere(f"no crawler {name!r:.100} has reported")
     runs, trouble = _runs(reading, one.spider, one.number) if one else ([], "")
     charts = crawler_charts(reading.history(), name, reading.view.now)
     return reading.html("crawler.html", name, one=one, log=_log(one) if one else [], runs=runs, trouble=trouble, charts=charts)
@@ -122,7 +122,7 @@ def node(reading: Reading, name: str) -> str:
     """Render one node. Raises NotThere."""
     one = next((one for one in reading.view.nodes if one.name == name), None)
     if one is None and reading.view.failure is None:
-        raise NotThere(f"no node {name!r:.100} has been heard of")
+        raise NotThere(f"no node {name!r:.100} has reported")
     crawlers = [record for record in reading.view.crawlers if record.node == name]
     return reading.html("node.html", name, one=one, crawlers=crawlers)
 

@@ -119,15 +119,15 @@ def test_a_captured_command_acts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     order = {"method": "shutdown", "arguments": {"msg": "x"}, "destination": ("a@test",), "pattern": None, "matcher": None}
     signed.SigningProducer(Wire()).publish(order, headers={"clock": 1})
     body, headers = json.loads(json.dumps(sent[0]))
-    one, another = signed.HeardCommands(), signed.HeardCommands()
+    one, another = signed.ReceivedCommands(), signed.ReceivedCommands()
     assert one.fault(body, headers) is None
     assert another.fault(body, headers) is None, "each worker hears it"
     assert "heard before" in str(one.fault(body, headers))
     assert "does not fit" in str(one.fault({**body, "destination": None}, headers))
     assert "not signed" in str(one.fault(body, {}))
-    young = signed.HeardCommands()
+    young = signed.ReceivedCommands()
     young._since += signed.CLOCKS_DIFFER_S + 1
     assert "before this worker listened" in str(young.fault(body, headers)), "a worker before this one has heard it"
     later = time.time() + signed.COMMAND_S + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    assert "signatures hold for 60 s" in str(signed.HeardCommands().fault(body, headers))
+    assert "signatures hold for 60 s" in str(signed.ReceivedCommands().fault(body, headers))

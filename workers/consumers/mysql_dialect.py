@@ -14,7 +14,7 @@ from sqlalchemy.ext.compiler import compiles
 
 DRIVER = "mysql+pymysql"  # also of MariaDB: SQLAlchemy finds out which of them it is
 CONNECT_ARGS = {"sql_mode": "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION", "charset": "utf8mb4"}
-"""Of the driver: a value that does not fit is an error, not cut; the server's settings may be others."""
+"""Arguments of the driver: a value that does not fit is an error, not cut; the server's settings may be others."""
 # null, duplicate, out of range, no default, wrong value, too long, a trigger's or CHECK's refusal, a row that is too large
 ROW_CODES = frozenset(
     {1048, 1062, 1118, 1138, 1139, 1169, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1416, 1441, 1452, 1644, 1690, 3819, 4025}

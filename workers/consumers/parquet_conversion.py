@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROWS = 10_000
-"""Of a row group, which is in memory at once."""
+"""Rows of a row group, which is in memory at once."""
 _INT64 = 2**63
 _EXACT_FLOAT = 2**53
 

@@ -22,9 +22,9 @@ from .sink import Item
 MOST_ITEMS = 5_000
 FIRST_ITEMS = 500  # of the first part: how large the items are is not known yet
 MOST_BYTES = 16 * 1024 * 1024
-"""Of a part, which is in memory and has to be written while the consumer's lock lives."""
+"""Most bytes of a part, which is in memory and has to be written while the consumer's lock lives."""
 DEFAULT_MAX_AGE_S = 60.0
-"""How long a part waits for more items."""
+"""Longest wait of a part for more items."""
 LOCK_S = 60.0
 
 

@@ -14,7 +14,7 @@ from redis_components.errors import ConfigError
 from .sink import SinkUnavailable
 
 Ends = Callable[[bytes], int]
-"""How many bytes of a file are whole records."""
+"""Returns the number of bytes of a file that are whole records."""
 
 
 class RotatedFile:

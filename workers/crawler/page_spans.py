@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scrapy.settings import Settings
 
 INNERMOST = 990
-"""Of both kinds of middleware: what comes before and after is not the site's time, nor the callback's."""
+"""Order of both kinds of middleware: outer ones count neither to the site's time, nor to the callback's."""
 LONGEST = 2000
 """Characters of a URL."""
 

@@ -21,7 +21,7 @@ ASSUMES = {
     "EventLoop.setup": "the reactor runs in a thread named CrochetReactor",
     "Watchdog.run": "polls `_canary`, the main thread, and then calls `_shutdown_function`, which stops the reactor",
 }
-"""What is used of crochet -> what is assumed of it."""
+"""Used name of crochet -> assumption about it."""
 
 
 def start() -> None:

@@ -42,7 +42,7 @@ ASSUMES = {
     "RedirectMiddleware._build_redirect_request": "makes each redirected request",
     "AsyncioLoopingCall._to_sleep": "seconds until the next call, by `time.monotonic`, `_start_time` and `interval`",
 }
-"""What is used -> what is assumed of it."""
+"""Used name -> assumption about it."""
 
 EARLY_S = 0.005  # uvloop rounds a timer to whole milliseconds of a clock that it cuts to milliseconds
 

@@ -22,7 +22,7 @@ class ServiceSpider:
     consumer: str = ""
     start_key: str = ""
     ends: bool = False
-    """It ends when the whole crawl has nothing to do: a spider that is fed from Redis would wait for start tasks for ever."""
+    """End when the whole crawl has nothing to do: a spider that is fed from Redis would wait for start tasks for ever."""
 
     def named(self, service: str, found: type[Spider]) -> type[Spider]:
         """Return the class itself, or a subclass with the service's name: the keys of a crawl have the spider's name in them."""

@@ -20,7 +20,7 @@ class StopSignals:
     def __init__(self) -> None:
         self.count = 0
         self.wake = Wake()
-        """Of the main thread."""
+        """Wakes the main thread."""
 
     def listen(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -109,7 +109,7 @@ def remove(client: redis.Redis, service: str, name: str) -> None:
 
     def without(now: Deployment) -> Deployment:
         if now.current == version.name:
-            raise ConfigError(f"{version.name} is the version that {service} has: use another one first")
+            raise ConfigError(f"{version.name} is the present version of {service}: use another version first")
         kept = "" if now.previous == version.name else now.previous
         return replace(now, previous=kept, versions=_others(now, version.name))
 

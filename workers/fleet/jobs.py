@@ -116,7 +116,7 @@ def start(client: redis.Redis, order: JobOrder) -> Job:
 
 
 def cancel(client: redis.Redis, name: str) -> Job:
-    """End a job: pages in flight are finished, and what is left in the queue is kept for `resume`. Raises ConfigError."""
+    """End a job: pages in flight are finished, and the rest of the queue is kept for `resume`. Raises ConfigError."""
     jobs = Jobs(client)
     while True:
         job = find(client, name)

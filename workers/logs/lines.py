@@ -1,7 +1,7 @@
 """Parses lines of a crawler's log, text or JSON: time, level, text. Pure.
 
-A line with a time and a level begins an entry; those after it that have none belong to it (a traceback, a list of Scrapy's). What
-no logging wrote, such as the last words of the C library, has neither; it counts as an error where it looks like one.
+A line with a time and a level begins an entry; following lines without them belong to it (a traceback, a list of Scrapy's).
+Output without logging, such as the C library's, has neither; it counts as an error where it looks like one.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ class Broker:
     results: str = field(repr=False)
     """URL of the result backend."""
     options: dict[str, Any] = field(repr=False, default_factory=dict)
-    """Of both: what follows the URL's form."""
+    """Options of both: the parameters of the URL."""
     tls: dict[str, Any] | None = None
-    """Of both; None: without TLS."""
+    """TLS of both; None: without TLS."""
 
     @property
     def is_socket(self) -> bool:

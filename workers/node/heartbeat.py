@@ -17,7 +17,7 @@ from workers.process.heartbeat import PERIOD_S, Heartbeat
 
 RIVAL_BEATS = 3  # in a row
 CONFIG_BEATS = 5  # it costs a look at some 660 files
-STOP_S = 2.0  # longest wait for the last word; without it the node counts as gone after 15 s
+STOP_S = 2.0  # longest wait for the final report; without it the node counts as gone after 15 s
 
 logger = logging.getLogger(__name__)
 

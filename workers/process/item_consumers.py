@@ -19,7 +19,7 @@ FORUM_WRITER = "forum_writer"
 """Stores forum records in the database (`forums.writer.drain`)."""
 CONSUMERS = (FORUM_WRITER,)
 NO_CONSUMER = "none"
-"""Of a service: nothing of the fleet takes its items, even if its spider declares one."""
+"""Consumer of a service whose items no consumer of the fleet takes, even if its spider declares one."""
 _TRAWLS_PROJECT = "workers.settings"
 _FORUM_SPIDERS = ("forum_list", "forum_detail")
 
@@ -47,8 +47,8 @@ def streams_of(
     """
     declared = {name: one.keys for name, one in records.items() if one.consumer == consumer and not one.redis}
     if consumer == FORUM_WRITER and settings_module(environment) == _TRAWLS_PROJECT:
-        never_heard = [name for name in services if name in _FORUM_SPIDERS and name not in records]
-        declared |= {name: CrawlKeys.for_spider(name) for name in never_heard}
+        never_ran = [name for name in services if name in _FORUM_SPIDERS and name not in records]
+        declared |= {name: CrawlKeys.for_spider(name) for name in never_ran}
     foreign = {one.keys.items for name, one in records.items() if name not in declared and not one.redis}
     found: dict[str, CrawlKeys] = {}
     for name, keys in declared.items():

@@ -10,7 +10,7 @@ from redis_components.errors import ConfigError
 
 ENOUGH = 65_536
 CRAWLER = 128
-"""What a crawler needs: some 40 before its first page, and one for each page in flight."""
+"""Files of a crawler: some 40 before its first page, and one for each page in flight."""
 _EACH_CRAWLER, _ALONE = 9, 100  # descriptors of a worker's main process: pipes, events and queues of each pool process
 
 

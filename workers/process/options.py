@@ -141,12 +141,12 @@ def _parser() -> argparse.ArgumentParser:
     supervisor = parser.add_argument_group("added by a supervisor")
     supervisor.add_argument("--node", default="", metavar="NAME", help="the worker that supervises it")
     supervisor.add_argument("--parent", type=int, metavar="PID", help="end when this process does")
-    supervisor.add_argument("--pulse-fd", type=int, metavar="FD", help="write how it fares to this descriptor, as JSON lines")
+    supervisor.add_argument("--pulse-fd", type=int, metavar="FD", help="write reports to this descriptor, as JSON lines")
     supervisor.add_argument("--given-fd", type=int, metavar="FD", help="read arguments and settings there, as JSON")
     supervisor.add_argument("--page-fd", type=int, metavar="FD", help="write the page that is being read to this memory")
     supervisor.add_argument("--owner", default="", metavar="ID", help="keep its leases under this id, which no other process has")
     supervisor.add_argument("--log-file", default="", metavar="PATH", help="where its output goes; rotated while it runs")
-    supervisor.add_argument("--story", type=_story, default=SlotStory(), metavar="JSON", help="what became of those before it")
+    supervisor.add_argument("--story", type=_story, default=SlotStory(), metavar="JSON", help="history of the slot's crawlers")
     return parser
 
 

@@ -1,4 +1,6 @@
-"""The error for an address that is not public. It stands alone: it loads Scrapy, and who reads a site file needs none."""
+"""The error for an address that is not public. Apart from other modules, as it loads Scrapy, which reading a site
+file does not.
+"""
 
 from __future__ import annotations
 

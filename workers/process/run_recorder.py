@@ -38,7 +38,7 @@ class RunBook:
         )
         self._send(self._run)
 
-    def heard(self, record: CrawlerRecord) -> None:
+    def reported(self, record: CrawlerRecord) -> None:
         """Update the run's figures from a crawler's report."""
         if self._run:
             self._run = with_figures(self._run, record)

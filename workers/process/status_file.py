@@ -32,7 +32,9 @@ class Condition(StrEnum):
 
 
 class StatusFile:
-    """Of this process, or that of `pid`, in the role `worker` or `beat`. Nothing here raises: a process works without it, too."""
+    """Status file of this process, or of `pid`, in the role `worker` or `beat`. Nothing here raises: a process works without it,
+    too.
+    """
 
     def __init__(self, role: str, folder: Path | None = None, *, limit_s: float = LIMIT_S, pid: int | None = None) -> None:
         self._role = role

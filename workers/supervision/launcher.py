@@ -38,8 +38,8 @@ class LaunchedCrawler:
         self._pulse = pulse
         self._page = page
         self._page_excused = False
-        self._started_at = self._heard_at = time.monotonic()
-        self._waited_s = 0.0  # for a CPU, when it was last heard
+        self._started_at = self._reported_at = time.monotonic()
+        self._waited_s = 0.0  # for a CPU, at the last report
         self.record: CrawlerRecord | None = None  # its last report
         self.announced: ExitKind | None = None  # how it ends
         self.terms = Terms()
@@ -56,7 +56,7 @@ class LaunchedCrawler:
     @property
     def silent_s(self) -> float:
         """Seconds since its last report, or since its launch."""
-        return time.monotonic() - self._heard_at
+        return time.monotonic() - self._reported_at
 
     def starved_s(self) -> float:
         """Return the seconds of its silence in which it waited for a CPU."""
@@ -64,7 +64,7 @@ class LaunchedCrawler:
 
     def excuse(self, seconds: float) -> None:
         """Do not count `seconds` of silence: the whole node was frozen."""
-        self._heard_at += seconds
+        self._reported_at += seconds
 
     def poll(self) -> int | None:
         """Return its exit code, negative for a signal; None while it runs."""
@@ -75,7 +75,7 @@ class LaunchedCrawler:
         lines = self._pulse.read()
         if not lines:
             return False
-        self._heard_at, self._waited_s = time.monotonic(), waited_s(self.pid)
+        self._reported_at, self._waited_s = time.monotonic(), waited_s(self.pid)
         last = b""
         try:
             for line in lines:

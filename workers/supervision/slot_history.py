@@ -55,7 +55,7 @@ class SlotLedger:
 
     @property
     def hopeless(self) -> bool:
-        """There is no point in another launch: crawlers took their supervisors along, again and again."""
+        """True if another launch has no point: crawlers took their supervisors along, again and again."""
         return self.streak.failures >= self._policy.max_quick_failures
 
     def count(self, streak: Streak) -> None:

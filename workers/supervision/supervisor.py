@@ -78,7 +78,7 @@ class Supervisor:
             before=self._around.before,
         )
         self._record: CrawlerRecord | None = None  # the record to send while no crawler sends its own
-        self._news: CrawlerRecord | None = None  # the last word on the crawler, not passed on yet
+        self._news: CrawlerRecord | None = None  # the last record of the crawler, not passed on yet
         self.last: CrawlerRecord | None = None
         """After `run`: what was left in the slot's record."""
 
@@ -186,11 +186,11 @@ class Supervisor:
         return end
 
     def _on_report(self, record: CrawlerRecord, terms: Terms) -> None:
-        first, self._record = self._record is not None, None  # it speaks for itself
+        first, self._record = self._record is not None, None  # its own reports replace it
         if first:
             self._around.on_start(True)
         self._news = record
-        self._book.heard(record)
+        self._book.reported(record)
         if first and terms.grace_s > self._config.node_grace_s:
             what = f"SHUTDOWN_GRACE = {terms.grace_s:g} in its settings: a worker that is shut down does not wait this long"
             what = f"{what}; start workers with {GRACE_VARIABLE}={terms.grace_s:g} instead"
@@ -247,7 +247,7 @@ class Supervisor:
         crawler.close()
         self._stream.drain()
         if crawler.record:
-            self._book.heard(crawler.record)
+            self._book.reported(crawler.record)
         self._book.ended(end, self._why(end))
         self._crawler = None
         self._ledger.buries(end)

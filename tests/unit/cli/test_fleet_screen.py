@@ -101,7 +101,7 @@ def test_every_state_of_a_crawler_can_be_shown() -> None:
 
 def test_without_a_crawler_the_screen_says_how_to_start_one() -> None:
     text = drawn(fleet(service(1, 0)))
-    assert "No crawler has been heard of." in text
+    assert "No crawler has reported." in text
     assert "trawl up" in text
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from flower.events import EventsState
 
-from tasks.flower_state import NOT_HEARD, stop_crawlers
+from tasks.flower_state import NO_EVENT, stop_crawlers
 
 
 def event(uuid: str, kind: str, at: float, **fields: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def test_only_what_was_running_is_stopped_and_the_next_event_of_it_counts(tmp_pa
     again.event(event("lives", "task-crawling", 2.0, result="running, 4.0 pages/s"))
     assert {uuid: (one.state, one.result) for uuid, one in again.tasks.items()} == {
         "lives": ("CRAWLING", "running, 4.0 pages/s"),
-        "ended": ("STOPPED", NOT_HEARD),
+        "ended": ("STOPPED", NO_EVENT),
         "failed": ("FAILURE", None),
     }
 
