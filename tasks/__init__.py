@@ -25,7 +25,7 @@ if collecting:
 
 __all__ = [  # noqa: RUF022 - in groups
     "app",
-    # what people send
+    # sent by users
     "seed_forums",
     "seed_urls",
     "rescan_forum",
@@ -44,7 +44,7 @@ __all__ = [  # noqa: RUF022 - in groups
     "pause_site",
     "drain_site",
     "resume_site",
-    # what beat sends
+    # sent by beat
     "reconcile_fleet",
     "store_items",
     "probe_sites",
@@ -53,8 +53,8 @@ __all__ = [  # noqa: RUF022 - in groups
     "sample_fleet",
     "prune_raw_pages",
     "recheck_threads",
-    # what trawl deploy sends
+    # sent by trawl deploy
     "install_version",
-    # what reconcile_fleet sends
+    # sent by reconcile_fleet
     "run_crawler",
 ]

@@ -120,7 +120,7 @@ def _without_whole_messages(**_: Any) -> None:
 
 @celeryd_init.connect
 def _patient_with_results(conf: Any = None, **_: Any) -> None:
-    if conf is not None:  # what a task returned outlives an outage of seconds
+    if conf is not None:  # a task's result outlives an outage of seconds
         options = {name: value for name, value in conf.result_backend_transport_options.items() if name != "retry_policy"}
         conf.result_backend_transport_options = options
 

@@ -23,7 +23,7 @@ from workers.process.heartbeat import Heartbeat
 from .app import app
 
 CANCEL_TTL_S = 4000  # longer than the longest crawl
-LOOK_S = 1.0  # how often it is looked whether a crawl was cancelled
+LOOK_S = 1.0  # between checks for a cancellation
 
 
 class NoRoom(TrawlError):

@@ -8,7 +8,7 @@ from redis_components.fleet.schedules import Round, RoundState
 
 from .schedule import ScheduledTask, cron_of
 
-# At least so long, although the next round may come sooner: machines' clocks differ, and a worker goes by its own.
+# At least so long, although the next round may be sooner: machines' clocks differ, and a worker uses its own.
 MIN_EXPIRES_S = 10.0
 
 

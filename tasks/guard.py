@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 _LOGGED_BYTES = 64 * 1024
 
-# keeping what cannot be run
+# keeping invalid messages
 
 
 def set_aside(raw: bytes, *, queue: str, reason: str, form: str = RAW) -> None:

@@ -49,7 +49,7 @@ RENEW_S = 1.0  # how often the leader renews, and how often the others look
 HEALTH_S = 15.0  # how often the leader looks at how Redis is set up
 KEYS_NAMED = 5  # in one line of the log
 STATUS_S = 5.0  # how often the status file is written
-READ_S = 2.0  # how often the leader reads what was changed about the schedule
+READ_S = 2.0  # between the leader's readings of changes to the schedule
 
 logger = get_logger("celery.beat")
 
@@ -73,7 +73,7 @@ class LeaderScheduler(Scheduler):
         self._read_at = self._health_at = 0.0  # monotonic
         self._findings: dict[str, str] = {}  # messages logged about the server, by name
         self._broker: Any = None
-        self._trouble: dict[str, str] = {}  # what is away ("Redis", "the broker") -> its logged message
+        self._trouble: dict[str, str] = {}  # unavailable server ("Redis", "the broker") -> its logged message
         self._status, self._status_at = StatusFile("beat"), 0.0
         self._status.begin()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-_main: set[int] = set()  # of the worker's main process, and of those that are forked from it
+_main: set[int] = set()  # of the worker's main process, and of processes that are forked from it
 
 
 def remember_main_process() -> None:

@@ -49,7 +49,7 @@ DOWNLOAD_MAXSIZE = 8 * 1024 * 1024  # no forum page is larger, and the worst pag
 # which are read in a process apart for up to a minute; a site has two places in a crawler (`politeness.concurrency`).
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 8 * DOWNLOAD_MAXSIZE
 
-# Speed: `python -m benchmarks.frontier.settings_share` measures what each of these is worth.
+# Speed: `python -m benchmarks.frontier.settings_share` measures the share of each of these.
 CONCURRENT_ITEMS = 4  # Scrapy starts this many tasks for each response; its 100 halve the pages per second
 EXTENSIONS = {"redis_components.extensions.GarbageCollection": 0}
 GC_THRESHOLD = [50_000, 50, 50]  # Python's default of 700 looks through the youngest objects several times for each page
@@ -72,7 +72,7 @@ DOWNLOAD_HANDLERS = {
 ALLOW_PRIVATE_ADDRESSES = _VARIABLES.allow_private  # a name's owner must not choose an address in our network
 DOWNLOADER_MIDDLEWARES = {  # of any spider; those of the forum spiders are in `forums/spiders/middlewares.py`
     "redis_components.scrapy_glue.conditional.ConditionalRequests": 940,  # 304; innermost, as the next one
-    "workers.crawler.sign_requests.SignRequests": 960,  # what it adds is of one request; without a key it is not there
+    "workers.crawler.sign_requests.SignRequests": 960,  # its headers hold for one request; without a key it is not there
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,  # the next one in its place
     "redis_components.scrapy_glue.robots.RobotsTxt": 100,  # once for the fleet; Scrapy's lets waiting pages pass
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,  # the next one in its place

@@ -93,7 +93,7 @@ def require(tokens: Tokens, request: Request, scope: Scope) -> None:
     """Raise HTTPException: 401 without a valid token, 403 where it is not enough, or a page of another site sends the request."""
     has = tokens.scope_of(request.headers.get("authorization", ""))
     if has is Scope.NOTHING:
-        # No "Basic": a browser would ask for the token, keep it, and send it for pages of others, too.
+        # No "Basic": a browser would ask for the token, keep it, and send it for other sites' pages, too.
         raise HTTPException(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
     if has < scope:
         raise HTTPException(403, "this token may only read: acting needs that of TRAWL_API_ACT_TOKEN")

@@ -50,7 +50,7 @@ class Entrance:
         except GuessedTooOften as error:
             return AsciiJson(_refusal(scope, str(error)), 429, {**error.headers, "Connection": "close"})
         if has is Scope.NOTHING:
-            # No "Basic": a browser would ask for the token, keep it, and send it for pages of others, too.
+            # No "Basic": a browser would ask for the token, keep it, and send it for other sites' pages, too.
             refusal = _refusal(scope, "a token is needed: Authorization: Bearer TOKEN")
             return AsciiJson(refusal, 401, {"WWW-Authenticate": "Bearer", "Connection": "close"})
         if has is Scope.READ and scope["method"] not in _LOOKS:

@@ -31,7 +31,7 @@ FORGOTTEN_S = 900.0
 MOST_KNOWN = 10_000
 """Most addresses that are remembered; the one unused for longest goes first."""
 _SAME = 16  # wrong tokens of an address that are known again
-_IPV6_NETWORK = 64  # bits: what one customer has at least
+_IPV6_NETWORK = 64  # bits: the smallest network of a customer
 
 K = TypeVar("K")
 V = TypeVar("V")

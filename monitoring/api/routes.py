@@ -97,7 +97,7 @@ def _answer_errors(app: FastAPI, url: str) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
-        # Without FastAPI's `input`: it may be what JSON cannot hold, or a secret that was misplaced.
+        # Without FastAPI's `input`: JSON may not hold it, or it is a misplaced secret.
         found = [{name: one[name] for name in ("type", "loc", "msg")} for one in error.errors()]
         faults = "; ".join(f"{'.'.join(map(str, one['loc'][1:])) or 'the body'}: {one['msg']}" for one in found[:MOST_FAULTS])
         return AsciiJson({"error": in_one_line(faults), "detail": found}, 422)

@@ -173,7 +173,7 @@ def _all(service: ServiceView, one: StatMetric) -> list[tuple[tuple[str, ...], f
         if values is None:
             continue
         own, shared = service.process_stats.get(stat), number(service.crawl.stats.get(stat, ""))
-        # What was set is each process's own; the shared hash keeps what the last process of a crawl had set.
+        # A set value is each process's own; the shared hash keeps the value that the last process of a crawl had set.
         value = own if own is not None else shared
         if value is not None:
             sums[service.name, service.name, *values] += value

@@ -19,7 +19,7 @@ class Field:
     label: str
     kind: str = "line"
     needed: bool = False
-    fixed: bool = False  # what the action is about: shown, not asked for, where the address names it
+    fixed: bool = False  # the object of the action: shown, not asked for, where the address names it
     hint: str = ""
     default: str = ""
 

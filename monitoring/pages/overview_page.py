@@ -32,7 +32,7 @@ def page(view: Overview, source: str, role: str = "read", history: History = NOT
         title=f"({grave}) Trawl" if grave else "Trawl",
         problems=found,
         grave=grave,
-        held=[one for one in view.held if not one.by_breaker],  # those stand among the sites
+        held=[one for one in view.held if not one.by_breaker],  # breakers are listed with the sites
         roll=view.roll if view.roll is not None and view.roll.state is RollState.ROLLING else None,
         wrong_files=_wrong_files(view.sites),
         boards=boards[:BOARDS_SHOWN],

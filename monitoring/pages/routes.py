@@ -29,7 +29,7 @@ from .search import search
 from .views import NotThere, Reading
 
 PAGE_AGE_S = 2.0
-CLIENT_LOOK_S = 0.25  # whether who searches is still there
+CLIENT_LOOK_S = 0.25  # between checks that the searching client is still connected
 HISTORY_AGE_S = 20.0  # a sample comes each minute
 MOST_PAGES = 200
 """Pages that are kept, the oldest goes first."""

@@ -39,7 +39,7 @@ MOST_AT_ONCE, MOST_WAITING = 2, 6
 """Searches: each reads the whole database, and one that waits holds one of the 40 threads that answer everything else, too."""
 WAIT_S = 20.0
 _LOOK_S = 0.25
-LONGEST = 2000  # characters of what is searched
+LONGEST = 2000  # characters of a search
 _AUTHOR = re.compile(r'(?:^|(?<=\s))author:(?:"([^"]+)"|(\S+))')
 _running = threading.BoundedSemaphore(MOST_AT_ONCE)
 _there = threading.BoundedSemaphore(MOST_AT_ONCE + MOST_WAITING)

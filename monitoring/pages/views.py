@@ -39,7 +39,7 @@ class Reading:
     source: str
     view: Overview
     history: Callable[[], History] = History
-    role: str = "read"  # or "act": the page offers what can be done
+    role: str = "read"  # or "act": the page offers actions
 
     def html(self, template: str, title: str, **values: object) -> str:
         """Render that template; where Redis is away, a page that reports it."""

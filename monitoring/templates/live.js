@@ -1,4 +1,4 @@
-// Reads the same page again while somebody looks at it, and puts its new content in the place of the old one.
+// Reads the same page again while it is visible, and puts its new content in the place of the old one.
 (() => {
   "use strict";
   const every = 5000;

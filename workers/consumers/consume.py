@@ -90,7 +90,7 @@ def _report(stream: ItemStream | ItemGroup, why: str) -> None:
         [Problem(what=f"items wait: {' '.join(why.split())}", fix="mend the place, or declare another consumer")] if why else []
     )
     of = f"{stream.keys.items}, {stream.group}" if isinstance(stream, ItemGroup) else stream.keys.items
-    with suppress(redis.RedisError):  # Redis itself may be what is away
+    with suppress(redis.RedisError):  # Redis itself may be away
         Troubles(stream.client).report(f"consumer of {of}", found)
 
 

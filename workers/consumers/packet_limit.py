@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 
 OTHERS = 65_536
 """Bytes of a statement that are not values."""
-_CELL = 32  # bytes of a number, and of what stands around a value
+_CELL = 32  # bytes of a number, and of the signs around a value
 _LONGEST = 4  # bytes of a character
 _ESCAPED = (b"\0", b"\n", b"\r", b"\x1a", b'"', b"'", b"\\")  # one byte more each
 

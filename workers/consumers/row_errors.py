@@ -29,7 +29,7 @@ def is_of_a_row(error: Exception) -> bool:
         return code in ROW_CODES
     if sqlite_code is not None:
         return sqlite_code & 0xFF in _SQLITE_CODES  # the low byte is the class of the extended code
-    # the driver, or a column's type, could not turn the value into what the database takes
+    # the driver, or a column's type, could not convert the value for the database
     return isinstance(error, DataError | IntegrityError) or isinstance(cause, ValueError | OverflowError | TypeError)
 
 

@@ -68,7 +68,7 @@ def main(options: CrawlerOptions) -> ExitKind:
     offer_to_oom_killer()
     if options.parent:
         Parent(options.parent).bind()
-    safe_records()  # pages, URLs and exceptions of others are in what is logged
+    safe_records()  # logged text has pages, URLs and exceptions of foreign origin
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # kill -USR1 dumps each thread's stack; supervisors use it
     try:

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = {"wrong": "", "warnings": check(options)}
     except TrawlError as error:
         found = {"wrong": str(error), "warnings": []}
-    except Exception as error:  # code of a project: the innermost line of it is what has to be mended
+    except Exception as error:  # code of a project: its innermost line has to be mended
         found = {"wrong": f"{type(error).__name__}: {error}{_place(error)}", "warnings": []}
     sys.stdout.write("\n" + json.dumps(found) + "\n")
     return 0

@@ -62,7 +62,7 @@ class Figures:
     items: int = 0  # items scraped
     in_flight: int = 0  # requests that Scrapy has begun with and is not done with
     oldest_s: float = 0.0  # since the one of them that waits longest gave a sign of life
-    oldest: str = ""  # what is awaited for it
+    oldest: str = ""  # the event that it waits for
     running: bool = False  # the engine runs: the crawl is open and has no order to stop
     lag_s: float = 0.0  # how long the answer took
 

@@ -36,7 +36,7 @@ class DownloadHandler(AiohttpDownloadHandler):
     where that is not set, to any.
     """
 
-    experimental: ClassVar[bool] = False  # no warning at each start: what we need of it is tested with the versions we pin
+    experimental: ClassVar[bool] = False  # no warning at each start: the parts in use are tested with the pinned versions
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)

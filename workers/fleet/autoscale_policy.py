@@ -33,7 +33,7 @@ class Sample:
     size: int  # crawlers desired now
     alive: int  # crawlers at work
     waiting: int  # requests and start tasks that no crawler has taken
-    leased: int  # those that crawlers have
+    leased: int  # requests that crawlers have
     acked: int  # finished, ever
     room: int  # crawlers that the nodes could host for this service
     held: bool = False  # paused, stopped or draining: its figures do not count, and it must not grow
@@ -132,7 +132,7 @@ def _need(policy: Policy, memory: Memory, sample: Sample) -> float:
     if not memory.per_crawler or memory.inflow is None:
         if sample.backlog and not sample.size:
             return 1.0  # to find out
-        # Not known what one does. Where the queue runs empty, one less would do, perhaps.
+        # The rate of one crawler is unknown. Where the queue runs empty, one crawler less may do.
         return sample.size - 1.0 if (memory.fresh and memory.dry) or not sample.backlog else float(sample.size)
     need = (memory.inflow + sample.backlog / policy.target_s) / memory.per_crawler
     return 0.0 if not sample.backlog and need < 0.05 else need

@@ -59,7 +59,7 @@ class Plan:
     redis_commands_per_s: float
     redis_core: float
     rows_per_s: float
-    writer: float  # share of what one writer stores into SQLite
+    writer: float  # share of one writer's rate into SQLite
     database_mib: int  # on disk
 
     @property
@@ -86,7 +86,7 @@ def plan(demand: Demand) -> Plan:
         crawlers=crawlers,
         cores=cores,
         nodes_mib=crawlers * (CRAWLER_MIB + (BROWSER_MIB if demand.kind == "browser" else 0)) + WORKER_MIB + OTHERS_MIB,
-        redis_mib=math.ceil(redis * 1.5 / 2**20) + 64,  # an append-only file is rewritten by a fork, which copies what changes
+        redis_mib=math.ceil(redis * 1.5 / 2**20) + 64,  # an append-only file is rewritten by a fork, which copies changed pages
         redis_commands_per_s=commands,
         redis_core=demand.pages_per_s * REDIS_CPU_PER_PAGE_S + crawlers * 0.139 / 60 + 0.256 / 60,
         rows_per_s=rows,

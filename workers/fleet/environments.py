@@ -132,7 +132,7 @@ def _folder(service: str, version: Version) -> Path:
 def _install(service: str, version: Version, folder: Path) -> None:
     shared = wheel_of(service, version)
     _opened(shared).close()  # raises, with the fix, where it is missing
-    shutil.rmtree(folder, ignore_errors=True)  # what was left by one that was killed
+    shutil.rmtree(folder, ignore_errors=True)  # the remains of a killed installation
     try:
         # A private copy: a user who may write to the shared folder could change the file after the check.
         private_folder(folder)
@@ -144,7 +144,7 @@ def _install(service: str, version: Version, folder: Path) -> None:
         venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
         packages = next(folder.glob("lib/python*/site-packages"))
         paths = dict.fromkeys((sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]))
-        # `addsitedir`, since what is installed there may be editable. Names in it come after the environment's own.
+        # `addsitedir`, since packages there may be editable. Names in it come after the environment's own.
         (packages / "zz_trawl_node.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in paths))
         run_pip(["install", "--quiet", str(wheel)], f"{service} {version.name}", python=str(folder / "bin" / "python"))
         wheel.unlink()

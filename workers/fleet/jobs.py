@@ -109,7 +109,7 @@ def start(client: redis.Redis, order: JobOrder) -> Job:
         keep_s=Fleet.read().jobs_keep,
     )
     Jobs(client).check(job)
-    _seed(client, job)  # before its crawlers look whether there is anything to do
+    _seed(client, job)  # before its crawlers look for work
     if not Jobs(client).add(job):
         raise ConfigError(f"there is a job {name} already: take another id")
     return job

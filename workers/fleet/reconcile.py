@@ -13,9 +13,9 @@ from redis_components.fleet.nodes import SILENT_AFTER_S, NodeRecord, used_places
 from redis_components.fleet.registry import CrawlerRecord, SlotView
 from redis_components.frontier.holds import Hold
 
-# A slot that was given up is tried again after this: what was missing (a database, a proxy) may be back.
+# A slot that was given up is tried again after this: the missing part (a database, a proxy) may be back.
 GIVEN_UP_RETRY_S = 60.0
-# How long the record of a crawler stays visible that is gone and not desired any more, and that of a node that is gone.
+# How long the record of an ended, undesired crawler stays visible, and that of a node that is gone.
 FORGET_AFTER_S = 60.0
 
 

@@ -31,7 +31,7 @@ _NUMBERS = {name: getattr(logging, name) for name in LEVELS}
 class LogLine:
     """One line. `at` sorts as time does; a line without one has that of the entry that it belongs to."""
 
-    text: str  # as it stands in the file; of JSON what a person reads, several lines where it has a traceback
+    text: str  # as it stands in the file; of JSON its readable form, several lines where it has a traceback
     message: str  # without time and level
     at: str = ""  # `2026-01-02 03:04:05`, local time; "": unknown
     level: int = logging.ERROR  # as in `logging`

@@ -60,4 +60,4 @@ def _parse(data: bytes, *, whole: bool, entries: bool) -> list[LogLine]:
     if not entries:
         return lines[1:]  # the first may be a part of one
     first = next((place for place, line in enumerate(lines) if line.head), len(lines))
-    return lines[first:]  # what comes before it was begun outside of this part
+    return lines[first:]  # earlier lines belong to an entry that begins before this part

@@ -53,7 +53,7 @@ class OnceOrder:
 
     spider: str
     arguments: Mapping[str, Any] = field(default_factory=dict)  # of the spider
-    settings: Mapping[str, Any] = field(default_factory=dict)  # Scrapy's, of those that are allowed
+    settings: Mapping[str, Any] = field(default_factory=dict)  # Scrapy's, of the allowed ones
     timeout_s: float = 60.0
     items: int = 0  # how many to return
 

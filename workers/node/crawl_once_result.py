@@ -13,7 +13,7 @@ class OnceOutcome(StrEnum):
     """The end of a small crawl."""
 
     FINISHED = "finished"  # the crawl ended unasked, for any finish reason of Scrapy
-    CRASHED = "crashed"  # it could not be started, or not go on
+    CRASHED = "crashed"  # it could not be started, or not continued
     TIMEOUT = "timeout"  # its time was over; pages in flight were finished
     CANCELLED = "cancelled"  # by a user, or because Celery ended the task
     HUNG = "hung"  # it could not be stopped; its process had to go
@@ -26,7 +26,7 @@ class OnceResult:
     spider: str
     outcome: OnceOutcome
     reason: str  # Scrapy's finish reason
-    error: str | None = None  # what made it crash, in one line
+    error: str | None = None  # the cause of a crash, in one line
     pages: int = 0  # responses received
     items: int = 0  # items scraped
     seconds: float = 0.0

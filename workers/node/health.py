@@ -20,7 +20,7 @@ from workers.process import freeze_detection
 from workers.process.status_file import Condition, StatusFile
 
 LOOK_S = 5.0
-STILL_LIMIT_S = 180.0  # what waits for Redis in the middle of a call is let go by its timeouts long before
+STILL_LIMIT_S = 180.0  # a call that waits for Redis is ended by its timeouts long before
 MOST_FAILED_STARTS = 5  # in a row, of all crawlers of the node
 FULL_BYTES = 1024 * 1024  # less than this is a full disk: no crawler can write its log
 

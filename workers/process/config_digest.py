@@ -34,7 +34,7 @@ _KINDS = frozenset({".py", ".lua", ".toml", ".cfg"})
 _SETTLED_NS = 1_000_000_000  # a folder changed more recently may have changed again within one tick of the file system's clock
 
 _Look = tuple[str, str, int, int]  # name within its folder, place, time of the last change (ns), size
-_known: tuple[object, str] = (None, "")  # what everything looked like when the files were last read, and the digest of then
+_known: tuple[object, str] = (None, "")  # the state of all files when they were last read, and the digest of that time
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ class Exit:
     kind: ExitKind
     code: int  # as `Popen.returncode`: negative is a signal
     lived_s: float
-    reason: str | None = None  # what is known beyond the kind, for people
+    reason: str | None = None  # details beyond the kind, for people
 
     @classmethod
     def of(

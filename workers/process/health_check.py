@@ -98,7 +98,7 @@ def _age_s(pid: str) -> float:
 
 def of_http(url: str) -> tuple[bool, str]:
     """Return True, and a sentence, if the server at `http://ADDRESS:PORT/PATH` answers with 200. ADDRESS is an IPv4 address."""
-    import _socket  # without what `socket` brings, which takes longer than all the rest
+    import _socket  # without the rest of `socket`, whose import takes longer than everything else
 
     where, _, path = url.removeprefix("http://").partition("/")
     host, _, port = where.partition(":")

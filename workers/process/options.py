@@ -29,8 +29,8 @@ class CrawlerOptions:
     loads: str = ""  # the spider in its project, where the service has another name
     consumer: str = ""  # of its items, where the service declares it
     job_of: str = ""  # the service whose finite job this is; "": an endless service
-    project: str = ""  # its settings module, in SCRAPY_SETTINGS_MODULE of its process; "": the one that is there
-    python: str = ""  # interpreter of its environment; "": the one that runs the node
+    project: str = ""  # its settings module, in SCRAPY_SETTINGS_MODULE of its process; "": the present one
+    python: str = ""  # interpreter of its environment; "": the interpreter of the node
     alone: bool = False  # an ordinary spider crawls apart from the project's shared frontier
     slot: Slot | None = None  # None: started by hand
     node: str = ""  # the worker that supervises it

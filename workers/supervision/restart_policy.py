@@ -30,7 +30,7 @@ class Streak:
     """Quick ends in a row."""
 
     ends: int = 0
-    failures: int = 0  # those of them that were failures
+    failures: int = 0  # how many of them were failures
 
     def more(self, *, failure: bool) -> Streak:
         return Streak(ends=self.ends + 1, failures=self.failures + failure)

@@ -101,7 +101,7 @@ class Supervisor:
             self._heartbeat.stop(RELEASE_TIMEOUT_S)
             self._stream.stop()
 
-    # what happens to the slot
+    # the slot
 
     def _supervise(self) -> Verdict:
         if self._ledger.hopeless:

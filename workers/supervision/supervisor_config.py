@@ -34,7 +34,7 @@ class SupervisorConfig:
 
     node_grace_s: float = SHUTDOWN_GRACE_S  # of crawlers, that this node counts with when it is shut down itself
     margin_s: float = MARGIN_S  # from the end of the crawler's own SHUTDOWN_GRACE to SIGKILL
-    silence_s: float = 7.0  # of a crawler's main thread (three missed words) until it is killed: frozen, or stuck in C code
+    silence_s: float = 7.0  # of a crawler's main thread (three missed reports) until it is killed: frozen, or stuck in C code
     start_s: float = 60.0  # before its first report: s without CPU time, or s of CPU time (`StartProgress`)
     period_s: float = PERIOD_S  # between renewals of the slot
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
@@ -44,15 +44,15 @@ class SupervisorConfig:
 class Surroundings:
     """Callbacks of a supervisor to its node: all of them can be left out in tests."""
 
-    draining: Callable[[], bool] = lambda: False  # whether this node is being shut down
+    draining: Callable[[], bool] = lambda: False  # True while this node is being shut down
     on_launch: Callable[[int], object] = lambda _: None  # with each crawler's pid
     on_start: Callable[[bool], object] = lambda _: None  # True if a crawler came to its first report
     on_record: Callable[[CrawlerRecord], None] = lambda _: None  # with each new record, in another thread; never raises
     on_run: Callable[[Run], object] = lambda _: None  # when a crawler began and ended, in another thread; may fail for Redis
-    expire_owner: Callable[[str, str, str], object] = lambda _spider, _owner, _why: None  # take back leases of one that died (e)
+    expire_owner: Callable[[str, str, str], object] = lambda _spider, _owner, _why: None  # reclaim a dead crawler's leases (e)
     on_deadly_page: Callable[[PageAtWork, str], object] = lambda _page, _what: None  # the page at which a crawler hung or died
     on_finished: Callable[[str], object] = lambda _: None  # of a job: with Scrapy's finish reason; may fail for Redis
     declared: Callable[[CrawlerOptions], CrawlerOptions] = lambda options: options  # as the service is declared now; asks Redis
-    config: Callable[[], str] = config_digest  # digest of what a crawler that is launched now is configured with
+    config: Callable[[], str] = config_digest  # digest of the configuration of a crawler that is launched now
     before: CrawlerRecord | None = None  # the slot's last record
     node: str = ""

@@ -10,9 +10,9 @@ from workers.process.wake import Wake
 
 from .launcher import LaunchedCrawler
 
-TICK_S = 0.25  # how often a crawler is looked at; its words, its end and orders of the fleet are noticed at once
+TICK_S = 0.25  # between checks of a crawler; its reports, its end and orders of the fleet are noticed at once
 WEIGH_S = 1.0  # how often its memory and its CPU time are read
-PROGRESS_CPU_S = 0.5  # a start that uses less than this in `start_s` waits for something that does not come
+PROGRESS_CPU_S = 0.5  # a start that uses less than this in `start_s` waits for an event that does not happen
 
 
 class StartProgress:
@@ -55,7 +55,7 @@ class Watch:
             silent = crawler.silent_s > self._silence_s and crawler.silent_s - crawler.starved_s() > self._silence_s
         else:
             silent = look and self._start.hangs(silent_s=crawler.silent_s, cpu_s=crawler.cpu_s())
-        # A silent one is weighed before it is called hung: what it grew by may be why it is silent.
+        # Memory is checked before a silent crawler counts as hung: its growth may be the cause of the silence.
         most = crawler.terms.memory_hard_bytes
         if most and (silent or look) and (resident := crawler.resident()) > most:
             return ExitKind.OUT_OF_MEMORY, f"it had {resident >> 20} MiB of memory"
