@@ -11,9 +11,9 @@ from .app import app
 
 @app.task(name="trawl.install_version", ignore_result=False)
 def install_version(service: str, version: str) -> str:
-    """Make the environment of this version here, and load the service in it as a crawler would.
+    """Install the environment of this version here, and load the service in it as a crawler would.
 
-    Returns what is wrong in one line, "" for nothing. It is installed only where its wheel has the digest that was deployed.
+    Returns the fault in one line, "" for none. It is installed only where its wheel has the digest that was deployed.
     """
     try:
         return install(connect(), service, version)

@@ -286,7 +286,7 @@ ACTIONS = {
     "cancel": Action(
         title="Cancel",
         follows="The job ends: pages at work are finished, the rest of its queue is kept.",
-        undo="trawl jobs resume JOB goes on with it.",
+        undo="trawl jobs resume JOB continues it.",
         fields=(JOB,),
         do=_cancel,
     ),

@@ -44,7 +44,7 @@ class NoData(TrawlError):
 @contextmanager
 def stored_data(gone: threading.Event | None = None) -> Iterator[Database]:
     """Open the database. Raises NoData where there is none, StorageError where it cannot be read or its tables are older,
-    TakesTooLong where what is read takes more than LONGEST_S, or its client is `gone`.
+    TakesTooLong where reading takes more than LONGEST_S, or its client is `gone`.
     """
     database = Database.from_url()
     file = sqlite_file(database.engine.url)

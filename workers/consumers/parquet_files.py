@@ -1,7 +1,7 @@
 """Items as Parquet files. Such a file cannot grow, so items are kept in a journal, which becomes one when it is rotated.
 
 A killed process loses nothing and leaves no half-written Parquet file: an item leaves Redis when the journal's disk has it. A
-rotated journal has the name of its Parquet file and is removed when that is whole; the next process converts what is left.
+rotated journal has the name of its Parquet file and is removed when that is whole; the next process converts the remaining ones.
 """
 
 from __future__ import annotations

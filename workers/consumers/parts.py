@@ -1,8 +1,8 @@
 """Items in parts that are each written as a whole, as objects in a store that cannot append.
 
-What the next part has, and its name, is noted in Redis before it is written, and the note ends in the step in which the items
-leave Redis. A consumer that is killed between the two is followed by one that writes the same items under the same name, over
-what is there: no item is lost, and none is in two parts.
+The items of the next part, and its name, are noted in Redis before it is written, and the note ends in the step in which the
+items leave Redis. After a consumer that is killed between the two, the next one writes the same items under the same name, over
+the old object: no item is lost, and none is in two parts.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def resize(client: redis.Redis, service: str, size: int) -> None:
 
 
 def install(client: redis.Redis, service: str, name: str) -> str:
-    """Install a version here and check it, as a node does; what is wrong with it in one line, "" for nothing."""
+    """Install a version here and check it, as a node does; return the fault in one line, "" for none."""
     version = find(client, service, name)
     python = prepare(client, service, version)
     return check(client, service, python=python, project=version.project).wrong

@@ -69,7 +69,7 @@ class OnceOrder:
             raise ConfigError(f"items = {self.items!r}: must be a whole number from 0 to {MOST_ITEMS}")
         if foreign := sorted(set(self.settings) - ALLOWED_SETTINGS):
             raise ConfigError(
-                f"{', '.join(foreign)}: not to be set by a task, which anyone who can write to Redis may send; set it in the "
+                f"{', '.join(foreign)}: cannot be set by a task, which anyone who can write to Redis may send; set it in the "
                 f"project's settings, or crawl in a process (trawl crawl). Allowed: {', '.join(sorted(ALLOWED_SETTINGS))}"
             )
 

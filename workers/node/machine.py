@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 def disk_problems(folder: Path) -> Iterator[Problem]:
-    """Yield what is wrong with the data folder and its disk."""
+    """Yield the faults of the data folder and its disk."""
     if fault := folder_fault(folder):
         yield Problem(what=f"no crawler starts here: {fault}", fix="make room, or mend the folder; it goes on without a restart")
         return
@@ -39,7 +39,7 @@ def disk_problems(folder: Path) -> Iterator[Problem]:
 
 
 def clock_problem(redis_s: float, asked_s: float, answered_s: float) -> Problem | None:
-    """Return what is wrong with this machine's clock, by Redis's time and when it was asked and had answered."""
+    """Return the fault of this machine's clock, by Redis's time and the times of the request and its answer."""
     off_s = off_by(redis_s, asked_s, answered_s)
     return Problem(what=complaint(off_s)) if off_s else None
 
