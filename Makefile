@@ -111,7 +111,6 @@ docs: $(TOOLS) ## Write the generated parts of docs/ again
 	@$(BIN)/python -m forums.storage.reference > docs/database.md
 	@$(BIN)/python -m cli.views.environment docs/settings.md
 	@$(BIN)/python -m cli.views.command_reference > docs/cli.md
-	@$(BIN)/python -m monitoring.dashboards deploy/grafana/dashboards
 	@$(BIN)/python packaging/plots.py
 
 docs-site: ## Build the documentation as a site into dist/docs, strictly (MkDocs Material, in .venv-docs)

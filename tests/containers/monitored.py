@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from monitoring.dashboards import DASHBOARDS
+from tests.support.dashboards import DASHBOARDS
 
 from .engine import Project, docker
 
@@ -33,9 +33,9 @@ def filled(server: str) -> str:
 def panels(server: str) -> dict[str, bool]:
     """`dashboard: panel` -> whether any of its queries has a value."""
     return {
-        f"{dashboard.title}: {panel.title}": any(_values(server, query) for query in panel.queries.values())
+        f"{dashboard['title']}: {panel['title']}": any(_values(server, target["expr"]) for target in panel["targets"])
         for dashboard in DASHBOARDS
-        for panel in dashboard.panels
+        for panel in dashboard["panels"]
     }
 
 

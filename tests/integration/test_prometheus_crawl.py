@@ -9,8 +9,8 @@ import pytest
 
 from demo.forum.process import ForumProcess
 from demo.processes import PACE
-from monitoring.dashboards import DASHBOARDS
 from tests.integration.test_exporter_process import running_exporter
+from tests.support.dashboards import queries
 from tests.support.forum_fleet import BOARDS, ForumFleet
 from tests.support.processes import none_left, wait_until
 from tests.support.prometheus import MISSING, PROMETHEUS, hastened, prometheus, rules_of
@@ -25,9 +25,9 @@ OF_TROUBLE = re.compile(r"trawl_item_group_|trawl_site_breaker|trawl_site_blocke
 @pytest.mark.skipif(PROMETHEUS is None, reason=MISSING)
 def test_every_query_finds_its_figures_in_a_crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAWL_FLEET", SIZES)
-    queries = [re.sub(r"\$\w+", ".*", query) for one in DASHBOARDS for panel in one.panels for query in panel.queries.values()]
-    queries += [rule["record"] for rule in rules_of("recording.yml")]
-    left = [query for query in queries if not OF_TROUBLE.search(query)]
+    asked = [re.sub(r"\$\w+", ".*", query) for _, query in queries()]
+    asked += [rule["record"] for rule in rules_of("recording.yml")]
+    left = [query for query in asked if not OF_TROUBLE.search(query)]
     with (
         none_left((MARK, str(tmp_path))),
         ForumProcess(seed=18, forums=BOARDS, threads=20, comments=4, pace=PACE) as forum,
@@ -42,5 +42,5 @@ def test_every_query_finds_its_figures_in_a_crawl(tmp_path: Path, monkeypatch: p
             return not left
 
         wait_until(found, lambda: f"figures of {left}\n{fleet.said()}", 120, every_s=1.0)
-        for query in filter(OF_TROUBLE.search, queries):
+        for query in filter(OF_TROUBLE.search, asked):
             server.values(query)  # an HTTP error where it is wrong

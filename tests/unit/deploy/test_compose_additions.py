@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from monitoring.api.__main__ import DEFAULT_PORT
-from monitoring.dashboards import files
 from tests.support import compose_file
 from tests.support.compose_file import ROOT, example
+from tests.support.dashboards import FOLDER
 
 ADDITIONS = ("compose.monitoring.yml", "compose.api.yml", "compose.postgres.yml")
 USERS: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.users.yml").read_text())
@@ -61,7 +61,7 @@ def test_prometheus_and_grafana_find_rules_dashboards_and_each_other() -> None:
     folder = provider["options"]["path"]
     assert f"./deploy/grafana/dashboards:{folder}:ro" in SERVICES["grafana"]["volumes"]
     home = SERVICES["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
-    assert home in {f"{folder}/{name}" for name in files()}
+    assert home in {f"{folder}/{path.name}" for path in FOLDER.iterdir()}
 
 
 def test_the_database_is_reached_by_who_writes_and_who_shows_it_and_reaches_nobody() -> None:
