@@ -8,7 +8,7 @@ CHANGING = {
     *("up", "scale", "roll", "pause", "drain", "stop", "resume", "crawl", "seed", "seed-urls", "rescan", "backfill", "forget"),
     *("autoscale", "limit", "dupefilter", "reparse", "restore", "backup"),
     *("schedule set", "schedule enable", "schedule disable", "schedule remove", "schedule run"),
-    *("dead replay", "dead purge", "dead items", "dead messages", "migrate scrapy-redis", "db upgrade"),
+    *("dead replay", "dead purge", "dead items", "dead messages", "migrate scrapy-redis", "db upgrade", "db move"),
     *(
         "services add",
         "services remove",
