@@ -89,7 +89,6 @@ COMMANDS = {  # in the order of the help: panel, and the function or group of co
     "run": (RUN, "run.run"),
     "jobs": (RUN, "jobs.app"),
     "status": (LOOK, "status.status"),
-    "top": (LOOK, "top.top"),
     "forums": (LOOK, "forums.forums"),
     "nodes": (LOOK, "nodes.nodes"),
     "logs": (LOOK, "logs.logs"),

@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "deploy" / "locked.txt"
 TOOLS = {"uv": "uv==0.13.9", "cyclonedx-py": "cyclonedx-bom==7.5.0", "pip-audit": "pip-audit==2.10.1"}
-EXTRAS = ("postgres", "mysql", "top")
+EXTRAS = ("postgres", "mysql")
 """Extras of the image and of `make install`."""
 
 ACCEPTED = re.compile(

@@ -118,7 +118,7 @@ SHOWING = {
     *("api", "health", "history", "init", "items", "lanes", "logs", "nodes", "notify alarms", "notify test", "query", "read"),
     *("schedule list", "services check", "services list", "services show", "sites check", "sites list", "sites new"),
     *("bot new", "bot show"),
-    *("sites show", "sql", "status", "systemd", "tail", "top", "upgrade", "why", "jobs list", "jobs show", "versions list"),
+    *("sites show", "sql", "status", "systemd", "tail", "upgrade", "why", "jobs list", "jobs show", "versions list"),
 }
 """They change nothing of the fleet, its Redis or its database; those who use the API are audited with each act."""
 
