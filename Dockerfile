@@ -56,7 +56,7 @@ ENV LANG=C.UTF-8 \
     TRAWL_SITES_DIR=/app/sites
 COPY --from=build /library /usr/local/lib/python3.12
 WORKDIR /app
-COPY workers/process/health_check.py ./health.py
+COPY workers/node/health_check.py ./health.py
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.licenses="MIT" \

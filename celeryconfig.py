@@ -158,7 +158,7 @@ task_routes = ("tasks.routing.route",)  # run_crawler to the queue of its servic
 task_create_missing_queues = True  # a service may be named by one node's TRAWL_FLEET before another has restarted
 
 # Delivery.
-worker_consumer = "tasks.guarded_worker:Consumer"  # a message that cannot be read or run is set aside, ends no worker
+worker_consumer = "tasks.guard.worker:Consumer"  # a message that cannot be read or run is set aside, ends no worker
 task_acks_late = False  # on another broker a late acknowledgement means: run again, while it still runs, when that loses patience
 worker_prefetch_multiplier = 1  # a message fetched too early is stuck behind a task of days, while other nodes are free
 worker_disable_prefetch = True  # a multiplier of 1 still fetches one too many; this fetches only for a process that is free
@@ -223,11 +223,11 @@ task_annotations["trawl.install_version"] = {"soft_time_limit": 600, "time_limit
 # A small crawl ends by its own timeout, of an hour at most, and has 40 s to close then. These are for one that does not.
 task_annotations["trawl.crawl_once"] = {"soft_time_limit": 3700, "time_limit": 3800}
 
-# Beat. What it sends until `trawl schedule` says otherwise; messages expire, and leave no results (tasks/leader_scheduler.py).
+# Beat. What it sends until `trawl schedule` says otherwise; messages expire, and leave no results (tasks/beat/leader.py).
 beat_schedule = {name: {"task": f"trawl.{name}", "schedule": every} for name, every in BEAT.items()}
-beat_scheduler = "tasks.leader_scheduler:LeaderScheduler"  # any number of beats, one sends; `trawl schedule` changes what
+beat_scheduler = "tasks.beat.leader:LeaderScheduler"  # any number of beats, one sends; `trawl schedule` changes what
 beat_max_loop_interval = 1  # s; the lock is renewed at each look
 # Left as it is, off: beat_enable_remote_control. Its thread would print a traceback at each outage of the broker, and knows only
-# that beat ticks; the health check `python -m redis_components.fleet.beats` knows that it sends.
+# that beat ticks; the health check `python -m workers.state.beats` knows that it sends.
 
 timezone = "UTC"

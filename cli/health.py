@@ -7,7 +7,7 @@ from pathlib import Path
 
 from redis_components.errors import ConfigError
 from redis_components.server.variables import load_env_file, project_dir, variable
-from workers.process.health_check import main as check
+from workers.node.health_check import main as check
 
 ROLES = ("worker", "beat")
 USAGE = """Usage: trawl health [worker|beat|http://127.0.0.1:PORT/PATH]

@@ -21,8 +21,8 @@ from demo.truth import Coverage, compare
 from forums.scheduling.rechecking import recheck
 from forums.state.forum_states import FORUM_DETAIL
 from forums.storage import Database
+from redis_components.admin.inspector import snapshot
 from redis_components.connection import connect
-from redis_components.crawl_admin.inspector import snapshot
 
 from .truth import scanned, unchecked
 

@@ -18,7 +18,7 @@ from redis_components import embedded
 from redis_components.connection import connect
 from redis_components.embedded.server import free_port
 from redis_components.errors import TrawlError
-from redis_components.fleet.schedules import Schedules, StoredEntry
+from workers.state.schedules import Schedules, StoredEntry
 
 from .forum.process import ForumProcess
 from .options import DemoOptions

@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, Table, func, select, true
 from forums.overview import Overview, OverviewReader
 from forums.state.forum_states import FORUM_DETAIL
 from forums.storage import comments, posts, revisions
-from redis_components.crawl_admin.inspector import CrawlSnapshot
-from redis_components.fleet.registry import CrawlerRecord
+from redis_components.admin.inspector import CrawlSnapshot
+from workers.state.registry import CrawlerRecord
 
 from .followed import pages_of
 from .forum.process import ForumProcess

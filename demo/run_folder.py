@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from redis_components.embedded import data_dir, locks
+from redis_components.embedded import data_dir, private_files
 from redis_components.errors import TrawlError
 from redis_components.server.variables import ENV_FILE
 
@@ -125,4 +125,4 @@ def _remove_old(runs: Path) -> None:
 
 def _in_use(folder: Path) -> bool:
     keeper = folder / "redis" / "keeper.lock"
-    return keeper.exists() and locks.is_held(keeper)
+    return keeper.exists() and private_files.is_held(keeper)

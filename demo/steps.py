@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from forums.state.forum_states import FORUM_DETAIL
 from redis_components.errors import TrawlError
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState
+from workers.state.registry import CrawlerRecord, CrawlerState
 
 from .followed import Followed, boards
 from .processes import BOARDS, SITE

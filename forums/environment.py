@@ -7,7 +7,7 @@ from typing import Annotated
 
 from redis_components.embedded import project_dir
 from workers.environment.declaration import EmptyIsNone, Variables, Whole, declare, parsed_by
-from workers.environment.secret import Secret
+from workers.environment.values import Secret
 
 
 def _default_sites() -> Path:

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 from redis_components import defaults
 from redis_components.errors import TrawlError
-from redis_components.server.known_passwords import refuse_example_secrets
-from redis_components.server.variables import load_env_file, variable
+from redis_components.server.variables import load_env_file, refuse_example_secrets, variable
 
 if TYPE_CHECKING:
     import uvicorn

@@ -11,9 +11,9 @@ from scrapy.utils.python import to_bytes
 from scrapy.utils.serialize import ScrapyJSONEncoder
 
 from . import connection, defaults
-from .crawl_admin.item_group import tend
 from .errors import ConfigError, TrawlError
 from .frontier.messages import KeyedItem
+from .items.groups import tend
 from .keys import CrawlKeys, filled
 from .scrapy_glue.engine import frontier_of
 from .scrapy_glue.refusal import is_refused, refusing

@@ -27,17 +27,13 @@ from .frontier.messages import NO_FILTER, NewRequest, QueueOrder, score_of
 from .queue import order_of
 from .scrapy_glue.custom_dupefilter import OUTAGES, CustomDupeFilter
 from .scrapy_glue.custom_queue import CustomQueue
-from .scrapy_glue.depth_limit import watch_depth_limit
 from .scrapy_glue.engine import close_frontier, frontier_of, running_crawler, stop_crawl
-from .scrapy_glue.internals import check_when_sent, downloader_of, watch_finished
-from .scrapy_glue.long_waits import LongWaits
-from .scrapy_glue.page import Page, current_page
+from .scrapy_glue.internals import LongWaits, check_when_sent, downloader_of, watch_finished
 from .scrapy_glue.page_age import PageAges
-from .scrapy_glue.page_tracker import PageBook
+from .scrapy_glue.page_tracker import Page, PageBook, SitePlaces, current_page
 from .scrapy_glue.refusal import REASON, is_refused, refusing
 from .scrapy_glue.request_lanes import RequestLanes
-from .scrapy_glue.scheduler_parts import is_scrapys_kind, log_duplicate
-from .scrapy_glue.site_concurrency import SitePlaces
+from .scrapy_glue.scheduler_parts import is_scrapys_kind, log_duplicate, watch_depth_limit
 from .scrapy_glue.standalone_scheduler import LoneScheduler
 from .scrapy_glue.unstorable_requests import KeptRequests
 from .setting_values import number_of

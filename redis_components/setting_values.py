@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.utils.misc import load_object
 
 from .errors import ConfigError
-from .names import check_groups
+from .server.names import check_groups
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -25,19 +25,16 @@ from workers.environment.identity import identify
 from workers.logs.json_lines import use_json
 from workers.logs.nonblocking import never_wait
 from workers.node.preload import load_ahead
-from workers.process import traces
+from workers.tracing import traces
 
 from .base import FleetTask, is_logged_elsewhere
 from .fleet_settings import celeryconfig
-from .node_health import HealthStep, LoopStep
-from .node_step import NodeStep
-from .pool_parent import end_as_orphan, remember_main_process
+from .node import HealthStep, LoopStep, NodeStep, end_as_orphan, remember_main_process
 from .program_start import CHECK_OPTION
-from .refused_writes import keep_short
-from .refusing_broker import RefusingBroker
+from .refusing_broker import RefusingBroker, keep_short
 from .routing import CONTROL
 
-# Messages that no worker can read or run are set aside (tasks/guard.py).
+# Messages that no worker can read or run are set aside (tasks/guard/refused.py).
 HEARTBEAT_S = 5.0
 """Between two of a worker's heartbeats for Flower, which calls it offline after twice as long. Celery's 2 s cost a fleet of five
 workers half a percent of a core at rest; the fleet's own heartbeats, of nodes and crawlers, are other ones.
@@ -46,8 +43,8 @@ workers half a percent of a core at rest; the fleet's own heartbeats, of nodes a
 app = Celery(
     "trawl",
     task_cls=FleetTask,
-    amqp="tasks.guarded_transport:AMQP",
-    control="tasks.guarded_worker:Control",
+    amqp="tasks.guard.transport:AMQP",
+    control="tasks.guard.worker:Control",
     events="tasks.worker_events:Events",
 )
 app.config_from_object(celeryconfig)  # a setting is read when it is needed: importing tasks opens nothing

@@ -14,8 +14,8 @@ import redis
 from celery.exceptions import Ignore
 
 from redis_components.connection import connect
-from redis_components.fleet.audit import Act, append, without_secrets
 from workers.fleet.holds import who
+from workers.state.audit import Act, append, without_secrets
 
 logger = logging.getLogger(__name__)
 

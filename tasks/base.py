@@ -13,16 +13,16 @@ from kombu.exceptions import OperationalError
 from redis_components.connection import connect, explain, is_servers_state
 from redis_components.embedded import redis_url
 from redis_components.errors import RedisUnavailable, TrawlError
-from redis_components.fleet.registry import Registry
-from redis_components.fleet.schedules import Schedules
 from redis_components.server.signing import signing_is_on
 from workers.node.host import GivenUp
+from workers.state.registry import Registry
+from workers.state.schedules import Schedules
 
 from .audit import audited
 from .celery_internals import gave_up_on_results
 from .flower import ROUND_HEADER
-from .replays import is_first_run
-from .signed import SIGNATURE
+from .guard.replays import is_first_run
+from .guard.signed import SIGNATURE
 
 logger = logging.getLogger(__name__)
 _logged: dict[str, str] = {}  # by task, while Redis is away: the last message of this process
@@ -38,7 +38,7 @@ class FleetTask(Task):
     """
 
     throws = (TrawlError,)
-    Request = "tasks.guarded_worker:Request"
+    Request = "tasks.guard.worker:Request"
     Strategy = "tasks.flower:strategy"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

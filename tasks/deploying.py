@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redis_components.connection import connect
 from redis_components.errors import TrawlError
-from workers.fleet.deploy import install
+from workers.deploy.deploy import install
 
 from .app import app
 

@@ -11,21 +11,20 @@ from typing import Any, TypeVar
 import redis
 
 from redis_components.connection import connect
-from redis_components.fleet.autoscaling import Autoscaling
-from redis_components.fleet.holds import FleetHolds
-from redis_components.fleet.nodes import Nodes
-from redis_components.fleet.registry import Registry, SlotCommand, SlotCommandKind, slot_name
-from redis_components.fleet.rolls import RollNote
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.server.stored_values import is_foreign
+from redis_components.server.untrusted_values import is_foreign
 from workers.fleet.autoscale import resize
 from workers.fleet.holds import stopped_slots
-from workers.fleet.item_streams import tend_streams
-from workers.fleet.jobs import advance, closed_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan
 from workers.fleet.roll import go_on, start_roll
-from workers.fleet.sizes import desired_fleet, scale
+from workers.fleet.sizes import desired_fleet, scale, tend_streams
+from workers.jobs.jobs import advance, closed_slots
 from workers.node.host import NODE
+from workers.state.autoscaling import Autoscaling
+from workers.state.holds import FleetHolds
+from workers.state.nodes import Nodes
+from workers.state.registry import Registry, SlotCommand, SlotCommandKind, slot_name
+from workers.state.rolls import RollNote
 
 from .app import app
 from .flower import CrawlingEvents

@@ -22,9 +22,9 @@ from kombu.exceptions import OperationalError
 
 from redis_components.embedded.private_files import private_folder
 from redis_components.errors import ConfigError
-from redis_components.fleet.registry import CrawlerRecord
+from workers.state.registry import CrawlerRecord
 
-from .flower_state import stop_crawlers
+from .flower_restart import stop_crawlers
 
 ROUND_HEADER = "trawl_round"
 """Header of messages that beat sends: `[entry, fencing token of the beat, when the round was due]`."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redis_components.connection import connect
-from redis_components.fleet.holds import Held
 from redis_components.frontier.holds import HoldKind
 from workers.fleet.holds import Target, hold, resume
+from workers.state.holds import Held
 
 from .app import app
 

@@ -13,9 +13,9 @@ from kombu.exceptions import OperationalError
 
 from redis_components.connection import connect
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.fleet.jobs import Job, Jobs, JobState
-from workers.fleet import jobs
-from workers.fleet.job_orders import check_settings
+from workers.jobs import jobs
+from workers.jobs.orders import check_settings
+from workers.state.jobs import Job, Jobs, JobState
 
 from .app import app
 
@@ -42,7 +42,7 @@ def crawl(
 
     It takes no process of a worker: the task is PROGRESS with the figures while the fleet's nodes crawl, and SUCCESS with
     `{"job", "state", "reason", "pages", "items", "errors", …}` when the whole crawl is over, also when it was cancelled. It is
-    FAILURE (JobFailed) where its crawlers cannot run. `settings` are those that a task may set (`workers.fleet.job_orders`);
+    FAILURE (JobFailed) where its crawlers cannot run. `settings` are those that a task may set (`workers.jobs.orders`);
     `urls` are start tasks of a spider that is fed from Redis. Raises ConfigError for what cannot be a job.
     """
     check_settings(settings or {})

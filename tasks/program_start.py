@@ -16,10 +16,9 @@ import click
 
 from redis_components.embedded import redis_url
 from redis_components.errors import TrawlError
-from redis_components.server.known_passwords import refuse_example_secrets
 from redis_components.server.namespace import fleet_namespace
 from redis_components.server.signing import read_keys
-from redis_components.server.variables import load_env_file, variable
+from redis_components.server.variables import load_env_file, refuse_example_secrets, variable
 from workers.fleet.sizes import default_fleet, node_crawlers
 from workers.logs.slot_log import LogLimits
 from workers.logs.stream import stream_level

@@ -8,6 +8,7 @@ succeeds, and fails at its first write, several times a second. So before it con
 from __future__ import annotations
 
 import logging
+import re
 import time
 import warnings
 from collections.abc import Callable
@@ -89,3 +90,36 @@ def _refuses(client: redis.Redis) -> redis.RedisError | None:
     except redis.RedisError:
         return None
     return None
+
+
+_KOMBU = "kombu.transport.redis"
+LOGGERS = (
+    _KOMBU,
+    "py.warnings",
+    "celery.pool",
+    "multiprocessing",
+)  # `billiard` has the last name, which Celery replaces by the other
+_REFUSED = re.compile(r"^[^\S\n]*redis\.exceptions\.\w+: (.*)$", re.MULTILINE)
+
+
+def keep_short() -> None:
+    """Call it in a worker."""
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        if in_one_line not in logger.filters:
+            logger.addFilter(in_one_line)
+
+
+def in_one_line(record: logging.LogRecord) -> bool:
+    """Replace the traceback of such a record by one line; a filter of logging that drops nothing."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, redis.RedisError):
+        why = str(error)
+    elif record.name == "py.warnings" and "outside body" in (text := record.getMessage()) and (found := _REFUSED.findall(text)):
+        why = found[-1]
+    else:
+        return True
+    what = record.getMessage() if record.name == _KOMBU else "a task's result is lost, Redis does not take it"
+    record.msg, record.args = "%s: %s", (what, " ".join(why.rpartition("caused error: ")[2].split()))
+    record.exc_info = record.exc_text = None
+    return True

@@ -8,7 +8,7 @@ from typing import Any
 from celery import Celery
 from kombu.entity import Exchange, Queue
 
-from redis_components.names import service_name
+from redis_components.server.names import service_name
 
 CONTROL = "control"  # the default queue, of tasks that last seconds
 

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.support.report import Report, options
-from redis_components.frontier import limits
-from redis_components.frontier.limits import LaneLimits
 from redis_components.keys import CrawlKeys
+from redis_components.politeness import limits
+from redis_components.politeness.limits import LaneLimits
 from tests.support.fleet import MARK, ROOT
 from tests.support.processes import none_left, wait_until
 from tests.support.redis_server import RedisServer

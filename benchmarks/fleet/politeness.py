@@ -27,9 +27,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from benchmarks.support.report import Report, options
-from redis_components.frontier import limits
-from redis_components.frontier.limits import DAY_MS, HOUR_MS, LaneLimits
 from redis_components.keys import limits_key
+from redis_components.politeness import limits
+from redis_components.politeness.limits import DAY_MS, HOUR_MS, LaneLimits
 from tests.support.fleet import MARK, ROOT
 from tests.support.processes import none_left, wait_until
 from tests.support.redis_server import RedisServer

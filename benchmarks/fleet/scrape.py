@@ -20,12 +20,12 @@ from benchmarks.support.report import Report, options
 from forums.state.forum_states import ForumState, ForumStates
 from monitoring.metrics.exposition import text_of
 from monitoring.source import Source
-from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
-from redis_components.frontier import limits
-from redis_components.frontier.limits import LaneLimits
+from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.keys import CrawlKeys, limits_key
+from redis_components.politeness import limits
+from redis_components.politeness.limits import LaneLimits
 from tests.support.redis_server import RedisServer
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 TARGET_MS = 50.0
 SCANNED = 50

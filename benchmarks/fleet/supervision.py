@@ -29,12 +29,12 @@ import redis
 
 from benchmarks.support.report import Report, options
 from benchmarks.support.simulated_fleet import NAME, SPIDER
-from redis_components.fleet.nodes import Nodes
 from redis_components.keys import FleetKeys
 from redis_components.server.scripts import script, script_files
 from tests.support.fleet import MARK, Program, ToyFleet
 from tests.support.processes import arguments, none_left, wait_until
 from tests.support.redis_server import RedisServer
+from workers.state.nodes import Nodes
 
 FRONTIER = ("exchange", "heartbeat")  # scripts of a crawler that looks for work and keeps its leases
 FLAT = 1.25  # the largest ratio of two sizes' cost for each crawler that still counts as flat

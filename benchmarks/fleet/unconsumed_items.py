@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.support.report import Report, options
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from tests.support.collected_forums import SERVICE, CollectorFleet, Forum, forums_site, plain_consumers, truth
 from tests.support.processes import wait_until
 

@@ -27,7 +27,7 @@ import msgspec
 
 from benchmarks.support.report import Report, options
 from forums.records.start_tasks import PostTask, encode
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.keys import CrawlKeys

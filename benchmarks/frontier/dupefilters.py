@@ -24,7 +24,7 @@ from typing import Any
 import redis
 
 from benchmarks.support.report import Report, options
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from redis_components.dupefilters import client as filter_access
 from redis_components.dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Rolling, Window
 from redis_components.frontier.messages import NO_FILTER, NewRequest

@@ -17,8 +17,8 @@ import msgspec
 import redis
 
 from benchmarks.support.report import Report, options
-from redis_components.frontier.limits import LaneLimits
 from redis_components.frontier.messages import NO_FILTER, NewRequest
+from redis_components.politeness.limits import LaneLimits
 from tests.support.owner import KEYS, Owner
 from tests.support.redis_server import RedisServer
 

@@ -21,8 +21,8 @@ from typing import Any
 
 from benchmarks.frontier.refusals import CAPACITY, crawling
 from benchmarks.support.report import Report, options
-from redis_components.frontier import limits
-from redis_components.frontier.limits import LaneLimits
+from redis_components.politeness import limits
+from redis_components.politeness.limits import LaneLimits
 from tests.support.redis_server import RedisServer
 from tests.support.watched_site import Page
 

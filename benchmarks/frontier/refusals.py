@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.support.report import Report, options
-from redis_components.frontier import limits
-from redis_components.frontier.limits import LaneLimits
+from redis_components.politeness import limits
+from redis_components.politeness.limits import LaneLimits
 from tests.support.crawl import Crawl
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer

@@ -21,13 +21,13 @@ from forum_reader.definition.site import Schedule
 from forums.state.keys import ForumFleetKeys
 from forums.state.request_ledger import Ledger
 from forums.storage import Database
-from redis_components.fleet.schedules import Schedules, StoredEntry
 from tests.support.chaos import Blow, Chaos, choices
 from tests.support.demo_sites import RECENT_PAGE
 from tests.support.fleet import ROOT
 from tests.support.forum_fleet import SITE, ForumFleet
 from tests.support.processes import none_left
 from tests.support.watched_fleet import MARK
+from workers.state.schedules import Schedules, StoredEntry
 
 from .kept_versions import forgotten, kept_versions
 from .sightings import Delays, Watch, delays, noticed_after

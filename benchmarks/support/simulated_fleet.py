@@ -20,12 +20,12 @@ from typing import Any
 import workers.supervision.supervisor
 from redis_components.connection import connect, get_redis
 from redis_components.embedded import redis_url
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry, Slot
 from workers.logs.slot_log import SlotLog
 from workers.node.host import NODE
-from workers.process.handshake import Terms
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 from workers.process.options import CrawlerOptions
+from workers.process.pipes import Terms
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Slot
 
 SPIDER = "forum_detail"
 NAME = "simulated@bench"

@@ -19,9 +19,9 @@ def record(arguments: Sequence[str], code: int) -> None:
     """Keep what was done. A failure is said, and changes nothing about the command."""
     import redis
 
-    from redis_components.fleet.audit import Act, append, without_secrets
     from redis_components.server.url import impatient
     from workers.fleet.holds import who
+    from workers.state.audit import Act, append, without_secrets
 
     from .redis import redis_client, running_url
 

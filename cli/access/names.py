@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from redis_components.errors import ConfigError, TrawlError, unknown_name
-from redis_components.fleet.records import parse_slot
+from workers.state.records import parse_slot
 
 if TYPE_CHECKING:
     import redis
@@ -82,9 +82,9 @@ def check_import(client: redis.Redis, spider: str, project: Project) -> None:
 
 
 def _services(client: redis.Redis) -> set[str]:
-    from redis_components.fleet.crawl_records import CrawlRecords
-    from redis_components.fleet.registry import Registry
+    from redis_components.admin.crawl_records import CrawlRecords
     from workers.fleet.sizes import desired_fleet
+    from workers.state.registry import Registry
 
     registry = Registry(client)
     return {*desired_fleet(registry), *CrawlRecords(client).all(), *(one.spider for one in registry.crawlers())}

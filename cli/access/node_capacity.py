@@ -16,8 +16,8 @@ def lack_of_room(client: redis.Redis, desired: Mapping[str, int], asked: Collect
 
     `desired`: the size of every service, that of `asked` ones as large as they may become.
     """
-    from redis_components.fleet.nodes import Nodes, unplaced
     from redis_components.server.replies import server_time
+    from workers.state.nodes import Nodes, unplaced
 
     nodes, now = Nodes(client).all(), server_time(client)
     up = [node for node in nodes if node.alive(now)]

@@ -61,7 +61,7 @@ def refuse_own_options(context: typer.Context, *, given: bool) -> None:
 def item_keys(client: redis.Redis, service: str) -> CrawlKeys:
     """Raises ConfigError and `redis.RedisError`."""
     from redis_components import defaults
-    from redis_components.fleet.crawl_records import CrawlRecords
+    from redis_components.admin.crawl_records import CrawlRecords
     from redis_components.keys import CrawlKeys
     from workers.fleet.sizes import service_in
 

@@ -15,8 +15,8 @@ def visit_limits(url: str, site: str | None = None) -> VisitLimits | None:
     from forums.sites import load_all
     from forums.sites.http.visit_limits import VisitLimits
     from redis_components.connection import connect
-    from redis_components.frontier.permits import LanePermits
     from redis_components.keys import limits_key
+    from redis_components.politeness.limits import LanePermits
 
     running = running_url()
     if running is None:

@@ -22,8 +22,7 @@ from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.keys import ForumFleetKeys
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
-from redis_components.server.key_patterns import literal
-from redis_components.server.namespace import fleet_namespace
+from redis_components.server.namespace import fleet_namespace, literal
 
 FEEDS = {FORUM_LIST: FORUM_DETAIL}
 _ANY = "*"
@@ -194,7 +193,7 @@ def acl(
     # dropped import
     from cli.views.output import print_json
     from redis_components.keys import CrawlKeys
-    from redis_components.names import service_name
+    from redis_components.server.names import service_name
     from workers.fleet.sizes import default_fleet
 
     if feeds is not None and not services:

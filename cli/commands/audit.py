@@ -29,7 +29,7 @@ def audit(
 
     from cli.access.redis import redis_client, running_url
     from cli.views.output import iso, plain_table, print_json
-    from redis_components.fleet.audit import latest
+    from workers.state.audit import latest
 
     from .status import NOTHING
 

@@ -11,7 +11,7 @@ from cli.views.output import complain, say
 
 if TYPE_CHECKING:
     from cli.views.output import PlainTable
-    from redis_components.fleet.autoscaling import Autoscaled, Policy
+    from workers.state.autoscaling import Autoscaled, Policy
 
 
 def autoscale(
@@ -43,10 +43,10 @@ def autoscale(
     from cli.access.redis import redis_client
     from cli.views.output import console, print_json
     from redis_components.errors import ConfigError
-    from redis_components.fleet.autoscaling import Autoscaling
-    from redis_components.fleet.registry import Registry
     from workers.fleet.autoscale import check_policy
     from workers.fleet.sizes import desired_fleet, largest_fleet
+    from workers.state.autoscaling import Autoscaling
+    from workers.state.registry import Registry
 
     given = least is not None or most is not None or target is not None
     if service is None and (given or off):
@@ -77,7 +77,7 @@ def autoscale(
 def _changed(service: str, before: Policy | None, **given: float | None) -> Policy:
     """The policy with what was given, in place of what it was. Raises ConfigError where a new one lacks its upper bound."""
     from redis_components.errors import ConfigError
-    from redis_components.fleet.autoscaling import Policy
+    from workers.state.autoscaling import Policy
 
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if before:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.views.output import complain, say
-from redis_components.backup.archive import FORMAT, MANIFEST, SIGNATURE, SUMS, Parts, Writer, members_again, records, verified
-from redis_components.backup.key_names import KeyNames, key_names
-from redis_components.backup.snapshot import BackupError, read, snapshot
 from redis_components.server.namespace import fleet_namespace
+from workers.backup.archive import FORMAT, MANIFEST, SIGNATURE, SUMS, Parts, Writer, members_again, records, verified
+from workers.backup.key_names import KeyNames, key_names
+from workers.backup.snapshot import BackupError, read, snapshot
 
 if TYPE_CHECKING:
     import redis
@@ -91,7 +91,7 @@ def put_back(
     restored already; the same command again completes it.
     """
     from forums.storage.copying import check, copy_from
-    from redis_components.backup.staging import Staging
+    from workers.backup.staging import Staging
 
     manifest, sums = verified(source, unsigned=unsigned)
     if manifest.get("namespace") != fleet_namespace():
@@ -157,8 +157,8 @@ def _with_crawls_of(staging: Any, names: KeyNames) -> KeyNames:
 
 def _refuse_to_overwrite(client: redis.Redis, names: KeyNames, database: Database) -> None:
     from forums.storage.copying import has_posts
-    from redis_components.fleet.nodes import Nodes
     from redis_components.server.replies import server_time
+    from workers.state.nodes import Nodes
 
     now = server_time(client)
     if running := [node.name for node in Nodes(client).all() if node.alive(now)]:
@@ -194,7 +194,7 @@ def backup(
     from cli.views.output import print_json
     from cli.views.progress import working
     from forums.storage import Database
-    from redis_components.backup.snapshot import BackupError
+    from workers.backup.snapshot import BackupError
     from workers.fleet.sizes import default_fleet
 
     target = file_for(place)
@@ -237,7 +237,7 @@ def restore(
     from cli.views.output import print_json
     from cli.views.progress import working
     from forums.storage import Database
-    from redis_components.backup.snapshot import BackupError
+    from workers.backup.snapshot import BackupError
     from workers.fleet.sizes import default_fleet
 
     try:

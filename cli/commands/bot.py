@@ -24,7 +24,7 @@ def new(
     **Example:** `trawl bot new bot.pem`
     """
     from redis_components.errors import ConfigError
-    from workers.process.bot_identity import BotIdentity, new_key
+    from workers.http.bot_identity import BotIdentity, new_key
 
     key = new_key()
     try:
@@ -43,7 +43,7 @@ def new(
 def show() -> int:
     """Print the public key as a site wants it, and where it is to be served. The exporter serves it, too."""
     from redis_components.errors import ConfigError
-    from workers.process.bot_identity import DIRECTORY, bot_identity
+    from workers.http.bot_identity import DIRECTORY, bot_identity
 
     identity = bot_identity()
     if identity is None:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import redis
 
     from cli.processes.interrupts import Interrupts
-    from redis_components.crawl_admin.item_group import ItemGroup
-    from redis_components.crawl_admin.item_stream import ItemStream
+    from redis_components.items.groups import ItemGroup
+    from redis_components.items.stream import ItemStream
     from redis_components.keys import CrawlKeys
     from workers.consumers.sink import Sink
-    from workers.process.item_targets import Target
+    from workers.consumers.targets import Target
 
 MIB = 1024 * 1024
 TICK_S = 0.1
@@ -51,9 +51,9 @@ def consume(
     from cli.processes.interrupts import Interrupts
     from redis_components.errors import ConfigError
     from redis_components.server.signing import signing_is_on
+    from workers.consumers.allowed_targets import check_place
     from workers.consumers.consume import consume as move
-    from workers.consumers.places import check_place
-    from workers.process.item_targets import TargetKind
+    from workers.consumers.targets import TargetKind
 
     interrupts = Interrupts()
     if every == bool(service):
@@ -86,7 +86,7 @@ def _supervise(interrupts: Interrupts) -> int:
     """A consumer process for each service that declares one, until somebody asks for the end."""
     from cli.access.redis import redis_client
     from cli.processes.consumers import Consumers
-    from workers.fleet.item_streams import declared_targets
+    from workers.fleet.sizes import declared_targets
 
     with redis_client() as client:
         consumers = Consumers(lambda: declared_targets(client), lambda name, line: complain(f"{name}: {line}"))
@@ -103,10 +103,10 @@ def _stream_of(client: redis.Redis, service: str, group: str) -> ItemStream | It
     """Its items, or those of one group. Raises ConfigError for what is not there, elsewhere, or another consumer's."""
     from cli.access.names import check_spiders
     from cli.access.values import item_keys
-    from redis_components.crawl_admin.item_group import ItemGroup
-    from redis_components.crawl_admin.item_stream import ItemStream
+    from redis_components.admin.crawl_records import CrawlRecords
     from redis_components.errors import ConfigError
-    from redis_components.fleet.crawl_records import CrawlRecords
+    from redis_components.items.groups import ItemGroup
+    from redis_components.items.stream import ItemStream
 
     check_spiders(client, [service])
     record = CrawlRecords(client).of(service)
@@ -121,8 +121,8 @@ def _stream_of(client: redis.Redis, service: str, group: str) -> ItemStream | It
 
 def _group_of(client: redis.Redis, service: str, keys: CrawlKeys, named: str) -> str:
     """The group whose items are meant; "": they are a list. Raises ConfigError."""
-    from redis_components.crawl_admin.group_states import group_names
     from redis_components.errors import ConfigError, unknown_name
+    from redis_components.items.group_states import group_names
 
     known = dict.fromkeys((*keys.item_groups, *group_names(client, keys)))
     if named and not known:
@@ -136,8 +136,8 @@ def _group_of(client: redis.Redis, service: str, keys: CrawlKeys, named: str) ->
 
 def _target(client: redis.Redis, service: str, group: str, to: str) -> Target:
     from redis_components.errors import ConfigError
+    from workers.consumers.targets import FORMS, is_target, parse_target
     from workers.fleet.sizes import service_in
-    from workers.process.item_targets import FORMS, is_target, parse_target
 
     if to:
         return parse_target(to)
@@ -150,8 +150,8 @@ def _target(client: redis.Redis, service: str, group: str, to: str) -> Target:
 
 def _is_in_file(client: redis.Redis, service: str) -> bool:
     """Whether the declaration that counts is in this machine's file; what is in Redis may be anybody's who can write there."""
-    from redis_components.fleet.services import Services
     from workers.fleet.service_file import services_in_file
+    from workers.state.services import Services
 
     return service in services_in_file() and Services(client).of(service) is None
 
@@ -161,7 +161,7 @@ def _sink(target: Target, *, key: str, table: str, max_bytes: int, max_age_s: fl
     from workers.consumers.files import CsvRows, JsonLines
     from workers.consumers.http_post import HttpPost
     from workers.consumers.parquet_files import ParquetFiles
-    from workers.process.item_targets import TargetKind
+    from workers.consumers.targets import TargetKind
 
     match target.kind:
         case TargetKind.JSONL:

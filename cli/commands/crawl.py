@@ -18,10 +18,10 @@ import typer
 from cli.views.output import complain
 
 if TYPE_CHECKING:
-    from redis_components.fleet.registry import CrawlerRecord
     from workers.node.crawl_once_result import OnceResult
     from workers.process.exit_kinds import ExitKind
-    from workers.process.status_pipe import PulseReader
+    from workers.process.pipes import PulseReader
+    from workers.state.registry import CrawlerRecord
 
 TICK_S = 0.1
 FORMATS = {".jsonl": "jsonlines", ".jl": "jsonlines", ".json": "json", ".csv": "csv", ".xml": "xml"}
@@ -103,8 +103,8 @@ def _in_a_process(
     from redis_components.embedded.die_with_parent import tied
     from workers.process.exit_kinds import Exit
     from workers.process.options import CrawlerOptions, handed_over
+    from workers.process.pipes import pulse_pipe
     from workers.process.run_module import own_module
-    from workers.process.status_pipe import pulse_pipe
 
     if timeout is not None:
         settings = {"CLOSESPIDER_TIMEOUT": f"{timeout:g}", **settings}
@@ -151,8 +151,8 @@ def _wait(process: subprocess.Popen[bytes], pulse: PulseReader, interrupts: Any)
     import signal
     from dataclasses import replace
 
-    from redis_components.fleet.registry import CrawlerRecord
-    from workers.process.handshake import announced_in
+    from workers.process.pipes import announced_in
+    from workers.state.registry import CrawlerRecord
 
     told, last, peak, announced = 0, None, 0, None
     while True:

@@ -16,7 +16,7 @@ from .dead_items import of_each
 if TYPE_CHECKING:
     import redis
 
-    from redis_components.crawl_admin.dead_letters import Cleared, DeadEntry
+    from redis_components.admin.dead_letters import Cleared, DeadEntry
     from redis_components.keys import CrawlKeys
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
@@ -52,7 +52,7 @@ def dead(
     from cli.access.redis import redis_client, running_url
     from cli.views.dead import dead_table
     from cli.views.output import console, print_json
-    from redis_components.crawl_admin.dead_letters import newest
+    from redis_components.admin.dead_letters import newest
     from redis_components.server.replies import server_time
 
     from .status import NOTHING
@@ -101,7 +101,7 @@ def replay(
         trawl dead replay
         trawl dead replay --spider forum_detail --reason "HTTP 503" --limit 100
     """
-    from redis_components.crawl_admin import dead_letters as dead
+    from redis_components.admin import dead_letters as dead
 
     return _clear("replayed", spiders, as_json, lambda client, keys: dead.replay(client, keys, limit=limit, reason=reason))
 
@@ -121,7 +121,7 @@ def purge(
         trawl dead purge --spider forum_list --yes
     """
     from cli.access.values import parse_since
-    from redis_components.crawl_admin import dead_letters as dead
+    from redis_components.admin import dead_letters as dead
     from redis_components.errors import ConfigError
 
     if older_than is None and not yes:
@@ -176,8 +176,8 @@ def items(
     """
     from cli.access.redis import redis_client, running_url
     from cli.access.values import parse_since
-    from redis_components.crawl_admin import refused_items
     from redis_components.errors import ConfigError
+    from redis_components.items import refused as refused_items
 
     from . import dead_items
 
@@ -211,9 +211,9 @@ def items(
 def _crawls(client: redis.Redis, spiders: list[str] | None) -> dict[str, CrawlKeys]:
     """The keys of the crawls to look at: of those that were named, else of every service that the fleet has or had."""
     from cli.access.names import check_spiders
-    from redis_components.fleet.crawl_records import CrawlRecords
-    from redis_components.fleet.registry import Registry
+    from redis_components.admin.crawl_records import CrawlRecords
     from workers.fleet.sizes import desired_fleet
+    from workers.state.registry import Registry
 
     records, registry = CrawlRecords(client), Registry(client)
     if spiders:

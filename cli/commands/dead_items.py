@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     import redis
 
-    from redis_components.crawl_admin.dead_letters import Cleared
+    from redis_components.admin.dead_letters import Cleared
     from redis_components.keys import CrawlKeys
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def show(client: redis.Redis, crawls: Mapping[str, CrawlKeys], limit: int, *, as
     """Print the newest refused items of these crawls, and how many there are; 1 where one of them cannot be read."""
     from cli.views.dead import refused_table
     from cli.views.output import console, iso, print_json, say
-    from redis_components.crawl_admin.refused_items import newest
+    from redis_components.items.refused import newest
     from redis_components.server.replies import server_time
 
     now = server_time(client)

@@ -9,7 +9,7 @@ import typer
 from cli.access.values import refuse_own_options
 
 if TYPE_CHECKING:
-    from redis_components.fleet.dead_messages import DeadMessage, DeadMessages
+    from workers.state.dead_messages import DeadMessage, DeadMessages
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
 
@@ -40,8 +40,8 @@ def messages(
         return 0
     from cli.access.redis import redis_client, running_url
     from cli.views.output import console, iso, print_json, say
-    from redis_components.fleet.dead_messages import DeadMessages
     from redis_components.server.replies import server_time
+    from workers.state.dead_messages import DeadMessages
 
     from .status import NOTHING
 
@@ -86,10 +86,10 @@ def replay(
 
     from cli.access.redis import redis_client
     from redis_components.errors import TrawlError
-    from redis_components.fleet.dead_messages import DeadMessages
     from tasks import app as celery
-    from tasks.guard import replay as put_back
+    from tasks.guard.refused import replay as put_back
     from tasks.routing import IMPATIENT
+    from workers.state.dead_messages import DeadMessages
 
     done = 0
     with redis_client() as client, celery.connection_for_write(transport_options=IMPATIENT) as broker:
@@ -121,7 +121,7 @@ def purge(
     from cli.access.redis import redis_client
     from cli.access.values import parse_since
     from redis_components.errors import ConfigError
-    from redis_components.fleet.dead_messages import DeadMessages
+    from workers.state.dead_messages import DeadMessages
 
     if older_than is None and not yes:
         raise ConfigError("purge deletes messages permanently: choose them with --older-than 30d, or use --yes for all")

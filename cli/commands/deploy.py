@@ -36,7 +36,7 @@ def deploy(
         trawl versions rollback books
     """
     from cli.access.redis import redis_client
-    from workers.fleet.deploy import is_new, store
+    from workers.deploy.deploy import is_new, store
     from workers.fleet.holds import who
 
     with redis_client() as client:
@@ -55,7 +55,7 @@ def installed(client: redis.Redis, service: str, version: str) -> bool:
     from redis_components.errors import TrawlError
     from tasks import install_version
     from tasks.routing import node_queue
-    from workers.fleet.deploy import blame, install, nodes_of
+    from workers.deploy.deploy import blame, install, nodes_of
 
     nodes = nodes_of(client, service)
     sent = {}
@@ -87,8 +87,8 @@ def switch(client: redis.Redis, service: str, version: str, *, size: int | None 
 
     `size`: of a service that has no crawlers before its first version; none of it runs with what the nodes have instead.
     """
-    from redis_components.fleet.versions import Deployments
-    from workers.fleet.deploy import blame, resize, use
+    from workers.deploy.deploy import blame, resize, use
+    from workers.state.versions import Deployments
 
     if version and not installed(client, service, version):
         complain(f"{service} stays as it is")
@@ -111,9 +111,9 @@ def switch(client: redis.Redis, service: str, version: str, *, size: int | None 
 
 def _roll(client: redis.Redis, service: str) -> int:
     from cli.commands.roll import watch
-    from redis_components.fleet.registry import Registry
-    from redis_components.fleet.rolls import RollNote
     from workers.fleet.roll import start_roll
+    from workers.state.registry import Registry
+    from workers.state.rolls import RollNote
 
     begun = start_roll(Registry(client), RollNote(client), [service])
     return watch(client, begun, False) if begun.total else 0

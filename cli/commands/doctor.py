@@ -69,7 +69,7 @@ def _permissions() -> Iterator[Verdict]:
 
 
 def _secrets() -> Iterator[Verdict]:
-    from redis_components.server.known_passwords import example_secrets
+    from redis_components.server.variables import example_secrets
 
     for name in example_secrets(os.environ):
         fix = "write a secret of your own, for example from: openssl rand -hex 24"
@@ -201,9 +201,9 @@ def _clock(client: redis.Redis) -> Iterator[Verdict]:
 
 def _foreign(client: redis.Redis, *, repair: bool) -> Iterator[Verdict]:
     from forums.state.quarantine import find, set_aside
-    from redis_components.fleet.registry import Registry
     from redis_components.keys import FleetKeys
     from workers.fleet.sizes import declared_fleet
+    from workers.state.registry import Registry
 
     services = dict.fromkeys((*declared_fleet(client), *Registry(client).desired()))
     found = find(client, services, threads=True)

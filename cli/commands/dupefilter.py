@@ -83,7 +83,7 @@ def _keys_of(client: redis.Redis, spider: str) -> CrawlKeys:
     from scrapy.spiderloader import get_spider_loader
     from scrapy.utils.project import get_project_settings, inside_project
 
-    from redis_components.fleet.crawl_records import CrawlRecords
+    from redis_components.admin.crawl_records import CrawlRecords
     from redis_components.keys import CrawlKeys
     from redis_components.scrapy_glue.config import crawl_keys
 

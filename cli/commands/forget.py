@@ -43,7 +43,7 @@ def forget(
     from forums.spiders.scan_marks import forget_marks
     from forums.state.database_identity import DatabaseClaim
     from forums.state.thread_records import forget as forget_threads
-    from redis_components.fleet.crawl_records import keys_in
+    from redis_components.admin.crawl_records import keys_in
 
     from .status import NOTHING
 

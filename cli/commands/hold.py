@@ -13,9 +13,9 @@ from cli.views.output import complain, say
 if TYPE_CHECKING:
     import redis
 
-    from redis_components.fleet.holds import Held
     from redis_components.frontier.holds import HoldKind
     from workers.fleet.holds import Target
+    from workers.state.holds import Held
 
 Services = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services (spiders).", show_default=False)]
 Slots = Annotated[
@@ -75,7 +75,7 @@ def drain(
         return _hold(services, site, whole, HoldKind.DRAIN, reason, as_json)
     _only_the_node(services, site, whole)
     from cli.access.redis import redis_client
-    from redis_components.fleet.nodes import Nodes
+    from workers.state.nodes import Nodes
 
     with redis_client() as client:
         nodes = Nodes(client)
@@ -138,7 +138,7 @@ def resume(
 
     if node is not None:
         _only_the_node(services, site, whole)
-        from redis_components.fleet.nodes import Nodes
+        from workers.state.nodes import Nodes
 
         with redis_client() as client:
             nodes = Nodes(client)
@@ -180,10 +180,10 @@ def _hold(
     at_once: bool = False,
 ) -> int:
     from cli.access.redis import redis_client
-    from redis_components.fleet.beats import Beats
     from redis_components.frontier.holds import HoldKind
     from redis_components.server.replies import server_time
     from workers.fleet import holds
+    from workers.state.beats import Beats
 
     target = _target(services, site, whole, word.value)
     with redis_client() as client:
@@ -221,7 +221,7 @@ def _target(services: list[str] | None, site: str | None, whole: bool, command: 
 
 
 def _name(target: Target) -> str:
-    from redis_components.fleet.records import slot_name
+    from workers.state.records import slot_name
 
     places = ", ".join([*target.services, *starmap(slot_name, target.slots)])
     if target.site:
@@ -231,7 +231,7 @@ def _name(target: Target) -> str:
 
 def _words(target: Target) -> str:
     """The target as it is typed."""
-    from redis_components.fleet.records import slot_name
+    from workers.state.records import slot_name
 
     words = [*target.services, *starmap(slot_name, target.slots)]
     words += ["--site", target.site] if target.site else []

@@ -33,9 +33,9 @@ def items(
     from cli.access.redis import redis_client
     from cli.access.values import item_keys
     from cli.views.output import print_json
-    from redis_components.fleet.crawl_records import CrawlRecords
-    from redis_components.fleet.registry import Registry
+    from redis_components.admin.crawl_records import CrawlRecords
     from workers.fleet.sizes import desired_fleet
+    from workers.state.registry import Registry
 
     with redis_client() as client:
         check_spiders(client, services or ())
@@ -69,13 +69,13 @@ def _of_its_service(name: str, crawls: Mapping[str, CrawlKeys]) -> bool:
 
 
 def _waiting(client: redis.Redis, keys: CrawlKeys) -> int:
-    from redis_components.crawl_admin.inspector import snapshot
+    from redis_components.admin.inspector import snapshot
 
     return snapshot(client, "", keys).items
 
 
 def _row(client: redis.Redis, keys: CrawlKeys, before: int) -> dict[str, Any]:
-    from redis_components.crawl_admin.group_states import group_states, is_stream
+    from redis_components.items.group_states import group_states, is_stream
     from redis_components.server.replies import as_text, server_time
 
     stream = is_stream(client, keys)

@@ -12,7 +12,7 @@ from cli.views.output import complain, counted, say
 if TYPE_CHECKING:
     import redis
 
-    from redis_components.fleet.jobs import Job
+    from workers.state.jobs import Job
 
 LOOK_S = 0.5
 DELAY_S = 3.0
@@ -32,9 +32,9 @@ def list_jobs(
     from cli.access.names import check_spiders
     from cli.access.redis import redis_client
     from cli.views.output import console, duration, iso, plain_table, print_json
-    from redis_components.fleet.jobs import Jobs
     from redis_components.server.replies import server_time
-    from workers.fleet.jobs import job_fields
+    from workers.jobs.jobs import job_fields
+    from workers.state.jobs import Jobs
 
     with redis_client() as client:
         found = [job for job in Jobs(client).all().values() if service in ("", job.service)]
@@ -60,8 +60,8 @@ def show(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
     from cli.access.redis import redis_client
     from cli.views.output import iso, print_json
     from redis_components.server.masking import masked_values
-    from workers.fleet import jobs
-    from workers.fleet.job_delay import delay
+    from workers.jobs import jobs
+    from workers.jobs.orders import delay
 
     with redis_client() as client:
         job = jobs.find(client, name)
@@ -88,7 +88,7 @@ def show(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
 def cancel(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
     """End a job: pages in flight are finished; what is left in its queue is kept, and `trawl jobs resume` goes on."""
     from cli.access.redis import redis_client
-    from workers.fleet import jobs
+    from workers.jobs import jobs
 
     with redis_client() as client:
         job = jobs.cancel(client, name)
@@ -107,7 +107,7 @@ def resume(
 ) -> int:
     """Go on with a job that was cancelled, has failed or closed itself, where it stopped."""
     from cli.access.redis import redis_client
-    from workers.fleet import jobs
+    from workers.jobs import jobs
 
     with redis_client() as client:
         job = jobs.resume(client, name, crawlers=crawlers)
@@ -120,8 +120,8 @@ def resume(
 def rerun(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
     """Start the same crawl once more, as a new job that knows nothing of the first."""
     from cli.access.redis import redis_client
-    from workers.fleet import jobs
     from workers.fleet.holds import who
+    from workers.jobs import jobs
 
     with redis_client() as client:
         job = jobs.rerun(client, name, by=who())
@@ -133,8 +133,8 @@ def rerun(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
 def follow(client: redis.Redis, job: Job, *, as_json: bool) -> int:
     """Wait for the end of a job and show it; the exit code."""
     from cli.views.output import print_json
-    from redis_components.fleet.jobs import JobState
-    from workers.fleet import jobs
+    from workers.jobs import jobs
+    from workers.state.jobs import JobState
 
     said, waits = "", Delay(client)
     if not as_json:
@@ -162,7 +162,7 @@ class Delay:
 
     def new_reason(self, job: Job) -> str:
         """The reason that has lasted, "" where there is none, or it was told."""
-        from workers.fleet.job_delay import delay
+        from workers.jobs.orders import delay
 
         now = time.monotonic()
         if (reason := delay(self._client, job)) != self._reason:
@@ -175,7 +175,7 @@ class Delay:
 
 def _say(job: Job, as_json: bool, line: str) -> int:
     from cli.views.output import print_json
-    from workers.fleet.jobs import job_fields
+    from workers.jobs.jobs import job_fields
 
     if as_json:
         print_json(job_fields(job))

@@ -9,7 +9,7 @@ import typer
 from cli.views.output import plain_table, print_json, say
 
 if TYPE_CHECKING:
-    from redis_components.crawl_admin.lanes import LaneView
+    from redis_components.admin.lanes import LaneView
 
 
 def lanes(as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> int:
@@ -25,8 +25,8 @@ def lanes(as_json: Annotated[bool, typer.Option("--json", help="Print one line o
     """
     from cli.access.redis import redis_client
     from cli.views.output import console
-    from redis_components.crawl_admin.lanes import look
-    from redis_components.fleet.crawl_records import CrawlRecords
+    from redis_components.admin.crawl_records import CrawlRecords
+    from redis_components.admin.lanes import look
     from redis_components.keys import limits_key
     from redis_components.server.replies import server_time
 

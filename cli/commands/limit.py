@@ -70,9 +70,9 @@ def limit(
     """
     from cli.access.redis import redis_client
     from redis_components.errors import ConfigError
-    from redis_components.frontier import limits
-    from redis_components.frontier.quiet_hours import parse_quiet_hours
     from redis_components.keys import limits_key
+    from redis_components.politeness import limits
+    from redis_components.politeness.quiet_hours import parse_quiet_hours
     from workers.fleet.holds import who
 
     site = either(site, of_site)
@@ -128,7 +128,7 @@ def _options(what: Sequence[str]) -> set[str]:
 def _say_history(site: str | None, as_json: bool) -> int:
     from cli.access.redis import redis_client
     from cli.views.output import console, iso
-    from redis_components.fleet.audit import KEPT, latest
+    from workers.state.audit import KEPT, latest
 
     with redis_client() as client:
         acts = [act for act in latest(client, KEPT) if act.what[:1] == ("limit",) and _SETS & _options(act.what)]
@@ -148,7 +148,7 @@ def _say_history(site: str | None, as_json: bool) -> int:
 
 
 def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> None:
-    from redis_components.frontier import limits
+    from redis_components.politeness import limits
     from redis_components.server.replies import server_time
 
     now = server_time(client)
@@ -172,7 +172,7 @@ def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> Non
 def _unlimited(client: redis.Redis, key: str, only: str | None) -> str:
     from forums.sites import site_names
     from redis_components.errors import did_you_mean
-    from redis_components.frontier import limits
+    from redis_components.politeness import limits
 
     if only is None:
         return "no site is limited"

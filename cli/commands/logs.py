@@ -17,9 +17,9 @@ from redis_components.errors import TrawlError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from redis_components.fleet.registry import CrawlerRecord
     from workers.logs.lines import LogLine
     from workers.logs.slot_log import SlotLog
+    from workers.state.registry import CrawlerRecord
 
 LOOK_S = 0.2  # between two looks for new lines
 LOOK_FOR_SLOTS_S = 2.0  # between two looks for crawlers that were not there when it began
@@ -130,7 +130,7 @@ def _check(wanted: _Wanted) -> None:
 def _crawlers(wanted: _Wanted) -> list[CrawlerRecord]:
     """Those that were asked for and were heard lately, if there is a Redis that knows."""
     from cli.access.redis import redis_client, running_url
-    from redis_components.fleet.registry import Registry
+    from workers.state.registry import Registry
 
     url = running_url()
     if wanted.spider is None or url is None:
@@ -161,7 +161,7 @@ def _is_here(record: CrawlerRecord) -> bool:
 
 def _last(wanted: _Wanted) -> list[tuple[str, LogLine]]:
     """The last lines of all logs, in the order of time."""
-    from workers.logs.tail import last_lines
+    from workers.logs.lines import last_lines
 
     return _merged(
         wanted,
@@ -179,8 +179,7 @@ def _merged(wanted: _Wanted, parts: list[list[tuple[str, LogLine]]]) -> list[tup
 
 def _follow(wanted: _Wanted, printer: _Printer) -> None:
     from workers.logs.follow import LogFollower
-    from workers.logs.lines import LineReader
-    from workers.logs.tail import last_lines
+    from workers.logs.lines import LineReader, last_lines
 
     followed: dict[str, tuple[LogFollower, LineReader]] = {}
     parts = []

@@ -25,8 +25,8 @@ def nodes(as_json: Annotated[bool, typer.Option("--json", help="Print one line o
     from cli.access.redis import redis_client
     from cli.views.nodes import node_json, nodes_table
     from cli.views.output import console, print_json
-    from redis_components.fleet.nodes import Nodes
     from redis_components.server.replies import server_time
+    from workers.state.nodes import Nodes
 
     with redis_client() as client:
         found, now = Nodes(client).all(), server_time(client)

@@ -14,7 +14,7 @@ from cli.views.progress import progress_bar
 if TYPE_CHECKING:
     import redis
 
-    from redis_components.fleet.rolls import Roll
+    from workers.state.rolls import Roll
 
 LOOK_S = 0.5
 STUCK_S = 30.0  # without anybody who goes on with it
@@ -41,9 +41,9 @@ def roll(
     """
     from cli.access.redis import redis_client
     from redis_components.errors import ConfigError
-    from redis_components.fleet.registry import Registry
-    from redis_components.fleet.rolls import RollNote
     from workers.fleet.roll import abort_roll, start_roll
+    from workers.state.registry import Registry
+    from workers.state.rolls import RollNote
 
     if abort and services:
         raise ConfigError("--abort cannot be combined with services: it stops the running roll")
@@ -63,8 +63,8 @@ def roll(
 def watch(client: redis.Redis, begun: Roll, as_json: bool) -> int:
     """Wait for the end of this roll; the exit code."""
     from redis_components.errors import TrawlError
-    from redis_components.fleet.registry import Registry
-    from redis_components.fleet.rolls import RollNote, RollState
+    from workers.state.registry import Registry
+    from workers.state.rolls import RollNote, RollState
 
     note, registry, said = RollNote(client), Registry(client), ""
     now: Roll | None = begun

@@ -40,8 +40,8 @@ def run(
     from cli.access.values import pairs
     from cli.commands.jobs import follow
     from cli.views.output import print_json
-    from workers.fleet import jobs
     from workers.fleet.holds import who
+    from workers.jobs import jobs
 
     order = jobs.JobOrder(
         service=service,
@@ -68,8 +68,8 @@ def run(
 def _check_name(client: redis.Redis, service: str) -> None:
     """Of a spider that is not a service the project is asked whether it has it: a job of another one would only fail."""
     from redis_components.errors import ConfigError
-    from redis_components.names import service_name
-    from workers.fleet.service_check import check
+    from redis_components.server.names import service_name
+    from workers.deploy.service_check import check
     from workers.fleet.sizes import declared_fleet
 
     if service_name(service) not in declared_fleet(client) and (wrong := check(client, service).wrong):

@@ -29,9 +29,9 @@ def scale(
     from cli.access.node_capacity import lack_of_room
     from cli.access.redis import redis_client
     from cli.views.output import print_json
-    from redis_components.fleet.autoscaling import Autoscaling
-    from redis_components.fleet.registry import Registry
     from workers.fleet import sizes as fleet
+    from workers.state.autoscaling import Autoscaling
+    from workers.state.registry import Registry
 
     wanted = parse_sizes(sizes)
     with redis_client() as client:

@@ -66,7 +66,7 @@ def print_outcomes(client: redis.Redis, outcomes: Mapping[str, Outcome], as_json
 
 
 def _somebody_scans(client: redis.Redis) -> bool:
-    from redis_components.fleet.registry import Registry
+    from workers.state.registry import Registry
 
     registry = Registry(client)
     now = registry.now()

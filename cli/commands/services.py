@@ -12,7 +12,7 @@ from cli.views.output import complain, counted, say
 if TYPE_CHECKING:
     import redis
 
-    from redis_components.fleet.services import ServiceRecord
+    from workers.state.services import ServiceRecord
 
 app = typer.Typer(no_args_is_help=True, help="Declare services: any Scrapy project's spiders.")
 Name = Annotated[str, typer.Argument(metavar="SERVICE", help="Name of the service.", show_default=False)]
@@ -91,8 +91,8 @@ def add(
     from cli.access.redis import redis_client
     from cli.access.values import pairs
     from cli.views.output import print_json
-    from redis_components.fleet.services import Services
     from workers.fleet.service_file import check_service
+    from workers.state.services import Services
 
     given = {
         "spider": spider,
@@ -128,8 +128,8 @@ def _tell_refused_places(name: str, record: ServiceRecord) -> None:
     """Say now what the consumers would end with: where Redis may not send them, since others can write there."""
     from redis_components.errors import ConfigError
     from redis_components.server.signing import signing_is_on
-    from workers.consumers.places import check_place
-    from workers.process.item_targets import is_target, parse_target
+    from workers.consumers.allowed_targets import check_place
+    from workers.consumers.targets import is_target, parse_target
 
     for target in () if signing_is_on() else (record.consumer, *record.groups.values()):
         if target and is_target(target):
@@ -145,7 +145,7 @@ def remove(name: Name, as_json: AsJson = False) -> int:
     from cli.access.redis import redis_client
     from cli.views.output import print_json
     from redis_components.errors import ConfigError, unknown_name
-    from redis_components.fleet.services import Services
+    from workers.state.services import Services
 
     with redis_client() as client:
         rows = _rows(client)
@@ -179,8 +179,8 @@ def forget_group(
     from cli.access.redis import redis_client
     from cli.access.values import item_keys
     from cli.views.output import print_json
-    from redis_components.crawl_admin.group_states import forget, group_states
     from redis_components.errors import ConfigError, unknown_name
+    from redis_components.items.group_states import forget, group_states
     from redis_components.server.replies import server_time
     from workers.fleet.sizes import service_in
 
@@ -211,7 +211,7 @@ def check(
     from cli.access.redis import redis_client
     from cli.views.output import print_json
     from redis_components.errors import unknown_name
-    from workers.fleet.service_check import check as check_one
+    from workers.deploy.service_check import check as check_one
 
     with redis_client() as client:
         rows = _rows(client)
@@ -233,9 +233,9 @@ def check(
 
 def _rows(client: redis.Redis) -> dict[str, dict[str, Any]]:
     """How each service is declared, and where; of several declarations the one that counts."""
-    from redis_components.fleet.services import ServiceRecord, Services
     from workers.fleet.service_file import service_file, services_in_file
     from workers.fleet.sizes import default_fleet
+    from workers.state.services import ServiceRecord, Services
 
     found = {name: _row(name, ServiceRecord(size=size), "TRAWL_FLEET") for name, size in default_fleet().items()}
     found |= {name: _row(name, record, str(service_file())) for name, record in services_in_file().items()}

@@ -16,7 +16,7 @@ from cli.commands.sites_preview import Pages, Shown, preview_of, with_customs
 from cli.views.output import complain, print_json, say
 from cli.views.progress import working
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
-from redis_components.names import RULE, below, is_name
+from redis_components.server.names import RULE, below, is_name
 
 if TYPE_CHECKING:
     from pathlib import Path

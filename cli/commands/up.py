@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.server.known_passwords import refuse_example_secrets
-from redis_components.server.variables import variable
+from redis_components.server.variables import refuse_example_secrets, variable
 
 if TYPE_CHECKING:
     import redis
@@ -78,8 +77,7 @@ def up(
     from redis_components.connection import connect
     from redis_components.embedded import redis_url
     from redis_components.server.url import impatient
-    from workers.fleet.item_streams import declared_targets
-    from workers.fleet.sizes import node_crawlers
+    from workers.fleet.sizes import declared_targets, node_crawlers
     from workers.process import open_files
 
     refuse_example_secrets(os.environ)
@@ -147,8 +145,8 @@ def _runs_here() -> str | None:
     import psutil
 
     from cli.access.redis import redis_client, running_url
-    from redis_components.fleet.nodes import Nodes
     from redis_components.server.replies import server_time
+    from workers.state.nodes import Nodes
 
     if (url := running_url()) is None:
         return None
@@ -167,9 +165,9 @@ def _refuse_to_differ(client: redis.Redis) -> None:
 
     from forums.storage import Database, StorageError
     from forums.writer.claim import AnotherDatabase, check_claim
-    from redis_components.fleet.nodes import NodeRecord, Nodes
     from redis_components.server.replies import server_time
     from workers.fleet.shared_files import differences, shared_digests
+    from workers.state.nodes import NodeRecord, Nodes
 
     try:
         with closing(Database.from_url()) as database:
@@ -197,9 +195,9 @@ def _say_without_sites() -> None:
 
 def _resize(client: redis.Redis, fleet: str | None) -> dict[str, int]:
     """Scale as asked, and make room for that on this node; the desired size of every service. Raises ConfigError."""
-    from redis_components.fleet.autoscaling import Autoscaling
-    from redis_components.fleet.registry import Registry
     from workers.fleet.sizes import largest_fleet, scale
+    from workers.state.autoscaling import Autoscaling
+    from workers.state.registry import Registry
 
     from .scale import parse_sizes
 

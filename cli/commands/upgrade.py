@@ -13,7 +13,7 @@ import typer
 from cli.views.output import say_indented
 from redis_components import __version__
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.fleet.nodes import NodeRecord
+from workers.state.nodes import NodeRecord
 
 from .doctor import Verdict
 
@@ -81,8 +81,8 @@ def _each(what: str, look: Callable[[], Iterator[Verdict]]) -> Iterator[Verdict]
 
 def _of_redis() -> Iterator[Verdict]:
     from cli.access.redis import redis_client, running_url
-    from redis_components.fleet.nodes import Nodes
     from redis_components.server.replies import server_time
+    from workers.state.nodes import Nodes
 
     url = running_url()
     if url is None:
@@ -96,14 +96,14 @@ def _of_redis() -> Iterator[Verdict]:
 
 
 def _services(client: redis.Redis) -> list[str]:
-    from redis_components.fleet.registry import Registry
     from workers.fleet.sizes import declared_fleet
+    from workers.state.registry import Registry
 
     return sorted({*declared_fleet(client), *Registry(client).desired()})
 
 
 def _layout_of(client: redis.Redis, service: str) -> str | None:
-    from redis_components.fleet.crawl_records import CrawlRecords
+    from redis_components.admin.crawl_records import CrawlRecords
     from redis_components.keys import CrawlKeys
 
     record = CrawlRecords(client).of(service)

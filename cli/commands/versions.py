@@ -22,7 +22,7 @@ def list_versions(
     from cli.access.names import check_spiders
     from cli.access.redis import redis_client
     from cli.views.output import console, iso, plain_table, print_json
-    from redis_components.fleet.versions import Deployments
+    from workers.state.versions import Deployments
 
     with redis_client() as client:
         known = Deployments(client).of(service)
@@ -43,7 +43,7 @@ def use(service: Service, version: Name) -> int:
     """Pin a version: install it where it is missing, and replace the crawlers one by one. `none`: what the nodes have."""
     from cli.access.redis import redis_client
     from cli.commands.deploy import switch
-    from workers.fleet.deploy import find
+    from workers.deploy.deploy import find
 
     with redis_client() as client:
         return switch(client, service, "" if version == "none" else find(client, service, version).name)
@@ -55,7 +55,7 @@ def rollback(service: Service) -> int:
     from cli.access.redis import redis_client
     from cli.commands.deploy import switch
     from redis_components.errors import ConfigError
-    from redis_components.fleet.versions import Deployments
+    from workers.state.versions import Deployments
 
     with redis_client() as client:
         known = Deployments(client).of(service)
@@ -68,7 +68,7 @@ def rollback(service: Service) -> int:
 def remove(service: Service, version: Name) -> int:
     """Forget a version that the crawlers do not have, and delete its wheel."""
     from cli.access.redis import redis_client
-    from workers.fleet.deploy import remove as forget
+    from workers.deploy.deploy import remove as forget
 
     with redis_client() as client:
         forget(client, service, version)

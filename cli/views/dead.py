@@ -14,8 +14,8 @@ from .output import PIPE_WIDTH, duration
 
 if TYPE_CHECKING:
     from forums.storage.read.event_reader import Event
-    from redis_components.crawl_admin.dead_letters import DeadEntry
-    from redis_components.crawl_admin.refused_items import RefusedItem
+    from redis_components.admin.dead_letters import DeadEntry
+    from redis_components.items.refused import RefusedItem
 
 
 def dead_table(entries: Iterable[tuple[str, DeadEntry]], now: float) -> FittedTable:

@@ -9,8 +9,8 @@ from cli.commands.autoscale import autoscaled_json
 from cli.commands.roll import roll_json
 from forums.overview import Overview, ServiceView, problems
 from forums.state.quarantine import Foreign
-from redis_components.fleet.registry import CrawlerRecord
 from redis_components.server.replies import as_text
+from workers.state.registry import CrawlerRecord
 
 from .holds import held_json, sites_json
 from .nodes import node_json

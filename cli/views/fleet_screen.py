@@ -10,10 +10,10 @@ from rich.text import Text
 
 from forums.overview import Overview, ServiceView, problems
 from forums.overview.model import shown_state
-from redis_components.crawl_admin.lanes import in_one_line
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState
-from redis_components.fleet.rolls import RollState
+from redis_components.admin.lanes import in_one_line
 from redis_components.server.health import Problem
+from workers.state.registry import CrawlerRecord, CrawlerState
+from workers.state.rolls import RollState
 
 from .columns import INDENT, LEAST_BELOW, Column, FittedTable, figures
 from .holds import held_table, sites_table

@@ -11,7 +11,7 @@ from forums.state.site_breakers import Breaker, drift_sentence
 
 if TYPE_CHECKING:
     from forums.overview import SitesView
-    from redis_components.fleet.holds import Held
+    from workers.state.holds import Held
 
     from .columns import FittedTable
 

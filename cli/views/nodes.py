@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from redis_components.fleet.nodes import NodeRecord
+    from workers.state.nodes import NodeRecord
 
     from .columns import FittedTable
 

@@ -12,13 +12,12 @@ import redis
 
 from cli.access.redis import redis_client
 from redis_components.errors import ConfigError, unknown_name
-from redis_components.fleet.beats import Beats
-from redis_components.fleet.schedules import Schedules, StoredEntry
 from redis_components.server.replies import server_time
 from tasks import app as celery
-from tasks.due import next_due
+from tasks.beat.schedule import ScheduledTask, changed, checker, defaults_of, effective, next_due
 from tasks.routing import IMPATIENT
-from tasks.schedule import ScheduledTask, changed, checker, defaults_of, effective
+from workers.state.beats import Beats
+from workers.state.schedules import Schedules, StoredEntry
 
 from .output import duration, iso
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from redis_components.toml_table import toml_table
+from redis_components.server.toml import toml_table
 
 from .errors import SiteError
 

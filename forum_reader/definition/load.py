@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from forums.environment import Sites
 from redis_components.errors import did_you_mean
-from redis_components.names import is_name
+from redis_components.server.names import is_name
 from redis_components.server.variables import variable
 
 from . import error_lines, layers

@@ -19,7 +19,7 @@ from pydantic import (
 
 from forum_reader.dates.language import check_language
 from forum_reader.recognise.recognise import Recognise
-from workers.process.public_addresses import Allowance
+from workers.http.public_addresses import Allowance
 
 from . import url_templates
 from .errors import SiteError

@@ -9,8 +9,8 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, field_validator, model_validator
 
 from redis_components.errors import ConfigError
-from redis_components.frontier.limits import is_name
-from redis_components.frontier.quiet_hours import parse_quiet_hours
+from redis_components.politeness.limits import is_name
+from redis_components.politeness.quiet_hours import parse_quiet_hours
 
 
 class BreakerOptions(BaseModel):

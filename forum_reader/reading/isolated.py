@@ -23,8 +23,8 @@ import msgspec
 
 from forum_reader.definition.errors import PageGone, UnreadablePage
 from forums.environment import Reading
-from workers.process.cpu_wait import waited_s
 from workers.process.run_module import own_module
+from workers.supervision.launcher import waited_s
 
 from . import asked_page as reading
 from .asked_page import PAGES, AnyPage, Asked

@@ -8,7 +8,7 @@ import msgspec
 import redis
 
 from forums.state.keys import ForumFleetKeys
-from redis_components.fleet.crawl_records import CrawlRecords
+from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.server.replies import as_bytes, as_text
 from redis_components.server.scripts import script
 from workers.fleet.sizes import declared_fleet

@@ -30,11 +30,10 @@ from forums.sites.http.soft_block import BlockVerdict, Cause
 from redis_components.frontier.holds import HoldKind
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import frontier_of
-from redis_components.scrapy_glue.page import current_lease
-from redis_components.scrapy_glue.page_tracker import plain
+from redis_components.scrapy_glue.page_tracker import current_lease, plain
+from workers.http.connector import PrivateAddress
 from workers.process import page_at_work
 from workers.process.page_at_work import PageAtWork
-from workers.process.private_address import PrivateAddress
 
 from .deadly_pages import open_for_page
 from .health import SiteHealth, Step

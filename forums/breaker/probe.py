@@ -34,12 +34,12 @@ from forums.sites.http.soft_block import BlockVerdict, Cause
 from forums.sites.http.visit_limits import NotNow, VisitLimits
 from forums.state.keys import ForumFleetKeys
 from forums.state.site_breakers import HOST, Breaker, Breakers
-from redis_components.crawl_admin.give_back import give_back
-from redis_components.fleet.holds import FleetHolds
+from redis_components.admin.lock_release import give_back
 from redis_components.frontier.holds import FLEET, SITE, HoldKind
-from redis_components.frontier.permits import LanePermits
 from redis_components.keys import limits_key
+from redis_components.politeness.limits import LanePermits
 from redis_components.server.replies import server_time
+from workers.state.holds import FleetHolds
 
 from .drift import ROWS
 from .drift_store import forgive, look_for_drift

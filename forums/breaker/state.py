@@ -19,13 +19,13 @@ from scrapy import Request
 from forum_reader.definition.site_options import BreakerOptions
 from forums.sites.http.soft_block import BlockVerdict, Cause
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
-from redis_components.fleet.holds import FleetHolds
-from redis_components.fleet.notes import Note, note
-from redis_components.fleet.registry import Registry
 from redis_components.frontier.holds import BREAKER, Hold, HoldKind
 from redis_components.frontier.redis_time import shared_clock
 from redis_components.server.replies import server_time
 from workers.fleet.sizes import declared_fleet
+from workers.state.holds import FleetHolds
+from workers.state.notes import Note, note
+from workers.state.registry import Registry
 
 REMEMBERED_S = 86_400.0
 """A closed breaker is remembered for this time; if it opens again, its back-off continues."""

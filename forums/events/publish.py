@@ -25,7 +25,7 @@ from forums.state.output_troubles import note_troubles
 from forums.storage import Database
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.write.event_log import Position
-from redis_components.crawl_admin.give_back import give_back
+from redis_components.admin.lock_release import give_back
 from redis_components.embedded import project_dir
 from redis_components.errors import ConfigError
 

@@ -24,10 +24,10 @@ from forum_reader.definition.error_lines import message_of
 from forums.environment import Events
 from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError, did_you_mean
-from redis_components.frontier.quiet_hours import parse_quiet_hours, quiet_now
-from redis_components.names import is_name
+from redis_components.politeness.quiet_hours import parse_quiet_hours, quiet_now
+from redis_components.server.names import is_name
+from redis_components.server.toml import toml_table
 from redis_components.server.variables import variable
-from redis_components.toml_table import toml_table
 
 from .expression import Filter, JudgingTime, Subject, Undecided, parse
 

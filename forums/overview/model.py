@@ -15,18 +15,18 @@ from forums.state.quarantine import Foreign
 from forums.state.request_ledger import Spent
 from forums.state.site_breakers import Breaker
 from forums.state.writer_figures import WriterFigures
-from redis_components.crawl_admin.group_states import GroupState
-from redis_components.crawl_admin.inspector import CrawlSnapshot, total_of
-from redis_components.crawl_admin.lanes import LaneView
-from redis_components.crawl_admin.memory import RedisMemory
-from redis_components.fleet.autoscaling import Autoscaled
-from redis_components.fleet.beats import BeatView
-from redis_components.fleet.holds import Held, word_of
-from redis_components.fleet.nodes import NodeRecord
-from redis_components.fleet.registry import CrawlerRecord, ErrorRecord
-from redis_components.fleet.rolls import Roll
+from redis_components.admin.inspector import CrawlSnapshot, total_of
+from redis_components.admin.lanes import LaneView
+from redis_components.admin.memory import RedisMemory
 from redis_components.frontier.holds import HoldKind
+from redis_components.items.group_states import GroupState
 from redis_components.server.health import Finding, Problem
+from workers.state.autoscaling import Autoscaled
+from workers.state.beats import BeatView
+from workers.state.holds import Held, word_of
+from workers.state.nodes import NodeRecord
+from workers.state.registry import CrawlerRecord, ErrorRecord
+from workers.state.rolls import Roll
 
 from .boards import Boards, BoardView, fails
 

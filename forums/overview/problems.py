@@ -9,12 +9,12 @@ from forums.state.database_identity import ANOTHER_DATABASE
 from forums.state.output_troubles import RULES_FILE
 from forums.state.site_breakers import HOST, drift_sentence
 from forums.state.trial import BY_TRIAL, TRIAL_PER_DAY
-from redis_components.crawl_admin.lanes import LaneCondition
-from redis_components.fleet.records import GONE_AFTER_S
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState
-from redis_components.fleet.rolls import RollState
+from redis_components.admin.lanes import LaneCondition
 from redis_components.server.health import Problem
 from workers.fleet.shared_files import differences
+from workers.state.records import GONE_AFTER_S
+from workers.state.registry import CrawlerRecord, CrawlerState
+from workers.state.rolls import RollState
 
 from .model import Overview, ServiceView
 

@@ -23,30 +23,28 @@ from forums.state.request_ledger import Ledger, Spent
 from forums.state.site_breakers import Breakers, drifted, wrong_files
 from forums.state.watched_forums import Watched, WatchedForums
 from forums.state.writer_figures import WriterCounts, WriterFigures
-from redis_components.crawl_admin.group_states import group_states
-from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot, snapshots
-from redis_components.crawl_admin.lanes import look
-from redis_components.crawl_admin.memory import RedisMemory
-from redis_components.crawl_admin.memory import look as memory_of
-from redis_components.crawl_admin.process_stats import sums
-from redis_components.fleet.autoscaling import Autoscaling
-from redis_components.fleet.beats import Beats
-from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
-from redis_components.fleet.dead_messages import DeadMessages
-from redis_components.fleet.holds import FleetHolds, Held
-from redis_components.fleet.nodes import NodeRecord, Nodes, shortages
-from redis_components.fleet.registry import CrawlerRecord, Registry
-from redis_components.fleet.rolls import RollNote
-from redis_components.fleet.troubles import Troubles
+from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.admin.inspector import CrawlSnapshot, empty_snapshot, snapshots
+from redis_components.admin.lanes import look
+from redis_components.admin.memory import RedisMemory, sums
+from redis_components.admin.memory import look as memory_of
 from redis_components.frontier.holds import HoldKind
+from redis_components.items.group_states import group_states
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server import health
 from redis_components.server.health import Finding
+from workers.consumers.item_consumers import FORUM_WRITER, streams_of
 from workers.fleet.holds import why_not_seeded
-from workers.fleet.item_streams import without_consumer
-from workers.fleet.sizes import declared_fleet
-from workers.process.item_consumers import FORUM_WRITER, streams_of
+from workers.fleet.sizes import declared_fleet, without_consumer
 from workers.process.stat_metrics import readable_metrics
+from workers.state.autoscaling import Autoscaling
+from workers.state.beats import Beats
+from workers.state.dead_messages import DeadMessages
+from workers.state.holds import FleetHolds, Held
+from workers.state.nodes import NodeRecord, Nodes, shortages
+from workers.state.registry import CrawlerRecord, Registry
+from workers.state.rolls import RollNote
+from workers.state.troubles import Troubles
 
 from .boards import Boards
 from .model import Overview, ServiceView, SitesView

@@ -14,7 +14,7 @@ import msgspec
 import redis
 
 from redis_components.keys import FleetKeys
-from redis_components.server.stored_values import Amount, Count, Epoch, decoded, hash_at, readable, whole
+from redis_components.server.untrusted_values import Amount, Count, Epoch, decoded, hash_at, readable, whole
 
 from .model import Overview
 

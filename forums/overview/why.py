@@ -20,8 +20,8 @@ from forums.sites import Site, load_all
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database, checks, comments, posts, revisions
-from redis_components.crawl_admin.find_entries import Entry, Place, Search, find
-from redis_components.fleet.crawl_records import CrawlRecords
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.find_entries import Entry, Place, Search, find
 from redis_components.keys import CrawlKeys
 
 from .model import Overview

@@ -14,10 +14,10 @@ from sqlalchemy import Select, func, select
 from forums.sites import Site
 from forums.sites.http.user_agent import USER_AGENT, user_agent
 from forums.storage import Database, posts, revisions, scans
-from redis_components.crawl_admin.find_entries import Entry, Place
-from redis_components.crawl_admin.lanes import LaneCondition, LaneView, look
-from redis_components.frontier.robots_cache import FileKind, stored_file
+from redis_components.admin.find_entries import Entry, Place
+from redis_components.admin.lanes import LaneCondition, LaneView, look
 from redis_components.keys import CrawlKeys
+from redis_components.politeness.robots_cache import FileKind, stored_file
 
 _SLOWER = (LaneCondition.LEFT_ALONE, LaneCondition.QUIET, LaneCondition.SLOWED)
 

@@ -15,7 +15,7 @@ from scrapy.exceptions import NotConfigured
 
 from forums.records.items import utc_now
 from forums.sites.http.site_page import is_site_page
-from redis_components.names import service_name
+from redis_components.server.names import service_name
 from redis_components.setting_values import number_of
 
 from .folders import prune, raw_dir

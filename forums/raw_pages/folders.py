@@ -11,7 +11,7 @@ from pathlib import Path
 
 from forums.sites import load_all
 from redis_components.embedded import data_dir
-from redis_components.names import below, is_name, site_name
+from redis_components.server.names import below, is_name, site_name
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 SUFFIX = ".warc.gz"

@@ -42,7 +42,7 @@ class ForumTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     since: str | None = None
     """Backfill: ISO 8601; threads without activity since then are left out. None: all."""
     traceparent: str | None = None
-    """Span of its seed (`workers/process/traces.py`)."""
+    """Span of its seed (`workers/tracing/traces.py`)."""
 
 
 class PostTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""Root spans of traces: one for each start task that is seeded (`workers/process/traces.py`)."""
+"""Root spans of traces: one for each start task that is seeded (`workers/tracing/traces.py`)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from itertools import repeat
 
 from forums.records.start_tasks import ForumTask, PostTask
 from redis_components.start_tasks.seeding import Seeding, SeedOutcome
-from workers.process import traces
-from workers.process.traces import Span
+from workers.tracing import traces
+from workers.tracing.traces import Span
 
 
 def begin(tasks: Iterable[ForumTask | PostTask]) -> list[Span | None]:

@@ -20,8 +20,8 @@ from forums.state.scripts import script
 from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database
 from forums.storage.read.site_figures import DueThread, depth_of, take_due
+from redis_components.admin.crawl_records import keys_in
 from redis_components.errors import ConfigError
-from redis_components.fleet.crawl_records import keys_in
 from redis_components.keys import CrawlKeys
 from redis_components.server.replies import server_time
 from redis_components.start_tasks.seeding import NamedTask, SeedOutcome, push_named

@@ -15,8 +15,8 @@ from forums.sites import Site, SiteError, load_all, load_site
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, ForumStates
 from forums.state.request_ledger import Ledger, Spent
 from forums.state.site_breakers import note_wrong_files, wrong_files
+from redis_components.admin.crawl_records import keys_in
 from redis_components.errors import ConfigError
-from redis_components.fleet.crawl_records import keys_in
 from redis_components.server.replies import server_time
 from redis_components.start_tasks import seeding
 from redis_components.start_tasks.seeding import NamedTask, Seed, SeedOutcome

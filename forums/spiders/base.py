@@ -23,12 +23,12 @@ from forums.records.start_tasks import NEWEST_FIELDS, ForumTask, PostTask
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
 from redis_components.connection import is_servers_state
 from redis_components.frontier.session import SLOWEST_RETRY_S
-from redis_components.scrapy_glue.page import current_lease, current_page
+from redis_components.scrapy_glue.page_tracker import current_lease, current_page
 from redis_components.spiders import RedisSpider
+from workers.consumers.item_consumers import FORUM_WRITER
 from workers.process import page_at_work
-from workers.process.item_consumers import FORUM_WRITER
 from workers.process.page_at_work import PageAtWork
-from workers.process.traces import TRACEPARENT
+from workers.tracing.traces import TRACEPARENT
 
 from .middlewares import MIDDLEWARES
 

@@ -21,9 +21,8 @@ from forums.state.thread_records import ThreadRecord
 from redis_components.frontier.messages import Lane
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.engine import frontier_of
-from redis_components.scrapy_glue.page import current_page
-from redis_components.scrapy_glue.page_tracker import reason_of
-from workers.process.traces import TRACEPARENT
+from redis_components.scrapy_glue.page_tracker import current_page, reason_of
+from workers.tracing.traces import TRACEPARENT
 
 from .base import ForumSpider, page_request, read_page
 from .recent_messages import RecentPlan, RecentState, Told, plan_recent, record_with

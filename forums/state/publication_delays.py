@@ -11,7 +11,7 @@ from itertools import accumulate
 import redis
 
 from forums.state.keys import ForumFleetKeys
-from redis_components.server.stored_values import hash_at, number, readable
+from redis_components.server.untrusted_values import hash_at, number, readable
 
 BOUNDS_S = (5, 15, 60, 300, 900, 3600, 21_600, 86_400)
 MOST_SITES = 500  # in the exporter: a label for each

@@ -1,6 +1,6 @@
 """Finds values in the fleet's Redis keys that Trawl did not write, reports them by key, field and value, and moves them aside.
 
-Readers skip such values and go on (`redis_components.server.stored_values`); this module reports them to operators. Each field is
+Readers skip such values and go on (`redis_components.server.untrusted_values`); this module reports them. Each field is
 checked by the function that its reader uses, so both agree.
 """
 
@@ -14,24 +14,24 @@ from typing import Any
 
 import redis
 
-from redis_components.fleet.autoscaling import autoscaled_of
-from redis_components.fleet.crawl_records import crawl_record_of
-from redis_components.fleet.jobs import job_of
-from redis_components.fleet.nodes import node_of
-from redis_components.fleet.records import ErrorRecord, parse_slot, slot_name
-from redis_components.fleet.registry import crawler_of, size_of
-from redis_components.fleet.rolls import Roll
-from redis_components.fleet.runs import Run
-from redis_components.fleet.schedules import StoredEntry, round_of
-from redis_components.fleet.services import service_record_of
-from redis_components.fleet.troubles import reported_of
-from redis_components.fleet.versions import deployment_of
+from redis_components.admin.crawl_records import crawl_record_of
 from redis_components.frontier.holds import VERSION, Hold
 from redis_components.keys import CrawlKeys
 from redis_components.server.replies import as_bytes, as_text, server_time
 from redis_components.server.scripts import script
-from redis_components.server.stored_values import WrongValue, decoded, hash_at, number, readable, whole
+from redis_components.server.untrusted_values import WrongValue, decoded, hash_at, number, readable, whole
 from redis_components.start_tasks.seeding import mark_of
+from workers.state.autoscaling import autoscaled_of
+from workers.state.jobs import job_of
+from workers.state.nodes import node_of
+from workers.state.records import ErrorRecord, parse_slot, slot_name
+from workers.state.registry import crawler_of, size_of
+from workers.state.rolls import Roll
+from workers.state.runs import Run
+from workers.state.schedules import StoredEntry, round_of
+from workers.state.services import service_record_of
+from workers.state.troubles import reported_of
+from workers.state.versions import deployment_of
 
 from .forum_states import due_of, state_of
 from .keys import ForumCrawlKeys, ForumFleetKeys

@@ -12,7 +12,7 @@ import redis
 from forums.state.keys import ForumFleetKeys
 from forums.state.scripts import script
 from redis_components.server.replies import server_time
-from redis_components.server.stored_values import LATEST, answers_of, number, readable, whole
+from redis_components.server.untrusted_values import LATEST, answers_of, number, readable, whole
 
 SLOT_S = 300
 WINDOW_S = 3600

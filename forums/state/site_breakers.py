@@ -14,9 +14,9 @@ import msgspec
 import redis
 
 from forums.state.keys import ForumFleetKeys
+from redis_components.server.record_store import RecordStore
 from redis_components.server.replies import as_text
-from redis_components.server.stored_records import RecordStore
-from redis_components.server.stored_values import Count, Epoch, decoded, hash_at, readable
+from redis_components.server.untrusted_values import Count, Epoch, decoded, hash_at, readable
 
 HOST = "host"
 """Kind of page in the record of a host without a site file."""

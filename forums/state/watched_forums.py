@@ -16,7 +16,7 @@ from typing import Self
 
 import redis
 
-from redis_components.server.stored_values import number
+from redis_components.server.untrusted_values import number
 
 from .forum_states import ForumStates, WatchedForum, paired, state_or_fresh
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import redis
 
 from forums.state.keys import ForumFleetKeys
-from redis_components.server.stored_values import WrongValue, hash_at, number, readable
+from redis_components.server.untrusted_values import WrongValue, hash_at, number, readable
 
 MOST_SITES = 500  # in the exporter: a label for each
 _CHANGES = ("new", "restored", "moved", "edited", "corrected", "deleted")

@@ -14,8 +14,8 @@ from sqlalchemy import URL
 from sqlalchemy.exc import NoSuchModuleError
 
 from redis_components.errors import TrawlError
+from workers.consumers.database_rows import cause_of, is_of_a_row
 from workers.consumers.mysql_dialect import DRIVER, error_code
-from workers.consumers.row_errors import cause_of, is_of_a_row
 
 _SECRET_OPTIONS = ("password", "sslpassword")
 _EXAMPLES = "sqlite:///data/trawl.sqlite, postgresql+psycopg://user:password@host/database or mysql+pymysql://… (also MariaDB)"

@@ -1,4 +1,4 @@
-"""Last span of a page's trace: its items are stored in the database (`workers/process/traces.py`)."""
+"""Last span of a page's trace: its items are stored in the database (`workers/tracing/traces.py`)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from forums.records.stored import scan_task
 from forums.storage import Check, Comment, Database, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
 from forums.storage.write.row_changes import is_of_fleet
 from forums.storage.write.upsert import Written
-from redis_components.crawl_admin.give_back import give_back
-from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, Settled, new_token
-from workers.process import traces
+from redis_components.admin.lock_release import give_back
+from redis_components.items.stream import ItemStream, Lock, Refusal, Settled, new_token
+from workers.tracing import traces
 
 
 class _Traced(msgspec.Struct):

@@ -18,11 +18,11 @@ from forums.storage.fleet_streams import log_stream, stream_position
 from forums.storage.write.event_log import Position
 from forums.storage.write.row_changes import Change
 from redis_components.errors import ConfigError
-from redis_components.fleet.audit import Act
-from redis_components.fleet.notes import Note
-from redis_components.fleet.registry import Registry
 from redis_components.keys import FleetKeys
 from redis_components.server.printable import in_one_line
+from workers.state.audit import Act
+from workers.state.notes import Note
+from workers.state.registry import Registry
 
 _AT_ONCE = 500
 _MOST_STEPS = 20  # in a round; the rest waits for the next one

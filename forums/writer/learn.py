@@ -13,7 +13,7 @@ from forums.freshness import Observation, observe
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.request_ledger import Ledger, Purpose, Spending
 from forums.storage import Check, Forum, Item, Scan
-from redis_components.fleet.registry import Registry
+from workers.state.registry import Registry
 
 MOST_FORUMS = 10_000
 """Limit of a site's forums from its index: each one costs every round of seeding, also the rounds of other sites."""

@@ -16,7 +16,7 @@ from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.publication_delays import PublicationDelays
 from forums.state.thread_records import ThreadRecord
 from forums.storage import Check, Comment, Database, Item, Post, Scan, scans
-from redis_components.fleet.crawl_records import keys_in
+from redis_components.admin.crawl_records import keys_in
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ import redis
 
 from forums.storage import Database, RunHistory, RunRow, Wanted
 from forums.storage.fleet_events import LOST
-from redis_components.fleet.registry import CrawlerRecord, Registry
-from redis_components.fleet.runs import MOST_WAITING, Run, RunBy, Runs
 from redis_components.server.replies import server_time
 from workers.process.run_recorder import history_days
+from workers.state.registry import CrawlerRecord, Registry
+from workers.state.runs import MOST_WAITING, Run, RunBy, Runs
 
 BATCH = 200
 MOST_BATCHES = 2 * MOST_WAITING // BATCH  # in a round: entries may be added faster than they are moved

@@ -17,14 +17,14 @@ from forums.storage import Database, Item, Rechecks, StorageError
 from forums.storage import operator_states as copies
 from forums.storage.database import default_url
 from forums.storage.read.event_reader import EventLog
-from redis_components.backup.operator_state import DEAD, Found, look, mark_copied, put_back
-from redis_components.crawl_admin.item_stream import ItemStream
-from redis_components.fleet.crawl_records import CrawlRecords
-from redis_components.fleet.registry import Registry
-from redis_components.fleet.troubles import Troubles
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.items.stream import ItemStream
 from redis_components.server.health import Problem
 from redis_components.server.namespace import fleet_namespace
-from workers.process.item_consumers import FORUM_WRITER, streams_of
+from workers.backup.operator_state import DEAD, Found, look, mark_copied, put_back
+from workers.consumers.item_consumers import FORUM_WRITER, streams_of
+from workers.state.registry import Registry
+from workers.state.troubles import Troubles
 
 from .claim import claim
 from .drain import WriteReport, drain

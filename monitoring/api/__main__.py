@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 from monitoring.exporter import leave, listen, port_number, serve, url_of
 from redis_components.errors import TrawlError
-from redis_components.server.known_passwords import refuse_example_secrets
 from redis_components.server.printable import in_one_line
-from redis_components.server.variables import load_env_file
+from redis_components.server.variables import load_env_file, refuse_example_secrets
 
 DEFAULT_PORT = 6800
 """scrapyd's."""

@@ -15,8 +15,8 @@ import redis
 from fastapi import HTTPException, Request
 
 from redis_components.errors import ConfigError
-from redis_components.fleet.audit import Act, append, without_secrets
 from workers.environment.variables import Api
+from workers.state.audit import Act, append, without_secrets
 
 SHORTEST = 16
 """Characters of a token."""

@@ -9,10 +9,10 @@ import redis
 from fastapi import APIRouter, Depends, Request
 
 from redis_components.errors import ConfigError
-from redis_components.frontier import limits
-from redis_components.frontier.limits import LaneLimits
-from redis_components.frontier.quiet_hours import parse_quiet_hours
 from redis_components.keys import limits_key
+from redis_components.politeness import limits
+from redis_components.politeness.limits import LaneLimits
+from redis_components.politeness.quiet_hours import parse_quiet_hours
 from redis_components.server.replies import server_time
 
 from .access import audited

@@ -14,24 +14,24 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from monitoring.cached_overview import SharedLook
 from monitoring.readiness import readiness
 from monitoring.source import Source
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import snapshot
 from redis_components.connection import explain
-from redis_components.crawl_admin.inspector import snapshot
 from redis_components.errors import ConfigError, RedisUnavailable, TrawlError
-from redis_components.fleet.autoscaling import Autoscaling
-from redis_components.fleet.crawl_records import CrawlRecords
-from redis_components.fleet.jobs import Jobs
-from redis_components.fleet.registry import Registry
-from redis_components.fleet.rolls import RollNote
 from redis_components.frontier.holds import HoldKind
 from redis_components.server.masking import masked_values
 from redis_components.server.printable import in_one_line
-from redis_components.start_tasks.pushing import Pushed
-from workers.fleet import jobs
+from redis_components.start_tasks.seeding import Pushed
 from workers.fleet.holds import Target, hold, overview, resume
-from workers.fleet.job_orders import check_settings
 from workers.fleet.roll import start_roll
 from workers.fleet.seed_urls import seed_urls
 from workers.fleet.sizes import desired_fleet, scale
+from workers.jobs import jobs
+from workers.jobs.orders import check_settings
+from workers.state.autoscaling import Autoscaling
+from workers.state.jobs import Jobs
+from workers.state.registry import Registry
+from workers.state.rolls import RollNote
 
 from .access import Scope, Tokens, audited, require
 from .body import JobBody, ReasonBody, SizeBody, UrlsBody

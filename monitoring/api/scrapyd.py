@@ -20,11 +20,11 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse
 
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
-from redis_components.fleet.versions import Deployments
-from redis_components.names import service_name
-from workers.fleet import jobs
-from workers.fleet.job_orders import check_settings
+from redis_components.server.names import service_name
 from workers.fleet.sizes import declared_fleet, service_in
+from workers.jobs import jobs
+from workers.jobs.orders import check_settings
+from workers.state.versions import Deployments
 
 from .access import audited
 from .body import FormFields

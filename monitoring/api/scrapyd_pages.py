@@ -13,13 +13,12 @@ import redis
 from fastapi import APIRouter, Depends, HTTPException
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
-from redis_components.fleet.jobs import Job, Jobs, JobState
-from redis_components.fleet.registry import Registry
-from redis_components.fleet.services import ServiceRecord
 from redis_components.server.masking import masked_values
-from workers.logs.lines import LogLine
+from workers.logs.lines import LogLine, last_lines
 from workers.logs.slot_log import slot_logs
-from workers.logs.tail import last_lines
+from workers.state.jobs import Job, Jobs, JobState
+from workers.state.registry import Registry
+from workers.state.services import ServiceRecord
 
 DEFAULT = "default"
 """The project of services that name none."""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from forums.overview import Overview, ServiceView
-from redis_components.crawl_admin.group_states import GroupState
-from redis_components.crawl_admin.lanes import LaneView
+from redis_components.admin.lanes import LaneView
+from redis_components.items.group_states import GroupState
 from workers.process.stat_metrics import MOST_SERIES, StatKind, StatMetric, readable_metrics
 
 from .metric_spec import MetricSpec, Samples, number

@@ -14,10 +14,10 @@ from typing import Literal
 
 from forums.overview import Overview, ServiceView
 from forums.overview.model import GONE, shown_state
-from redis_components.fleet.nodes import NodeRecord
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState
-from redis_components.fleet.rolls import Roll, RollState
 from redis_components.server import health
+from workers.state.nodes import NodeRecord
+from workers.state.registry import CrawlerRecord, CrawlerState
+from workers.state.rolls import Roll, RollState
 
 from .figures import GROUP_METRICS, MEMORY_METRICS, left_out
 from .metric_spec import MetricSpec, Samples, number, of_crawl, of_items, stat

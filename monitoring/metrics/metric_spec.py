@@ -9,7 +9,7 @@ from typing import Literal
 
 from forums.overview import Overview
 from forums.state.forum_states import WatchedForum
-from redis_components.crawl_admin.inspector import CrawlSnapshot
+from redis_components.admin.inspector import CrawlSnapshot
 
 Histogram = tuple[tuple[str, ...], list[tuple[str, float]], float]  # label values, buckets, sum
 Samples = Iterable[tuple[tuple[str, ...], float]]  # label values, value

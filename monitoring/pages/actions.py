@@ -8,22 +8,23 @@ from dataclasses import dataclass
 import redis
 
 from forums.scheduling.outcomes import Outcome, sentences
-from redis_components.crawl_admin import dead_letters, refused_items
-from redis_components.crawl_admin.dead_letters import Cleared
+from redis_components.admin import dead_letters
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.dead_letters import Cleared
 from redis_components.errors import ConfigError, unknown_name
-from redis_components.fleet.autoscaling import Autoscaling
-from redis_components.fleet.crawl_records import CrawlRecords
-from redis_components.fleet.holds import Held
-from redis_components.fleet.registry import Registry
-from redis_components.fleet.rolls import RollNote
-from redis_components.frontier import limits
 from redis_components.frontier.holds import HoldKind
+from redis_components.items import refused as refused_items
 from redis_components.keys import CrawlKeys, limits_key
+from redis_components.politeness import limits
 from redis_components.server.replies import server_time
-from workers.fleet import jobs
 from workers.fleet.holds import Target, hold, resume
 from workers.fleet.roll import start_roll
 from workers.fleet.sizes import declared_fleet, desired_fleet, scale
+from workers.jobs import jobs
+from workers.state.autoscaling import Autoscaling
+from workers.state.holds import Held
+from workers.state.registry import Registry
+from workers.state.rolls import RollNote
 
 from .fields import Field, Given
 from .search import whole_installation

@@ -20,12 +20,11 @@ from forums.storage.schema.tables import forums, gaps, posts, scans
 from forums.storage.statement_limit import limited
 from forums.storage.write.event_log import Position
 from forums.writer.run_history import latest
-from redis_components.crawl_admin.dead_letters import DeadEntry, newest
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.dead_letters import DeadEntry, newest
 from redis_components.errors import TrawlError
-from redis_components.fleet.crawl_records import CrawlRecords
-from workers.logs.lines import LogLine
+from workers.logs.lines import LogLine, last_lines
 from workers.logs.slot_log import slot_logs
-from workers.logs.tail import last_lines
 
 LONGEST_S = 10.0  # that a page may keep the database at work
 LOG_LINES = 200

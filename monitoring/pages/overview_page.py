@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from forums.overview import BoardView, Overview, ServiceView, SitesView, problems
 from forums.overview.boards import BAD_STATES
 from forums.overview.samples import History
-from redis_components.fleet.rolls import RollState
+from workers.state.rolls import RollState
 
 from .charts import fleet_charts, lately
 from .rendering import median, rendered

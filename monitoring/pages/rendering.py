@@ -14,9 +14,9 @@ from forums.overview.boards import BAD_STATES, BoardState
 from forums.overview.model import GONE, shown_state
 from forums.state.publication_delays import BOUNDS_S, DelayHistogram
 from forums.state.site_breakers import drift_sentence
-from redis_components.fleet.nodes import NodeRecord
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from redis_components.server.printable import printable
+from workers.state.nodes import NodeRecord
+from workers.state.registry import CrawlerRecord, CrawlerState
 
 REFRESH_S = 5  # as in live.js
 PROBLEMS_SHOWN = 12

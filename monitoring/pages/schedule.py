@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import redis
 
-from redis_components.fleet.schedules import Round, Schedules
 from redis_components.server.replies import server_time
+from workers.state.schedules import Round, Schedules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +28,7 @@ class ScheduleRow:
 def schedule_rows(client: redis.Redis) -> list[ScheduleRow]:
     """Return the schedule as the beat that leads would read it now. Loads Celery's application."""
     from tasks import app as celery
-    from tasks.due import next_due
-    from tasks.schedule import checker, defaults_of, effective
+    from tasks.beat.schedule import checker, defaults_of, effective, next_due
 
     celery.loader.import_default_modules()  # also an operator's own tasks
     schedules, now = Schedules(client), server_time(client)

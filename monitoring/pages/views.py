@@ -14,8 +14,8 @@ from forums.state.site_breakers import Breakers
 from forums.storage import Database
 from forums.storage.read.event_reader import Event
 from redis_components.errors import TrawlError
-from redis_components.fleet.jobs import Jobs
-from redis_components.fleet.registry import CrawlerRecord
+from workers.state.jobs import Jobs
+from workers.state.registry import CrawlerRecord
 
 from . import data
 from .charts import crawler_charts, fleet_charts, site_charts

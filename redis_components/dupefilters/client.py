@@ -12,8 +12,7 @@ import redis
 from redis_components.errors import ConfigError
 from redis_components.server.scripts import script
 
-from .bloom_sizing import block_rate, native_rate
-from .kinds import Filter, misfit
+from .kinds import Filter, block_rate, misfit, native_rate
 
 SWEEP = 1000
 """Keys removed in one call: Redis is not held for longer than a millisecond or two."""

@@ -10,7 +10,7 @@ is gone, however it went, the server is stopped and nothing is left but its data
 
 from redis_components.server.variables import project_dir
 
-from .place import ServerState, data_dir
+from .server_files import ServerState, data_dir
 from .session import redis_url, status, stop
 
 __all__ = ["ServerState", "data_dir", "project_dir", "redis_url", "status", "stop"]

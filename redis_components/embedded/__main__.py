@@ -13,7 +13,7 @@ from redis_components.server.variables import load_env_file, variable
 
 from . import keeper, session
 from .binary import probe
-from .place import data_dir
+from .server_files import data_dir
 
 
 def main(arguments: list[str] | None = None) -> int:

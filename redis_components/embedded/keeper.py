@@ -19,10 +19,10 @@ from pathlib import Path
 
 from redis_components.errors import RedisUnavailable
 
-from . import locks
+from . import private_files
 from .binary import ServerBinary
-from .place import ServerFolder, ServerState
 from .server import PortTaken, Server, ServerConfig
+from .server_files import ServerFolder, ServerState
 
 GRACE_S = 2.0  # the server outlives its last user by this, so that commands typed or scripted in a row share it
 POLL_S = 0.2
@@ -39,7 +39,7 @@ class Keeper:
         self.place = place
         self.binary = binary
         # Opened once: should the folder be removed and made again, these users are still the ones we serve.
-        self.users = locks.unlocked(place.users)
+        self.users = private_files.unlocked(place.users)
         self.server: Server | None = None
         self.stop_requested = False
 
@@ -75,13 +75,13 @@ class Keeper:
             time.sleep(POLL_S)
             if self.server and not self.server.running:
                 self._revive()
-            if not locks.try_lock(self.users, exclusive=True):
+            if not private_files.try_lock(self.users, exclusive=True):
                 unused_since = None
                 continue
             unused_since = unused_since or time.monotonic()
             if time.monotonic() - unused_since > GRACE_S:
                 return "it has no users"
-            locks.unlock(self.users)
+            private_files.unlock(self.users)
         return "stop requested"
 
     def _started(self) -> Server:

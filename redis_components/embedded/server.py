@@ -1,4 +1,4 @@
-"""One server process: its configuration file, its start, its end. The keeper and the tests run servers through this."""
+"""The two commands that the keeper sends to its server, without the client library: a keeper should stay small and start fast."""
 
 from __future__ import annotations
 
@@ -10,14 +10,51 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 from redis_components.errors import RedisUnavailable
 
-from . import locks, wire
+from . import private_files
 from .binary import ServerBinary
 from .die_with_parent import tied
+
+
+class Answer(Enum):
+    """The kinds of answer on a port."""
+
+    READY = "ready"  # our server: it knows the password and answers
+    LOADING = "loading"  # our server, still reading its data
+    FOREIGN = "foreign"  # something listens there that does not know the password
+    SILENT = "silent"  # nothing listens, or it does not answer in time
+
+
+def ping(url: str, *, timeout_s: float = 1.0) -> Answer:
+    """Return the kind of server at this `redis://:password@host:port`."""
+    try:
+        auth, pong = _ask(url, timeout_s, "PING")
+    except OSError:
+        return Answer.SILENT
+    if auth != b"+OK":
+        return Answer.FOREIGN
+    return {b"+PONG": Answer.READY, b"-LOADIN": Answer.LOADING}.get(pong[:7], Answer.FOREIGN)
+
+
+def shutdown(url: str, *, timeout_s: float = 1.0) -> None:
+    """Ask the server to stop, if it is ours; a foreign one refuses the password and goes on."""
+    with contextlib.suppress(OSError):
+        _ask(url, timeout_s, "SHUTDOWN")
+
+
+def _ask(url: str, timeout_s: float, command: str) -> tuple[bytes, bytes]:
+    """Log in, send the command, and return the first line of both replies; b"" where the connection ended."""
+    parts = urlsplit(url)
+    password = unquote(parts.password or "").encode()
+    with socket.create_connection((parts.hostname, parts.port), timeout_s) as sock, sock.makefile("rb") as replies:
+        sock.sendall(b"*2\r\n$4\r\nAUTH\r\n$%d\r\n%b\r\n%b\r\n" % (len(password), password, command.encode()))
+        return replies.readline(1024).rstrip(), replies.readline(1024).rstrip()
+
 
 # Below the ports that the kernel hands to outgoing connections: otherwise a client that reconnects while the server
 # is down may be given the server's own port, connect to itself, and keep the port taken.
@@ -88,8 +125,8 @@ class Server:
         log_start = self._launch()
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while self.running:
-            answer = wire.ping(self.config.url)
-            if answer is wire.Answer.READY:
+            answer = ping(self.config.url)
+            if answer is Answer.READY:
                 return
             if deadline and time.monotonic() > deadline:
                 self.kill()
@@ -138,9 +175,9 @@ class Server:
         An earlier server may still be writing its last words, or live on after its parent where the kernel cannot end it.
         """
         path = self.config.directory / "server.lock"
-        if locks.is_held(path):
-            wire.shutdown(self.config.url)
-        with locks.held(path, timeout_s=STOP_TIMEOUT_S) as lock:
+        if private_files.is_held(path):
+            shutdown(self.config.url)
+        with private_files.held(path, timeout_s=STOP_TIMEOUT_S) as lock:
             if lock is None:
                 raise RedisUnavailable(
                     f"another server still uses {self.config.directory} after {STOP_TIMEOUT_S:g} s: end it first"

@@ -24,9 +24,9 @@ import redis_components
 from redis_components.errors import RedisUnavailable
 from redis_components.server.variables import variable
 
-from . import locks, wire
+from . import private_files, server
 from .binary import ServerBinary, choose
-from .place import ServerFolder, ServerState
+from .server_files import ServerFolder, ServerState
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
@@ -45,7 +45,7 @@ class Membership:
         """Return True if we still hold the lock (a daemon may have closed its files) and a keeper is there."""
         try:
             mine, now = os.fstat(self.lock), self.place.users.stat()
-            return (mine.st_dev, mine.st_ino) == (now.st_dev, now.st_ino) and locks.is_held(self.place.keeper)
+            return (mine.st_dev, mine.st_ino) == (now.st_dev, now.st_ino) and private_files.is_held(self.place.keeper)
         except OSError:
             return False
 
@@ -73,7 +73,7 @@ def redis_url() -> str:
 def status() -> ServerState | None:
     """Return the embedded server of `data_dir()`, if one runs. Does not start it."""
     place = ServerFolder.current()
-    if not place.keeper.exists() or not locks.is_held(place.keeper):
+    if not place.keeper.exists() or not private_files.is_held(place.keeper):
         return None
     return place.state()
 
@@ -88,7 +88,7 @@ def stop() -> bool:
         return False
     deadline = time.monotonic() + STOP_TIMEOUT_S
     signalled = None
-    while locks.is_held(place.keeper):
+    while private_files.is_held(place.keeper):
         # A process that gets the lock removes the state of the keeper before it, so this pid is of the keeper that holds it now.
         state = place.state()
         if state and state.keeper != signalled:
@@ -104,7 +104,7 @@ def stop() -> bool:
 def _join(place: ServerFolder) -> tuple[Membership, str]:
     place.create()
     # The exclusive lock is taken for longer than an instant only by a keeper that is stopping its server.
-    lock = locks.acquire(place.users, exclusive=False, timeout_s=STOP_TIMEOUT_S)
+    lock = private_files.acquire(place.users, exclusive=False, timeout_s=STOP_TIMEOUT_S)
     if lock is None:
         raise RedisUnavailable(f"the last embedded Redis in {place.root} does not finish stopping: see {place.log}")
     try:
@@ -117,12 +117,12 @@ def _join(place: ServerFolder) -> tuple[Membership, str]:
 def _find_or_start(place: ServerFolder) -> str:
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
-        with locks.held(place.keeper) as lock:
+        with private_files.held(place.keeper) as lock:
             if lock is not None:
                 place.withdraw()
                 _start_keeper(place, choose(), lock)
         state = place.state()
-        if state and wire.ping(state.url) is wire.Answer.READY:
+        if state and server.ping(state.url) is server.Answer.READY:
             return state.url
         if time.monotonic() > deadline:
             raise _late(place)

@@ -13,9 +13,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from redis_components.politeness.limits import KnownLimits
+
 from .config import FrontierConfig, Listeners
 from .holds import Holds
-from .limits import KnownLimits
 from .messages import Burial, KeyedItem, Lease, NewRequest, NextTask, Shelf, Wait, as_unicode
 from .outbox import Kind
 from .pump import Pump

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 import redis
 
 from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.server.record_store import JsonRecord
 from redis_components.server.scripts import script
-from redis_components.server.stored_records import JsonRecord
-from redis_components.server.stored_values import Epoch, hash_at
+from redis_components.server.untrusted_values import Epoch, hash_at
 from redis_components.utils import bytes_to_str
 
 logger = logging.getLogger(__name__)

@@ -9,19 +9,15 @@ from redis_components.dupefilters.kinds import misfit
 from redis_components.errors import LayoutError, TrawlError
 
 from .config import FrontierConfig, Listeners
-from .demand import Demand
-from .gate import Gate
+from .demand import Demand, Gate
+from .lifecycle import Farewell, Journal, Phase, Timer
 from .messages import StatChange, Wait, as_unicode
 from .outbox import Batch, Outbox
 from .pacing import Haste, Pace
-from .phase import Phase
 from .reply import Reply
 from .session import Conversation, Flight, Wish
-from .shutdown import Farewell
 from .stock import Stock
-from .timer import Timer
 from .transport import Clock, Exchanger
-from .write_journal import Journal
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,7 @@ from scrapy.utils.request import RequestFingerprinter
 
 from redis_components.fingerprint import OldScrapyFingerprinter, ScrapyRedisFingerprinter
 
-from .both_keys import BothKeys
-from .members import kind_of, oldest
+from .members import BothKeys, kind_of, oldest
 from .pickles import PickleReader
 from .queue import QueueFound
 

@@ -17,9 +17,7 @@ from redis_components.dupefilters import client as filter_access
 from redis_components.dupefilters.kinds import Filter
 from redis_components.errors import ConfigError
 
-from .aside import set_aside
-from .both_keys import BothKeys
-from .members import Progress, kind_of
+from .members import BothKeys, Progress, kind_of, set_aside
 
 SCAN = 1000
 SAMPLE = 100

@@ -1,13 +1,54 @@
-"""Reading the keys in which scrapy-redis keeps requests, in bounded steps; and telling its members from ours."""
+"""Taking what scrapy-redis wrote out of the way of our own keys, before anything of it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import redis
 
+from redis_components.errors import TrawlError
+from redis_components.keys import CrawlKeys
+from redis_components.server.scripts import script
 from redis_components.utils import bytes_to_str
+
+
+def set_aside(client: redis.Redis, source: str, aside: str, *, owners: str, members: Sequence[bytes] | None = None) -> int:
+    """Move `members` of the key `source`, or all of it where None are named, under the name `aside`; return their number.
+
+    A list of which an earlier run has set something aside is moved in parts, the oldest first; repeat it until 0. Raises
+    TrawlError while a Trawl crawler works there (`owners` is the key of its heartbeat), or where `aside` is of another type.
+    """
+    outcome, moved = script("set_aside")(
+        client,
+        {"source": source, "aside": aside, "owners": owners},
+        {"whole": int(members is None), "members": members or []},
+    )
+    if outcome == b"crawling":
+        raise TrawlError(f"a Trawl crawler works with {source}: stop it, import, and start it again")
+    if outcome == b"kinds":
+        raise TrawlError(f"{source} has become of another type than {aside}: look at it again")
+    return int(moved)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BothKeys:
+    """The keys of a crawl in scrapy-redis and in Trawl."""
+
+    theirs: CrawlKeys
+    ours: CrawlKeys
+
+    @property
+    def shared_queue(self) -> bool:
+        """Both packages use the same key for the queue."""
+        return self.theirs.requests == self.ours.requests
+
+    @property
+    def shared_dupefilter(self) -> bool:
+        """Both packages use the same key for fingerprints."""
+        return self.theirs.dupefilter == self.ours.dupefilter
+
 
 WINDOW = 200
 SCAN = 1000

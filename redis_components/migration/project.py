@@ -23,7 +23,7 @@ from redis_components.server.namespace import namespace_of, prefixed
 from redis_components.setting_values import object_of
 from redis_components.spiders import RedisMixin
 
-from .both_keys import BothKeys
+from .members import BothKeys
 
 
 class StartKey(NamedTuple):

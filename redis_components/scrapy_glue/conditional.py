@@ -21,8 +21,8 @@ from scrapy import Request, signals
 
 from redis_components import connection
 from redis_components.errors import ConfigError
-from redis_components.frontier.retry_after import http_date
-from redis_components.frontier.validators import Validators, ValidatorStore, name_of
+from redis_components.politeness.retry_after import http_date
+from redis_components.politeness.validators import Validators, ValidatorStore, name_of
 from redis_components.setting_values import number_of
 
 from .config import keys_of

@@ -1,10 +1,17 @@
-"""The pages that Scrapy works on for this process, each with the lease that it stands for, until it is done with them."""
+"""A lease while Scrapy works on it: a page, or a start task, with all that lives in this process only.
+
+A request that cannot be stored is in memory and nowhere else. It counts as part of the page it was found on: the page's lease
+ends when its last part is finished, so that a crash before that gives the page back, and all that it leads to with it.
+"""
 
 from __future__ import annotations
 
 import logging
+import math
 import re
-from typing import TYPE_CHECKING
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.exceptions import CloseSpider
@@ -13,18 +20,166 @@ from scrapy.utils.asyncio import is_asyncio_available
 
 from .engine import stop_crawl
 from .internals import take_back
-from .page import Page, current_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
     from redis_components.frontier.frontier import Frontier
 
-    from .site_concurrency import SitePlaces
+    from .page_age import Step
+
+    # dropped import
+
+
+current_page: ContextVar[Page | None] = ContextVar("trawl_page", default=None)
+"""The page in work in the running code: set for each page by the scheduler, for each start task by `RedisMixin`.
+
+Scrapy runs the download, the callback and the pipelines of one request in separate asyncio tasks, which inherit it. Without
+asyncio (another Twisted reactor) Scrapy's cooperator runs callbacks of all pages in one context, and this stays None there.
+"""
+
+
+def current_lease() -> str:
+    """Return the id of the lease in work; "" where that is not known, or it is settled."""
+    page = current_page.get()
+    return page.lease_id if page is not None else ""
+
+
+class Page:
+    """A leased request (None: a start task), from its lease to its end."""
+
+    __slots__ = (
+        "attempts",
+        "cut_off",
+        "ended",
+        "lease_id",
+        "parts",
+        "reason",
+        "request",
+        "seen_at",
+        "sent",
+        "site",
+        "steps",
+        "until",
+    )
+
+    def __init__(
+        self,
+        lease_id: str,
+        request: Request | None = None,
+        site: str = "",
+        attempts: int = 0,
+        until: float = math.inf,
+        seen_at: float = 0.0,
+        *,
+        sent: bool = True,
+    ) -> None:
+        self.lease_id = lease_id  # "" once it is settled, or not ours any more
+        self.request = request
+        self.site = site  # whose place it has; "" where places are not counted
+        self.attempts = attempts  # processes that died while they worked on it
+        self.parts = 1  # itself, and the requests kept in memory that came from it
+        self.reason: str | None = None  # why it is given up
+        self.cut_off = False  # its output was not read to the end, because the crawl closes
+        self.until = until  # s of the frontier's clock from which it is too late to send it
+        self.sent = sent  # False: the limits of its site count it, and it was not sent yet
+        self.seen_at = seen_at  # s of the frontier's clock: when it was begun, or something was last sent for it
+        self.ended = False  # it gave no sign of life for too long: the rest of it is not worked on
+        self.steps: dict[Step, None] = {}  # what Scrapy awaits for it now
+
+    def give_up(self, request: Request, reason: str) -> None:
+        """Let the lease end among the dead ones, because `request`, a part of this page, failed."""
+        self.reason = reason if request is self.request else f"{request}, found here and kept in memory: {reason}"
+
+    def finish_part(self, frontier: Frontier) -> bool:
+        """Finish one part. After the last one the lease ends: released (edge d) where its output was cut off or it was not sent,
+        buried (f) where it is given up, else acked (c). Return True if it was the last one of a lease that is still ours.
+        """
+        self.parts -= 1
+        if self.parts or not self.lease_id:
+            return False
+        if self.cut_off:
+            frontier.release(self.lease_id)
+        elif self.reason is not None:
+            frontier.bury(self.lease_id, self.reason)
+        else:
+            frontier.ack(self.lease_id)
+        self.lease_id = ""
+        return True
+
+    def release(self, frontier: Frontier) -> None:
+        """Give the lease back although parts are unfinished: they end with this process."""
+        if self.lease_id:
+            self.leave_unsent(frontier)
+            frontier.release(self.lease_id)
+            self.lease_id = ""
+
+    def leave_unsent(self, frontier: Frontier) -> None:
+        """Uncount it in the limits of its site, unless it was sent."""
+        if not self.sent and self.lease_id:
+            frontier.free_time(self.lease_id)
+            self.sent = True
+
+
+HOST = "host"
+"""The field that need not be there: the URL has it."""
+
+
+class SitePlaces:
+    """`most` returns how many requests of a site may be at work here; None: any number. No site has more than three quarters of
+    `concurrency` places, so one that hangs leaves room for the others with any `most`.
+    """
+
+    def __init__(self, by: str, most: Callable[[str], int | None], frontier: Frontier) -> None:
+        self._by = by
+        self._most = most
+        self._frontier = frontier
+        self._bound = max(1, frontier.config.concurrency * 3 // 4)
+        self._at_work: dict[str, int] = {}
+
+    def name_of(self, meta: Mapping[str, Any], url: str) -> str:
+        """Return the site of a request: the field of its `meta`, else where that is `host` the host and port of its URL; "" for
+        none.
+        """
+        if isinstance(named := meta.get(self._by), str):
+            return named
+        return urlsplit(url).netloc.rpartition("@")[2].lower() if self._by == HOST else ""
+
+    def enter(self, site: str) -> bool:
+        """Take a place for a request of `site`; False where there is none."""
+        busy = self._at_work.get(site, 0)
+        if busy >= self._places(site):
+            return False
+        self._at_work[site] = busy + 1
+        return True
+
+    def leave(self, site: str) -> None:
+        """Free the place of a finished request of `site`: requests that waited for it are among the others again."""
+        left = self._at_work.pop(site, 1) - 1
+        if left:
+            self._at_work[site] = left
+        if self._frontier.deferred(site):
+            for _ in range(max(1, self._places(site) - left)):
+                if not self._frontier.recall(site):
+                    break
+
+    def room(self) -> dict[str, int]:
+        """Return how many more requests are wanted of each site that is worked on here: with twice as many waiting as are at
+        work, a site's places are filled until the next start tasks come.
+        """
+        return {
+            site: max(0, 3 * self._places(site) - busy - self._frontier.deferred(site)) for site, busy in self._at_work.items()
+        }
+
+    def _places(self, site: str) -> int:
+        most = self._most(site)
+        return self._bound if most is None else min(most, self._bound)
+
 
 logger = logging.getLogger(__name__)
 

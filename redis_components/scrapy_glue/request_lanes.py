@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from redis_components.errors import Unserializable
 from redis_components.frontier.messages import QueueOrder
-from redis_components.server.stored_values import LATEST
+from redis_components.server.untrusted_values import LATEST
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -33,8 +33,8 @@ from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred
 
 from redis_components import connection
-from redis_components.frontier.limits import default_lane
-from redis_components.frontier.robots_cache import FileKind, RobotsCache, RobotsFile, Told, rate_of, readable
+from redis_components.politeness.limits import default_lane
+from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile, Told, rate_of, readable
 
 from .config import keys_of
 from .engine import known_frontier

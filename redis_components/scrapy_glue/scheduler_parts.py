@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
 
 from redis_components.dupefilter import RFPDupeFilter, is_fused, named_dupefilter
 from redis_components.errors import ConfigError
@@ -12,6 +15,7 @@ from redis_components.setting_values import loaded, number_of
 if TYPE_CHECKING:
     import redis
     from scrapy import Spider
+    from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
 
@@ -90,3 +94,27 @@ def log_duplicate(dupefilter: Any, request: Any, spider: Spider) -> None:
     log = getattr(dupefilter, "log", None)
     if log is not None and getattr(log, "__qualname__", "") != "BaseDupeFilter.log":  # that one only warns of itself
         log(request, spider)
+
+
+logger = logging.getLogger(__name__)
+
+IGNORED = "depth/request_ignored_count"
+"""The stat in which Scrapy's DepthMiddleware counts them; shared, it is the sum over all processes."""
+
+
+def watch_depth_limit(crawler: Crawler) -> None:
+    """Let the crawl warn once, when it closes, how many requests this process has ignored, where there are any."""
+
+    def warn() -> None:
+        assert crawler.stats is not None
+        ignored = crawler.stats.get_value(IGNORED, 0)
+        if ignored:
+            logger.warning(
+                "DEPTH_LIMIT = %s: %s requests that lie deeper were ignored by this process (stat %s);"
+                " each page of a chain lies one deeper than the page before, so raise the limit or set it to 0",
+                crawler.settings.get("DEPTH_LIMIT"),
+                ignored,
+                IGNORED,
+            )
+
+    crawler.signals.connect(warn, signals.spider_closed, weak=False)

@@ -1,4 +1,4 @@
-"""scrapy-redis's Scheduler as it is without an engine: a synchronous queue behind a dupefilter, in a script or a test."""
+"""Storing one request outside of an exchange, for a Scheduler that is used without an engine."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
 import redis
 from scrapy import Request, Spider
 from scrapy.core.scheduler import BaseScheduler
@@ -14,15 +15,16 @@ from scrapy.exceptions import ScrapyDeprecationWarning
 from scrapy.settings import BaseSettings
 
 from redis_components import connection, defaults
+from redis_components.admin.inspector import wipe
 from redis_components.codec.requests import request_codec
-from redis_components.crawl_admin.inspector import wipe
 from redis_components.dupefilter import is_fused
-from redis_components.errors import TrawlError
-from redis_components.frontier.messages import NO_FILTER, NewRequest, exact_score, score_of
-from redis_components.frontier.store_one import store
+from redis_components.dupefilters.kinds import Filter, misfit
+from redis_components.errors import LayoutError, TrawlError
+from redis_components.frontier.messages import NO_FILTER, NewRequest, QueueOrder, exact_score, score_of
 from redis_components.keys import CrawlKeys
 from redis_components.queue import Base, order_of, own_codec_of, own_score_of
 from redis_components.server.namespace import namespace_of
+from redis_components.server.scripts import script
 from redis_components.setting_values import loaded
 
 from .custom_queue import TOKEN
@@ -36,6 +38,30 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from redis_components.codec.requests import Codec
+
+
+def store(client: redis.Redis, keys: CrawlKeys, order: QueueOrder, filter: Filter, request: NewRequest) -> bool:
+    """Store `request` unless it was seen before, in one step; True where it was stored.
+
+    Raises LayoutError, and ConfigError where another dupefilter is at that key.
+    """
+    outcome, detail = script("store_one")(
+        client,
+        {"ready": keys.ready(), "seen": keys.fingerprints(), "counters": keys.counters()},
+        {
+            "order": order.value,
+            "filter": msgspec.msgpack.encode(filter.options()),
+            "fingerprint": request.fingerprint,
+            "score": request.score,
+            "payload": request.payload,
+        },
+    )
+    if outcome == b"layout":
+        raise LayoutError(f"{keys.counters()}: another layout version: use the Trawl that crawls there")
+    if outcome == b"filter":
+        raise misfit(keys.fingerprints(), detail.decode(), filter.form)
+    return bool(outcome == b"stored")
+
 
 logger = logging.getLogger(__name__)
 

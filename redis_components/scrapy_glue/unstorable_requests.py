@@ -8,7 +8,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
-from .page import Page, current_page
+from .page_tracker import Page, current_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable

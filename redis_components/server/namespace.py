@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from redis.crc import key_slot
 
 from redis_components.errors import ConfigError
-from redis_components.names import LONGEST, is_job_name
 
+from .names import LONGEST, is_job_name
 from .variables import variable
 
 PREFIX = "trawl"
@@ -67,3 +67,8 @@ def check_one_slot(keys: Iterable[str], setting: str, example: str) -> None:
             f"on a Redis Cluster all keys of a crawl must be in one slot, but {slots[one]} is in {one} and {slots[two]} in {two}:"
             f" set {setting} to a hash tag, such as {example}, and leave other hash tags out of key patterns"
         )
+
+
+def literal(text: str) -> str:
+    """Return a pattern that matches exactly the text."""
+    return "".join(f"\\{sign}" if sign in "*?[]^-\\" else sign for sign in text)

@@ -12,9 +12,11 @@ Without the fleet's packages `.env` is read where python-dotenv is installed.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
+from urllib.parse import unquote
 
 from redis_components.errors import ConfigError
 
@@ -88,3 +90,27 @@ def _content(path: Path, who: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ConfigError(f"{who}: the file cannot be read ({reason}): correct its name or permissions, or unset it") from None
+
+
+EXAMPLE = "change-me"
+"""The password of `deploy/.env.example`."""
+_SECRET_NAMES = (
+    *("TRAWL_REDIS_URL", "TRAWL_BROKER_URL", "TRAWL_DATABASE_URL", "TRAWL_REDIS_PASSWORD", "TRAWL_FLOWER_AUTH"),
+    *("FLOWER_BASIC_AUTH", "REDISCLI_AUTH", "TRAWL_API_READ_TOKEN", "TRAWL_API_ACT_TOKEN"),
+    "TRAWL_SIGNING_KEY",
+)
+_WORD = re.compile(r"(?<![\w-])change-me(?![\w-])", re.IGNORECASE)
+
+
+def example_secrets(environment: Mapping[str, str]) -> list[str]:
+    """Return the variables with the example's password. Raises ConfigError for a value's file that cannot be read."""
+    return [name for name in _SECRET_NAMES if _WORD.search(unquote(variable(name, environment) or ""))]
+
+
+def refuse_example_secrets(environment: Mapping[str, str]) -> None:
+    """Raise ConfigError for a password that was copied from the example and not changed."""
+    if found := example_secrets(environment):
+        raise ConfigError(
+            f"{', '.join(found)}: the password is {EXAMPLE!r}, as in deploy/.env.example, which everybody knows:"
+            " write one of your own into .env, for example from openssl rand -hex 24"
+        )

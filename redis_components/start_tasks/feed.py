@@ -17,7 +17,7 @@ from twisted.internet.defer import Deferred
 from redis_components.errors import TaskMustWait
 from redis_components.frontier.holds import names_of
 from redis_components.scrapy_glue.engine import frontier_of
-from redis_components.scrapy_glue.page import Page, current_page
+from redis_components.scrapy_glue.page_tracker import Page, current_page
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -119,7 +119,7 @@ def test_workers_and_beats_are_well_by_the_status_files_that_they_write() -> Non
         assert service.healthcheck == ("python", "-I", "-S", "/app/health.py", "--end", f"{folder}/{role}"), name
         assert (service.raw["init"], service.raw["restart"]) == (True, "unless-stopped"), "what ends a process starts it again"
     final = compose_file.image()
-    assert ("COPY", "workers/process/health_check.py ./health.py") in final
+    assert ("COPY", "workers/node/health_check.py ./health.py") in final
     assert [rest for name, rest in final if name == "HEALTHCHECK" and f"{folder}/worker" in rest]
 
 

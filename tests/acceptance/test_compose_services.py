@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.fleet.beats import Beats
 from tests.support.compose_file import ROOT
 from tests.support.compose_processes import MARK, ComposeProcesses
 from tests.support.processes import none_left, wait_until
+from workers.state.beats import Beats
 
 PASSWORD = secrets.token_hex(8)
 SEED = "from tasks import seed_forums; import json; print(json.dumps(seed_forums.delay(['f1'], site='demo').get(timeout=60)))"

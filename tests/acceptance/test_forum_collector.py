@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.crawl_admin.inspector import CrawlSnapshot, snapshot
+from redis_components.admin.inspector import CrawlSnapshot, snapshot
 from tests.support.collected_forums import FORUMS, ITEMS, SERVICE, TASKS, CollectorFleet, forums_site, plain_consumers, truth
 from tests.support.processes import wait_until
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.fleet.registry import CrawlerState, Registry
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
+from workers.state.registry import CrawlerState, Registry
 
 pytestmark = pytest.mark.timeout(400)
 

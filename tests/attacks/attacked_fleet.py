@@ -16,14 +16,14 @@ import redis
 
 from forums.scheduling.seeding import seed
 from forums.state.forum_states import FORUM_LIST
-from redis_components.fleet.crawl_records import keys_in
-from redis_components.fleet.schedules import Schedules, StoredEntry
+from redis_components.admin.crawl_records import keys_in
 from redis_components.server.replies import server_time
 from redis_components.start_tasks.seeding import pending
 from tests.attacks.two_sites import SITE_FILE
 from tests.support.processes import wait_until
 from tests.support.watched_fleet import WatchedFleet
 from tests.support.watched_site import Page, WatchedSite
+from workers.state.schedules import Schedules, StoredEntry
 
 READ_WITHIN_S = 60.0
 

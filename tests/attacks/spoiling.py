@@ -30,9 +30,9 @@ from monitoring.pages.overview_page import page
 from monitoring.source import Source
 from redis_components.connection import connect
 from redis_components.embedded import redis_url
-from redis_components.fleet.nodes import NodeRecord, Nodes
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
 from redis_components.keys import CrawlKeys
+from workers.state.nodes import NodeRecord, Nodes
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 FLEET, LISTS = ForumFleetKeys(), CrawlKeys.for_spider("forum_list")
 FORUMS = ForumCrawlKeys(LISTS)
@@ -191,8 +191,8 @@ def exported() -> dict[str, Any]:
 def beat() -> dict[str, Any]:
     """One tick of a beat of its own."""
     from tasks.app import app
-    from tasks.leader_scheduler import LeaderScheduler
-    from tasks.leader_scheduler import logger as beat_logger
+    from tasks.beat.leader import LeaderScheduler
+    from tasks.beat.leader import logger as beat_logger
 
     heard = Heard()
     beat_logger.addHandler(heard)

@@ -17,8 +17,6 @@ from demo.forum.process import ForumProcess
 from forums.breaker.state import mend
 from forums.scheduling.seeding import seed
 from forums.state.site_breakers import Breakers
-from redis_components.fleet.audit import latest
-from redis_components.fleet.holds import FleetHolds
 from redis_components.keys import CrawlKeys, FleetKeys
 from tests.integration.test_breaker_state import opened
 from tests.integration.test_forum_crawl import ROOT, crawl
@@ -26,6 +24,8 @@ from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.trawl_command import Trawl, commands, one_line
+from workers.state.audit import latest
+from workers.state.holds import FleetHolds
 
 JOB = "job42"
 READERS = ("exporter", "cli-read")

@@ -17,9 +17,9 @@ import pytest
 import redis
 
 from cli.commands.backup import _check_room
-from redis_components.backup import archive
-from redis_components.backup.snapshot import BackupError
-from redis_components.backup.staging import Staging
+from workers.backup import archive
+from workers.backup.snapshot import BackupError
+from workers.backup.staging import Staging
 
 MIB = 1 << 20
 

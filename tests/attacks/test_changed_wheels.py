@@ -12,8 +12,8 @@ import pytest
 import redis
 
 from redis_components.errors import ConfigError
-from redis_components.fleet.versions import Version
-from workers.fleet import environments
+from workers.deploy import environments
+from workers.state.versions import Version
 
 GOOD, BAD = b"what was deployed", b"what somebody has put there"
 DIGEST = hashlib.sha256(GOOD).hexdigest()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support import own_names
 from tests.support.fleet import Program, program, toy_environment

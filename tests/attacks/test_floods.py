@@ -9,11 +9,11 @@ from forums.spiders.forum_list import MOST_UNREAD
 from forums.state.forum_states import ForumStates
 from forums.storage import parse
 from forums.writer import learn
-from redis_components.fleet.registry import Registry
 from redis_components.keys import CrawlKeys
 from tests.attacks.two_sites import TwoSites
 from tests.support.items import forum, wire
 from tests.support.watched_site import Page
+from workers.state.registry import Registry
 
 
 def test_a_site_with_too_many_unread_threads_is_not_listed_further_until_some_are_read(sites: TwoSites) -> None:

@@ -25,14 +25,14 @@ from forums.events.rules import rules_of
 from monitoring.api.body import JobBody, ReasonBody, SizeBody, UrlsBody
 from monitoring.metrics.exposition import exposition
 from redis_components.errors import ConfigError
-from redis_components.fleet.jobs import job_of
-from redis_components.fleet.services import service_record_of
-from redis_components.fleet.versions import deployment_of
 from redis_components.server.masking import masked_text, masked_values
-from workers.fleet import project_wheel
+from workers.consumers.targets import parse_target
+from workers.deploy import project_wheel
 from workers.fleet.service_file import read_services
-from workers.process.item_targets import parse_target
 from workers.process.stat_metrics import readable_metrics
+from workers.state.jobs import job_of
+from workers.state.services import service_record_of
+from workers.state.versions import deployment_of
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "40"))
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "0"))

@@ -8,8 +8,9 @@ from celery import Celery
 from kombu import Connection
 
 from redis_components.errors import TrawlError
-from redis_components.fleet.dead_messages import PARTS, DeadMessages
-from tasks import guard, guarded_transport, guarded_worker
+from tasks.guard import refused, worker
+from tasks.guard import transport as guarded_transport
+from workers.state.dead_messages import PARTS, DeadMessages
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ from tasks import guard, guarded_transport, guarded_worker
     ],
 )
 def test_every_form_of_url_of_a_redis_takes_the_guarded_transport(url: str, transport: type) -> None:
-    with Celery(broker=url, amqp="tasks.guarded_transport:AMQP", set_as_current=False) as app:
+    with Celery(broker=url, amqp="tasks.guard.transport:AMQP", set_as_current=False) as app:
         connection = app.connection_for_write()
         assert connection.get_transport_cls() is transport
         assert connection.clone().get_transport_cls() is transport
@@ -38,17 +39,15 @@ def test_a_message_of_another_broker_is_kept_by_its_parts_and_put_back(
         queue = broker.SimpleQueue("odd")
         queue.put([1, {"a": "b"}], headers={"task": "x", "timelimit": ["a", "b"]})
         message = queue.get(timeout=60)
-        guarded_worker.Consumer._keep(
-            guarded_worker.Consumer.__new__(guarded_worker.Consumer), message, "has a time limit of text"
-        )
+        worker.Consumer._keep(worker.Consumer.__new__(worker.Consumer), message, "has a time limit of text")
         message.reject()
         ((kept,), foreign) = DeadMessages(redis_client).newest(9)
         assert (kept.queue, kept.reason, kept.form, foreign) == ("odd", "has a time limit of text", PARTS, 0)
-        guard.replay(kept.form, kept.raw, kept.queue, broker)
+        refused.replay(kept.form, kept.raw, kept.queue, broker)
         back = queue.get(timeout=60)
         assert (back.payload, back.headers) == ([1, {"a": "b"}], {"task": "x", "timelimit": ["a", "b"]})
         back.ack()
         with pytest.raises(TrawlError, match="does not match its recorded form"):
-            guard.replay(PARTS, b"[]", "odd", broker)
+            refused.replay(PARTS, b"[]", "odd", broker)
         with pytest.raises(TrawlError, match="not the one"):
-            guard.replay("raw", b"{", "odd", broker)
+            refused.replay("raw", b"{", "odd", broker)

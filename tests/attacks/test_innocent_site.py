@@ -21,8 +21,6 @@ import pytest
 import redis
 
 from forums.state.keys import ForumFleetKeys
-from redis_components.fleet.nodes import Nodes
-from redis_components.fleet.schedules import Schedules
 from redis_components.keys import CrawlKeys
 from tests.attacks.attacked_fleet import AttackedFleet, Background, Delay, InnocentSite, json_site
 from tests.attacks.figures import Figures
@@ -36,7 +34,9 @@ from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.watched_site import Page
-from workers.process import health_check
+from workers.node import health_check
+from workers.state.nodes import Nodes
+from workers.state.schedules import Schedules
 
 MEASURED = int(os.environ.get("ATTACKS_MEASURED", "2"))
 """Threads that the innocent site publishes during each attack."""

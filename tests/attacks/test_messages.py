@@ -16,9 +16,9 @@ import redis
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from redis_components.fleet.dead_messages import DeadMessages
 from redis_components.keys import FleetKeys
 from tests.support.broker_attack import QUEUES, AttackedWorker, body, container, raw, task
+from workers.state.dead_messages import DeadMessages
 
 DEEP = b"[" * 100_000
 

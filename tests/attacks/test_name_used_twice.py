@@ -8,9 +8,9 @@ import pytest
 import redis
 
 from cli.main import main as trawl
-from redis_components.fleet.nodes import NodeRecord, Nodes
 from tests.support.processes import wait_until
 from workers.node.heartbeat import NodeBeat
+from workers.state.nodes import NodeRecord, Nodes
 
 RECORD = NodeRecord(name="same@host", services=("forum_list",), capacity=1)
 

@@ -19,16 +19,16 @@ from forums.raw_pages.store import RawStore
 from forums.raw_pages.warc_record import RawPage
 from forums.sites import SiteError, load_site
 from redis_components.errors import ConfigError
-from redis_components.fleet.nodes import NodeRecord, Nodes
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
 from redis_components.keys import FleetKeys
-from redis_components.names import below, is_name, is_node_name, service_name, site_name, slot_number
+from redis_components.server.names import below, is_name, is_node_name, service_name, site_name, slot_number
 from redis_components.server.namespace import fleet_namespace
 from tasks.routing import route
 from tests.support.broker_attack import AttackedWorker, body, task
 from workers.environment.values import parse_fleet
 from workers.logs.slot_log import SlotLog
 from workers.process.options import parse
+from workers.state.nodes import NodeRecord, Nodes
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 BAD_NAMES: list[Any] = [
     *(

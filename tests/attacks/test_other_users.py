@@ -15,8 +15,8 @@ from cli.processes.node_services import FlowerAccess
 from forums.storage import Database, parse
 from redis_components.embedded.private_files import private_folder
 from redis_components.errors import ConfigError
-from redis_components.server.known_passwords import example_secrets, refuse_example_secrets
 from redis_components.server.url import address_of, masked
+from redis_components.server.variables import example_secrets, refuse_example_secrets
 from tests.support import warm_start
 from tests.support.items import post, wire
 from workers.logs.slot_log import LogLimits, SlotLog

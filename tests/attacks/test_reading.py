@@ -22,7 +22,7 @@ from forum_reader.reading import reading_budget
 from forum_reader.reading.converters import part
 from forum_reader.reading.read_page import read_comments, read_list
 from forums.sites import Site, UnreadablePage
-from redis_components.frontier.robots_cache import readable
+from redis_components.politeness.robots_cache import readable
 from tests.attacks.hostile_pages import PAGES
 
 URL = "http://forum.example/viewtopic.php?t=1"

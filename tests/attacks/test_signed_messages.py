@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tasks import signed
+from tasks.guard import signed
 from tests.support.broker_attack import AttackedWorker, body, container, raw, task
 
 OLD, NEW, STRANGERS = "0" * 32, "1" * 32, "2" * 32

@@ -22,10 +22,10 @@ from scrapy.spiders import CrawlSpider, CSVFeedSpider, Rule, SitemapSpider
 from demo.forum.process import ForumProcess
 from forums.records.start_tasks import PostTask, encode
 from forums.spiders.forum_detail import ForumDetailSpider
+from redis_components.admin.dead_letters import newest
+from redis_components.admin.inspector import snapshot
 from redis_components.codec import values
 from redis_components.codec.requests import RequestCodec, SerializerCodec
-from redis_components.crawl_admin.dead_letters import newest
-from redis_components.crawl_admin.inspector import snapshot
 from redis_components.errors import Undecodable, Unserializable
 from redis_components.keys import CrawlKeys
 from redis_components.spiders import RedisCrawlSpider, RedisSpider

@@ -20,12 +20,11 @@ from cli.views.output import complain, console, plain_table, print_json, say
 from forums.state.forum_states import ForumState, ForumStates
 from forums.storage import Database, parse
 from forums.storage import export as write_rows
-from redis_components.fleet.registry import Registry
 from redis_components.server.printable import SafeRecord, in_json, log_entry, printable
 from tests.support.items import post, wire
-from workers.logs.lines import LineReader
+from workers.logs.lines import LineReader, last_lines, last_words
 from workers.logs.slot_log import LogLimits, SlotLog
-from workers.logs.tail import last_lines, last_words
+from workers.state.registry import Registry
 
 HOSTILE = {
     "title of the window": "\x1b]0;PWNED\x07",

@@ -86,5 +86,5 @@ def test_what_is_overridden_or_called_of_celery_is_declared() -> None:
 
 
 def test_a_program_can_be_made_with_the_guarded_parts() -> None:
-    with Celery(amqp="tasks.guarded_transport:AMQP", control="tasks.guarded_worker:Control", set_as_current=False) as app:
+    with Celery(amqp="tasks.guard.transport:AMQP", control="tasks.guard.worker:Control", set_as_current=False) as app:
         assert app.amqp is not None

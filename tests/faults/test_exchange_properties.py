@@ -30,13 +30,14 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from redis_components.crawl_admin.inspector import expire_owner, snapshot
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Rolling, Window
-from redis_components.frontier import holds, limits
+from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.frontier.limits import LaneLimits
 from redis_components.frontier.messages import KeyedItem, NewRequest, StatChange, score_of
-from redis_components.frontier.robots_cache import FileKind, RobotsCache, RobotsFile
+from redis_components.politeness import limits
+from redis_components.politeness.limits import LaneLimits
+from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile
 from tests.support import owner
 from tests.support.redis_server import RedisServer
 

@@ -13,14 +13,13 @@ from scrapy import Request
 from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
+from redis_components.admin import dead_letters
+from redis_components.admin.inspector import expire_owner, snapshot, wipe
 from redis_components.connection import asyncio_client, from_settings, get_redis, is_cluster
-from redis_components.crawl_admin import dead_letters
-from redis_components.crawl_admin.inspector import expire_owner, snapshot, wipe
-from redis_components.crawl_admin.item_stream import ItemStream, Lock, Settled
 from redis_components.dupefilters.report import report
 from redis_components.errors import ConfigError
-from redis_components.fleet.registry import Registry
 from redis_components.frontier.messages import Burial
+from redis_components.items.stream import ItemStream, Lock, Settled
 from redis_components.keys import CrawlKeys, FleetKeys
 from redis_components.scheduler import Scheduler
 from redis_components.server.namespace import prefixed
@@ -33,6 +32,7 @@ from tests.support.owner import Owner
 from tests.support.processes import wait_until
 from tests.support.redis_groups import PASSWORD, TAG, ClusterGroup, Group, SentinelGroup
 from workers.node.broker import broker_of
+from workers.state.registry import Registry
 
 KEYS = CrawlKeys.for_spider("links", namespace=TAG)
 WITHOUT_A_LOOP = {"TWISTED_REACTOR": "twisted.internet.epollreactor.EPollReactor"}  # its exchanges travel in a thread

@@ -9,8 +9,8 @@ import pytest
 import redis
 from scrapy import Request
 
+from redis_components.admin.inspector import snapshot
 from redis_components.codec.requests import RequestCodec
-from redis_components.crawl_admin.inspector import snapshot
 from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.frontier.messages import NO_FILTER, NewRequest

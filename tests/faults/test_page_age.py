@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import redis
 
-from redis_components.crawl_admin.dead_letters import newest
-from redis_components.crawl_admin.inspector import snapshot
-from redis_components.fleet.registry import Registry
+from redis_components.admin.dead_letters import newest
+from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.crawl import crawl, link_site
 from tests.support.fleet import program, toy_environment
 from tests.support.processes import wait_until
 from tests.support.silent_spiders import SETTINGS
+from workers.state.registry import Registry
 
 REASONS = {
     2: "an item pipeline",

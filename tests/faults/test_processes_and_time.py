@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from tests.faults.test_promises import nothing_is_missing, reach
 from tests.support.crawl import crawl
 from tests.support.processes import wait_until

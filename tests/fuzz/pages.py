@@ -27,8 +27,8 @@ from forum_reader.reading.isolated import TooMuchHere
 from forum_reader.recognise.recognise import recognise
 from forums.sites import Site, SiteError, UnreadablePage
 from forums.sites.http.soft_block import verdict
-from redis_components.frontier.retry_after import retry_after_s
-from redis_components.scrapy_glue.rate_limit_headers import used_up_s
+from redis_components.politeness.retry_after import retry_after_s
+from redis_components.scrapy_glue.retry_after import used_up_s
 from redis_components.scrapy_glue.robots import rate_of, readable
 from tests.attacks.test_reading_fuzzed import BODIES, HTML, JSON, OPENINGS
 from tests.fuzz.target import Target

@@ -22,13 +22,8 @@ from monitoring.api.access import Tokens
 from monitoring.api.routes import create_api
 from monitoring.app import create_app
 from monitoring.source import Source
-from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.embedded.server import free_port
-from redis_components.fleet.nodes import NodeRecord
-from redis_components.fleet.registry import CrawlerState
-from redis_components.fleet.schedules import RoundState, Schedules
-from redis_components.fleet.services import ServiceRecord, Services
-from redis_components.fleet.troubles import COUNTS_S, Troubles
+from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys, FleetKeys
 from tests.integration.test_api import READ, Api
 from tests.support.processes import wait_until
@@ -38,6 +33,11 @@ from tests.support.troubles import FLEET, Fleet
 from workers.consumers.consume import consume
 from workers.consumers.http_post import HttpPost
 from workers.node.machine import MachineWatch
+from workers.state.nodes import NodeRecord
+from workers.state.registry import CrawlerState
+from workers.state.schedules import RoundState, Schedules
+from workers.state.services import ServiceRecord, Services
+from workers.state.troubles import COUNTS_S, Troubles
 
 BOOKS = CrawlKeys.for_spider("books")
 

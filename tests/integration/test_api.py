@@ -21,16 +21,16 @@ from monitoring.api.__main__ import main
 from monitoring.api.access import Scope, Tokens
 from monitoring.api.routes import create_api
 from redis_components.errors import ConfigError
-from redis_components.fleet.audit import latest
-from redis_components.fleet.jobs import Jobs, JobState
-from redis_components.fleet.versions import Deployment, Deployments, Version
-from redis_components.frontier import limits
-from redis_components.frontier.limits import LaneLimits
-from redis_components.frontier.quiet_hours import parse_quiet_hours
 from redis_components.keys import limits_key
+from redis_components.politeness import limits
+from redis_components.politeness.limits import LaneLimits
+from redis_components.politeness.quiet_hours import parse_quiet_hours
 from tests.support.fleet import program
 from tests.support.processes import wait_until
 from workers.logs.slot_log import SlotLog
+from workers.state.audit import latest
+from workers.state.jobs import Jobs, JobState
+from workers.state.versions import Deployment, Deployments, Version
 
 READ, ACT = "r" * 24, "a" * 24
 

@@ -11,11 +11,11 @@ import redis
 from cli.access import audit as audit_file
 from cli.access.mutating_commands import CHANGING, changes
 from cli.main import program
-from redis_components.fleet import audit
-from redis_components.fleet.audit import latest, without_secrets
 from redis_components.keys import FleetKeys
-from tasks.guarded_worker import Mailbox, Node
+from tasks.guard.worker import Mailbox, Node
 from tests.support.trawl_command import Trawl, commands
+from workers.state import audit
+from workers.state.audit import latest, without_secrets
 
 
 @pytest.fixture

@@ -18,14 +18,14 @@ from forums.scheduling.seeding import seed
 from forums.storage import Database
 from forums.storage.schema.tables import posts
 from forums.writer import store as writer
-from redis_components.backup.archive import verified
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys, FleetKeys, limits_key
 from tests.support import warm_start
 from tests.support.contents import contents
 from tests.support.processes import wait_until
 from tests.support.scrapy_command import crawl_command
 from tests.support.trawl_command import Trawl, commands, one_line
+from workers.backup.archive import verified
 
 ROOT = Path(__file__).parents[2]
 SERVICES = ("forum_list", "forum_detail")
@@ -163,7 +163,7 @@ def flipped(content: bytes, place: int) -> bytes:
 
 
 def test_a_backup_names_no_path_and_takes_no_key_of_others(trawl: Trawl, redis_client: redis.Redis, tmp_path: Path) -> None:
-    from redis_components.backup.archive import Parts, Writer
+    from workers.backup.archive import Parts, Writer
 
     forged = tmp_path / "forged"
     for member, key in (("../../escaped", None), (None, b"others")):

@@ -22,14 +22,15 @@ from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from monitoring.metrics.fleet import METRICS
 from monitoring.pages.overview_page import page
 from monitoring.source import Source
-from redis_components.fleet.holds import FleetHolds
-from redis_components.frontier import holds, limits
+from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.frontier.limits import LaneLimits
 from redis_components.keys import CrawlKeys, FleetKeys, limits_key
+from redis_components.politeness import limits
+from redis_components.politeness.limits import LaneLimits
 from redis_components.server.replies import server_time
 from tests.support.demo_sites import declare
 from workers.fleet.holds import Target, hold, overview, resume, why_not_seeded
+from workers.state.holds import FleetHolds
 
 OPTIONS = BreakerOptions(probe_s=10, probe_max_s=100)
 WALL = BlockVerdict(cause=Cause.CHALLENGE, reason="a challenge of Cloudflare", excerpt="Just a moment")

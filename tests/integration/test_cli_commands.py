@@ -24,13 +24,13 @@ from forums.state.request_ledger import Ledger, Purpose, Spending
 from forums.storage import Database, Item, parse
 from forums.storage.schema.version import VERSION
 from forums.writer.store import forget, store
-from redis_components.crawl_admin.item_stream import ItemStream, Refusal
-from redis_components.fleet.nodes import NodeRecord, Nodes
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
+from redis_components.items.stream import ItemStream, Refusal
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.items import comment, post, scan, wire
 from tests.support.trawl_command import SITE, Trawl, commands, one_line
+from workers.state.nodes import NodeRecord, Nodes
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 LISTS = CrawlKeys.for_spider("forum_list")
 DETAILS = CrawlKeys.for_spider("forum_detail")

@@ -14,7 +14,7 @@ import redis
 from cli.main import main
 from forums.storage import Database, RunHistory
 from forums.writer.run_history import to_row
-from redis_components.fleet.runs import Run, RunBy, Runs
+from workers.state.runs import Run, RunBy, Runs
 
 NOW = datetime.now(UTC).timestamp()
 CRASHED = Run(

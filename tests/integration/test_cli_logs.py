@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from cli.main import main
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 
 @cache

@@ -13,12 +13,12 @@ import redis
 
 from cli.access.node_capacity import NO_NODE, too_much_for_machine
 from cli.commands import up
-from redis_components.fleet.autoscaling import Autoscaling, Policy
-from redis_components.fleet.nodes import NodeRecord, Nodes
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.environment.machine import cores, memory_bytes, places
+from workers.state.autoscaling import Autoscaling, Policy
+from workers.state.nodes import NodeRecord, Nodes
 
 BOTH = ("forum_list", "forum_detail")
 

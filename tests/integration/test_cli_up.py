@@ -17,10 +17,10 @@ import psutil
 import pytest
 import redis
 
-from redis_components.fleet.registry import CrawlerState, Registry
 from tests.support import warm_start
 from tests.support.fleet import ROOT
 from tests.support.processes import arguments, none_left, wait_until
+from workers.state.registry import CrawlerState, Registry
 
 TRAWL = [sys.executable, "-m", "cli.main"]
 

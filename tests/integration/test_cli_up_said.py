@@ -11,8 +11,8 @@ import pytest
 import redis
 
 from cli.commands import up
-from redis_components.fleet.nodes import NodeRecord, Nodes
 from tests.support.trawl_command import Trawl, commands, one_line
+from workers.state.nodes import NodeRecord, Nodes
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import redis
 
 from cli.commands.upgrade import LAYOUT, layout, nodes, tables
 from redis_components import __version__
-from redis_components.fleet.nodes import NodeRecord, Nodes
 from redis_components.keys import CrawlKeys
 from tests.support.trawl_command import Trawl, commands, one_line
+from workers.state.nodes import NodeRecord, Nodes
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,11 +16,11 @@ from forums.records.start_tasks import PostTask, encode
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.thread_records import ThreadRecord, keep
 from forums.storage import Database, parse
+from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.codec.requests import RequestCodec
-from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
-from redis_components.frontier.limits import LaneLimits, change
-from redis_components.frontier.robots_cache import FileKind, RobotsCache, RobotsFile
 from redis_components.keys import CrawlKeys
+from redis_components.politeness.limits import LaneLimits, change
+from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile
 from tests.support.items import at, check, comment, post, scan, wire
 from tests.support.trawl_command import Trawl, commands, one_line
 

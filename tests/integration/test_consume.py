@@ -14,9 +14,8 @@ import pytest
 import redis
 import sqlalchemy as sa
 
-from redis_components.crawl_admin.item_stream import ItemStream
-from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
-from redis_components.fleet.services import ServiceRecord, Services
+from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.processes import wait_until
@@ -24,6 +23,7 @@ from tests.support.trawl_command import Trawl, commands, one_line
 from workers.consumers.consume import BATCH, consume
 from workers.consumers.files import JsonLines
 from workers.consumers.sink import Item
+from workers.state.services import ServiceRecord, Services
 
 KEYS = CrawlKeys.for_spider("books")
 LIVES, EACH = 2, 4_000

@@ -19,9 +19,9 @@ import pytest
 import redis
 from minio import Minio
 
-from redis_components.crawl_admin.item_group import ItemGroup, tend
-from redis_components.crawl_admin.item_stream import ItemStream
 from redis_components.embedded.server import free_port
+from redis_components.items.groups import ItemGroup, tend
+from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.processes import wait_until

@@ -10,9 +10,9 @@ import pytest
 import redis
 
 from cli.processes.consumers import Consumers
-from redis_components.fleet.services import ServiceRecord, Services
 from tests.support.processes import wait_until
-from workers.fleet.item_streams import declared_targets
+from workers.fleet.sizes import declared_targets
+from workers.state.services import ServiceRecord, Services
 
 
 @pytest.mark.usefixtures("no_process_left")

@@ -14,12 +14,12 @@ import pytest
 from scrapy.utils.test import get_crawler
 
 from cli.main import main
-from redis_components.fleet.runs import Run, Runs
 from redis_components.scrapy_glue.config import config_of, name_owner
 from tests.support import warm_start
 from tests.support.fleet import ROOT, ToyFleet, toy_environment
 from tests.support.processes import wait_until
 from workers.node.crawl_once import OnceOrder
+from workers.state.runs import Run, Runs
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 

@@ -15,14 +15,14 @@ import psutil
 import pytest
 import redis
 
-from redis_components.crawl_admin.inspector import snapshot
-from redis_components.fleet.registry import CrawlerState, Registry
-from redis_components.fleet.runs import Run, Runs
+from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys, FleetKeys
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import Program, program, toy_environment
 from tests.support.processes import wait_until
 from workers.process.exit_kinds import ExitKind
+from workers.state.registry import CrawlerState, Registry
+from workers.state.runs import Run, Runs
 
 Start = Callable[..., AbstractContextManager[Program]]
 
@@ -231,7 +231,7 @@ def test_a_crawler_that_stood_still_for_longer_than_its_leases_live_leaves_thoug
 SUPERVISOR_THAT_DIES = """
 import json, os, sys, time
 from pathlib import Path
-from redis_components.fleet.registry import Slot
+from workers.state.registry import Slot
 from workers.process.options import CrawlerOptions
 from workers.supervision.launcher import launch
 from workers.logs.slot_log import SlotLog

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import redis
 
-from redis_components.crawl_admin.inspector import expire_owner, snapshot
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind
 from tests.faults.test_held_crawls import falls_silent

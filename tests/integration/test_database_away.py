@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.fleet.registry import Registry
-from redis_components.fleet.schedules import Schedules, StoredEntry
 from tasks.base import is_logged_elsewhere
 from tests.integration.test_cli_up import TRAWL, Up, environment
 from tests.support import warm_start
 from tests.support.contents import contents
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
+from workers.state.registry import Registry
+from workers.state.schedules import Schedules, StoredEntry
 
 __all__ = ["environment"]
 NONSENSE = [

@@ -12,18 +12,18 @@ import pytest
 import redis
 import scrapy
 
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError
-from redis_components.fleet.registry import Registry
-from redis_components.fleet.services import ServiceRecord, Services
-from redis_components.fleet.versions import Deployments
 from redis_components.keys import CrawlKeys
 from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until
-from workers.fleet.deploy import is_new, resize, store
-from workers.fleet.environments import prepare
-from workers.fleet.project_wheel import build, settings_module
+from workers.deploy.deploy import is_new, resize, store
+from workers.deploy.environments import prepare
+from workers.deploy.project_wheel import build, settings_module
 from workers.fleet.sizes import desired_fleet
+from workers.state.registry import Registry
+from workers.state.services import ServiceRecord, Services
+from workers.state.versions import Deployments
 
 SPIDER = """
 import shelf

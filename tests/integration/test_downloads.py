@@ -25,10 +25,10 @@ from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
 from tests.support.crawl import crawl
-from workers.crawler import descriptors
+from workers.crawler import http_client
 from workers.crawler.http_client import DownloadHandler
-from workers.process.private_address import PrivateAddress
-from workers.process.public_addresses import Allowance, allow
+from workers.http.connector import PrivateAddress
+from workers.http.public_addresses import Allowance, allow
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -233,7 +233,7 @@ def test_a_kept_connection_is_not_given_to_who_may_not_have_it() -> None:
 def test_a_download_without_a_free_descriptor_waits_for_one(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(descriptors, "_logged_at", float("-inf"))
+    monkeypatch.setattr(http_client, "_logged_at", float("-inf"))
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     async def run() -> Response:
@@ -243,7 +243,7 @@ def test_a_download_without_a_free_descriptor_waits_for_one(
             resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
             request = Request(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
             page = asyncio.ensure_future(handler.download_request(request))
-            done, _ = await asyncio.wait([page], timeout=3 * descriptors.AGAIN_S)
+            done, _ = await asyncio.wait([page], timeout=3 * http_client.AGAIN_S)
             assert not done
             assert "too many open files: downloads wait" in caplog.text
             resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -10,14 +10,14 @@ from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumCrawlKeys
 from monitoring.metrics.exposition import text_of
 from monitoring.source import ANSWER_S, Source
-from redis_components.crawl_admin.item_group import tend
+from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.errors import ConfigError
-from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
 from redis_components.frontier.messages import StatChange
+from redis_components.items.groups import tend
 from redis_components.keys import CrawlKeys, FleetKeys
 from tests.support.owner import Owner
 from tests.support.redis_server import RedisServer
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 LIST = CrawlKeys.for_spider("forum_list")
 

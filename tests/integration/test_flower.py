@@ -13,11 +13,11 @@ import pytest
 
 from redis_components.embedded.server import free_port
 from redis_components.errors import ConfigError
-from redis_components.fleet.schedules import Schedules
 from tasks.flower import refuse_open_flower, refuse_taken_port
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
 from tests.unit.tasks.test_celeryconfig import run
+from workers.state.schedules import Schedules
 
 OWN_TASK = """
 from tasks import app

@@ -21,7 +21,7 @@ from forums.scheduling.seeding import seed
 from forums.spiders.scan_marks import Marks
 from forums.state.keys import ForumCrawlKeys
 from forums.writer.store import store
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.processes import wait_until

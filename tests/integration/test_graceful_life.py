@@ -9,12 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from redis_components.crawl_admin.inspector import snapshot
-from redis_components.fleet.registry import CrawlerRecord
+from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import Program, ToyFleet
 from tests.support.processes import wait_until
+from workers.state.registry import CrawlerRecord
 
 PAGES, LATENCY_S = 10**9, 0.6
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from redis_components.fleet.troubles import Troubles
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
-from workers.process import health_check
+from workers.node import health_check
 from workers.process.status_file import LIMIT_S
+from workers.state.troubles import Troubles
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 

@@ -13,13 +13,13 @@ from cli.main import main
 from forums.scheduling.outcomes import sentences
 from forums.scheduling.seeding import refresh, seed
 from redis_components.errors import ConfigError, OnHold
-from redis_components.fleet.holds import FleetHolds, word_of
-from redis_components.fleet.nodes import NodeRecord, Nodes
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
 from redis_components.frontier import holds
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
 from workers.fleet.holds import Target, hold, overview, resume, stopped_slots
+from workers.state.holds import FleetHolds, word_of
+from workers.state.nodes import NodeRecord, Nodes
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 LIST, DETAIL = CrawlKeys.for_spider("forum_list"), CrawlKeys.for_spider("forum_detail")
 EVERYTHING = Target(whole=True)

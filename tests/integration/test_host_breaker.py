@@ -14,7 +14,7 @@ from forums.breaker.probe import probe_sites
 from forums.raw_pages import RawPage
 from forums.raw_pages.reparse import read_pages
 from forums.state.site_breakers import Breakers
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from tests.support.crawl import Crawl
 from tests.support.processes import stays, wait_until
 from tests.support.watched_site import Page, WatchedSite

@@ -16,12 +16,12 @@ from textwrap import dedent
 import pytest
 import redis
 
-from redis_components.crawl_admin.item_group import tend
-from redis_components.fleet.services import ServiceRecord, Services
+from redis_components.items.groups import tend
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
+from workers.state.services import ServiceRecord, Services
 
 KEYS = CrawlKeys.for_spider("books", item_groups=["files", "search"])
 DOCS = Path(__file__).parents[2] / "docs/services.md"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.fleet.jobs import Jobs, JobState
-from redis_components.fleet.nodes import NodeRecord, Nodes
-from redis_components.fleet.registry import Registry
 from tests.support.trawl_command import commands
-from workers.fleet.job_delay import MAKE_ROOM, NO_NODE, delay
+from workers.jobs.orders import MAKE_ROOM, NO_NODE, delay
+from workers.state.jobs import Jobs, JobState
+from workers.state.nodes import NodeRecord, Nodes
+from workers.state.registry import Registry
 
 NODE = "a@test"
 FULL = f"1 wanted, no room for 1: the nodes that serve it offer 1, all taken; {MAKE_ROOM}"

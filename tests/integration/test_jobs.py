@@ -16,12 +16,12 @@ import pytest
 import redis
 
 from redis_components.errors import ConfigError
-from redis_components.fleet.jobs import Jobs, JobState
 from tasks import crawl
 from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until
 from tests.support.trawl_command import commands, one_line
-from workers.fleet import jobs
+from workers.jobs import jobs
+from workers.state.jobs import Jobs, JobState
 
 SPIDER = '''
 import scrapy

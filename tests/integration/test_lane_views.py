@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import redis
 
-from redis_components.crawl_admin.lanes import look
-from redis_components.frontier.limits import LaneLimits, change
+from redis_components.admin.lanes import look
 from redis_components.keys import CrawlKeys, limits_key
+from redis_components.politeness.limits import LaneLimits, change
 
 CRAWLS = [CrawlKeys.for_spider(name) for name in ("books", "news", "idle")]
 

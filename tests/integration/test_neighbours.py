@@ -12,7 +12,7 @@ from pathlib import Path
 import redis
 
 from forums.records.start_tasks import PostTask, encode
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.demo_sites import declare

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.fleet.autoscaling import Autoscaled, Policy
-from redis_components.fleet.nodes import Nodes
 from redis_components.keys import CrawlKeys, FleetKeys
 from tasks.routing import NODE_QUEUE_EXPIRES_S
 from tests.support import warm_start
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import ROOT, ToyFleet, is_untouched
 from tests.support.processes import wait_until
+from workers.state.autoscaling import Autoscaled, Policy
+from workers.state.nodes import Nodes
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 
@@ -34,7 +34,7 @@ def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
 FIVE_BEATS_AT_ONCE = """
 from concurrent.futures import ThreadPoolExecutor
 from redis_components.connection import connect
-from redis_components.fleet.nodes import NodeRecord, Nodes
+from workers.state.nodes import NodeRecord, Nodes
 from tasks import app, reconcile_fleet
 app.finalize()  # in the thread that imports: it is not made for several
 for name in {names}:  # they are there, but take nothing

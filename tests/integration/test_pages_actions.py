@@ -14,14 +14,14 @@ from monitoring.pages.actions import ACTIONS
 from monitoring.pages.fields import Field, Given
 from monitoring.source import Source
 from redis_components.errors import ConfigError
-from redis_components.fleet.audit import latest
-from redis_components.fleet.holds import FleetHolds
-from redis_components.fleet.jobs import Jobs
-from redis_components.fleet.registry import Registry
-from redis_components.frontier.limits import read
 from redis_components.keys import CrawlKeys, limits_key
+from redis_components.politeness.limits import read
 from tests.integration.test_pages import bury
 from tests.integration.test_pages_login import ACT, READ, Browser, source
+from workers.state.audit import latest
+from workers.state.holds import FleetHolds
+from workers.state.jobs import Jobs
+from workers.state.registry import Registry
 
 __all__ = ["source"]  # a fixture
 

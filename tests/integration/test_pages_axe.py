@@ -28,9 +28,9 @@ from monitoring.api.access import Tokens
 from monitoring.app import create_app
 from monitoring.exporter import listen
 from monitoring.source import Source
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
 from tests.integration.test_pages import bury
 from tests.support.items import at, comment, post, scan, wire
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 ROOT = Path(__file__).parents[2]
 AXE = Path(os.environ.get("AXE_CORE", ROOT / ".venv-tools/node_modules/axe-core/axe.min.js"))

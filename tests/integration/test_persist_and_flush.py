@@ -8,7 +8,7 @@ from pathlib import Path
 import redis
 from scrapy import Request
 
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from redis_components.queue import PriorityQueue
 from tests.support.crawl import crawl
 from tests.support.link_spiders import StartingSpider

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.frontier import limits
-from redis_components.frontier.limits import DAY_MS, HOUR_MS, LaneLimits
+from redis_components.politeness import limits
+from redis_components.politeness.limits import DAY_MS, HOUR_MS, LaneLimits
 from tests.support.crawl import Crawl
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page, WatchedSite

@@ -11,7 +11,7 @@ SCRIPT = """
 import os, sys, time
 from celery.signals import worker_process_init
 from tasks import app  # connects what a worker connects
-from tasks.pool_parent import remember_main_process
+from tasks.node import remember_main_process
 remember_main_process()
 main = os.getpid()
 if os.fork():

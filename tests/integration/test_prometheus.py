@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.fleet.rolls import Roll, RollNote, RollState
 from redis_components.frontier.messages import StatChange
 from redis_components.keys import CrawlKeys
 from tests.integration.test_exporter_process import running_exporter
@@ -17,6 +16,7 @@ from tests.support.owner import Owner
 from tests.support.processes import wait_until
 from tests.support.prometheus import MISSING, PROMETHEUS, prometheus, rules_of
 from tests.support.redis_server import RedisServer
+from workers.state.rolls import Roll, RollNote, RollState
 
 
 @pytest.mark.skipif(PROMETHEUS is None, reason=MISSING)

@@ -10,8 +10,8 @@ import pytest
 import redis
 from scrapy import Request
 
+from redis_components.admin.inspector import snapshot
 from redis_components.codec import values
-from redis_components.crawl_admin.inspector import snapshot
 from redis_components.queue import PriorityQueue
 from tests.support.crawl import Crawl, crawl
 from tests.support.link_spiders import LinksSpider

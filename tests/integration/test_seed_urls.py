@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.keys import CrawlKeys
-from redis_components.start_tasks.pushing import CHUNK, push_urls
+from redis_components.start_tasks.seeding import CHUNK, push_urls
 from tests.support.plain_project import plain_fleet
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line

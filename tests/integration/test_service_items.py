@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.crawl_admin.inspector import snapshot
-from redis_components.fleet.crawl_records import CrawlRecords
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import snapshot
 from tests.support.items import post, wire
 from tests.support.plain_project import KNOWS_THE_FLEET, PlainFleet, plain_fleet
 from tests.support.processes import wait_until

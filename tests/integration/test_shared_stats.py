@@ -7,7 +7,7 @@ from pathlib import Path
 
 import redis
 
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from tests.support.crawl import crawl
 
 PAGES = 120

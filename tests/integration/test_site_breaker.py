@@ -24,12 +24,12 @@ from forums.raw_pages.reparse import read_pages
 from forums.scheduling.outcomes import sentences
 from forums.scheduling.seeding import seed
 from forums.state.site_breakers import Breaker, Breakers
-from redis_components.crawl_admin.inspector import snapshot
-from redis_components.fleet.holds import FleetHolds
+from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.demo_sites import declare
 from tests.support.processes import stays, wait_until
 from tests.support.scrapy_command import crawl_command
+from workers.state.holds import FleetHolds
 
 ROOT = Path(__file__).parents[2]
 SPIDERS = ("forum_list", "forum_detail")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import redis
 
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.crawl import ROOT, Crawl, crawl

@@ -9,14 +9,14 @@ from prometheus_client import CollectorRegistry
 
 from monitoring.metrics.exposition import FleetCollector, exposition
 from monitoring.source import Source
-from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
-from redis_components.fleet.registry import CrawlerState
+from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.frontier.messages import StatChange
 from redis_components.keys import CrawlKeys
 from tests.support.owner import Owner
 from tests.support.plain_project import plain_fleet
 from tests.support.processes import wait_until
 from workers.process.stat_metrics import MOST_SERIES
+from workers.state.registry import CrawlerState
 
 
 def stats_in(redis_url: str, *services: str) -> list[str]:

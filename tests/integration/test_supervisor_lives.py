@@ -14,17 +14,17 @@ import psutil
 import pytest
 import redis
 
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry, Slot, SlotCommand, SlotCommandKind
-from redis_components.fleet.runs import Run
 from redis_components.keys import FleetKeys
 from tests.support import warm_start
 from tests.support.fleet import ROOT, toy_environment
 from tests.support.processes import arguments, marked, stays, wait_until
 from tests.support.redis_server import RedisServer
+from workers.logs.lines import last_words
 from workers.logs.slot_log import SlotLog
-from workers.logs.tail import last_words
 from workers.process.exit_kinds import ExitKind
 from workers.process.options import CrawlerOptions
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Slot, SlotCommand, SlotCommandKind
+from workers.state.runs import Run
 from workers.supervision import launcher
 from workers.supervision.restart_policy import RestartPolicy
 from workers.supervision.supervisor import Supervisor

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.fleet.nodes import Nodes
 from redis_components.keys import CrawlKeys
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
+from workers.state.nodes import Nodes
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 

@@ -24,7 +24,7 @@ from redis_components.keys import CrawlKeys
 from tests.support.demo_sites import declare
 from tests.support.fleet import ROOT
 from tests.support.otel_packages import FOLDER, can_import_them
-from workers.process import traces
+from workers.tracing import traces
 
 if not can_import_them():
     pytest.skip("OpenTelemetry is not installed: make otel", allow_module_level=True)
@@ -166,7 +166,7 @@ def test_without_the_packages_it_is_said_once_and_the_crawl_goes_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("TRAWL_TRACES_URL", "http://127.0.0.1:9")
-    monkeypatch.setitem(sys.modules, "workers.process.trace_export", None)
+    monkeypatch.setitem(sys.modules, "workers.tracing.trace_export", None)
     traces.close()
     with caplog.at_level(logging.WARNING):
         assert traces.begin("seed", {}) is None
@@ -180,7 +180,7 @@ def test_nothing_of_it_is_imported_while_it_is_off() -> None:
     """But for its API, which redis-py loads where it finds it."""
     code = (
         "import sys, workers.crawler.process, forums.spiders.forum_detail, forums.writer.store, tasks\n"
-        "from workers.process import traces\n"
+        "from workers.tracing import traces\n"
         "assert traces.begin('seed', {}) is None\n"
         "far = ('opentelemetry.sdk', 'opentelemetry.exporter', 'opentelemetry.proto', 'google.protobuf')\n"
         "print([name for name in sys.modules if name.startswith(far)])"

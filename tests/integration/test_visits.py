@@ -12,10 +12,9 @@ import redis
 from cli.main import main
 from forums.sites.http.fetch import FetchFailed, Visitor
 from forums.sites.http.visit_limits import NotNow, VisitLimits
-from redis_components.frontier import limits
-from redis_components.frontier.limits import HOUR_MS, LaneLimits
-from redis_components.frontier.permits import LanePermits
 from redis_components.keys import lane_busy_key, lane_state_key, limits_key
+from redis_components.politeness import limits
+from redis_components.politeness.limits import HOUR_MS, LaneLimits, LanePermits
 from redis_components.server.replies import server_time
 from tests.support.watched_site import Page, WatchedSite
 

@@ -10,14 +10,14 @@ import pytest
 import redis
 from scrapy import Request, Spider
 
-from redis_components.crawl_admin.inspector import snapshot
-from redis_components.crawl_admin.lanes import look
+from redis_components.admin.inspector import snapshot
+from redis_components.admin.lanes import look
 from redis_components.dupefilters.kinds import PlainSet
-from redis_components.frontier.limits import LaneLimits, change
 from redis_components.frontier.messages import NO_FILTER, NewRequest, QueueOrder
-from redis_components.frontier.store_one import store as store_one
 from redis_components.keys import CrawlKeys
+from redis_components.politeness.limits import LaneLimits, change
 from redis_components.queue import FifoQueue, LifoQueue
+from redis_components.scrapy_glue.standalone_scheduler import store as store_one
 from tests.support.faked_clock import RedisWithClock, needs_faketime
 from tests.support.owner import KEYS
 from tests.support.processes import wait_until

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import redis
 
-from redis_components.frontier import limits
 from redis_components.frontier.messages import NO_FILTER, NewRequest
+from redis_components.politeness import limits
 from tests.support.owner import KEYS, Owner
 
 LANE = "example.org"

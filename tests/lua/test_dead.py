@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import redis
 
-from redis_components.crawl_admin import dead_letters
-from redis_components.crawl_admin.dead_letters import BATCH, Cleared, Kind
+from redis_components.admin import dead_letters
+from redis_components.admin.dead_letters import BATCH, Cleared, Kind
 from redis_components.errors import LayoutError
 from redis_components.server.scripts import Script
 from tests.support.owner import KEYS, Owner

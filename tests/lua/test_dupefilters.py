@@ -11,7 +11,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from redis_components.crawl_admin.inspector import snapshot, wipe
+from redis_components.admin.inspector import snapshot, wipe
 from redis_components.dupefilters import client as filter_access
 from redis_components.dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from redis_components.errors import ConfigError, TrawlError

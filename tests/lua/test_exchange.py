@@ -7,7 +7,7 @@ import json
 import pytest
 import redis
 
-from redis_components.crawl_admin.inspector import expire_owner, snapshot
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.frontier.messages import KeyedItem, NextTask, QueueOrder
 from redis_components.keys import CrawlKeys
 from tests.support.owner import KEYS, Owner

@@ -8,7 +8,7 @@ from hashlib import sha1
 import pytest
 import redis
 
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from redis_components.frontier.messages import keys_of
 from redis_components.keys import CrawlKeys
 from tests.support.owner import KEYS, Owner

@@ -7,9 +7,9 @@ import itertools
 import pytest
 import redis
 
-from redis_components.frontier import limits
 from redis_components.frontier.messages import NO_FILTER, NewRequest, NextTask
 from redis_components.keys import CrawlKeys
+from redis_components.politeness import limits
 from tests.support.owner import KEYS, Owner
 
 LANE = "example.org"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from redis_components.crawl_admin.inspector import expire_owner, snapshot, wipe
+from redis_components.admin.inspector import expire_owner, snapshot, wipe
 from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind
 from tests.support.owner import KEYS, Owner

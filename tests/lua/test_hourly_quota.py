@@ -8,8 +8,8 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from redis_components.frontier import limits
-from redis_components.frontier.limits import HOUR_MS, LaneLimits
+from redis_components.politeness import limits
+from redis_components.politeness.limits import HOUR_MS, LaneLimits
 from redis_components.server.scripts import LUA
 from tests.support.owner import KEYS
 

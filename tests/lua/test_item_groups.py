@@ -7,10 +7,10 @@ import json
 import pytest
 import redis
 
-from redis_components.crawl_admin.inspector import snapshot
-from redis_components.crawl_admin.item_group import ItemGroup, tend
-from redis_components.crawl_admin.item_stream import Lock, Refusal, Settled
-from redis_components.crawl_admin.refused_items import replay
+from redis_components.admin.inspector import snapshot
+from redis_components.items.groups import ItemGroup, tend
+from redis_components.items.refused import replay
+from redis_components.items.stream import Lock, Refusal, Settled
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import script
 from tests.support.owner import Owner

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import redis
 
-from redis_components.crawl_admin.inspector import snapshot, wipe
-from redis_components.crawl_admin.lanes import look
+from redis_components.admin.inspector import snapshot, wipe
+from redis_components.admin.lanes import look
 from redis_components.errors import ConfigError
-from redis_components.frontier import limits
-from redis_components.frontier.limits import LaneLimits
 from redis_components.frontier.messages import NO_FILTER, Lease, NewRequest
+from redis_components.politeness import limits
+from redis_components.politeness.limits import LaneLimits
 from tests.support.owner import KEYS, Owner
 
 LANE = "example.org"

@@ -12,11 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from redis_components.frontier import limits
-from redis_components.frontier.limits import HOUR_MS, LaneLimits
 from redis_components.frontier.messages import NO_FILTER, Lease, NewRequest
-from redis_components.frontier.permits import LanePermits
-from redis_components.frontier.robots_cache import FileKind, RobotsCache, RobotsFile
+from redis_components.politeness import limits
+from redis_components.politeness.limits import HOUR_MS, LaneLimits, LanePermits
+from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile
 from tests.lua.test_lanes import LANE, redis_ms
 from tests.support.owner import KEYS, Owner
 

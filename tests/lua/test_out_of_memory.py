@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from redis_components.crawl_admin.inspector import expire_owner, snapshot
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.dupefilters.kinds import Filter
 from redis_components.server.scripts import script
 from tests.support.dupefilters import KINDS

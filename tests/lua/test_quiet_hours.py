@@ -11,12 +11,12 @@ from zoneinfo import ZoneInfo
 import pytest
 import redis
 
-from redis_components.crawl_admin.lanes import LaneCondition, look
+from redis_components.admin.lanes import LaneCondition, look
 from redis_components.errors import ConfigError
-from redis_components.frontier import limits
-from redis_components.frontier.limits import LaneLimits
 from redis_components.frontier.messages import Lease
-from redis_components.frontier.quiet_hours import QuietHours, parse_quiet_hours, quiet_now, written
+from redis_components.politeness import limits
+from redis_components.politeness.limits import LaneLimits
+from redis_components.politeness.quiet_hours import QuietHours, parse_quiet_hours, quiet_now, written
 from redis_components.server.scripts import LUA
 from tests.lua.test_lanes import LANE, redis_ms, store, taken
 from tests.support.owner import KEYS, Owner

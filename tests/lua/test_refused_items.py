@@ -6,8 +6,8 @@ import json
 
 import redis
 
-from redis_components.crawl_admin.item_stream import ItemStream, Refusal
-from redis_components.crawl_admin.refused_items import newest, purge, replay
+from redis_components.items.refused import newest, purge, replay
+from redis_components.items.stream import ItemStream, Refusal
 from redis_components.keys import CrawlKeys
 
 KEYS = CrawlKeys.for_spider("books")

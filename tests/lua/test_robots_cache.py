@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import redis
 
-from redis_components.frontier import limits, robots_cache
-from redis_components.frontier.limits import LaneLimits
-from redis_components.frontier.robots_cache import FileKind, RobotsCache, RobotsFile, readable
+from redis_components.politeness import limits, robots_cache
+from redis_components.politeness.limits import LaneLimits
+from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile, readable
 from tests.lua.test_lanes import redis_ms, store, taken
 from tests.support.owner import KEYS, Owner
 

@@ -11,7 +11,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from redis_components.frontier.limits import HOUR_MS
+from redis_components.politeness.limits import HOUR_MS
 from redis_components.server.scripts import LUA
 
 MARGIN_MS = 35

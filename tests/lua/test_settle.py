@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import redis
 
-from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, Settled
+from redis_components.items.stream import ItemStream, Lock, Refusal, Settled
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import script
 from tests.support.contents import contents

@@ -7,18 +7,9 @@ from dataclasses import replace
 import pytest
 import redis
 
-from redis_components.fleet.registry import (
-    SLOT_TTL_S,
-    CrawlerRecord,
-    CrawlerState,
-    Registry,
-    Slot,
-    SlotCommand,
-    SlotCommandKind,
-    SlotView,
-)
 from redis_components.keys import FleetKeys
 from tests.support.contents import contents
+from workers.state.registry import SLOT_TTL_S, CrawlerRecord, CrawlerState, Registry, Slot, SlotCommand, SlotCommandKind, SlotView
 
 KEYS = FleetKeys()
 SLOT = KEYS.slot("list", 0)

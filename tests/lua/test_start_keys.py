@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 import redis
 
-from redis_components.crawl_admin import dead_letters
-from redis_components.crawl_admin.inspector import expire_owner, snapshot
+from redis_components.admin import dead_letters
+from redis_components.admin.inspector import expire_owner, snapshot
 from redis_components.frontier.messages import KeyedItem
 from tests.support.owner import KEYS, Owner
 

@@ -9,13 +9,13 @@ import pytest
 import redis
 
 from forums.overview import Overview, SitesView, problems
-from redis_components.crawl_admin.inspector import expire_owner
-from redis_components.crawl_admin.lanes import LaneCondition, in_one_line, look
-from redis_components.frontier import holds, limits
+from redis_components.admin.inspector import expire_owner
+from redis_components.admin.lanes import LaneCondition, in_one_line, look
+from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.frontier.limits import DAY_MS, HOUR_MS
 from redis_components.frontier.messages import Lease
-from redis_components.frontier.permits import LanePermits
+from redis_components.politeness import limits
+from redis_components.politeness.limits import DAY_MS, HOUR_MS, LanePermits
 from tests.lua.test_lanes import LANE, limit, redis_ms, store, taken
 from tests.support.owner import KEYS, Owner
 

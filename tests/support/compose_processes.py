@@ -134,7 +134,7 @@ class ComposeProcesses:
             text = text.replace(f"127.0.0.1:{own}", f"127.0.0.1:{self._local[service.name]}")
         data = self.folder_of(service.volumes.get("/data", service.name))
         sites = ROOT / service.volumes.get("/app/sites", "sites")
-        text = text.replace("/app/health.py", str(ROOT / "workers/process/health_check.py"))
+        text = text.replace("/app/health.py", str(ROOT / "workers/node/health_check.py"))
         text = text.replace("/dev/shm/trawl", str(self.folder / f"health-{service.name}"))
         text = text.replace("0.0.0.0", "127.0.0.1").replace("/app/sites", str(sites)).replace("/app/", f"{ROOT}/")
         text = text.replace("/run/secrets", str(self._secrets())) if service.raw.get("secrets") else text

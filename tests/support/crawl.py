@@ -15,8 +15,8 @@ from typing import Any
 
 import redis
 
+from redis_components.admin.inspector import snapshot
 from redis_components.connection import get_redis
-from redis_components.crawl_admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.processes import wait_until

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import redis
 
-from redis_components.fleet.registry import CrawlerRecord
 from tests.support.mortal_fleet import MortalFleet
 from tests.support.ways_to_die import Blow, Death, strike
+from workers.state.registry import CrawlerRecord
 
 GIVE_UP_S = 75.0
 

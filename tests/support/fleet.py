@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
 from tests.support import warm_start
 from tests.support.processes import arguments, marked, wait_until
 from tests.support.redis_server import RedisServer
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "TRAWL_TEST_FLEET"  # environment variable of every process of a fleet: its folder

@@ -9,12 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
-from redis_components.fleet.registry import CrawlerRecord
 from redis_components.keys import CrawlKeys
 from tests.support.crawl import ask_site, hits_of, link_site
 from tests.support.mortal_spider import FATES_VARIABLE, Fate
 from tests.support.processes import wait_until
 from tests.support.watched_fleet import WatchedFleet
+from workers.state.registry import CrawlerRecord
 
 SPIDER = "mortal"
 KEYS = CrawlKeys.for_spider(SPIDER, namespace="")

@@ -14,18 +14,18 @@ from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumFleetKeys
 from forums.state.publication_delays import PublicationDelays
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
-from redis_components.fleet.beats import Beats
-from redis_components.fleet.crawl_records import CrawlRecord, CrawlRecords
-from redis_components.fleet.dead_messages import DeadMessages
-from redis_components.fleet.nodes import NodeRecord, Nodes
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
-from redis_components.fleet.rolls import Roll, RollNote, RollState
+from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys, FleetKeys
 from tests.support.owner import Owner
 from tests.support.redis_server import RedisServer
+from workers.consumers.item_consumers import FORUM_WRITER
 from workers.fleet.holds import Target, hold, resume
-from workers.process.item_consumers import FORUM_WRITER
+from workers.state.beats import Beats
+from workers.state.dead_messages import DeadMessages
+from workers.state.nodes import NodeRecord, Nodes
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry
+from workers.state.rolls import Roll, RollNote, RollState
 
 FLEET = "forum_list=1,forum_detail=2,others=0,broken=0"
 MAX_ITEMS = 4

@@ -38,14 +38,14 @@ FRONTIER = ("redis_components.scheduler", "redis_components.pipelines", "redis_c
 FORUMS = ("forums.spiders.forum_list", "forums.spiders.forum_detail", "forums.breaker.middleware")
 FLEET = (
     "workers.environment.variables",
-    "workers.fleet.deploy",
+    "workers.deploy.deploy",
     "workers.fleet.reconcile",
-    "workers.fleet.jobs",
+    "workers.jobs.jobs",
 )
 CRAWLS = (*SCRAPY, *FRONTIER, *FORUMS, *FLEET, "lxml.html", "itemadapter")
 PROGRAMS = (
     *("celery.bin.celery", "celery.bin.worker", "celery.bin.beat", "typer", "rich.console", "alembic.command"),
-    *("forums.overview.reader", "forums.storage", "forums.writer.drain", "redis_components.crawl_admin.item_stream"),
+    *("forums.overview.reader", "forums.storage", "forums.writer.drain", "redis_components.items.stream"),
     *FLEET,
     *NEEDED_BY_TASKS,
 )

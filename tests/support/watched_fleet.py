@@ -11,14 +11,14 @@ from typing import Self
 import psutil
 import redis
 
-from redis_components.crawl_admin.inspector import CrawlSnapshot, snapshot
-from redis_components.fleet.beats import Beats
-from redis_components.fleet.registry import CrawlerRecord
+from redis_components.admin.inspector import CrawlSnapshot, snapshot
 from redis_components.keys import CrawlKeys, FleetKeys
 from tests.support.crawler_watch import CrawlerWatch, Occupant
 from tests.support.fleet import MARK, Program, ToyFleet
 from tests.support.processes import wait_until
 from workers.environment.values import parse_fleet
+from workers.state.beats import Beats
+from workers.state.registry import CrawlerRecord
 
 
 class WatchedFleet(ToyFleet):

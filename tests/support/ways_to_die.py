@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from tests.support.mortal_fleet import SPIDER, MortalFleet
 from tests.support.mortal_spider import Fate
 from tests.support.processes import wait_until
 from tests.support.watched_fleet import send_all
+from workers.state.registry import CrawlerRecord, CrawlerState
 
 CRAWLER_S, WORKER_S = 10.0, 30.0  # aims: whole again after a crawler's death, after a worker's
 DELETIONS = 15

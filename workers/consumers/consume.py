@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import msgspec
 import redis
 
-from redis_components.crawl_admin.item_group import ItemGroup
-from redis_components.crawl_admin.item_stream import ItemStream, Lock, Refusal, Settled, new_token
 from redis_components.errors import TrawlError
-from redis_components.fleet.troubles import Troubles
+from redis_components.items.groups import ItemGroup
+from redis_components.items.stream import ItemStream, Lock, Refusal, Settled, new_token
 from redis_components.server.health import Problem
+from workers.state.troubles import Troubles
 
 from .parts import Parts
 from .sink import Item, Sink, SinkUnavailable

@@ -1,15 +1,112 @@
-"""Items as JSON Lines or as rows of CSV, in files that are rotated."""
+"""A file that only grows by whole records, is renamed when it is large or old, and belongs to one process."""
 
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .rotated_file import RotatedFile
-from .sink import Item, as_cell, as_row, to_line
+from redis_components.errors import ConfigError
+
+from .sink import Item, SinkUnavailable, as_cell, as_row, to_line
+
+Ends = Callable[[bytes], int]
+"""Returns the number of bytes of a file that are whole records."""
+
+
+class RotatedFile:
+    """Appends records to `path`. What a process that was killed left half written is cut off: it is still in Redis.
+
+    `max_bytes` and `max_age_s` (since it was opened; 0: no limit) are when it becomes `<name>-<time>.<ending>`. `becomes` is the
+    ending of what is made of it then: no name is used for which such a file is there.
+    """
+
+    def __init__(self, path: Path, whole: Ends, *, max_bytes: int, max_age_s: float, becomes: str = "") -> None:
+        self.path = path
+        self._endings = {path.suffix, becomes or path.suffix}
+        self._whole = whole
+        self._max_bytes = max_bytes
+        self._max_age_s = max_age_s
+        self._fd = -1
+        self._opened_at = 0.0
+        self._open()
+
+    @property
+    def size(self) -> int:
+        """Bytes in the present file."""
+        return os.fstat(self._fd).st_size
+
+    def append(self, records: bytes) -> None:
+        """Write them and wait until the disk has them. Raises SinkUnavailable; then none of them is in the file."""
+        before = self.size
+        try:
+            left = memoryview(records)
+            while left:
+                left = left[os.write(self._fd, left) :]
+            os.fsync(self._fd)
+        except OSError as error:
+            os.ftruncate(self._fd, before)
+            raise SinkUnavailable(f"{self.path} cannot be written: {error.strerror}") from error
+
+    def rotate_if_due(self) -> bool:
+        """Begin another file where this one is large or old enough; whether it did."""
+        age_s = time.monotonic() - self._opened_at
+        if not self.size or not (0 < self._max_bytes <= self.size or 0 < self._max_age_s <= age_s):
+            return False
+        self.rotate()
+        return True
+
+    def rotate(self) -> None:
+        """Rename the present file and begin a new one."""
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        number = 0
+        while any(self.path.with_name(f"{self.path.stem}-{stamp}.{number:03}{ending}").exists() for ending in self._endings):
+            number += 1
+        old = self.path.with_name(f"{self.path.stem}-{stamp}.{number:03}{self.path.suffix}")
+        try:
+            self.path.rename(old)
+        except OSError as error:
+            raise SinkUnavailable(f"{self.path} cannot be renamed: {error.strerror}") from error
+        self.close()
+        self._open()
+
+    def close(self) -> None:
+        """Leave it to others."""
+        os.close(self._fd)
+
+    def _open(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise ConfigError(f"{self.path} cannot be opened: {error.strerror}: name a file that this user may write") from None
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(self._fd).st_ino != self.path.stat().st_ino:  # its writer renamed it after it was opened here
+                raise BlockingIOError
+        except OSError:
+            os.close(self._fd)
+            raise ConfigError(f"{self.path} is written by another process: give each consumer its own file") from None
+        self._keep_name()
+        self._opened_at = time.monotonic()
+        content = self.path.read_bytes()
+        whole = self._whole(content)
+        if whole < len(content):
+            os.ftruncate(self._fd, whole)
+
+    def _keep_name(self) -> None:
+        """Have the disk know the file by its name: `fsync` of the file alone does not promise that."""
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 class JsonLines:

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from redis_components.errors import ConfigError
 from redis_components.server.url import masked
-from workers.process.public_addresses import Allowance, private_addresses_allowed
+from workers.http.public_addresses import Allowance, private_addresses_allowed
 
 from .sink import Item, SinkUnavailable, to_line
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from redis_components.errors import ConfigError
 
-from .files import whole_lines
-from .rotated_file import RotatedFile
+from .files import RotatedFile, whole_lines
 from .sink import Item, SinkUnavailable, as_row, to_line
 
 MOST_COLUMNS = 1_000

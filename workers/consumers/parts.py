@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Protocol
 
-from redis_components.crawl_admin.item_group import ItemGroup
-from redis_components.crawl_admin.item_parts import ItemParts, PartNote
-from redis_components.crawl_admin.item_stream import ItemStream
+from redis_components.items.groups import ItemGroup, ItemParts, PartNote
+from redis_components.items.stream import ItemStream
 
 from .sink import Item
 

@@ -33,19 +33,18 @@ from redis_components.server.printable import in_one_line, safe_records
 from redis_components.server.variables import load_env_file
 from workers.environment.identity import identify
 from workers.logs.json_lines import CrawlerLog
-from workers.logs.rotate_own import OwnLog
-from workers.logs.slot_log import SlotLog
-from workers.process import open_files, page_at_work, traces
+from workers.logs.slot_log import OwnLog, SlotLog
+from workers.process import open_files, page_at_work
 from workers.process.exit_kinds import ExitKind
-from workers.process.handshake import announce
 from workers.process.memory import leave_on_memory_error, offer_to_oom_killer
 from workers.process.options import CrawlerOptions, parse, received
+from workers.process.pipes import announce
 from workers.process.redis_check import reach_redis
+from workers.tracing import traces
 
-from .parent_death import Parent
 from .process import CrawlerProcess
 from .setting_types import set_each
-from .stop_signals import StopSignals
+from .stop_signals import Parent, StopSignals
 
 
 def load_settings(options: CrawlerOptions) -> Settings:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from workers.tracing.page_spans import add_page_spans
+
 from .crawl_record import bound_items, check_own_settings
 from .fleet_redis import hand_over
 from .isolated import crawl_alone
 from .job_settings import share_job
-from .page_spans import add_page_spans
 
 if TYPE_CHECKING:
     from scrapy import Spider

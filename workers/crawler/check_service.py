@@ -32,13 +32,12 @@ from redis_components.scrapy_glue.scheduler_parts import arguments_of
 from redis_components.server.url import masked
 from redis_components.setting_values import item_groups, loaded, object_of
 from redis_components.stats import RedisStatsCollector
-from workers.process.item_consumers import consumer_of
+from workers.consumers.item_consumers import consumer_of
 from workers.process.options import CrawlerOptions, parse, received
 
 from .__main__ import load_settings
-from .crawl_record import check_consumer, check_own_settings
+from .crawl_record import ServiceSpider, check_consumer, check_own_settings
 from .limits import CrawlerLimits
-from .service_spider import ServiceSpider
 from .setting_types import load_components
 
 _STDLIB, _SCRAPY, _TRAWL = sysconfig.get_path("stdlib"), str(Path(scrapy.__file__).parent), str(Path(__file__).parents[2])

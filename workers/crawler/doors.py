@@ -17,8 +17,8 @@ from yarl import URL
 from redis_components.scheduler import set_aside
 from redis_components.server.url import masked
 from redis_components.start_tasks.format import WEB
-from workers.process.private_address import PrivateAddress
-from workers.process.public_addresses import allowance_by, allowance_of, private_addresses_allowed
+from workers.http.connector import PrivateAddress
+from workers.http.public_addresses import allowance_by, allowance_of, private_addresses_allowed
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

@@ -10,7 +10,7 @@ from scrapy.settings import default_settings
 
 from redis_components import defaults
 from redis_components.keys.crawl import filled
-from redis_components.scrapy_glue.page import current_page
+from redis_components.scrapy_glue.page_tracker import current_page
 from redis_components.setting_values import number_of
 
 if TYPE_CHECKING:

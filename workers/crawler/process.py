@@ -22,31 +22,29 @@ import redis
 from scrapy import Spider
 from scrapy.settings import Settings
 
+from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.connection import connect
 from redis_components.embedded import redis_url
-from redis_components.fleet.crawl_records import CrawlRecords
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry, Renewal
-from redis_components.fleet.runs import Runs
 from redis_components.frontier.config import FrontierConfig
 from redis_components.setting_values import number_of
 from workers.logs.json_lines import CrawlerLog
 from workers.process import freeze_detection, memory, page_at_work
 from workers.process.exit_kinds import ExitKind
-from workers.process.handshake import Terms, announce
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 from workers.process.options import CrawlerOptions
+from workers.process.pipes import Terms, announce
 from workers.process.run_recorder import own_run, with_figures
 from workers.process.shutdown_times import shutdown_grace
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Renewal
+from workers.state.runs import Runs
 
-from . import reactor_thread
+from . import crawl
 from .adapt_settings import adapt
 from .crawl import make_crawl
-from .crawl_record import CrawlPlace
+from .crawl_record import CrawlPlace, ServiceSpider
 from .fleet_redis import Elsewhere, find, warn
 from .limits import CrawlerLimits
-from .parent_death import Parent
-from .service_spider import ServiceSpider
-from .stop_signals import StopSignals
+from .stop_signals import Parent, StopSignals
 
 TICK_S = 0.1  # how often the main thread looks at everything
 IDLE_TICK_S = 0.4  # while no page is in flight; a signal, a lost slot and the end of the crawl are noticed at once
@@ -207,7 +205,7 @@ class CrawlerProcess:
         if self._heartbeat.lost:
             logger.error("slot %s belongs to another process now; exiting at once", self._slot.name if self._slot else "?")
             return ExitKind.LOST_SLOT
-        if self._crawl.silent_s() > GONE_S and reactor_thread.is_gone():
+        if self._crawl.silent_s() > GONE_S and crawl.is_gone():
             logger.error("the reactor's thread has ended: the spider, or what it calls, raised SystemExit (sys.exit)")
             return ExitKind.CRASHED
         if self._crawl.silent_s() > self._watchdog_s * (1 if self._begun else STARTING):

@@ -1,4 +1,4 @@
-"""Parsers of values with several parts: services and their sizes, names of hosts and modules, a login. Pure."""
+"""A text that is never printed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,34 @@ import re
 
 from redis_components import defaults
 from redis_components.errors import ConfigError
-from redis_components.names import MOST_SLOTS, service_name
+from redis_components.server.names import MOST_SLOTS, service_name
+from redis_components.server.url import masked
+
+
+class Secret:
+    """`str` and `repr` show a URL without its password, and of any other text nothing. `get_secret_value()` returns the text."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get_secret_value(self) -> str:
+        """Return the text itself."""
+        return self._text
+
+    def __str__(self) -> str:
+        return masked(self._text) if "://" in self._text else "***" if self._text else ""
+
+    def __repr__(self) -> str:
+        return f"Secret({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
 
 DEFAULT_FLEET = defaults.FLEET
 _SERVICE = re.compile(r"(.+)=(\d{1,9})", re.ASCII)

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from redis_components.embedded import data_dir
-from redis_components.names import MOST_SLOTS
+from redis_components.server.names import MOST_SLOTS
 from redis_components.server.namespace import fleet_namespace
 from redis_components.server.signing import parse_keys
 
 from .declaration import EmptyIsNone, Number, Switch, Variables, Whole, declare, parsed_by
 from .machine import cores, memory_bytes, places
-from .secret import Secret
-from .values import DEFAULT_FLEET, parse_fleet, parse_hosts, parse_login, parse_names
+from .values import DEFAULT_FLEET, Secret, parse_fleet, parse_hosts, parse_login, parse_names
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 _LOWER, _UPPER = parsed_by(str.lower), parsed_by(str.upper)

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import redis
 
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError
-from redis_components.fleet.autoscaling import Autoscaling, Policy
-from redis_components.fleet.holds import FleetHolds, word_of
-from redis_components.fleet.nodes import NodeRecord, used_places
-from redis_components.fleet.notes import Note, note
-from redis_components.fleet.registry import CrawlerState, Registry, SlotView
 from workers.environment.values import check_size
+from workers.state.autoscaling import Autoscaling, Policy
+from workers.state.holds import FleetHolds, word_of
+from workers.state.nodes import NodeRecord, used_places
+from workers.state.notes import Note, note
+from workers.state.registry import CrawlerState, Registry, SlotView
 
 from .autoscale_policy import Sample, autoscale
 from .sizes import unknown_service

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from redis_components.fleet.autoscaling import Memory, Policy, Trial
+from workers.state.autoscaling import Memory, Policy, Trial
 
 WINDOW_S = 10.0  # of measuring
 GAP_S = 30.0  # after a longer gap between samples, or a clock that goes back, measuring starts over

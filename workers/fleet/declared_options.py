@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import redis
 
-from redis_components.fleet.jobs import Jobs
-from redis_components.fleet.services import ServiceRecord, as_texts
-from workers.process.item_consumers import CONSUMERS, NO_CONSUMER
+from workers.consumers.item_consumers import CONSUMERS, NO_CONSUMER
+from workers.deploy.environments import current_python
 from workers.process.options import CrawlerOptions
+from workers.state.jobs import Jobs
+from workers.state.services import ServiceRecord, as_texts
 
-from .environments import current_python
 from .sizes import service_in
 
 

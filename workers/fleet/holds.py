@@ -18,14 +18,14 @@ from dataclasses import dataclass, replace
 
 import redis
 
+from redis_components.admin.crawl_records import keys_in
 from redis_components.errors import ConfigError, OnHold, did_you_mean
-from redis_components.fleet.crawl_records import keys_in
-from redis_components.fleet.holds import SERVICE, SLOT, FleetHolds, Held
-from redis_components.fleet.registry import Registry, slot_name
 from redis_components.frontier import holds
 from redis_components.frontier.holds import BREAKER, FLEET, SITE, SPIDER, Hold, HoldKind
 from redis_components.server.replies import server_time
 from workers.application import application
+from workers.state.holds import SERVICE, SLOT, FleetHolds, Held
+from workers.state.registry import Registry, slot_name
 
 from .sizes import declared_fleet, desired_fleet
 

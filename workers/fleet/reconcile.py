@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from redis_components.fleet.nodes import SILENT_AFTER_S, NodeRecord, used_places
-from redis_components.fleet.registry import CrawlerRecord, SlotView
 from redis_components.frontier.holds import Hold
+from workers.state.nodes import SILENT_AFTER_S, NodeRecord, used_places
+from workers.state.registry import CrawlerRecord, SlotView
 
 # A slot that was given up is tried again after this: the missing part (a database, a proxy) may be back.
 GIVEN_UP_RETRY_S = 60.0

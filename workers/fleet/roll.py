@@ -7,9 +7,9 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import replace
 
 from redis_components.errors import FleetBusy
-from redis_components.fleet.notes import Note
-from redis_components.fleet.registry import Registry, SlotCommand, SlotCommandKind, SlotView
-from redis_components.fleet.rolls import Roll, RollNote, RollState
+from workers.state.notes import Note
+from workers.state.registry import Registry, SlotCommand, SlotCommandKind, SlotView
+from workers.state.rolls import Roll, RollNote, RollState
 
 from .roll_policy import abort, advance, begin
 from .sizes import desired_fleet, unknown_service

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import replace
 
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, SlotView
-from redis_components.fleet.rolls import Roll, RollState, RollStep
 from workers.process.exit_kinds import kind_of_label
+from workers.state.registry import CrawlerRecord, CrawlerState, SlotView
+from workers.state.rolls import Roll, RollState, RollStep
 
 LIVED_S = 3.0  # a new process is well when it has been running for this time, or has fetched a page
 STEP_S = 120.0  # longest time for one step, and for the rest of the fleet to be well before it: graceful end, start, back-off

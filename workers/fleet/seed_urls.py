@@ -10,13 +10,13 @@ from typing import Any
 
 import redis
 
+from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError, unknown_name
-from redis_components.fleet.crawl_records import CrawlRecords
 from redis_components.keys import CrawlKeys
 from redis_components.keys.crawl import filled
 from redis_components.server.namespace import fleet_namespace, prefixed
 from redis_components.start_tasks.format import WEB
-from redis_components.start_tasks.pushing import Pushed, push_urls
+from redis_components.start_tasks.seeding import Pushed, push_urls
 
 from .holds import refuse_if_draining
 from .sizes import declared_fleet, service_in

@@ -18,12 +18,12 @@ import msgspec
 
 from redis_components.embedded import project_dir
 from redis_components.errors import ConfigError, did_you_mean
-from redis_components.fleet.services import ServiceRecord
-from redis_components.names import check_groups, service_name
-from redis_components.toml_table import toml_table
+from redis_components.server.names import check_groups, service_name
+from redis_components.server.toml import toml_table
+from workers.consumers.item_consumers import FORUM_WRITER, NO_CONSUMER
+from workers.consumers.targets import is_target, parse_target
 from workers.environment.variables import Fleet
-from workers.process.item_consumers import FORUM_WRITER, NO_CONSUMER
-from workers.process.item_targets import is_target, parse_target
+from workers.state.services import ServiceRecord
 
 FILE = "services.toml"
 PLACES = "jsonl:PATH, csv:PATH, parquet:PATH, s3://BUCKET/PREFIX, a database's URL or an http:// address"

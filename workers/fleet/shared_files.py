@@ -12,8 +12,8 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-from redis_components.fleet.nodes import NodeRecord
 from workers.application import application
+from workers.state.nodes import NodeRecord
 
 from .service_file import FILE, service_file
 

@@ -8,8 +8,11 @@ neither holds it up nor loses its last lines. Readers of the lines read the file
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import re
+import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +20,7 @@ from pathlib import Path
 
 from redis_components.embedded import data_dir
 from redis_components.embedded.private_files import FILE, private_folder
-from redis_components.names import below, service_name, slot_number
+from redis_components.server.names import below, service_name, slot_number
 from workers.environment.variables import Logs
 
 _FILE = re.compile(r"(?P<spider>.+)-(?P<number>\d+)\.log")
@@ -110,3 +113,46 @@ def split_lines(data: bytes) -> list[str]:
     """Split a log into lines. Only a newline ends one: `str.splitlines` also takes a dozen characters that a page may bring."""
     *lines, rest = data.decode(errors="replace").split("\n")
     return [line.rstrip("\r") for line in ([*lines, rest] if rest else lines)]
+
+
+STDOUT, STDERR = 1, 2
+LOOK_EVERY_S = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+class OwnLog:
+    """Rotates this process's log in a separate thread, for the process's whole life."""
+
+    def __init__(self, log: SlotLog, *, every_s: float = LOOK_EVERY_S) -> None:
+        self._log = log
+        self._every_s = every_s
+        self._failing = False
+
+    def watch(self) -> None:
+        """Begin; a daemon thread, which need not be stopped."""
+        threading.Thread(target=self._run, name="own-log", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(self._every_s)
+            try:
+                self.rotate_if_full()
+            except OSError as error:  # a disk that is full, a folder that is gone: crawling matters more
+                if not self._failing:
+                    logger.warning("the log cannot be rotated; writing continues in the old file: %s", error)
+                self._failing = True
+            else:
+                self._failing = False
+
+    def rotate_if_full(self) -> bool:
+        """Go on in a new file when this one is full; True when that was so. Raises OSError."""
+        if os.fstat(STDERR).st_size < self._log.limits.max_bytes:
+            return False
+        successor = self._log.successor(STDERR)
+        try:
+            os.dup2(successor, STDOUT)
+            os.dup2(successor, STDERR)
+        finally:
+            os.close(successor)
+        return True

@@ -21,7 +21,7 @@ from scrapy.utils.project import get_project_settings
 from redis_components.errors import ConfigError, TrawlError
 from workers.crawler.crawl import Crawl, make_crawl
 from workers.crawler.isolated import crawl_alone, fed_from_redis
-from workers.fleet.job_orders import ALLOWED_SETTINGS
+from workers.jobs.orders import ALLOWED_SETTINGS
 from workers.process import freeze_detection
 
 from .crawl_once_result import MOST_ITEMS, OnceOutcome, OnceResult

@@ -1,4 +1,8 @@
-"""The heartbeat of a node: the worker's main process writes its services and free capacity to Redis."""
+"""Compares a machine's clock with Redis's.
+
+All times of the fleet are Redis's, but one: a message expires by its sender's clock, and Celery compares that with the clock of
+the worker that takes it. A worker whose clock is ahead throws away all that beat sends, and logs no more than "Discarding".
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,30 @@ from dataclasses import replace
 
 from redis_components import __version__
 from redis_components.errors import TrawlError
-from redis_components.fleet.nodes import NodeAnswer, NodeRecord, Nodes
 from workers.fleet.shared_files import shared_digests
 from workers.process.config_digest import config_digest
 from workers.process.heartbeat import PERIOD_S, Heartbeat
+from workers.state.nodes import NodeAnswer, NodeRecord, Nodes
+
+TOLERATED_S = 3.0  # messages of the fleet are good for 10 s
+
+
+def off_by(redis_s: float, asked_s: float, answered_s: float) -> float:
+    """Return the seconds that our clock is ahead of Redis's (negative: behind), 0 where they may agree.
+
+    `redis_s` is the time that Redis gave in an answer, the others when we asked and had the answer, by our clock; epoch s.
+    """
+    if asked_s - redis_s > TOLERATED_S:
+        return asked_s - redis_s
+    return answered_s - redis_s if redis_s - answered_s > TOLERATED_S else 0.0
+
+
+def complaint(off_s: float) -> str:
+    """Describe the difference and the fix, for the operator; `off_s` is not 0."""
+    if off_s > 0:
+        return f"its clock is {off_s:.0f} s ahead of Redis's: messages have expired when it takes them; set the clock (NTP)"
+    return f"its clock is {-off_s:.0f} s behind Redis's: what it sends has expired on arrival; set the clock (NTP)"
+
 
 RIVAL_BEATS = 3  # in a row
 CONFIG_BEATS = 5  # it costs a look at some 660 files

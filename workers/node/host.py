@@ -1,32 +1,49 @@
-"""A node hosts crawlers: the body of the task `run_crawler`, and what its worker's main process and its pool share."""
+"""The flag of a node's shutdown: one byte that a worker's main process shares with its pool by fork."""
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from redis_components.admin.crawl_records import keys_in
+from redis_components.admin.inspector import expire_owner
 from redis_components.connection import connect
-from redis_components.crawl_admin.inspector import expire_owner
 from redis_components.embedded import data_dir
 from redis_components.errors import TrawlError
-from redis_components.fleet.crawl_records import keys_in
-from redis_components.fleet.jobs import Jobs
-from redis_components.fleet.nodes import Nodes
-from redis_components.fleet.registry import CrawlerRecord, Registry
-from redis_components.fleet.runs import Runs
-from redis_components.names import node_name, service_name, slot_number
+from redis_components.server.names import node_name, service_name, slot_number
+from workers.deploy.project_wheel import BuildFailed
 from workers.fleet.declared_options import as_declared
-from workers.fleet.project_wheel import BuildFailed
 from workers.process.options import CrawlerOptions
 from workers.process.page_at_work import PageAtWork
 from workers.process.shutdown_times import shutdown_grace
+from workers.state.jobs import Jobs
+from workers.state.nodes import Nodes
+from workers.state.registry import CrawlerRecord, Registry
+from workers.state.runs import Runs
 from workers.supervision.supervisor import Supervisor
 from workers.supervision.supervisor_config import SupervisorConfig, Surroundings
 
 from .capacity import NodeCapacity
-from .drain_flag import DrainFlag
 from .health import FailedStarts, folder_fault
+
+
+class DrainFlag:
+    """Set by the main process, seen at once by every process forked from it since; make it before the fork."""
+
+    def __init__(self) -> None:
+        self._byte = mmap.mmap(-1, 1)
+
+    def set(self) -> None:
+        self._byte[0] = 1
+
+    def clear(self) -> None:
+        self._byte[0] = 0
+
+    def is_set(self) -> bool:
+        return self._byte[0] == 1
+
 
 HELD = "held"  # another process has the slot: this launch came twice
 FULL = "full"  # this node has no place left: a later launch, here or on another node, will do it

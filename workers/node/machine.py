@@ -10,13 +10,13 @@ from pathlib import Path
 
 from redis_components.connection import connect
 from redis_components.embedded import data_dir
-from redis_components.fleet.troubles import EVERY_S, Troubles
 from redis_components.server.health import Problem
 from redis_components.server.replies import server_time
 from workers.process.heartbeat import Heartbeat
+from workers.state.troubles import EVERY_S, Troubles
 
-from .clock_skew import complaint, off_by
 from .health import folder_fault
+from .heartbeat import complaint, off_by
 
 LITTLE_BYTES = 200 * 2**20
 LITTLE_SHARE = 0.03  # of the disk

@@ -11,7 +11,7 @@ from types import TracebackType
 
 import redis
 
-from redis_components.fleet.registry import Renewal, SlotCommand
+from workers.state.registry import Renewal, SlotCommand
 
 PERIOD_S = 2.0
 MAX_ERRANDS = 100  # more of them wait only when Redis is away for long; the oldest are dropped

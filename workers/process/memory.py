@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import resource
+import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -82,3 +84,11 @@ def oom_kills(places: tuple[Path, ...] = (Path("/sys/fs/cgroup/memory.events"), 
                 if name == "oom_kill":
                     return int(count)
     return 0
+
+
+def private_memory(name: str) -> int:
+    """Return a new descriptor, to be closed by the caller. `name` is shown in `/proc/PID/fd`; it opens nothing."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create(name)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

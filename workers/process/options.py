@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field, replace
 import msgspec
 
 from redis_components.errors import ConfigError
-from redis_components.fleet.registry import Slot, SlotStory
-from redis_components.names import service_name, slot_number
+from redis_components.server.names import service_name, slot_number
+from workers.state.registry import Slot, SlotStory
 
-from .private_memory import private_memory
+from .memory import private_memory
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from .private_memory import private_memory
+from .memory import private_memory
 
 _SIZE = 4096
 _LONGEST = 1000  # characters of a URL that are kept

@@ -6,7 +6,7 @@ import redis
 
 from redis_components.connection import connect, explain, get_redis
 from redis_components.embedded import redis_url
-from redis_components.fleet.registry import Registry
+from workers.state.registry import Registry
 
 QUICK_S = 3.0
 

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from redis_components.fleet.registry import CrawlerRecord, Slot
-from redis_components.fleet.runs import Run, RunBy
 from workers.environment.variables import Fleet
+from workers.state.registry import CrawlerRecord, Slot
+from workers.state.runs import Run, RunBy
 
 from .exit_kinds import Exit
 

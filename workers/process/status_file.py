@@ -1,4 +1,4 @@
-"""The status file of a long-running process, which its health check reads (`workers.process.health_check`).
+"""The status file of a long-running process, which its health check reads (`workers.node.health_check`).
 
 `FOLDER/ROLE@HOST.PID` holds one line: epoch s, after how many seconds of silence the process counts as dead, state, words.
 FOLDER is TRAWL_HEALTH_DIR. The line is padded and written in place, so that it can be written on a full disk, too. systemd's

@@ -1,4 +1,4 @@
-"""Launches a crawler process, reads its status pipe, and ends it with every process that it started."""
+"""The time a process has waited for a CPU. On a busy machine its heartbeats are late, and it is not to blame."""
 
 from __future__ import annotations
 
@@ -9,23 +9,33 @@ import subprocess
 import time
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 
 from redis_components.embedded import redis_url
-from redis_components.fleet.registry import CrawlerRecord
 from redis_components.server.url import with_login
 from workers.environment.variables import Fleet
 from workers.logs.slot_log import SlotLog
-from workers.process.cpu_wait import waited_s
 from workers.process.exit_kinds import ExitKind
-from workers.process.handshake import Terms, announced_in
 from workers.process.memory import resident
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.page_at_work import PageAtWork, SharedPage
+from workers.process.pipes import PulseReader, Terms, Wake, announced_in, pulse_pipe
 from workers.process.run_module import own_module
-from workers.process.status_pipe import PulseReader, pulse_pipe
-from workers.process.wake import Wake
+from workers.state.registry import CrawlerRecord
+
+
+def waited_s(pid: int) -> float:
+    """Return the seconds since its start in which the main thread of `pid` could have run and had no CPU; 0.0 where unknown.
+
+    The second number of /proc/PID/schedstat (Linux, CONFIG_SCHED_INFO): time on a run queue, ns.
+    """
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text("ascii").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
 
 logger = logging.getLogger(__name__)
 

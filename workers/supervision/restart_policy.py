@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from workers.process.exit_kinds import Exit, ExitKind, Next
+from workers.state.registry import CrawlerRecord, CrawlerState
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,18 +1,33 @@
-"""The supervisor's record of its slot across crawler processes: restarts, last end, last log line."""
+"""Finds the line of a crawler's log that gives the reason of its end."""
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Slot, SlotStory
-from workers.logs.error_line import error_line
+from workers.logs.lines import last_words
 from workers.logs.slot_log import SlotLog
-from workers.logs.tail import last_words
 from workers.process.exit_kinds import Exit
+from workers.state.registry import CrawlerRecord, CrawlerState, Slot, SlotStory
 
 from .restart_policy import RestartPolicy, Streak, inherited
+
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Fault|Unavailable|Interrupt)\b(?:: .*)?$")  # below a traceback
+_LOGGED = re.compile(r"\b(?:ERROR|CRITICAL)\b|^trawl: ")
+
+
+def error_line(lines: Sequence[str]) -> str | None:
+    """Return the last line that names an error: the end of a traceback, a logged error, else the last line; None
+    without lines.
+    """
+    shown = [line.strip() for line in lines if line.strip()]
+    for matches in (_RAISED.match, _LOGGED.search):
+        if found := next((line for line in reversed(shown) if matches(line)), None):
+            return found
+    return shown[-1] if shown else None
+
 
 LAST_LINES = 20  # of the log, kept in the record of a slot that was given up
 REMEMBERED_CONFIGS = 8

@@ -19,18 +19,17 @@ from dataclasses import replace
 from functools import partial
 
 from redis_components.errors import ConfigError
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot, SlotCommand, SlotCommandKind
 from workers.logs.slot_log import SlotLog
 from workers.logs.stream import LogStream
 from workers.process.exit_kinds import Exit, ExitKind
-from workers.process.handshake import Terms
 from workers.process.heartbeat import Heartbeat
 from workers.process.memory import oom_kills
 from workers.process.options import CrawlerOptions
+from workers.process.pipes import Terms, Wake
 from workers.process.run_recorder import RunBook
 from workers.process.shutdown_times import RELEASE_TIMEOUT_S
 from workers.process.shutdown_times import VARIABLE as GRACE_VARIABLE
-from workers.process.wake import Wake
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot, SlotCommand, SlotCommandKind
 
 from .launcher import LaunchedCrawler, launch
 from .restart_policy import Decision, decide

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from redis_components.fleet.registry import CrawlerRecord
-from redis_components.fleet.runs import Run
 from workers.process.config_digest import config_digest
 from workers.process.heartbeat import PERIOD_S
 from workers.process.options import CrawlerOptions
 from workers.process.page_at_work import PageAtWork
 from workers.process.shutdown_times import MARGIN_S, SHUTDOWN_GRACE_S
+from workers.state.registry import CrawlerRecord
+from workers.state.runs import Run
 
 from .restart_policy import RestartPolicy
 

@@ -6,7 +6,7 @@ import time
 
 from workers.process import freeze_detection
 from workers.process.exit_kinds import ExitKind
-from workers.process.wake import Wake
+from workers.process.pipes import Wake
 
 from .launcher import LaunchedCrawler
 

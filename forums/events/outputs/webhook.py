@@ -26,8 +26,8 @@ from scrapy.exceptions import CannotResolveHostError
 from forums.events.rules import WebhookOptions
 from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError
-from workers.process.guarded_connector import GuardedConnector, allowing
-from workers.process.public_addresses import Allowance, private_addresses_allowed
+from workers.http.connector import GuardedConnector, allowing
+from workers.http.public_addresses import Allowance, private_addresses_allowed
 
 from .delivery import NotTaken, Taken
 

@@ -15,7 +15,7 @@ from forum_reader.definition.errors import SiteError
 from forum_reader.definition.load import load_all, site_in_use
 from forum_reader.definition.origins import elsewhere, place_of, shown
 from redis_components.scheduler import set_aside
-from workers.process.public_addresses import Allowance, allow
+from workers.http.public_addresses import Allowance, allow
 
 if TYPE_CHECKING:
     from scrapy import Request

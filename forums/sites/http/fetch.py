@@ -27,12 +27,11 @@ from forum_reader.definition.site import Site
 from forum_reader.page.web_encoding import in_web_encoding
 from forum_reader.reading.reading_budget import check_attributes
 from redis_components.errors import TrawlError
-from redis_components.frontier.retry_after import retry_after_s
-from redis_components.frontier.robots_cache import readable
-from workers.process.bot_identity import bot_identity
-from workers.process.guarded_connector import GuardedConnector, allowing
-from workers.process.private_address import PrivateAddress
-from workers.process.public_addresses import Allowance, private_addresses_allowed
+from redis_components.politeness.retry_after import retry_after_s
+from redis_components.politeness.robots_cache import readable
+from workers.http.bot_identity import bot_identity
+from workers.http.connector import GuardedConnector, PrivateAddress, allowing
+from workers.http.public_addresses import Allowance, private_addresses_allowed
 
 from .politeness import headers_for
 from .user_agent import USER_AGENT, user_agent

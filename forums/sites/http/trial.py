@@ -26,7 +26,7 @@ def is_on_trial(site: Site) -> bool:
 
 def is_public_name(host: str) -> bool:
     """Return True if a host may be a public site: a name with a dot, or a public address."""
-    from workers.process.public_addresses import is_public
+    from workers.http.public_addresses import is_public
 
     host = host.strip("[]").rstrip(".").lower()
     parts = host.split(".")

@@ -10,8 +10,7 @@ from typing import Any
 import redis
 
 from redis_components.errors import TrawlError
-from redis_components.frontier.limits import default_lane, lane_names
-from redis_components.frontier.permits import LanePermits
+from redis_components.politeness.limits import LanePermits, default_lane, lane_names
 
 LONGEST_WAIT_S = 10.0
 """Seconds to wait for a turn; a site whose limits allow no request for longer is not visited now."""

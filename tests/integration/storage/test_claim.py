@@ -18,12 +18,12 @@ from forums.storage import Database, posts
 from forums.storage.engine import place_of
 from forums.writer.claim import AnotherDatabase
 from forums.writer.store import forget, opened, store
-from redis_components.crawl_admin.item_stream import ItemStream
-from redis_components.fleet.nodes import NodeRecord, Nodes
+from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from tests.support.items import post, wire
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.fleet.shared_files import differences, shared_digests
+from workers.state.nodes import NodeRecord, Nodes
 
 KEYS = CrawlKeys.for_spider("forum_detail")
 SERVICES = ["forum_detail"]

@@ -14,10 +14,10 @@ from forums.storage.read.event_reader import EventLog
 from forums.storage.write.event_log import BEGINNING, Position
 from forums.writer import fleet_notes
 from forums.writer.fleet_notes import log_fleet_notes
-from redis_components.fleet.audit import Act, append
-from redis_components.fleet.notes import Note, note
-from redis_components.fleet.registry import Registry
 from redis_components.keys import FleetKeys
+from workers.state.audit import Act, append
+from workers.state.notes import Note, note
+from workers.state.registry import Registry
 
 
 def told(database: Database) -> list[tuple[str, str, str, str | None]]:

@@ -11,14 +11,14 @@ import redis
 from forums.storage import Database, RunHistory, Wanted
 from forums.writer import run_history
 from forums.writer.run_history import latest, look_for_lost, store_runs, to_row
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Renewal, Slot
-from redis_components.fleet.runs import Run, RunBy, Runs
 from redis_components.keys import FleetKeys
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from workers.process.exit_kinds import Exit
 from workers.process.heartbeat import Heartbeat
 from workers.process.run_recorder import RunBook
+from workers.state.registry import CrawlerRecord, CrawlerState, Renewal, Slot
+from workers.state.runs import Run, RunBy, Runs
 
 NOW = datetime.now(UTC).timestamp()
 BEGUN = Run(id="toy/0#1.0", spider="toy", by=RunBy.FLEET, number=0, token=1, node="a@test", pid=11, started_at=NOW - 600, pages=3)

@@ -15,7 +15,7 @@ from forums.writer.drain import drain
 from forums.writer.remember import Lateness
 from monitoring.metrics.exposition import FleetCollector, exposition
 from monitoring.source import Source
-from redis_components.crawl_admin.item_stream import ItemStream
+from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from tests.support.items import START, at, comment, post, scan, wire
 

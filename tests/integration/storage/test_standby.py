@@ -11,7 +11,7 @@ import redis
 
 from forums.storage import Database, StorageError
 from forums.writer.drain import Outcome, drain
-from redis_components.crawl_admin.item_stream import ItemStream
+from redis_components.items.stream import ItemStream
 from tests.integration.storage.test_writer_faults import KEYS, assert_complete, fill, stored
 from tests.support.postgres_server import PostgresServer, StandbyServer, binaries
 from tests.support.processes import wait_until

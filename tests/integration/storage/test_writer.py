@@ -11,8 +11,8 @@ import redis
 
 from forums.storage import Database, Item, comments, posts, scans
 from forums.writer.drain import Outcome, WriteReport, drain
-from redis_components.crawl_admin.item_stream import ItemStream
-from redis_components.crawl_admin.refused_items import newest
+from redis_components.items.refused import newest
+from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from tests.support.items import at, comment, post, scan, wire
 

@@ -20,8 +20,8 @@ import redis
 
 from forums.storage import Database, StorageError, posts
 from forums.writer.drain import Outcome, drain
-from redis_components.crawl_admin.item_stream import ItemStream, Settled
-from redis_components.crawl_admin.refused_items import newest
+from redis_components.items.refused import newest
+from redis_components.items.stream import ItemStream, Settled
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.items import post, scan, wire
@@ -33,7 +33,7 @@ KEYS = CrawlKeys.for_spider("forum_detail")
 
 WRITER = """
 import os, signal, sys, redis
-from redis_components.crawl_admin.item_stream import ItemStream
+from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from forums.storage import Database
 from forums.writer.drain import drain

@@ -12,14 +12,14 @@ from cli.views.fleet_json import overview_json
 from cli.views.fleet_screen import FleetScreen
 from forums.overview import Overview, ServiceView, SitesView
 from forums.state.site_breakers import Breaker, BreakerState
-from redis_components.crawl_admin.inspector import CrawlSnapshot
-from redis_components.fleet.autoscaling import Autoscaled, Memory, Policy
-from redis_components.fleet.beats import BeatView
-from redis_components.fleet.holds import Held
-from redis_components.fleet.nodes import NodeRecord
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, ErrorRecord
-from redis_components.fleet.rolls import Roll, RollState, RollStep
+from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.frontier.holds import Hold, HoldKind
+from workers.state.autoscaling import Autoscaled, Memory, Policy
+from workers.state.beats import BeatView
+from workers.state.holds import Held
+from workers.state.nodes import NodeRecord
+from workers.state.registry import CrawlerRecord, CrawlerState, ErrorRecord
+from workers.state.rolls import Roll, RollState, RollStep
 
 NOW = 1_800_000_000.0
 

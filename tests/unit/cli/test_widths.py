@@ -34,14 +34,14 @@ from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.site_breakers import Breaker, BreakerState
 from forums.storage import RunRow
 from forums.storage.read.site_figures import Delay
-from redis_components.crawl_admin.dead_letters import DeadEntry, Kind
-from redis_components.crawl_admin.inspector import empty_snapshot
-from redis_components.crawl_admin.refused_items import RefusedItem
-from redis_components.fleet.beats import BeatView
-from redis_components.fleet.holds import Held
-from redis_components.fleet.nodes import NodeRecord
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, ErrorRecord
+from redis_components.admin.dead_letters import DeadEntry, Kind
+from redis_components.admin.inspector import empty_snapshot
 from redis_components.frontier.holds import Hold, HoldKind
+from redis_components.items.refused import RefusedItem
+from workers.state.beats import BeatView
+from workers.state.holds import Held
+from workers.state.nodes import NodeRecord
+from workers.state.registry import CrawlerRecord, CrawlerState, ErrorRecord
 
 WIDTHS = (60, 80, 100, 120, 200)
 SCREENS = Path(__file__).with_name("screens")

@@ -33,7 +33,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
     "guarantees.md": {
         "Each task may come twice": (
             "tests/integration/test_seeding.py::test_two_beats_at_once_seed_each_forum_once",
-            "tests/unit/redis_components/fleet/test_registry.py::test_a_launch_is_marked_once_until_it_arrives_or_runs_out",
+            "tests/unit/workers/state/test_registry.py::test_a_launch_is_marked_once_until_it_arrives_or_runs_out",
             f"{_SLOTS}test_a_free_slot_is_acquired_and_a_held_one_is_not",
             "tests/integration/storage/test_writer.py::test_a_second_writer_returns_at_once",
             "tests/integration/storage/test_writer.py::test_a_stream_that_is_written_twice_counts_twice_and_is_stored_once",

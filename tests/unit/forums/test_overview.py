@@ -14,16 +14,16 @@ from forums.state.output_troubles import RULES_FILE
 from forums.state.quarantine import Foreign
 from forums.state.site_breakers import Breaker, BreakerState
 from forums.state.trial import BY_TRIAL
-from redis_components.crawl_admin.inspector import empty_snapshot
-from redis_components.crawl_admin.lanes import LaneView, in_one_line
-from redis_components.fleet.beats import BeatView
-from redis_components.fleet.holds import Held
-from redis_components.fleet.nodes import NodeRecord
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState
-from redis_components.fleet.rolls import Roll, RollState
+from redis_components.admin.inspector import empty_snapshot
+from redis_components.admin.lanes import LaneView, in_one_line
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.frontier.limits import LaneLimits, LaneState
+from redis_components.politeness.limits import LaneLimits, LaneState
 from redis_components.server.health import Finding, Problem
+from workers.state.beats import BeatView
+from workers.state.holds import Held
+from workers.state.nodes import NodeRecord
+from workers.state.registry import CrawlerRecord, CrawlerState
+from workers.state.rolls import Roll, RollState
 
 NOW = 1_800_000_000.0
 CRAWLER = CrawlerRecord(spider="books", number=0, pid=4711, state=CrawlerState.RUNNING, beat_at=NOW - 1)

@@ -20,17 +20,17 @@ from forums.state.site_breakers import Breaker, BreakerState
 from forums.state.writer_figures import WriterFigures
 from monitoring.metrics.exposition import FleetCollector, exposition, text_of
 from monitoring.metrics.fleet import METRICS, reference
-from redis_components.crawl_admin.group_states import ConsumerState, GroupState
-from redis_components.crawl_admin.inspector import CrawlSnapshot, empty_snapshot
-from redis_components.crawl_admin.lanes import LaneView
-from redis_components.crawl_admin.memory import RedisMemory
-from redis_components.fleet.beats import BeatView
-from redis_components.fleet.holds import Held
-from redis_components.fleet.nodes import NodeRecord
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState
+from redis_components.admin.inspector import CrawlSnapshot, empty_snapshot
+from redis_components.admin.lanes import LaneView
+from redis_components.admin.memory import RedisMemory
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.frontier.limits import LaneLimits, LaneState
+from redis_components.items.group_states import ConsumerState, GroupState
+from redis_components.politeness.limits import LaneLimits, LaneState
 from redis_components.server.health import NAMES
+from workers.state.beats import BeatView
+from workers.state.holds import Held
+from workers.state.nodes import NodeRecord
+from workers.state.registry import CrawlerRecord, CrawlerState
 
 ROOT = Path(__file__).parents[3]
 NOW = 1_767_225_600.0

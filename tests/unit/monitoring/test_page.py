@@ -12,12 +12,12 @@ from forums.overview import Boards, BoardView, Overview, ServiceView, SitesView
 from forums.state.forum_states import ForumState, WatchedForum
 from monitoring.pages.overview_page import page
 from monitoring.pages.rendering import board_why
-from redis_components.fleet.beats import BeatView
-from redis_components.fleet.nodes import NodeRecord
-from redis_components.fleet.registry import CrawlerState, ErrorRecord
-from redis_components.fleet.rolls import Roll, RollState
 from redis_components.frontier.holds import Hold, HoldKind
 from tests.unit.monitoring.test_metrics import BOARDS, CRAWL, CRAWLER, NOW, SITES, VIEW, viewed
+from workers.state.beats import BeatView
+from workers.state.nodes import NodeRecord
+from workers.state.registry import CrawlerState, ErrorRecord
+from workers.state.rolls import Roll, RollState
 
 EVIL = "<script>alert('x')</script>&\""
 

@@ -17,21 +17,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redis_components.backup.archive import records
-from redis_components.backup.snapshot import BackupError
+from redis_components.admin.crawl_records import crawl_record_of
 from redis_components.codec import values
 from redis_components.errors import CodecError
-from redis_components.fleet.audit import Act
-from redis_components.fleet.autoscaling import autoscaled_of
-from redis_components.fleet.crawl_records import crawl_record_of
-from redis_components.fleet.nodes import node_of
-from redis_components.fleet.notes import Note
-from redis_components.fleet.registry import crawler_of, size_of
-from redis_components.fleet.rolls import Roll
-from redis_components.fleet.schedules import round_of
 from redis_components.frontier.holds import Hold
 from redis_components.start_tasks.format import BadStartTask, read
-from tasks.envelope import fault_of_command, fault_of_container, fault_of_task
+from tasks.guard.envelope import fault_of_command, fault_of_container, fault_of_task
+from workers.backup.archive import records
+from workers.backup.snapshot import BackupError
+from workers.state.audit import Act
+from workers.state.autoscaling import autoscaled_of
+from workers.state.nodes import node_of
+from workers.state.notes import Note
+from workers.state.registry import crawler_of, size_of
+from workers.state.rolls import Roll
+from workers.state.schedules import round_of
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "40"))
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "0"))

@@ -60,7 +60,7 @@ def test_no_task_is_acknowledged_late_rate_limited_or_retried(config: ModuleType
 
 def test_what_beat_sends_exists(config: ModuleType) -> None:
     assert {entry["task"] for entry in config.beat_schedule.values()} <= tasks_of()
-    assert config.beat_scheduler == "tasks.leader_scheduler:LeaderScheduler"
+    assert config.beat_scheduler == "tasks.beat.leader:LeaderScheduler"
 
 
 def test_an_operators_own_tasks_are_imported_and_a_module_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_each_service_has_its_queue_and_control_comes_first(config: ModuleType) 
 
 
 def test_the_pool_holds_the_whole_fleet_and_some_processes_for_short_tasks(config: ModuleType) -> None:
-    from tasks.node_step import room_for_crawlers, room_for_small_crawls
+    from tasks.node import room_for_crawlers, room_for_small_crawls
     from workers.environment.machine import cores, memory_bytes, places
 
     assert config.worker_concurrency == max(7, places(cores(), memory_bytes())) + config.RESERVED_PROCESSES

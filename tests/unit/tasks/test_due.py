@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from redis_components.fleet.schedules import Round, RoundState
-from tasks.due import MIN_EXPIRES_S, expires_s, needs_anchor, next_due
-from tasks.schedule import ScheduledTask
+from tasks.beat.schedule import MIN_EXPIRES_S, ScheduledTask, expires_s, needs_anchor, next_due
+from workers.state.schedules import Round, RoundState
 
 EVERY = ScheduledTask(name="seed", task="t", every_s=10.0)
 CRON = ScheduledTask(name="nightly", task="t", cron="0 3 * * *")

@@ -8,7 +8,7 @@ import sys
 import pytest
 import redis
 
-from tasks.refused_writes import in_one_line
+from tasks.refusing_broker import in_one_line
 
 REFUSED = "MISCONF Errors writing to the AOF file: No space left on device"
 WARNED = f"""trace.py:809: RuntimeWarning: Exception raised outside body: server:ResponseError:

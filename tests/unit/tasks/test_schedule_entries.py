@@ -11,8 +11,8 @@ from celery.schedules import crontab, schedule
 
 from cli.access.values import parse_span
 from redis_components.errors import ConfigError
-from redis_components.fleet.schedules import StoredEntry, Unreadable
-from tasks.schedule import FLEETS_OWN, Schedule, ScheduledTask, changed, checker, defaults_of, effective
+from tasks.beat.schedule import FLEETS_OWN, Schedule, ScheduledTask, changed, checker, defaults_of, effective
+from workers.state.schedules import StoredEntry, Unreadable
 
 
 def _seed(forums: list[str] | None = None, site: str | None = None) -> None:

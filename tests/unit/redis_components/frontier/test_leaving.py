@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from redis_components.crawl_admin.inspector import snapshot
+from redis_components.admin.inspector import snapshot
 from redis_components.frontier.messages import StatChange
 from tests.support.owner import KEYS, Owner
 from tests.support.redis_server import RedisServer

@@ -6,12 +6,11 @@ import pytest
 
 from redis_components.errors import ConfigError, Unserializable
 from redis_components.frontier.config import FrontierConfig
-from redis_components.frontier.lease_buffer import Buffer
+from redis_components.frontier.lifecycle import Farewell, Journal
 from redis_components.frontier.messages import NO_FILTER, Burial, Lease, NewRequest, NextTask, StatChange, score_of
 from redis_components.frontier.outbox import Batch, Outbox
 from redis_components.frontier.pacing import LONGEST_REST_S, LONGEST_SILENCE_S, REST, Haste, Pace
-from redis_components.frontier.shutdown import Farewell
-from redis_components.frontier.write_journal import Journal
+from redis_components.frontier.stock import Buffer
 from redis_components.keys import CrawlKeys
 
 CONFIG = FrontierConfig(keys=CrawlKeys.for_spider("s"), owner="one", concurrency=4, max_prefetch=50)

@@ -12,7 +12,7 @@ from scrapy.http import JsonRequest
 from redis_components.codec.requests import RequestCodec
 from redis_components.errors import CodecError
 from redis_components.fingerprint import OldScrapyFingerprinter, ScrapyRedisFingerprinter
-from redis_components.migration.requests import payload_of
+from redis_components.migration.queue import payload_of
 from tests.support.scrapy_redis_data import SPIDER
 
 REQUESTS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scrapy import Request
 
-from redis_components.scrapy_glue.long_waits import LONG_S, LongWaits
+from redis_components.scrapy_glue.internals import LONG_S, LongWaits
 from tests.support.owner import HandClock
 
 

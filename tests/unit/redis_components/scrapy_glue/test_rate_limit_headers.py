@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from scrapy.http import Headers
 
-from redis_components.frontier.site_pulse import SitePulse
-from redis_components.scrapy_glue.rate_limit_headers import used_up_s
+from redis_components.politeness.site_pulse import SitePulse
+from redis_components.scrapy_glue.retry_after import used_up_s
 
 NOW = 1_800_000_000.0
 

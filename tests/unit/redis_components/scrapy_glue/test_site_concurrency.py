@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from redis_components.scrapy_glue.site_concurrency import SitePlaces
+from redis_components.scrapy_glue.page_tracker import SitePlaces
 from tests.support.owner import Owner
 
 

@@ -12,24 +12,24 @@ import pytest
 import redis
 
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
+from redis_components.admin.crawl_records import CrawlRecord
 from redis_components.errors import ConfigError
-from redis_components.fleet.audit import Act
-from redis_components.fleet.autoscaling import Autoscaled, Policy
-from redis_components.fleet.crawl_records import CrawlRecord
-from redis_components.fleet.jobs import Job, Jobs, JobState
-from redis_components.fleet.nodes import NodeRecord
-from redis_components.fleet.notes import Note
-from redis_components.fleet.records import CrawlerRecord, CrawlerState
-from redis_components.fleet.rolls import Roll
-from redis_components.fleet.runs import Run
-from redis_components.fleet.schedules import Schedules, StoredEntry
-from redis_components.fleet.services import ServiceRecord, Services
-from redis_components.fleet.versions import Deployment
-from redis_components.frontier import limits
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.frontier.limits import LaneLimits
 from redis_components.keys import CrawlKeys
-from redis_components.server.stored_records import JsonRecord
+from redis_components.politeness import limits
+from redis_components.politeness.limits import LaneLimits
+from redis_components.server.record_store import JsonRecord
+from workers.state.audit import Act
+from workers.state.autoscaling import Autoscaled, Policy
+from workers.state.jobs import Job, Jobs, JobState
+from workers.state.nodes import NodeRecord
+from workers.state.notes import Note
+from workers.state.records import CrawlerRecord, CrawlerState
+from workers.state.rolls import Roll
+from workers.state.runs import Run
+from workers.state.schedules import Schedules, StoredEntry
+from workers.state.services import ServiceRecord, Services
+from workers.state.versions import Deployment
 
 LARGE = 2_000_000
 GIVEN: dict[Any, Any] = {

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from forums.state.quarantine import find
 from redis_components.errors import ConfigError
-from redis_components.fleet.jobs import Job, Jobs
-from redis_components.fleet.schedules import Schedules, StoredEntry, Unreadable
-from redis_components.fleet.services import ServiceRecord, Services
-from redis_components.fleet.versions import Deployments
 from redis_components.keys import FleetKeys
 from redis_components.server import signing
+from workers.state.jobs import Job, Jobs
+from workers.state.schedules import Schedules, StoredEntry, Unreadable
+from workers.state.services import ServiceRecord, Services
+from workers.state.versions import Deployments
 
 OLD, NEW = "0" * 32, "1" * 32
 

@@ -10,8 +10,7 @@ import pytest
 
 from redis_components.embedded import redis_url
 from redis_components.errors import ConfigError
-from redis_components.server.known_passwords import example_secrets
-from redis_components.server.variables import load_env_file, origin, variable
+from redis_components.server.variables import example_secrets, load_env_file, origin, variable
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from workers.consumers.database_rows import DatabaseRows
 from workers.consumers.files import CsvRows, JsonLines, whole_rows
 from workers.consumers.http_post import HttpPost
 from workers.consumers.sink import Item, SinkUnavailable
-from workers.process.item_targets import TargetKind, parse_target
+from workers.consumers.targets import TargetKind, parse_target
 
 
 def batch(*values: Any) -> list[Item]:

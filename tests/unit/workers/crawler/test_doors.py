@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
 from workers.crawler.doors import ClosedDoor, Doors, close_doors, open_schemes
-from workers.process.public_addresses import Allowance, allow, allowance_in
+from workers.http.public_addresses import Allowance, allow, allowance_in
 
 SCRAPYS = "scrapy.core.downloader.handlers"
 CONSOLES = {

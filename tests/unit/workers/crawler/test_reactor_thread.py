@@ -11,7 +11,7 @@ CODE = """
 import crochet
 from scrapy.utils.reactor import install_reactor
 install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor")
-from workers.crawler import reactor_thread
+from workers.crawler import crawl as reactor_thread
 reactor_thread.start()
 reactor_thread.start()
 from twisted.internet import reactor

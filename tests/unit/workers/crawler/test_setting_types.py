@@ -8,9 +8,9 @@ import pytest
 from scrapy.settings import Settings
 
 from redis_components.errors import ConfigError
-from redis_components.fleet.services import ServiceRecord
 from workers.crawler.check_service import _warnings
 from workers.crawler.setting_types import check_types, load_components, set_each
+from workers.state.services import ServiceRecord
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a number": ({"CONCURRENT_REQUESTS": "many"}, "CONCURRENT_REQUESTS = 'many' is not a number"),

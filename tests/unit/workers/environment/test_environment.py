@@ -16,7 +16,7 @@ from cli.views.environment import ALL, rows
 from forums.environment import Reading
 from redis_components.errors import ConfigError
 from workers.environment.declaration import Variables, variable_name
-from workers.environment.secret import Secret
+from workers.environment.values import Secret
 from workers.environment.variables import Crawlers, Exporter, Fleet, Flower, Logs, Tool
 
 

@@ -9,13 +9,13 @@ import pytest
 import redis
 
 from cli.main import main
-from redis_components.fleet.autoscaling import Autoscaling, Policy
-from redis_components.fleet.nodes import NodeRecord, Nodes
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry, SlotView
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys
 from workers.fleet.autoscale import resize, room_for
 from workers.fleet.holds import Target, hold, resume
+from workers.state.autoscaling import Autoscaling, Policy
+from workers.state.nodes import NodeRecord, Nodes
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry, SlotView
 
 KEYS = CrawlKeys.for_spider("detail")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from redis_components.fleet.jobs import Job, JobFigures, JobState
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, SlotView
-from workers.fleet.jobs import CANCELLED, MOST_ROUNDS, next_step
+from workers.jobs.jobs import CANCELLED, MOST_ROUNDS, next_step
+from workers.state.jobs import Job, JobFigures, JobState
+from workers.state.registry import CrawlerRecord, CrawlerState, SlotView
 
 JOB = Job(id="books.one", service="books", crawlers=2)
 ENDING = Job(id="books.one", service="books", crawlers=2, state=JobState.ENDING, reason=CANCELLED)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redis_components.fleet.nodes import SILENT_AFTER_S, NodeRecord, shortages, unplaced
-from redis_components.fleet.records import GONE_AFTER_S
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, SlotView
 from redis_components.frontier.holds import Hold, HoldKind
 from workers.fleet.reconcile import FORGET_AFTER_S, GIVEN_UP_RETRY_S, Forget, ForgetNode, Launch, Retire, plan
+from workers.state.nodes import SILENT_AFTER_S, NodeRecord, shortages, unplaced
+from workers.state.records import GONE_AFTER_S
+from workers.state.registry import CrawlerRecord, CrawlerState, SlotView
 
 NOW = 1_000_000.0
 

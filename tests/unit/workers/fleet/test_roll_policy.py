@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redis_components.errors import ConfigError, FleetBusy
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry, SlotCommandKind, SlotView
-from redis_components.fleet.rolls import Roll, RollNote, RollState
 from workers.fleet.roll import abort_roll, go_on, start_roll
 from workers.fleet.roll_policy import LIVED_S, STEP_S, UNSEEN_S, advance, begin
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry, SlotCommandKind, SlotView
+from workers.state.rolls import Roll, RollNote, RollState
 
 DESIRED = {"list": 1, "detail": 3}
 

@@ -9,12 +9,12 @@ import pytest
 import redis
 
 from redis_components.errors import ConfigError
-from redis_components.fleet.registry import Registry
-from redis_components.fleet.services import ServiceRecord, Services
 from workers.fleet.declared_options import as_declared
 from workers.fleet.service_file import read_services
 from workers.fleet.sizes import default_fleet, desired_fleet
 from workers.process.options import CrawlerOptions, handed_over, parse, received
+from workers.state.registry import Registry
+from workers.state.services import ServiceRecord, Services
 
 BOOKS = '[services.books]\nproject = "shop.settings"\nspider = "shop_books"\nsize = 3\n'
 

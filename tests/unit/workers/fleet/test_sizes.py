@@ -9,12 +9,12 @@ import pytest
 import redis
 
 from redis_components.errors import ConfigError
-from redis_components.fleet.autoscaling import Autoscaling, Policy
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState, Registry
 from workers.environment import machine
 from workers.environment.machine import CRAWLER_BYTES, MOST_SPARE, cores, memory_bytes, places
 from workers.environment.values import parse_fleet
 from workers.fleet.sizes import default_fleet, desired_fleet, largest_fleet, node_crawlers, scale
+from workers.state.autoscaling import Autoscaling, Policy
+from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 
 def test_a_fleet_is_written_as_spiders_with_numbers() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.logs.error_line import error_line
+from workers.supervision.slot_history import error_line
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,12 @@ import pytest
 
 from workers.environment import identity as own_identity
 from workers.environment.identity import identify
-from workers.logs.error_line import error_line
 from workers.logs.json_lines import IDS, JsonFormatter
-from workers.logs.lines import LineReader
+from workers.logs.lines import LineReader, last_words
 from workers.logs.slot_log import SlotLog
 from workers.logs.stream import LogStream
-from workers.logs.tail import last_words
 from workers.process.page_at_work import PageAtWork, fields, reading
+from workers.supervision.slot_history import error_line
 
 
 @pytest.fixture(autouse=True)

@@ -72,7 +72,7 @@ SAYS_EVERYTHING = """
 import ctypes, faulthandler, os, sys, subprocess
 from pathlib import Path
 from workers.logs.slot_log import LogLimits, SlotLog
-from workers.logs.rotate_own import OwnLog
+from workers.logs.slot_log import OwnLog
 faulthandler.enable()
 own = OwnLog(SlotLog(Path(sys.argv[1]), LogLimits(max_bytes=30, kept=3)))
 print("before the rotation " + "x" * 30, flush=True)

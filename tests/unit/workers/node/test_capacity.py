@@ -13,10 +13,10 @@ import psutil
 import pytest
 
 from redis_components.errors import ConfigError
-from tasks.node_step import check_pool
+from tasks.node import check_pool
 from tests.support.processes import wait_until
+from workers.logs.lines import last_words
 from workers.logs.slot_log import LogLimits, SlotLog
-from workers.logs.tail import last_words
 from workers.node.capacity import NodeCapacity
 
 HOLD_A_PLACE = """
@@ -39,7 +39,7 @@ with NodeCapacity(Path(sys.argv[1]), "a", 1).place() as place:
 """
 FORK_THEN_SET = """
 import os, sys
-from workers.node.drain_flag import DrainFlag
+from workers.node.host import DrainFlag
 flag = DrainFlag()
 read, write = os.pipe()
 if not (pid := os.fork()):

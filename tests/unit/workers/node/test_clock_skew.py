@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.node.clock_skew import complaint, off_by
+from workers.node.heartbeat import complaint, off_by
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 import redis
 
-from redis_components.fleet.nodes import BACK_AFTER_S, NodeRecord, Nodes
-from redis_components.fleet.registry import Registry
 from redis_components.keys import FleetKeys
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from workers.node.heartbeat import NodeBeat
+from workers.state.nodes import BACK_AFTER_S, NodeRecord, Nodes
+from workers.state.registry import Registry
 
 A = NodeRecord(name="a@test", services=("list",), capacity=4, taken=1)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from redis_components.embedded.server import free_port
-from workers.process import health_check
-from workers.process.health_check import of_files
+from workers.node import health_check
+from workers.node.health_check import of_files
 from workers.process.status_file import LIMIT_S, LINE_BYTES, Condition, StatusFile
 
 GONE = "999999999"  # above every pid_max

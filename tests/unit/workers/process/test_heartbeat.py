@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import redis
 
-from redis_components.fleet.registry import Renewal, SlotCommand, SlotCommandKind
 from tests.support.processes import wait_until
 from workers.process.heartbeat import Heartbeat
+from workers.state.registry import Renewal, SlotCommand, SlotCommandKind
 
 RETIRE = SlotCommand(word=SlotCommandKind.RETIRE)
 

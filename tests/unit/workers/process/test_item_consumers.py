@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from redis_components.fleet.crawl_records import CrawlRecord
+from redis_components.admin.crawl_records import CrawlRecord
 from redis_components.keys import CrawlKeys
-from workers.process.item_consumers import FORUM_WRITER, streams_of
+from workers.consumers.item_consumers import FORUM_WRITER, streams_of
 
 TRAWLS = {"SCRAPY_SETTINGS_MODULE": "workers.settings"}
 ANOTHERS = {"SCRAPY_SETTINGS_MODULE": "shop.settings"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.process.public_addresses import NOTHING, Allowance, is_public
+from workers.http.public_addresses import NOTHING, Allowance, is_public
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import select
 import signal
 import threading
 
-from workers.process.status_pipe import pulse_pipe
-from workers.process.wake import Wake
+from workers.process.pipes import Wake, pulse_pipe
 
 LONG_S = 3600.0
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redis_components.fleet.registry import CrawlerRecord, CrawlerState
 from workers.process.exit_kinds import Exit, ExitKind, Next
+from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.supervision.restart_policy import Decision, RestartPolicy, Streak, decide, inherited
 
 POLICY = RestartPolicy()

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from redis_components.fleet.registry import CrawlerRecord
 from tests.support.processes import wait_until
-from workers.process.cpu_wait import waited_s
 from workers.process.exit_kinds import ExitKind
-from workers.process.handshake import Terms
+from workers.process.pipes import Terms
+from workers.state.registry import CrawlerRecord
+from workers.supervision.launcher import waited_s
 from workers.supervision.watchdog import Watch
 
 

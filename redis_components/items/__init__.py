@@ -1,0 +1,1 @@
+"""Item streams, their consumer groups, and refused items."""

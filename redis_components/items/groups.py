@@ -1,0 +1,189 @@
+"""The part that a consumer is about to write, noted in Redis until its items leave the item stream."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import redis
+
+from redis_components.keys import CrawlKeys
+from redis_components.server.scripts import script
+
+from .group_states import group_states
+from .stream import LOCK_S, ItemStream, Lock, Refusal, Settled
+
+
+class PartNote(msgspec.Struct, frozen=True, kw_only=True):
+    """The part that was begun: the first `count` items that wait, by their digest."""
+
+    name: str
+    count: int
+    digest: str
+
+
+class ItemParts:
+    """The note of one item stream, or of one group. Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, stream: ItemStream | ItemGroup) -> None:
+        self._stream = stream
+
+    def noted(self) -> PartNote | None:
+        """Return the part that was begun and not settled; None where there is none, or none that can be read."""
+        raw = self._stream.client.get(self._stream.part_key)
+        try:
+            return msgspec.json.decode(raw or b"", type=PartNote)
+        except msgspec.DecodeError:
+            return None
+
+    def note(self, token: str, note: PartNote) -> bool:
+        """Note the next part; False where the consumer's lock `token` is lost. `settle` removes it."""
+        keys = {"writer": self._stream.writer_key, "part": self._stream.part_key}
+        return bool(script("part_note")(self._stream.client, keys, {"token": token, "note": msgspec.json.encode(note)}))
+
+
+CONSUMER = "trawl"
+CLAIM_AFTER_S = 60.0
+LOOK_EVERY_S = 5.0
+FIELD = b"item"
+
+
+def tend(client: redis.Redis, keys: CrawlKeys) -> None:
+    """Make the groups that the crawl names, and remove the entries that all groups have acknowledged.
+
+    A list of items from before becomes the stream. Crawlers do the same in each exchange. Raises `redis.RedisError`.
+    """
+    named = {"items": keys.item_stream(), "moving": keys.items_moving()}
+    while script("items_tend")(client, keys=named, args={"groups": list(keys.item_groups)}):
+        pass
+
+
+class ItemGroup:
+    """One group of one spider's item stream, for one consumer at a time. Not for use by two threads; `client` must not decode
+    responses. Methods raise `redis.RedisError` when Redis does not answer.
+    """
+
+    def __init__(
+        self, client: redis.Redis, keys: CrawlKeys, group: str, *, lock_s: float = LOCK_S, claim_after_s: float = CLAIM_AFTER_S
+    ) -> None:
+        self.keys = keys
+        self.group = group
+        self.client = client
+        self.writer_key, self.part_key = keys.group_writer(group), keys.item_part(group)
+        self.lock_s = lock_s
+        self._claim_after_ms = int(claim_after_s * 1000)
+        self._settled = 0  # number of the last settled batch under the present lock
+        self._held: list[bytes] = []  # ids of the batch that was read last, until it is settled
+        self._reads_again = True  # what this name was given before comes first
+        self._look_at = 0.0
+        self._cursor: Any = "0-0"  # where to look on for entries that others have left
+
+    def __len__(self) -> int:
+        """Return the number of items that the group has not acknowledged; where Redis does not have it, that of the stream."""
+        states = group_states(self.client, self.keys, 0.0)
+        one = next((one for one in states if one.name == self.group), None)
+        if one is None or one.waiting is None:
+            return int(self.client.xlen(self.keys.item_stream())) if states else 0
+        return one.waiting + one.pending
+
+    def lock(self, token: str) -> Lock:
+        """Take the consumer's lock of this group, or keep it. After `ACQUIRED`, read the last batch again."""
+        named = {"writer": self.writer_key}
+        answer: bytes = script("writer_lock")(self.client, named, {"token": token, "ttl_ms": int(self.lock_s * 1000)})
+        held = Lock(answer.decode())
+        if held is Lock.ACQUIRED:
+            self._settled = 0
+            self._reads_again = True
+        return held
+
+    def unlock(self, token: str) -> None:
+        """Give the lock back; nothing happens when it is not ours any more."""
+        script("writer_unlock")(self.client, {"writer": self.writer_key}, {"token": token})
+
+    def peek(self, n: int) -> list[bytes]:
+        """Return the next batch of `n` items at most: given and not acknowledged, then left by other consumers, then new ones.
+
+        The same batch comes again until it is settled.
+        """
+        is_due = time.monotonic() >= self._look_at
+        entries: list[Any] = []
+        if self._held or self._reads_again or is_due:  # also when nothing is known of it: the answer to a read may be lost
+            entries = self._read("0", n)
+            self._reads_again = bool(entries)
+        if is_due and not entries:
+            self._look_at = time.monotonic() + LOOK_EVERY_S
+            entries = self._claimed(n)
+        entries = entries or self._read(">", n)
+        gone = [number for number, fields in entries if not fields]
+        if gone:  # they were deleted from the stream: nothing is left to keep
+            self.client.xack(self.keys.item_stream(), self.group, *gone)
+        whole = [(number, fields) for number, fields in entries if fields]
+        self._held = [number for number, _ in whole]
+        return [fields.get(FIELD, b"") for _, fields in whole]
+
+    def settle(self, token: str, n: int, bad: Sequence[Refusal], done: Sequence[str]) -> Settled:  # noqa: ARG002
+        """Acknowledge the batch, its first `n` items, in one step with its consequences; keep the lock.
+
+        `bad` and repeated calls are as in `ItemStream.settle`; a stream has no pending marks that could be `done`.
+        """
+        number = self._settled + 1
+        keys = {
+            "items": self.keys.item_stream(),
+            "writer": self.writer_key,
+            "bad": self.keys.bad_items(),
+            "moving": self.keys.items_moving(),
+            "part": self.part_key,
+        }
+        args = {
+            "token": token,
+            "number": number,
+            "group": self.group,
+            "ids": msgspec.msgpack.encode([one.decode() for one in self._held[:n]]),
+            "ttl_ms": int(self.lock_s * 1000),
+            "refused": [part for one in bad for part in (one.place, json.dumps(one.reason))],
+        }
+        answer: bytes = script("settle_group")(self.client, keys=keys, args=args)
+        outcome = Settled(answer.decode())
+        if outcome is Settled.SETTLED:
+            self._settled = number
+        self._reads_again = self._reads_again or len(self._held) > n
+        self._held = []
+        return outcome
+
+    def _read(self, after: str, n: int) -> list[Any]:
+        try:
+            answer: Any = self.client.xreadgroup(self.group, CONSUMER, {self.keys.item_stream(): after}, count=n)
+        except redis.ResponseError as error:
+            if not str(error).startswith(("NOGROUP", "WRONGTYPE")):
+                raise
+            self._make()
+            return []
+        if isinstance(answer, dict):  # by protocol 3
+            answer = [(key, batches[0]) for key, batches in answer.items()]
+        return answer[0][1] if answer else []
+
+    def _make(self) -> None:
+        """Make the group, or the whole stream, where it is missing: nothing was stored yet, it was removed, or the items are a
+        list from before the service named groups.
+        """
+        tend(self.client, self.keys)
+        try:
+            self.client.xgroup_create(self.keys.item_stream(), self.group, id="0", mkstream=True)
+        except redis.ResponseError as error:
+            if not str(error).startswith("BUSYGROUP"):
+                raise
+
+    def _claimed(self, n: int) -> list[Any]:
+        try:
+            answer: Any = self.client.xautoclaim(
+                self.keys.item_stream(), self.group, CONSUMER, self._claim_after_ms, start_id=self._cursor, count=n
+            )
+        except redis.ResponseError as error:
+            if not str(error).startswith("NOGROUP"):
+                raise
+            return []
+        self._cursor = answer[0]
+        return list(answer[1])

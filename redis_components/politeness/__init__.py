@@ -1,0 +1,1 @@
+"""Limits of sites: rates, quotas, concurrency, quiet hours, robots.txt."""

@@ -1,0 +1,1 @@
+"""Celery beat with a leader: one of several processes sends what is due."""

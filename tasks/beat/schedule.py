@@ -1,0 +1,240 @@
+"""Scheduled tasks: the entries of `celeryconfig.py`, overridden by those set at run time with `trawl schedule`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from celery.schedules import crontab
+from celery.schedules import schedule as interval
+
+from redis_components.errors import ConfigError
+from workers.state.schedules import Round, RoundState, StoredEntry, Unreadable
+
+MIN_EVERY_S = 1.0  # more often is a loop, not a schedule
+MAX_EVERY_S = 366 * 86_400.0
+# Without these the fleet neither heals nor stores: they cannot be switched off, and only their interval can be changed, within
+# these bounds (s).
+FLEETS_OWN = {"reconcile_fleet": (1.0, 30.0), "store_items": (1.0, 30.0)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduledTask:
+    """A task that is sent again and again; either `every_s` or `cron` is set."""
+
+    name: str
+    task: str
+    every_s: float | None = None
+    cron: str | None = None  # minute, hour, day of the month, month, day of the week; UTC
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # of `apply_async`
+    enabled: bool = True
+    changed_at: float = 0.0  # epoch s, Redis's clock; 0: never
+    origin: str = "default"  # or `changed` (a default), or `added`
+
+    @property
+    def rhythm(self) -> str:
+        """`every 10 s`, or `cron */5 * * * *`."""
+        return f"cron {self.cron}" if self.cron else f"every {self.every_s:g} s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """All valid entries, and the invalid ones with the reason: an invalid entry does not stop the others."""
+
+    entries: Mapping[str, ScheduledTask]
+    refused: Mapping[str, str]
+
+
+def defaults_of(beat_schedule: Mapping[str, Any]) -> Schedule:
+    """Parse the entries of Celery's setting `beat_schedule`, in the forms that make sense here: seconds, timedelta, crontab."""
+    entries, refused = {}, {}
+    for name, raw in beat_schedule.items():
+        try:
+            entries[name] = _default(name, dict(raw))
+        except (ConfigError, TypeError, KeyError, ValueError) as error:
+            refused[name] = f"beat_schedule: {error}"
+    return Schedule(entries=entries, refused=refused)
+
+
+def effective(
+    defaults: Schedule, stored: Mapping[str, StoredEntry | Unreadable], check: Callable[[ScheduledTask], None]
+) -> Schedule:
+    """Return the schedule in effect: `stored` over `defaults`. `check` raises ConfigError for an invalid entry.
+
+    Where a stored entry is invalid, the default stays.
+    """
+    entries, refused = {}, dict(defaults.refused)
+    for name, entry in defaults.entries.items():
+        try:
+            check(entry)
+            entries[name] = entry
+        except ConfigError as error:
+            refused[name] = str(error)
+    for name, change in stored.items():
+        if isinstance(change, Unreadable):
+            refused[name] = change.reason
+            continue
+        try:
+            entry = changed(name, defaults.entries.get(name), change)
+            check(entry)
+            entries[name] = entry
+        except ConfigError as error:
+            refused[name] = str(error)
+    return Schedule(entries=entries, refused=refused)
+
+
+def changed(name: str, default: ScheduledTask | None, change: StoredEntry) -> ScheduledTask:
+    """Return `default` with `change` applied, or a new entry from `change` alone. Raises ConfigError when something
+    is missing.
+    """
+    task = change.task or (default.task if default else None)
+    if task is None:
+        raise ConfigError(f"{name}: name its task with --task")
+    base = default or ScheduledTask(name=name, task=task)
+    rhythm: dict[str, Any] = {}
+    if change.every_s is not None or change.cron is not None:
+        rhythm = {"every_s": change.every_s, "cron": change.cron}
+    return replace(
+        base,
+        task=task,
+        args=tuple(change.args) if change.args is not None else base.args,
+        kwargs=change.kwargs if change.kwargs is not None else base.kwargs,
+        enabled=base.enabled if change.enabled is None else change.enabled,
+        changed_at=change.changed_at,
+        origin="changed" if default else "added",
+        **rhythm,
+    )
+
+
+def checker(tasks: Mapping[str, Any]) -> Callable[[ScheduledTask], None]:
+    """Return a function that raises ConfigError for an entry that cannot be sent; `tasks` are the application's, by name."""
+    known = sorted(name for name in tasks if not name.startswith("celery."))
+
+    def check(entry: ScheduledTask) -> None:
+        if entry.task not in tasks:
+            raise ConfigError(f"{entry.name}: unknown task {entry.task!r}; known are {', '.join(known)}")
+        _check_rhythm(entry)
+        _check_fleets_own(entry)
+        header = getattr(tasks[entry.task], "__header__", None)
+        try:
+            if header is not None:
+                header(*entry.args, **entry.kwargs)
+        except TypeError as error:
+            raise ConfigError(f"{entry.name}: {entry.task} does not take these arguments: {error}") from None
+
+    return check
+
+
+def cron_of(entry: ScheduledTask) -> crontab:
+    """Parse the five fields with Celery's own parser. Raises ConfigError."""
+    fields = (entry.cron or "").split()
+    if len(fields) != 5:
+        raise ConfigError(
+            f"{entry.name}: cron {entry.cron!r} needs five fields, as in '*/5 * * * *':"
+            " minute, hour, day of the month, month, day of the week"
+        )
+    try:
+        minute, hour, day, month, weekday = fields
+        return crontab(minute, hour, weekday, day, month, nowfun=lambda: datetime.now(UTC))
+    except ValueError as error:
+        raise ConfigError(f"{entry.name}: cron {entry.cron!r} is wrong: {error}") from None
+
+
+def _check_rhythm(entry: ScheduledTask) -> None:
+    if (entry.every_s is None) == (entry.cron is None):
+        raise ConfigError(f"{entry.name}: give its rhythm, with either --every 10s or --cron '*/5 * * * *'")
+    if entry.cron is not None:
+        cron_of(entry)
+    elif entry.every_s is not None and not MIN_EVERY_S <= entry.every_s <= MAX_EVERY_S:
+        raise ConfigError(
+            f"{entry.name}: every {entry.every_s:g} s is out of bounds: from {MIN_EVERY_S:g} s to {MAX_EVERY_S / 86_400:g} d"
+        )
+
+
+def _check_fleets_own(entry: ScheduledTask) -> None:
+    if entry.name not in FLEETS_OWN:
+        return
+    low, high = FLEETS_OWN[entry.name]
+    if entry.every_s is None or not low <= entry.every_s <= high:
+        raise ConfigError(
+            f"{entry.name} keeps the fleet going: its interval can be changed from {low:g} s to {high:g} s, no more"
+        )
+    if entry.task != f"trawl.{entry.name}" or entry.args or entry.kwargs or not entry.enabled:
+        raise ConfigError(f"{entry.name} keeps the fleet going: only its interval can be changed (--every)")
+
+
+def _default(name: str, raw: dict[str, Any]) -> ScheduledTask:
+    rhythm = raw["schedule"]
+    every_s = cron = None
+    if isinstance(rhythm, crontab):
+        fields = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+        cron = " ".join(str(getattr(rhythm, f"_orig_{field}")) for field in fields)
+    else:
+        span = rhythm.run_every if type(rhythm) is interval else rhythm
+        if isinstance(span, timedelta):
+            span = span.total_seconds()
+        if isinstance(span, bool) or not isinstance(span, int | float):
+            raise ConfigError(f"{name}: a schedule of the kind {type(rhythm).__name__} is not supported: seconds or crontab are")
+        every_s = float(span)
+    return ScheduledTask(
+        name=name,
+        task=raw["task"],
+        every_s=every_s,
+        cron=cron,
+        args=tuple(raw.get("args") or ()),
+        kwargs=raw.get("kwargs") or {},
+        options=raw.get("options") or {},
+    )
+
+
+# At least so long, although the next round may be sooner: machines' clocks differ, and a worker uses its own.
+MIN_EXPIRES_S = 10.0
+
+
+def next_due(entry: ScheduledTask, last: Round | None, now: float) -> float:
+    """Return the time at which the next round of `entry` is due, after `last`; `now` and the result are epoch s.
+
+    Missed rounds are made up by one round. A round whose sending was not confirmed is due again, as the same round. After the
+    clock was set back, an interval entry is due at once, and a cron entry counts from `now`.
+    """
+    return _next_of_cron(entry, last, now) if entry.cron else _next_of_interval(entry.every_s or 0.0, last, now)
+
+
+def needs_anchor(entry: ScheduledTask, last: Round | None, now: float) -> bool:
+    """Return True if a cron entry has no time to count from: the leader has to note `now` (state `seen`), or it would never be
+    due.
+    """
+    return entry.cron is not None and (last is None or last.due > now)
+
+
+def expires_s(entry: ScheduledTask, now: float) -> float:
+    """Return the seconds until a message that is sent now expires: when the next round is due."""
+    if entry.cron:
+        return max(MIN_EXPIRES_S, _following(entry, now) - now)
+    return max(MIN_EXPIRES_S, entry.every_s or 0.0)
+
+
+def _next_of_interval(every_s: float, last: Round | None, now: float) -> float:
+    if last is None:
+        return now
+    due = last.due if last.state is RoundState.DUE else last.due + every_s
+    return due if now - every_s < due <= now + every_s else now
+
+
+def _next_of_cron(entry: ScheduledTask, last: Round | None, now: float) -> float:
+    if last is not None and last.state is RoundState.DUE and last.due <= now:
+        return last.due
+    starts = [at for at in (last.due if last else 0.0, entry.changed_at) if 0.0 < at <= now]
+    due = _following(entry, max(starts, default=now))
+    return due if due > now or _following(entry, due) > now else now
+
+
+def _following(entry: ScheduledTask, after: float) -> float:
+    """Return the first time after `after` that the five fields name."""
+    start, delta, _ = cron_of(entry).remaining_delta(datetime.fromtimestamp(after, UTC), tz=UTC)
+    found: datetime = start + delta
+    return found.timestamp()

@@ -1,0 +1,1 @@
+"""Guards of the broker: envelopes, signatures, replays, refused messages."""

@@ -1,0 +1,177 @@
+"""kombu's Redis transport with the guard of `guard.py`: validates the bytes in a queue before kombu decodes them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from functools import cached_property
+from queue import Empty
+from typing import Any
+
+from celery.app import amqp
+from kombu import connection as kombu_connection
+from kombu.transport import redis as over_redis
+from kombu.utils.json import loads
+
+from redis_components.server.masking import masked_text
+from tasks.flower import is_maintenance
+
+from .envelope import fault_of_container
+from .refused import one_line, set_aside
+
+logger = logging.getLogger(__name__)
+
+MOST_RESTORED = 3
+"""Workers that may end with one message in hand."""
+RESTORED_HEADER = "trawl_restored"
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+class Guarded:
+    """The overrides that both Redis channels share."""
+
+    delivering: tuple[str, bytes] | None = None
+    """Queue and bytes of the message that is being delivered; commands of remote control have none."""
+
+    def _brpop_read(self: Any, **options: Any) -> bool:
+        try:
+            try:
+                answer = self.client.parse_response(self.client.connection, "BRPOP", **options)
+            except self.connection_errors:
+                self.client.connection.disconnect()  # the next look connects again
+                raise
+            if not answer:
+                raise Empty
+            key, item = answer
+            queue = _text(key).rsplit(self.sep, 1)[0]
+            self._queue_cycle.rotate(queue)
+            if not self._deliver_guarded(queue, item):
+                raise Empty  # a consumer of one message shall wait for the next
+            return True
+        finally:
+            self._in_poll = None
+            self._flush_brpop_reauth()
+
+    def _deliver_guarded(self: Any, queue: str, item: bytes | str) -> bool:
+        raw = item.encode() if isinstance(item, str) else item
+        try:
+            payload = loads(raw.decode())  # type: ignore[no-untyped-call]
+            fault = fault_of_container(payload)
+            if not fault:
+                self.Message(payload, channel=self)  # decodes the body
+        except Exception as error:  # foreign text can make a decoder raise anything, also MemoryError and RecursionError
+            fault = f"cannot be decoded: {one_line(error)}"
+        if fault:
+            set_aside(raw, queue=queue, reason=fault)
+            return False
+        self.delivering = queue, raw
+        try:
+            self.connection._deliver(payload, queue)
+        finally:
+            self.delivering = None
+        return True
+
+    def _receive_one(self: Any, c: Any) -> Any:
+        try:
+            return super()._receive_one(c)  # type: ignore[misc]  # of kombu's Channel
+        except RecursionError as error:
+            logger.error("a broadcast was ignored: it cannot be decoded: %s", error)
+            raise Empty from None
+
+    def _deliver_fanout_message(self: Any, message: Any, exchange: str) -> bool:
+        fault = fault_of_container(message)
+        if not fault:
+            try:
+                self.Message(message, channel=self)
+            except Exception as error:
+                fault = f"cannot be decoded: {one_line(error)}"
+        if fault or exchange not in self._fanout_to_queue:
+            logger.error("a broadcast was ignored: it %s", fault or f"is for {exchange!r}, which has no consumer here")
+            return False
+        return bool(super()._deliver_fanout_message(message, exchange))  # type: ignore[misc]
+
+    def _restore(self: Any, message: Any, leftmost: bool = False) -> None:
+        times = message.headers.get(RESTORED_HEADER) or 0
+        if times >= MOST_RESTORED:
+            raw = json.dumps(message.serializable()).encode()
+            queue = str(message.delivery_info.get("routing_key"))
+            set_aside(raw, queue=queue, reason=f"was in the hands of {times + 1} workers that ended")
+            return
+        message.headers[RESTORED_HEADER] = times + 1
+        super()._restore(message, leftmost)  # type: ignore[misc]
+
+    def get_table(self: Any, exchange: str) -> list[tuple[str, ...]]:
+        """Return the bindings of an exchange; invalid ones are left out, else nothing could be sent through it."""
+        with self.conn_or_acquire() as client:
+            members = client.smembers(self.keyprefix_queue % exchange)
+        rows = [tuple(member.decode(errors="replace").split(self.sep)) for member in members]
+        return [row for row in rows if len(row) == 3]
+
+
+class Channel(Guarded, over_redis.Channel):  # type: ignore[misc]  # kombu's type for it is bool
+    """Channel of a Redis server."""
+
+
+class SentinelChannel(Guarded, over_redis.SentinelChannel):  # type: ignore[misc]
+    """Channel of a Redis found by Sentinel."""
+
+
+class Transport(over_redis.Transport):
+    Channel = Channel
+
+
+class SentinelTransport(over_redis.SentinelTransport):
+    Channel = SentinelChannel
+
+
+_TRANSPORTS = {over_redis.Transport: Transport, over_redis.SentinelTransport: SentinelTransport}
+
+
+class GuardedTransport:
+    """Mixin of kombu's Connection that uses the guarded transport for every form of Redis URL."""
+
+    def get_transport_cls(self) -> Any:
+        found = super().get_transport_cls()  # type: ignore[misc]  # of kombu's Connection
+        return _TRANSPORTS.get(found, found)
+
+
+class Connection(GuardedTransport, kombu_connection.Connection):
+    """To the broker."""
+
+    def Pool(self, limit: int | None = None, **kwargs: Any) -> ConnectionPool:  # noqa: N802 - kombu's name
+        return ConnectionPool(self, limit, **kwargs)  # type: ignore[no-untyped-call]
+
+
+class PooledConnection(GuardedTransport, kombu_connection.PooledConnection):
+    """A connection that is kept open for its next user."""
+
+
+class ConnectionPool(kombu_connection.ConnectionPool):
+    def new(self) -> PooledConnection:
+        return PooledConnection(self, **dict(self.connection._info(resolve=False)))  # type: ignore[no-untyped-call]
+
+
+_FOR_PEOPLE = ("argsrepr", "kwargsrepr", "args", "kwargs")
+
+
+class AMQP(amqp.AMQP):
+    """Celery's, with guarded connections, without the event `task-sent` of the fleet's own maintenance, and without secrets in
+    the arguments that are shown.
+    """
+
+    Connection = Connection
+
+    @cached_property
+    def create_task_message(self) -> Any:
+        make = self.task_protocols[self.app.conf.task_protocol]
+
+        def made(task_id: str, name: str, *args: Any, **options: Any) -> Any:
+            message = make(task_id, name, *args, **options)
+            for shown in filter(None, (message.headers, message.sent_event)):  # for people: Flower, the log, events
+                shown |= {name: masked_text(shown[name]) for name in _FOR_PEOPLE if shown.get(name)}
+            return message._replace(sent_event=None) if is_maintenance(name, options.get("headers")) else message
+
+        return made

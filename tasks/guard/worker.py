@@ -1,0 +1,145 @@
+"""Celery's worker with the guard of `guard.py`: validates each message before Celery runs it, and sets invalid ones aside."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import redis
+from celery.app.control import Control as CeleryControl
+from celery.app.control import Mailbox as CeleryMailbox
+from celery.worker import state
+from celery.worker.consumer import Consumer as CeleryConsumer
+from celery.worker.request import Request as CeleryRequest
+from kombu import pidbox
+from kombu.exceptions import OperationalError
+
+from redis_components.errors import TrawlError
+from tasks.audit import note_remote
+from tasks.celery_internals import release_place
+from workers.state.dead_messages import PARTS
+
+from .envelope import fault_of_command, fault_of_task
+from .refused import one_line, set_aside
+from .signed import ReceivedCommands, SigningMailbox, fault_of_signature
+
+logger = logging.getLogger(__name__)
+
+
+# remote control
+
+
+class Node(pidbox.Node):
+    """A worker's mailbox for remote control."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[no-untyped-call]
+        self._received = ReceivedCommands()
+
+    def handle_message(self, body: Any, message: Any = None) -> Any:
+        headers = message.headers if message else {}
+        if fault := fault_of_command(body, headers) or self._received.fault(body, headers):
+            logger.error("a command of remote control was ignored: it %s", fault)
+            return None
+        return super().handle_message(body, message)  # type: ignore[no-untyped-call]
+
+    def dispatch(self, method: str, arguments: Any = None, *args: Any, **kwargs: Any) -> Any:
+        note_remote(str(self.hostname), method, arguments)
+        return super().dispatch(method, arguments, *args, **kwargs)  # type: ignore[no-untyped-call]
+
+
+class Mailbox(SigningMailbox, CeleryMailbox):
+    node_cls = Node
+
+
+class Control(CeleryControl):
+    Mailbox = Mailbox
+
+
+# the worker
+
+
+class OutOfMemory(TrawlError):
+    """A task needed more memory than there was."""
+
+
+class Request(CeleryRequest):
+    """A task at work, seen from the worker's main process."""
+
+    def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
+        # Celery raises it again in the main process, which ends the worker with all its crawlers.
+        if isinstance(getattr(exc_info.exception, "exc", exc_info.exception), MemoryError):
+            exc_info.exception = OutOfMemory(f"{self.name} ran out of memory")
+        return super().on_failure(exc_info, send_failed_event, return_ok)
+
+
+class Consumer(CeleryConsumer):
+    """Reads tasks from the broker."""
+
+    def create_task_handler(self, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+        handle = super().create_task_handler(*args, **kwargs)
+        about_the_broker = (*self.connection_errors, redis.RedisError, OperationalError, OSError)
+
+        def on_task_received(message: Any) -> Any:
+            try:
+                fault = fault_of_signature(message, _queue_of(message)) or fault_of_task(message.headers, message.payload)
+            except Exception as error:
+                fault = f"cannot be decoded: {one_line(error)}"
+            if fault:
+                return self._set_aside(message, fault)
+            try:
+                return handle(message)
+            except about_the_broker:
+                raise
+            except Exception as error:
+                logger.exception("a message could not be run")
+                self._give_up(message)
+                return self._set_aside(message, f"made Celery fail: {one_line(error)}")
+
+        return on_task_received
+
+    def on_decode_error(self, message: Any, exc: Exception) -> None:
+        self._set_aside(message, f"cannot be decoded: {one_line(exc)}")
+
+    def on_unknown_message(self, body: Any, message: Any) -> None:  # noqa: ARG002 - Celery's form
+        self._set_aside(message, "names no task")
+
+    def on_invalid_task(self, body: Any, message: Any, exc: Exception) -> None:  # noqa: ARG002
+        self._set_aside(message, f"is not a task: {one_line(exc)}")
+
+    def on_unknown_task(self, body: Any, message: Any, exc: Exception) -> None:
+        self._keep(message, f"names the task {message.headers.get('task')!r}, which this worker does not have")
+        super().on_unknown_task(body, message, exc)  # fails the task for a client that waits for its result
+
+    def _set_aside(self, message: Any, reason: str) -> None:
+        self._keep(message, reason)
+        if not message.acknowledged:
+            message.reject()
+
+    def _keep(self, message: Any, reason: str) -> None:
+        if given := getattr(message.channel, "delivering", None):
+            queue, raw = given
+            set_aside(raw, queue=queue, reason=reason)
+            return
+        body = message.body.encode() if isinstance(message.body, str) else bytes(message.body or b"")
+        parts = {"body": base64.b64encode(body).decode(), "headers": message.headers, "properties": message.properties}
+        parts |= {"content_type": message.content_type, "content_encoding": message.content_encoding}
+        set_aside(json.dumps(parts, default=repr).encode(), queue=_queue_of(message), reason=reason, form=PARTS)
+
+    def _give_up(self, message: Any) -> None:
+        """Forget a request that was counted as taken when it failed."""
+        request = state.requests.get(message.headers["id"])
+        if request is not None and request.message is message:
+            state.task_ready(request)
+            release_place(self.controller)
+
+
+def _queue_of(message: Any) -> str:
+    """Return the queue in which a message lay. By Redis, not by the message: that may have been written for another queue."""
+    if given := getattr(message.channel, "delivering", None):
+        return str(given[0])
+    info = message.delivery_info if isinstance(message.delivery_info, dict) else {}
+    return str(info.get("routing_key"))

@@ -1,0 +1,1 @@
+"""Versions of a project: wheels, environments, checks."""

@@ -1,0 +1,138 @@
+"""Brings a version of a project to the crawlers of a service: stored, installed on each node, rolled, and rolled back.
+
+Steps of `trawl deploy`, each of which may be repeated: `store` the wheel, have every node `prepare` it (a task), `use` it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import redis
+
+from redis_components.embedded.private_files import private_folder
+from redis_components.errors import ConfigError, did_you_mean
+from redis_components.server.names import service_name
+from redis_components.server.replies import server_time
+from workers.fleet.sizes import declared_fleet
+from workers.state.nodes import Nodes
+from workers.state.registry import Registry
+from workers.state.services import ServiceRecord, Services
+from workers.state.versions import Deployment, Deployments, Version
+
+from .environments import copied, digest_of, prepare, wheel_of, wheels_dir
+from .project_wheel import build, settings_module
+from .service_check import check
+
+MOST_VERSIONS = 50
+
+
+def store(client: redis.Redis, service: str, project: Path, *, size: int, by: str) -> Version:
+    """Build the project, put its wheel into the folder of wheels and note it; a service that is not declared is, with `size`.
+
+    Nothing is launched with it yet. Raises ConfigError, BuildFailed.
+    """
+    service, module = service_name(service), settings_module(project)
+    known = Deployments(client).of(service)
+    with tempfile.TemporaryDirectory() as made:
+        wheel = build(project, Path(made), module)
+        digest = digest_of(wheel)
+        version = Version(name=digest[:12], file=wheel.name, digest=digest, project=module, at=server_time(client), by=by)
+        if known.of(version.name) is None and len(known.versions) >= MOST_VERSIONS:
+            raise ConfigError(f"{service} has {MOST_VERSIONS} versions: remove some with trawl versions remove {service} VERSION")
+        place = wheel_of(service, version)
+        try:
+            private_folder(place.parent)
+            part = place.with_name(f".{secrets.token_hex(8)}.part")  # a name that no link can wait under
+            copied(wheel, part)
+            part.replace(place)
+        except OSError as error:
+            raise ConfigError(f"{wheels_dir()}: {error.strerror}: wheels cannot be stored there") from None
+    Deployments(client).change(service, lambda now: replace(now, versions=(*_others(now, version.name), version)))
+    if service not in declared_fleet(client):
+        Services(client).declare(service, ServiceRecord(size=size))
+    return version
+
+
+def is_new(client: redis.Redis, service: str) -> bool:
+    """Return True if the service has no first version yet: it is undeclared, or only a first deploy that failed has
+    declared it.
+    """
+    known, declared = Deployments(client).of(service), Services(client).of(service)
+    failed = bool(known.versions) and not known.current and declared == ServiceRecord(size=0)
+    return failed or service not in declared_fleet(client)
+
+
+def resize(client: redis.Redis, service: str, size: int) -> None:
+    """Declare how many crawlers a service has that was declared by its first deploy."""
+    Services(client).declare(service, replace(Services(client).of(service) or ServiceRecord(), size=size))
+
+
+def install(client: redis.Redis, service: str, name: str) -> str:
+    """Install a version here and check it, as a node does; return the fault in one line, "" for none."""
+    version = find(client, service, name)
+    python = prepare(client, service, version)
+    return check(client, service, python=python, project=version.project).wrong
+
+
+def use(client: redis.Redis, service: str, name: str, *, previous: str | None = None) -> None:
+    """Have crawlers launched with this version from now on; those that run go on until they are rolled. Raises ConfigError.
+
+    `previous`: what a rollback leads to then; None: the present one.
+    """
+    if name:
+        find(client, service, name)
+
+    def switched(now: Deployment) -> Deployment:
+        return now if now.current == name else replace(now, current=name, previous=now.current if previous is None else previous)
+
+    Deployments(client).change(service, switched)
+    registry = Registry(client)  # slots that were given up may work with this one
+    registry.forget(one.name for one in registry.crawlers() if one.spider == service and one.state.given_up)
+
+
+def blame(client: redis.Redis, service: str, name: str, why: str) -> None:
+    """Keep why a version was not taken, or not kept."""
+
+    def noted(now: Deployment) -> Deployment:
+        return replace(now, versions=tuple(replace(one, note=why[:300]) if one.name == name else one for one in now.versions))
+
+    Deployments(client).change(service, noted)
+
+
+def remove(client: redis.Redis, service: str, name: str) -> None:
+    """Forget a version and delete its wheel; nodes delete its environment when they install another. Raises ConfigError."""
+    version = find(client, service, name)
+
+    def without(now: Deployment) -> Deployment:
+        if now.current == version.name:
+            raise ConfigError(f"{version.name} is the present version of {service}: use another version first")
+        kept = "" if now.previous == version.name else now.previous
+        return replace(now, previous=kept, versions=_others(now, version.name))
+
+    Deployments(client).change(service, without)
+    shutil.rmtree(wheel_of(service, version).parent, ignore_errors=True)
+
+
+def find(client: redis.Redis, service: str, name: str) -> Version:
+    """Return a version by its name, or the first digits of it. Raises ConfigError."""
+    known = Deployments(client).of(service).versions
+    fitting = [one for one in known if name and one.name.startswith(name)]
+    if len(fitting) != 1:
+        names = ", ".join(one.name for one in known) or "none: trawl deploy makes them"
+        hint = did_you_mean(name, [one.name for one in known])
+        raise ConfigError(f"{service} has {len(fitting) or 'no'} versions {name!r:.50}; there are {names}{hint}")
+    return fitting[0]
+
+
+def nodes_of(client: redis.Redis, service: str) -> list[str]:
+    """Return the nodes that serve the service and are open."""
+    now = server_time(client)
+    return [node.name for node in Nodes(client).all() if node.is_open(now) and service in node.services]
+
+
+def _others(now: Deployment, name: str) -> tuple[Version, ...]:
+    return tuple(one for one in now.versions if one.name != name)

@@ -1,0 +1,1 @@
+"""Crawls that end: jobs, their orders and delays."""

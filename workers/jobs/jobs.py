@@ -1,0 +1,337 @@
+"""Jobs: finite crawls of a service's spider, shared by several crawlers of the fleet, with an end and a result.
+
+    job = start(client, "books", crawlers=4, arguments={"category": "x"})
+    advance(client, registry)     # `reconcile_fleet`: ends the jobs that are over; returns those that changed
+
+A job is over when a crawler has come to the end of the crawl (Redis has proved to it that nothing is ready, leased or on its
+way), no other one is left, and the queue is empty. A crawler that dies before that is launched again, as one of a service.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import redis
+
+from redis_components import defaults
+from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.admin.inspector import CrawlSnapshot, snapshot, total_of
+from redis_components.errors import ConfigError, did_you_mean
+from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.server.names import LONGEST, is_name, service_name
+from redis_components.server.namespace import fleet_namespace, literal
+from redis_components.server.replies import server_time
+from redis_components.start_tasks.seeding import push_urls
+from workers.environment.values import check_size
+from workers.environment.variables import Fleet
+from workers.fleet.declared_options import consumer_word
+from workers.fleet.seed_urls import schemes_of
+from workers.fleet.service_file import check_service
+from workers.fleet.sizes import service_in
+from workers.state.jobs import FINISHED, Job, JobFigures, Jobs, JobState
+from workers.state.registry import Registry, SlotView
+from workers.state.services import ServiceRecord, as_texts
+
+MOST_ENDED = 1000
+"""Records of jobs that are over; older ones go before their time."""
+MOST_URLS = 1000
+"""In a job's record, so that it can be run again."""
+CANCELLED = "cancelled"
+MOST_ROUNDS = 3
+"""Times that its crawlers may come to an end with something left in the queue, as after leases of a dead one came back."""
+_SCAN = 1000
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOrder:
+    """The crawl that a job orders."""
+
+    service: str
+    """A service, or any spider of the nodes' project."""
+    crawlers: int = 1
+    arguments: Mapping[str, Any] = ()  # type: ignore[assignment]  # of the spider, over those of the service
+    settings: Mapping[str, Any] = ()  # type: ignore[assignment]  # Scrapy's, over those of the service
+    urls: Sequence[str] = ()
+    """Start tasks of a spider that is fed from Redis."""
+    project: str = ""
+    """Module of the settings of a spider that is not a service; "": the nodes' own project."""
+    id: str = ""
+    """The end of the job's name; "": a new one."""
+    by: str = ""
+    task_id: str = ""
+
+
+def start(client: redis.Redis, order: JobOrder) -> Job:
+    """Start a job; the fleet's nodes launch its crawlers. Raises ConfigError for what cannot be a job."""
+    service = service_name(order.service)
+    check_size(service, order.crawlers)
+    if order.crawlers < 1:
+        raise ConfigError(f"crawlers = {order.crawlers}: a job needs at least one")
+    if order.id and not _ID.fullmatch(order.id):
+        raise ConfigError(f"job id {order.id!r:.100}: letters, digits, _ and - are what it may hold, at most 64")
+    if len(order.urls) > MOST_URLS:
+        raise ConfigError(f"{len(order.urls):,} URLs: a job is started with at most {MOST_URLS:,}; trawl seed-urls gives it more")
+    name = f"{service}.{order.id or secrets.token_hex(4)}"
+    if not is_name(name):
+        raise ConfigError(f"{name!r:.200} is too long: the name of a job has at most {LONGEST} characters")
+    declared = service_in(client, service) or ServiceRecord(project=order.project)
+    arguments, settings = as_texts(dict(order.arguments)), as_texts(dict(order.settings))
+    declaration = replace(
+        declared,
+        spider=declared.spider or service,
+        size=order.crawlers,
+        arguments={**declared.arguments, **arguments},
+        settings={**declared.settings, **settings},
+        start_key=defaults.START_URLS_KEY % {"name": name},
+        items_key=_items_key(client, service, declared),
+        consumer=consumer_word(declared),  # where the items go is the service's; its address may have a password
+        groups=dict.fromkeys(declared.groups, ""),
+    )
+    check_service(name, {"arguments": declaration.arguments, "settings": declaration.settings}, name)
+    job = Job(
+        id=name,
+        service=service,
+        declaration=declaration,
+        crawlers=order.crawlers,
+        arguments=arguments,
+        settings=settings,
+        urls=tuple(order.urls),
+        started_at=server_time(client),
+        by=order.by,
+        task_id=order.task_id,
+        keep_s=Fleet.read().jobs_keep,
+    )
+    Jobs(client).check(job)
+    _seed(client, job)  # before its crawlers look for work
+    if not Jobs(client).add(job):
+        raise ConfigError(f"there is a job {name} already: take another id")
+    return job
+
+
+def cancel(client: redis.Redis, name: str) -> Job:
+    """End a job: pages in flight are finished, and the rest of the queue is kept for `resume`. Raises ConfigError."""
+    jobs = Jobs(client)
+    while True:
+        job = find(client, name)
+        if job.state is not JobState.RUNNING:
+            return job
+        ending = replace(job, state=JobState.ENDING, reason=CANCELLED)
+        if _swapped(jobs, job, ending):
+            client.hdel(FleetKeys().desired(), job.id)  # a size from `trawl scale`
+            return ending
+
+
+def resume(client: redis.Redis, name: str, *, crawlers: int | None = None) -> Job:
+    """Go on with a job that was cancelled, failed, or closed by its spider, where it stopped. Raises ConfigError."""
+    jobs = Jobs(client)
+    job = find(client, name)
+    if not job.state.ended:
+        raise ConfigError(f"{job.id} is {job.state}: only a job that is over can be resumed")
+    if job.state is JobState.FINISHED and job.reason == FINISHED and not figures(client, job).left:
+        raise ConfigError(f"{job.id} is finished and has nothing left: trawl jobs rerun {job.id} starts it once more")
+    if crawlers is not None:
+        check_size(job.id, crawlers)
+    size = crawlers or job.crawlers
+    _expire(client, _keys(client, job), None)
+    client.persist(FleetKeys().job_ends(job.id))
+    jobs.forget_ends(job.id)
+    Registry(client).forget(f"{job.id}/{number}" for number in range(max(size, job.crawlers)))
+    again = replace(
+        job,
+        state=JobState.RUNNING,
+        reason="",
+        ended_at=None,
+        crawlers=size,
+        declaration=replace(job.declaration, size=size),
+        resumed=job.resumed + 1,
+        rounds=0,
+        told=False,
+    )
+    if not _swapped(jobs, job, again):
+        raise ConfigError(f"{job.id} was changed by another client at the same moment: look at it, and try again")
+    return again
+
+
+def rerun(client: redis.Redis, name: str, *, by: str = "") -> Job:
+    """Start the same once more, as a new job with an empty queue and dupefilter. Raises ConfigError."""
+    job = find(client, name)
+    order = JobOrder(
+        service=job.service, crawlers=job.crawlers, arguments=job.arguments, settings=job.settings, urls=job.urls, by=by
+    )
+    return start(client, order)
+
+
+def find(client: redis.Redis, name: str) -> Job:
+    """Return the job of this name, or of this id if only one has it. Raises ConfigError."""
+    known = Jobs(client).all()
+    if name in known:
+        return known[name]
+    by_id = [job for job in known.values() if job.id.rpartition(".")[2] == name]
+    if len(by_id) != 1:
+        which = f"{len(by_id)} jobs have the id {name!r:.100}" if by_id else f"there is no job {name!r:.100}"
+        raise ConfigError(f"{which}; trawl jobs list shows them{did_you_mean(name, known)}")
+    return by_id[0]
+
+
+def figures(client: redis.Redis, job: Job) -> JobFigures:
+    """Return the job's figures up to now."""
+    return _figures(snapshot(client, job.id, _keys(client, job)))
+
+
+def job_fields(job: Job) -> dict[str, Any]:
+    """Return a job as JSON, for a task, the API and a command."""
+    about = {"job": job.id, "service": job.service, "state": str(job.state), "reason": job.reason, "crawlers": job.crawlers}
+    return {**about, **asdict(job.figures), "started_at": job.started_at, "ended_at": job.ended_at}
+
+
+def advance(client: redis.Redis, registry: Registry) -> list[Job]:
+    """Take the next step of each job. Returns those that changed, also in their figures, and those that are over and whose task
+    has no result yet. Safe to run concurrently.
+    """
+    jobs, records, crawlers = Jobs(client), CrawlRecords(client).all(), registry.crawlers()
+    everything, now = jobs.all(), registry.now()
+    changed = []
+    for job in everything.values():
+        if job.state.ended:
+            continue
+        views = [view for view in registry.slots({job.id: job.crawlers}, crawlers) if view.spider == job.id]
+        ends, record = jobs.ends(job.id), records.get(job.id)
+        done = _figures(snapshot(client, job.id, _keys(client, job), record=record))
+        after = replace(next_step(job, ends, views, done, _trouble(record)), figures=done)
+        if after.state is JobState.RUNNING and ends and not _alive(views):
+            jobs.forget_ends(job.id)
+            after = replace(after, rounds=job.rounds + 1)
+        if after.state.ended:
+            after = replace(after, ended_at=now)
+            client.hdel(FleetKeys().desired(), job.id)
+            _expire(client, _keys(client, job), job.keep_s)
+        if after != job and jobs.swap(after):
+            changed.append(after)
+    changed += [job for job in everything.values() if job.state.ended and job.task_id and not job.told]
+    _forget(client, everything.values(), now)
+    return changed
+
+
+def next_step(job: Job, ends: Mapping[int, str], views: Iterable[SlotView], done: JobFigures, trouble: str = "") -> Job:
+    """Return the next state of a job that is not over. Pure.
+
+    `ends`: the finish reasons of crawlers that came to an end; `views`: its slots; `done`: its figures, with the remaining work.
+    """
+    slots = list(views)
+    alive, given_up = _alive(slots), [view.record for view in slots if view.record and view.record.state.given_up]
+    if job.state is JobState.ENDING:
+        if alive:
+            return job
+        failed = JobState.FAILED if trouble else JobState.FINISHED
+        return replace(job, state=JobState.CANCELLED if job.reason == CANCELLED else failed)
+    if trouble:
+        return replace(job, state=JobState.ENDING, reason=trouble)
+    closed = sorted(reason for reason in ends.values() if reason != FINISHED)
+    if closed:  # the spider closed itself: one crawler's decision is the crawl's
+        return replace(job, state=JobState.ENDING, reason=closed[0])
+    if alive:
+        return job
+    if ends and not done.left:
+        return replace(job, state=JobState.FINISHED, reason=FINISHED)
+    if ends and job.rounds >= MOST_ROUNDS:
+        why = f"its crawlers finished and left {done.left} requests or start tasks: URLs are for spiders that are fed from Redis"
+        return replace(job, state=JobState.FAILED, reason=why)
+    if not ends and len(given_up) >= len(slots) > 0:
+        last = given_up[0]
+        return replace(job, state=JobState.FAILED, reason=f"{last.state}: {last.error or last.note or 'see its log'}")
+    return job
+
+
+def closed_slots(client: redis.Redis, views: Iterable[SlotView]) -> set[tuple[str, int]]:
+    """Return the slots of jobs that get no crawler any more: one crawler has proved that the crawl is over."""
+    jobs, found = Jobs(client), set[tuple[str, int]]()
+    known = list(views)
+    for name, job in jobs.open().items():
+        if job.state is JobState.RUNNING and (ends := jobs.ends(name)):
+            found |= {(name, number) for number in ends}
+            found |= {(name, view.number) for view in known if view.spider == name and not _is_alive(view)}
+    return found
+
+
+def _is_alive(view: SlotView) -> bool:
+    return view.token is not None or view.launching_on is not None
+
+
+def _alive(views: Iterable[SlotView]) -> bool:
+    return any(_is_alive(view) for view in views)
+
+
+def _trouble(record: CrawlRecord | None) -> str:
+    if record is None or not record.redis:
+        return ""
+    return f"its project names another Redis, {record.redis}, where the fleet cannot see it: leave REDIS_URL out of its settings"
+
+
+def _figures(crawl: CrawlSnapshot) -> JobFigures:
+    levels = ("log_count/ERROR", "log_count/CRITICAL")
+    return JobFigures(
+        pages=total_of(crawl.stats, "response_received_count"),
+        items=total_of(crawl.stats, "item_scraped_count"),
+        errors=sum(total_of(crawl.stats, level) for level in levels),
+        dead=crawl.dead,
+        left=crawl.ready
+        + crawl.leased
+        + crawl.leased_tasks
+        + crawl.start_tasks
+        + crawl.overflow
+        + crawl.parked
+        + crawl.parked_tasks,
+    )
+
+
+def _items_key(client: redis.Redis, service: str, declared: ServiceRecord) -> str:
+    """Return the pattern of the key that the items of the service go to; "": the project's own setting."""
+    record = CrawlRecords(client).of(service)
+    if record is None or record.redis:
+        return declared.items_key.replace("%(spider)s", service).replace("%(name)s", service)
+    namespace = fleet_namespace()
+    return record.keys.items.removeprefix(f"{namespace}:" if namespace else "").replace("%", "%%")
+
+
+def _seed(client: redis.Redis, job: Job) -> None:
+    refused: dict[int, str] = {}
+    for pushed in push_urls(client, CrawlKeys.for_spider(job.id), job.urls, schemes=schemes_of(client, job.service)):
+        refused |= pushed.refused
+    if refused:
+        place, reason = min(refused.items())
+        client.delete(CrawlKeys.for_spider(job.id).start_urls)
+        raise ConfigError(f"{job.urls[place - 1]!r:.200}: {reason}")
+
+
+def _keys(client: redis.Redis, job: Job) -> CrawlKeys:
+    return CrawlRecords(client).keys_of(job.id)
+
+
+def _expire(client: redis.Redis, keys: CrawlKeys, after_s: float | None) -> None:
+    """Let the keys of its crawl expire, or stay; not its items, which are the service's, nor what crawls share."""
+    prefix = keys.requests.removesuffix(":requests")
+    with client.pipeline(transaction=False) as pipe:
+        for key in client.scan_iter(match=f"{literal(prefix)}:*", count=_SCAN):
+            if after_s is None:
+                pipe.persist(key)
+            else:
+                pipe.expire(key, int(after_s))
+        pipe.execute()
+
+
+def _forget(client: redis.Redis, jobs: Iterable[Job], now: float) -> None:
+    """Drop the records of jobs whose time is over, and the oldest where there are too many."""
+    ended = sorted((job for job in jobs if job.ended_at is not None), key=lambda job: job.ended_at or 0.0)
+    old = [job for job in ended if now - (job.ended_at or now) > job.keep_s]
+    for job in {job.id: job for job in (*old, *ended[: max(0, len(ended) - MOST_ENDED)])}.values():
+        Jobs(client).forget(job)
+        client.hdel(FleetKeys().crawls(), job.id)
+
+
+def _swapped(jobs: Jobs, before: Job, after: Job) -> bool:
+    return jobs.of(before.id) == before and jobs.swap(after)

@@ -1,0 +1,121 @@
+"""Ends a wait early: for another thread, or for the handler of a signal in the same one."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import weakref
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+import msgspec
+
+from .exit_kinds import ExitKind, kind_of_label
+from .shutdown_times import SHUTDOWN_GRACE_S
+
+
+class Wake:
+    """A pipe, since a handler must not take locks, as `threading.Event` does: the code that it interrupts may hold them."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        for descriptor in (self._read, self._write):
+            os.set_blocking(descriptor, False)
+        weakref.finalize(self, _close, self._read, self._write).atexit = False  # a caller of `set` keeps them open until then
+
+    def on_signals(self) -> None:
+        """End the wait at every signal with a handler; only in the main thread."""
+        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+
+    def set(self) -> None:
+        """End the wait of now, or the next one; from any thread or handler."""
+        with suppress(BlockingIOError):  # it is full: it ends the wait in any case
+            os.write(self._write, b"\0")
+
+    def wait(self, seconds: float, *also: int) -> None:
+        """Wait at most `seconds`; less when woken, or when one of the descriptors `also` can be read or has ended."""
+        poll = select.poll()
+        for descriptor in (self._read, *also):
+            poll.register(descriptor, select.POLLIN)
+        poll.poll(seconds * 1000)
+        with suppress(BlockingIOError):
+            os.read(self._read, 4096)
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+_MARK = b"terms "
+_END = b"end "
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """Limits of a crawler process; the defaults hold until the crawler has sent its own."""
+
+    grace_s: float = SHUTDOWN_GRACE_S  # for its pages in flight at a shutdown
+    memory_hard_bytes: int = 0  # resident memory with which it has to be ended; 0: any
+
+    def to_line(self) -> bytes:
+        return _MARK + msgspec.json.encode(asdict(self))
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Terms | None:
+        """Parse a line; None for a line of another kind. Raises ValueError for terms that cannot be read."""
+        return msgspec.json.decode(line.removeprefix(_MARK), type=cls) if line.startswith(_MARK) else None
+
+
+def announce(fd: int | None, kind: ExitKind) -> None:
+    """Report how this process ends, right before it exits; its exit code alone could be the spider's own."""
+    if fd is not None:
+        with suppress(OSError):  # the reader is gone
+            os.write(fd, _END + kind.label.encode() + b"\n")
+
+
+def announced_in(line: bytes) -> ExitKind | None:
+    """Return the end that a line announces; None for a line of another kind."""
+    return kind_of_label(line.removeprefix(_END).decode(errors="replace")) if line.startswith(_END) else None
+
+
+DYING_S = 0.02  # the pipe of a process that ends is closed shortly before it can be waited for
+
+
+def pulse_pipe() -> tuple[PulseReader, int]:
+    """Return the end to read from, and the descriptor for the crawler (`--pulse-fd`); neither side ever waits for the other."""
+    read_fd, write_fd = os.pipe()
+    os.set_blocking(read_fd, False)
+    os.set_blocking(write_fd, False)  # a supervisor that is frozen must not hold up its crawler
+    return PulseReader(read_fd), write_fd
+
+
+class PulseReader:
+    """Lines from a crawler: first a `workers.process.pipes.Terms` line, then `CrawlerRecord`s."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._unread = b""
+        self._ended = False
+
+    def read(self) -> list[bytes]:
+        """Return the complete lines since the last call."""
+        try:
+            while data := os.read(self._fd, 65_536):
+                self._unread += data
+            self._ended = True
+        except BlockingIOError:
+            pass
+        *lines, self._unread = self._unread.split(b"\n")
+        return lines
+
+    def wait(self, seconds: float, wake: Wake) -> None:
+        """Wait at most so long; less when there is something to read, when the other end is closed, or when woken."""
+        if self._ended:
+            wake.wait(min(seconds, DYING_S))
+        else:
+            wake.wait(seconds, self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)

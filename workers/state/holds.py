@@ -1,0 +1,131 @@
+"""Holds of an operator in a whole fleet, and their way to each crawl: also to one of a service that comes later.
+
+The hash `FleetKeys.holds` has the holds of more than one crawl, and those that only a fleet has: stopped services and slots.
+Holds of the whole fleet, or of a site everywhere, are copied into the holds of each service's crawl, which its crawlers obey
+(`holds.py`). A service that is held directly is held there only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import redis
+
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.frontier import holds
+from redis_components.frontier.holds import BREAKER, FLEET, FLEET_BREAKER, FLEET_SITE, SITE, SPIDER, Hold, HoldKind, parsed
+from redis_components.keys import FleetKeys
+from redis_components.server.replies import as_bytes
+from redis_components.server.untrusted_values import answers_of
+
+from .records import parse_slot, slot_name
+
+SERVICE, SLOT = "service:", "slot:"
+"""The beginnings of the fields of what is stopped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """One thing that is held, wherever it stands in Redis."""
+
+    hold: Hold
+    service: str = ""  # "": in all of them
+    slot: int | None = None  # of the service; None: all
+    site: str = ""  # "": all
+    by_breaker: bool = False  # by that of the site, which lets go without a command
+
+    @property
+    def what(self) -> str:
+        """`the fleet`, `forum_detail`, `forum_detail/2`, `site demo`, `site demo in forum_detail`."""
+        where = slot_name(self.service, self.slot) if self.slot is not None else self.service
+        if self.site:
+            return f"site {self.site} in {where}" if where else f"site {self.site}"
+        return where or "the fleet"
+
+
+def word_of(service: str, held: Iterable[Held]) -> HoldKind | None:
+    """Return the strongest hold of all of a service, or None: a stop outweighs a pause, a pause a drain."""
+    words = {one.hold.word for one in held if one.service in ("", service) and one.slot is None and not one.site}
+    return next((word for word in (HoldKind.STOP, HoldKind.PAUSE, HoldKind.DRAIN) if word in words), None)
+
+
+class FleetHolds:
+    """Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._client = client
+        self._keys = keys or FleetKeys()
+
+    def fields(self) -> dict[str, Hold]:
+        """Return the holds in the fleet's own hash, by field."""
+        return holds.read(self._client, self._keys)
+
+    def change(self, changes: Mapping[str, Hold | None]) -> int:
+        """Hold, or with None let go, in the fleet's own hash; how many fields are not what they were."""
+        return holds.change(self._client, self._keys, changes)
+
+    def spread(self, services: Iterable[str]) -> list[str]:
+        """Bring what holds for the fleet into the crawls of these services; returns those that were changed. Safe to repeat."""
+        crawls = CrawlRecords(self._client, self._keys).keys_of_all(services)
+        wanted = _for_crawls(self.fields())
+        with self._client.pipeline(transaction=False) as pipe:
+            for keys in crawls.values():
+                pipe.hgetall(keys.holds())
+            found = answers_of(pipe)
+        changed = []
+        for (service, keys), raw in zip(crawls.items(), found, strict=True):
+            copies = (FLEET_SITE, FLEET_BREAKER)
+            present = {name: hold for name, hold in parsed(raw or {}).items() if name == FLEET or name.startswith(copies)}
+            changes: dict[str, Hold | None] = {name: None for name in present if name not in wanted}
+            changes |= {name: hold for name, hold in wanted.items() if present.get(name) != hold}
+            if changes and holds.change(self._client, keys, changes):
+                changed.append(service)
+        return changed
+
+    def all(self, services: Iterable[str]) -> list[Held]:
+        """Return all holds of the fleet and of the crawls of these services, the widest first."""
+        found = [held for name, hold in sorted(self.fields().items()) if (held := _held_in_fleet(name, hold))]
+        crawls = CrawlRecords(self._client, self._keys).keys_of_all(services)
+        pipe = self._client.pipeline(transaction=False)
+        for keys in crawls.values():
+            pipe.hgetall(keys.holds())
+        for service, fields in zip(crawls, answers_of(pipe), strict=True):
+            entries = parsed({as_bytes(name): as_bytes(raw) for name, raw in (fields or {}).items()})
+            found += [held for name, hold in sorted(entries.items()) if (held := _held_in_crawl(service, name, hold))]
+        return sorted(found, key=lambda held: (bool(held.service), bool(held.site), held.service, held.slot or 0))
+
+
+def _for_crawls(fields: Mapping[str, Hold]) -> dict[str, Hold]:
+    """Return the fields that each crawl has because the fleet has them."""
+    wanted = {name: hold for name, hold in fields.items() if hold.word is not HoldKind.STOP}
+    return {f"{FLEET}:{name}" if name != FLEET else FLEET: hold for name, hold in wanted.items() if _is_for_crawls(name)}
+
+
+def _is_for_crawls(name: str) -> bool:
+    return name == FLEET or name.startswith((SITE, BREAKER))
+
+
+def _held_in_fleet(name: str, hold: Hold) -> Held | None:
+    if name == FLEET:
+        return Held(hold=hold)
+    if name.startswith(SITE):
+        return Held(hold=hold, site=name.removeprefix(SITE))
+    if name.startswith(BREAKER):
+        return Held(hold=hold, site=name.removeprefix(BREAKER), by_breaker=True)
+    if name.startswith(SERVICE):
+        return Held(hold=hold, service=name.removeprefix(SERVICE))
+    if not name.startswith(SLOT):
+        return None
+    try:
+        service, slot = parse_slot(name.removeprefix(SLOT))
+    except ValueError:
+        return None
+    return Held(hold=hold, service=service, slot=slot)
+
+
+def _held_in_crawl(service: str, name: str, hold: Hold) -> Held | None:
+    """Return a hold of a crawl; None for a copy of the fleet's."""
+    if name == SPIDER:
+        return Held(hold=hold, service=service)
+    return Held(hold=hold, service=service, site=name.removeprefix(SITE)) if name.startswith(SITE) else None

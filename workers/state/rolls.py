@@ -1,0 +1,87 @@
+"""The roll under way: crawlers that are replaced by fresh processes, one after the other; kept in Redis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import redis
+
+from redis_components.keys import FleetKeys
+from redis_components.server.record_store import JsonRecord, RecordStore
+from redis_components.server.untrusted_values import Count, Epoch
+
+from .records import slot_name
+
+_FIELD = "roll"
+
+
+class RollState(StrEnum):
+    """The progress of a roll."""
+
+    ROLLING = "rolling"  # `reconcile_fleet` goes on with it
+    DONE = "done"  # every crawler was replaced, or is not wanted any more
+    FAILED = "failed"  # it stopped without a command, with its reason; crawlers that were not replaced go on as they are
+    ABORTED = "aborted"  # an operator stopped it
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollStep:
+    """A crawler that a roll has to replace, as it was when the roll began."""
+
+    spider: str
+    number: Count
+    token: Count  # fencing token of its supervisor
+    pid: Count
+    restarts: Count  # processes before it
+
+    @property
+    def name(self) -> str:
+        """`forum_detail/2`."""
+        return slot_name(self.spider, self.number)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roll(JsonRecord):
+    """One roll from its beginning to its end. Times are Redis's, in epoch seconds."""
+
+    MOST = 1024 * 1024  # it names every crawler of the fleet
+
+    id: str  # the reason of its orders: a supervisor obeys each once
+    services: tuple[str, ...]
+    state: RollState = RollState.ROLLING
+    waiting: tuple[RollStep, ...] = ()  # not begun
+    current: RollStep | None = None  # ordered to restart, or awaited
+    replaced: tuple[RollStep, ...] = ()
+    left_out: tuple[str, ...] = ()  # slots that are not wanted any more
+    started_at: Epoch = 0.0
+    step_at: Epoch = 0.0  # since when the present step, or the wait before it, is under way
+    healthy_at: Epoch | None = None  # since when the present crawler's successor is well
+    seen_at: Epoch = 0.0  # when it was last looked at
+    reason: str | None = None  # why it ended, or what it waits for
+
+    @property
+    def total(self) -> int:
+        """Crawlers that it replaces, has replaced or has left out."""
+        return len(self.waiting) + len(self.replaced) + len(self.left_out) + (self.current is not None)
+
+    def sentence(self) -> str:
+        """Return the progress in one line: `rolling: 3 of 8 replaced, replaces forum_detail/2`."""
+        done = f"{self.state}: {len(self.replaced)} of {self.total} replaced"
+        left_out = f", {len(self.left_out)} not wanted any more" if self.left_out else ""
+        return f"{done}{left_out}{f', {self.reason}' if self.reason else ''}"
+
+
+class RollNote:
+    """The record of the fleet's roll: one at a time. Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._store = RecordStore(client, (keys or FleetKeys()).roll(), Roll)
+
+    def read(self) -> Roll | None:
+        """Return the present roll, or the last one; None when there was none that this version can read."""
+        return self._store.get(_FIELD)
+
+    def write(self, roll: Roll) -> bool:
+        """Put the roll in the place of the one that was read; False, and change nothing, if it has changed meanwhile."""
+        return self._store.swap(_FIELD, roll)

@@ -1,0 +1,131 @@
+"""Scheduled tasks as data: what people changed while the fleet runs, and the rounds that were sent and begun."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+import redis
+
+from redis_components.errors import ConfigError
+from redis_components.keys import FleetKeys
+from redis_components.server.record_store import SIGNATURE_BYTES
+from redis_components.server.replies import as_text, server_time
+from redis_components.server.scripts import script
+from redis_components.server.signing import fault, seal, signing_is_on
+from redis_components.server.untrusted_values import LATEST, MOST_BYTES, Epoch, decoded, encoded, hash_at, readable, whole
+
+MAX_ENTRIES = 1000  # of one fleet: beat reads them all every few seconds
+
+
+class StoredEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The changes of a scheduled task, or the whole of one that was added. None: as in `celeryconfig.py`."""
+
+    task: str | None = None
+    every_s: float | None = None
+    cron: str | None = None  # five fields, UTC; it takes the place of `every_s`, and the other way round
+    args: list[Any] | None = None
+    kwargs: dict[str, Any] | None = None
+    enabled: bool | None = None
+    changed_at: Epoch = 0.0  # epoch s, Redis's clock
+    signature: str | None = None  # of everything else and the name, where signing is on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unreadable:
+    """An entry that is left out, and why: the others go on."""
+
+    reason: str
+
+
+class RoundState(StrEnum):
+    """The progress of a round."""
+
+    SEEN = "seen"  # no round yet: a cron entry counts from here
+    DUE = "due"  # about to be sent; the next leader sends it unless it is marked as sent
+    SENT = "sent"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """The last round of an entry. Times are epoch s by Redis's clock."""
+
+    due: float
+    sent_at: float | None
+    state: RoundState
+
+
+class Schedules:
+    """The schedules of one fleet. Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._client = client
+        self._keys = keys or FleetKeys()
+
+    def stored(self) -> dict[str, StoredEntry | Unreadable]:
+        """Return all changed and added entries, by name. With signing on, an unsigned one counts as unreadable: beat would sign
+        the task that it names.
+        """
+        found = {as_text(name): raw for name, raw in hash_at(self._client, self._keys.schedule()).items()}
+        return {name: _entry(name, raw) for name, raw in found.items()}
+
+    def put(self, name: str, entry: StoredEntry) -> None:
+        """Add or replace; takes effect within seconds. Raises ConfigError when there are too many, or it is too large."""
+        if self._client.hlen(self._keys.schedule()) >= MAX_ENTRIES:
+            raise ConfigError(f"there are {MAX_ENTRIES} scheduled tasks already: remove some with `trawl schedule remove`")
+        stamped = msgspec.structs.replace(entry, changed_at=server_time(self._client))
+        line = encoded(stamped, f"scheduled task {name}", most=MOST_BYTES - SIGNATURE_BYTES)
+        if signing_is_on():
+            line = msgspec.json.encode(
+                msgspec.structs.replace(stamped, signature=seal("schedule", *_signed_parts(name, stamped)))
+            )
+        self._client.hset(self._keys.schedule(), name, line)
+
+    def remove(self, name: str) -> bool:
+        """Forget what was changed or added under this name; False when nothing was."""
+        return bool(self._client.hdel(self._keys.schedule(), name))
+
+    def rounds(self) -> dict[str, Round]:
+        """Return the last round of each entry; one that cannot be read counts as none."""
+        return readable(hash_at(self._client, self._keys.beat_runs()), round_of)  # as many as there are entries
+
+    def note(self, token: int, name: str, due: float, state: RoundState) -> bool:
+        """Record the progress of a round; False when the beat with this token does not lead any more: then it must not send."""
+        keys = {"leader": self._keys.beat_leader(), "runs": self._keys.beat_runs()}
+        args = {"token": token, "name": name, "due_ms": round(due * 1000), "state": state}
+        return bool(script("beat_note")(self._client, keys, args) == b"noted")
+
+    def forget_rounds(self, names: list[str]) -> None:
+        """Drop the rounds of entries that are no more."""
+        if names:
+            self._client.hdel(self._keys.beat_runs(), *names)
+            self._client.hdel(self._keys.beat_begun(), *names)
+
+    def begin(self, name: str, token: int, due: float) -> bool:
+        """Begin a round in a worker; False when it was begun already, or a newer leader's was."""
+        args = {"name": name, "token": token, "due_ms": round(due * 1000)}
+        return bool(script("beat_begin")(self._client, {"begun": self._keys.beat_begun()}, args) == b"begun")
+
+
+def round_of(name: str, raw: bytes) -> Round:  # noqa: ARG001 - the form of what reads a field
+    """Return the last round of an entry. Raises ValueError."""
+    due, sent, state = raw.decode().split("|")
+    latest = round(LATEST * 1000)
+    return Round(due=whole(due, 0, latest) / 1000, sent_at=whole(sent, 0, latest) / 1000 or None, state=RoundState(state))
+
+
+def _entry(name: str, raw: bytes | str) -> StoredEntry | Unreadable:
+    try:
+        entry = decoded(raw, StoredEntry)
+    except ValueError as error:
+        return Unreadable(reason=f"cannot be read ({error})")
+    if signing_is_on() and (wrong := fault(entry.signature, "schedule", *_signed_parts(name, entry))):
+        return Unreadable(reason=f"{name}: the entry {wrong}; `trawl schedule set` or `remove` it")
+    return entry
+
+
+def _signed_parts(name: str, entry: StoredEntry) -> tuple[str, bytes]:
+    raw = msgspec.json.encode(msgspec.structs.replace(entry, signature=None))
+    return name, msgspec.json.encode(decoded(raw, StoredEntry))  # as it is read: a whole number of seconds has become a float

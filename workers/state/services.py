@@ -1,0 +1,106 @@
+"""Services as they are declared: which spider of which project runs, and with what. Those that were declared at run time are in
+Redis, so that every node sees them; `workers.fleet.service_file` reads those of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import msgspec
+import redis
+
+from redis_components.keys import FleetKeys
+from redis_components.server.record_store import JsonRecord, RecordStore, check_signature
+from redis_components.server.untrusted_values import Size, decoded
+
+SIGNED = "service"
+"""Its records name settings, which load classes and write files, and where items go."""
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceRecord(JsonRecord):
+    """The declaration of a service. Every field may be left out."""
+
+    spider: str = ""
+    """Name of the spider in its project; "": the service's name. The crawl's keys are named after the service."""
+    project: str = ""
+    """Module of the project's Scrapy settings, as in SCRAPY_SETTINGS_MODULE; "": the node's own project."""
+    size: Size = 1
+    """Crawlers, unless `trawl scale` sets another number."""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """Of the spider, as with `-a`."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Scrapy settings that differ from the project's, as with `-s`."""
+    memory_soft_mb: Positive | None = None
+    memory_hard_mb: Positive | None = None
+    max_age: Positive | None = None
+    """Seconds after which a crawler is replaced."""
+    max_pages: Annotated[int, msgspec.Meta(gt=0, le=10**12)] | None = None
+    """Pages after which a crawler is replaced."""
+    start_key: str = ""
+    items_key: str = ""
+    consumer: str = ""
+    """`none`, `forum_writer`, or where `trawl consume` writes the items; "": what the spider declares."""
+    groups: dict[str, str] = field(default_factory=dict)
+    """Consumer groups of its items, which are a Redis stream then, and where `trawl consume` writes those of each; "": another
+    program reads them.
+    """
+
+    def scrapy_settings(self) -> dict[str, str]:
+        """Return the settings of its crawlers, as texts of a command line."""
+        limits = {
+            "CRAWLER_MEMORY_SOFT_MB": self.memory_soft_mb,
+            "CRAWLER_MEMORY_HARD_MB": self.memory_hard_mb,
+            "CRAWLER_MAX_AGE": self.max_age,
+            "CRAWLER_MAX_PAGES": self.max_pages,
+            "REDIS_START_URLS_KEY": self.start_key or None,
+            "REDIS_ITEMS_KEY": self.items_key or None,
+            "REDIS_ITEMS_GROUPS": ",".join(self.groups) or None,
+        }
+        named = {name: value for name, value in limits.items() if value is not None}
+        return as_texts({**named, **{name: _as_scrapy_reads(value) for name, value in self.settings.items()}})
+
+
+class Services:
+    """The services that were declared at run time. Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._client = client
+        self._key = (keys or FleetKeys()).services()
+        self._store = RecordStore(client, self._key, ServiceRecord, signed=SIGNED)
+
+    def all(self) -> dict[str, ServiceRecord]:
+        """Return the services by name; unreadable ones are left out."""
+        return self._store.all()
+
+    def of(self, service: str) -> ServiceRecord | None:
+        """Return one service; None where there is none that can be read."""
+        return self._store.get(service)
+
+    def declare(self, service: str, record: ServiceRecord) -> None:
+        """Declare a service, or declare it differently."""
+        self._client.hset(self._key, service, self._store.encoded(service, record))
+
+    def remove(self, service: str) -> bool:
+        """Forget a declaration; False where there was none. Its queue and items stay."""
+        return bool(self._client.hdel(self._key, service))
+
+
+def _as_scrapy_reads(value: Any) -> Any:
+    """Return a list of plain values as the text from which Scrapy's `getlist` makes it again: names with commas, not JSON."""
+    plain = isinstance(value, list) and value and all(isinstance(one, str | int | float) and "," not in str(one) for one in value)
+    return ",".join(map(str, value)) if plain else value
+
+
+def as_texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return values as a command line has them: texts as they are, everything else as JSON."""
+    return {name: one if isinstance(one, str) else msgspec.json.encode(one).decode() for name, one in values.items()}
+
+
+def service_record_of(name: str, raw: bytes) -> ServiceRecord:
+    """Return a declared service. Raises ValueError."""
+    check_signature(SIGNED, name, raw)
+    return decoded(raw, ServiceRecord)
