@@ -28,7 +28,7 @@ from .queue import order_of
 from .scrapy_glue.custom_dupefilter import OUTAGES, CustomDupeFilter
 from .scrapy_glue.custom_queue import CustomQueue
 from .scrapy_glue.engine import close_frontier, frontier_of, running_crawler, stop_crawl
-from .scrapy_glue.internals import LongWaits, check_when_sent, downloader_of, watch_finished
+from .scrapy_glue.internals import LongWaits, check_when_sent, downloader_of, free_places, send_at_once, watch_finished
 from .scrapy_glue.page_age import PageAges
 from .scrapy_glue.page_tracker import Page, PageBook, SitePlaces, current_page
 from .scrapy_glue.refusal import REASON, is_refused, refusing
@@ -117,13 +117,15 @@ class Scheduler(LoneScheduler):
         self._lanes = RequestLanes(self._frontier, self._book)
         listeners = self._frontier.listeners
         self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
-        self._sees_sending = check_when_sent(crawler, self._book.is_late)
+        self._sees_sending = check_when_sent(crawler, self._book.is_late, self._frontier.find_place)
+        send_at_once(crawler, self._book)
         self.ages = PageAges(crawler, self._frontier, self._pages, self._inc_value)
         listeners.work = self._first_work
         listeners.duplicate = self._known_to_redis
         listeners.forgotten = self._seen.clear
         listeners.names = self._names_of
         listeners.limits = self._lanes.leave_alone
+        listeners.places = free_places(crawler)
         listeners.applied.append(self._hold_back)
         listeners.fenced = self._fenced
         listeners.refused = self._refused
@@ -253,8 +255,8 @@ class Scheduler(LoneScheduler):
                     continue
                 if self._long_waits is not None:
                     self._long_waits.begin()
-            sent = not (lease.lane and self._sees_sending)
-            self._pages[request] = Page(lease.id, request, site, lease.attempts, lease.until, self._frontier.now(), sent=sent)
+            lane = lease.lane if self._sees_sending else ""
+            self._pages[request] = Page(lease.id, request, site, lease.attempts, lease.until, self._frontier.now(), lane=lane)
             self._inc_value("scheduler/dequeued/redis")
             self._inc_value("scheduler/dequeued")
             return request

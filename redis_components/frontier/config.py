@@ -129,6 +129,8 @@ class Listeners:
     """The names by which a leased request can be held (`holds.names_of`); none for what cannot be read."""
     room: Callable[[], dict[str, int]] = dict
     """Number of further requests wanted of sites that this process works on."""
+    places: Callable[[], float] = lambda: math.inf
+    """Number of requests that would be begun at once."""
     limits: Callable[[], None] = lambda: None
     """The limits of lanes have changed, or a site asks to be left alone."""
     forgotten: Callable[[], None] = lambda: None

@@ -141,12 +141,12 @@ class Demand:
         held = len(self._buffer)
         return self._restraint.want(self._pace.want(held, overtaking), held, self._config.max_prefetch)
 
-    def paced(self) -> int:
-        """Return the number of requests to lease now from lanes, to be sent soon."""
+    def paced(self, places: float) -> int:
+        """Return the number of requests to lease now from lanes, to be sent soon in `places`."""
         last = self.last
         if not self._leasing or self._restraint.paused or self._config.order is QueueOrder.ADVISED or not (last and last.lanes):
             return 0
-        return max(0, self._config.concurrency - len(self._timed))
+        return max(0, int(min(self._config.concurrency, places)) - len(self._timed))
 
     def overtaking(self, batch: Batch) -> int:
         """Return the number of new requests that come before everything in the buffer: they are leased in the exchange that

@@ -218,6 +218,11 @@ class Frontier:
         self._stock.refuse(lease, self._clock.now())
         self._pump.arm()
 
+    def rest(self, lane: str, seconds: float) -> None:
+        """Lease nothing of `lane` for this time, in which this process sends nothing to its site; inf: until `find_place`."""
+        self._stock.rest(lane, self._clock.now(), seconds)
+        self._pump.arm()
+
     def find_place(self) -> None:
         """Lease from all sites again, as one of them has a place."""
         self._stock.find_place()

@@ -127,7 +127,9 @@ class Pump:
         if self.stock.release_closed(now):
             self.listeners.limits()
             self.arm()
-        if self.stock.release_late(now):
+        rested = self.stock.timed.end_rests(now)
+        self._urgent = self._urgent or rested
+        if self.stock.release_late(now) or rested:
             self.arm()
         if self.stock.timed.is_due(now):
             self.listeners.work()
@@ -188,7 +190,7 @@ class Pump:
             holds=restraint.version,
             unpark=restraint.unpark,
             backed_up=self.gate.backed_up,
-            paced=demand.paced() if asks else 0,
+            paced=demand.paced(self.listeners.places()) if asks else 0,
             full=self.stock.full(now),
             limits=self.stock.limits.version,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -154,8 +155,14 @@ class Stock:
 
     def refuse(self, lease: Lease, now: float) -> None:
         """Give back a request of a lane whose site has no place here: nothing more of it is wanted for a while."""
-        self._full[lease.lane] = now + FULL_S
         self._give_back([lease])
+        self.rest(lease.lane, now, math.inf)
+
+    def rest(self, lane: str, now: float, seconds: float) -> None:
+        """Want nothing of a lane for `seconds`, inf: until `find_place`; what is leased of it goes back."""
+        rests, seconds = (self._full, FULL_S) if seconds == math.inf else (self.timed.resting, seconds)
+        rests[lane] = now + seconds
+        self._give_back(self.timed.take_lane(lane))
 
     def find_place(self) -> None:
         """Lease from all sites again, as one of them has a place."""
@@ -163,7 +170,7 @@ class Stock:
 
     def full(self, now: float) -> list[str]:
         """Return the lanes of which nothing is wanted now."""
-        return [lane for lane, until in self._full.items() if now < until]
+        return [lane for rests in (self._full, self.timed.resting) for lane, until in rests.items() if now < until]
 
     def receive_tasks(self, tasks: list[Lease]) -> None:
         """Start tasks arrived."""

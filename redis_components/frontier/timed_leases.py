@@ -15,6 +15,8 @@ class TimedLeases:
     def __init__(self) -> None:
         self.heap: list[tuple[float, Lease, float]] = []
         """Time, lease, time from which it is too late; open to the frontier, which looks for each page whether there is any."""
+        self.resting: dict[str, float] = {}
+        """Lane -> time until which this process sends nothing of it."""
         self._closing: dict[str, float] = {}
 
     def __len__(self) -> int:
@@ -39,13 +41,24 @@ class TimedLeases:
         return self._remove(lambda entry: entry[1].lane in closed)
 
     def next_change(self, now: float) -> float | None:
-        """Return the time when the next one may be sent, or one is too late, or quiet hours begin; None where there is no such
-        time.
+        """Return the time when the next one may be sent, or one is too late, or quiet hours begin, or a rest ends; None where
+        there is no such time.
         """
         times = (at if at > now else until for at, _, until in self.heap)
         soonest = min((time for time in times if time > now and time < math.inf), default=None)
         closing = min(self._closing.values(), default=None)
-        return min((time for time in (soonest, closing) if time is not None), default=None)
+        rested = min(self.resting.values(), default=None)
+        return min((time for time in (soonest, closing, rested) if time is not None), default=None)
+
+    def end_rests(self, now: float) -> bool:
+        """Forget the rests that are over; return True if there is any."""
+        before = len(self.resting)
+        self.resting = {lane: until for lane, until in self.resting.items() if until > now}
+        return len(self.resting) < before
+
+    def take_lane(self, lane: str) -> list[Lease]:
+        """Remove and return those of a lane."""
+        return self._remove(lambda entry: entry[1].lane == lane)
 
     def is_due(self, now: float) -> bool:
         """Return True if a request may be sent now."""

@@ -6,6 +6,8 @@ one of its site's places (`SitePlaces`), so no site gets more requests for it.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
@@ -90,6 +92,9 @@ ASSUMES = {
     "Scraper.start_itemproc_async": "awaited for each item: its pipelines and the handlers of its signals",
     "Scraper.handle_spider_output_async": "iterates over what a callback gives",
     "Slot.queue": "of a downloader: pairs of a request that waits for its turn and the Deferred that lets it go on",
+    "Slot.lastseen": "when it sent last (s of `time.monotonic`); with 0 and after `close` it waits for no delay",
+    "Slot.active": "the requests of a slot from `_enqueue_request` to their answers, sent or not",
+    "Downloader._enqueue_request": "called for each request when the middlewares are done with it; `_get_slot` makes its slot",
     "Downloader._process_queue": "counts a request as in transfer only when its task runs, so a slot's limit does not hold",
     "Downloader.total_concurrency": "CONCURRENT_REQUESTS; the engine starts no request while so many are in `active`",
     "StatsCollector.__getattribute__": "wraps methods to warn of a deprecated argument, and does nothing else",
@@ -182,9 +187,9 @@ class NotNow(IgnoreRequest):
     """A request is not sent, because its spider or site is held: its lease is given back."""
 
 
-def check_when_sent(crawler: Crawler, is_late: Callable[[Request], bool]) -> bool:
-    """Ask `is_late` at the last moment before a request is sent; those that are end as with `take_back`. False: it is not known
-    when a request is sent.
+def check_when_sent(crawler: Crawler, is_late: Callable[[Request], bool], ended: Callable[[], None]) -> bool:
+    """Ask `is_late` at the last moment before a request is sent; those that are end as with `take_back`. Call `ended` after the
+    answer. False: it is not known when a request is sent.
     """
     handlers = getattr(getattr(crawler.engine, "downloader", None), "handlers", None)
     download = getattr(handlers, "download_request_async", None)  # a project's own downloader may have none
@@ -195,10 +200,58 @@ def check_when_sent(crawler: Crawler, is_late: Callable[[Request], bool]) -> boo
         if is_late(request):
             request.errback = None
             raise NotNow("its time at the site is over")
-        return await download(request)  # type: ignore[no-any-return]
+        try:
+            return await download(request)  # type: ignore[no-any-return]
+        finally:
+            ended()
 
     handlers.download_request_async = download_in_time  # type: ignore[union-attr]
     return True
+
+
+class Pacing(Protocol):
+    """The part of the frontier that knows which requests are to be sent at their times."""
+
+    def is_paced(self, request: Request) -> bool:
+        """Return True if `request` is to be sent at once or not at all."""
+
+    def put_back(self, request: Request, wait_s: float) -> None:
+        """Take `request` back, which would be sent in `wait_s` (inf: when another one has ended)."""
+
+    def rest_after(self, request: Request, slot: str, wait_s: float) -> None:
+        """Take none in for `slot` for `wait_s` (inf: until one has ended) after `request`, which is sent now."""
+
+
+def send_at_once(crawler: Crawler, pacing: Pacing) -> None:
+    """Let no paced request wait in the downloader for a place or for the delay of its slot: it ends as with `take_back`. The
+    random part of the delay is left out.
+    """
+    downloader: Any = getattr(crawler.engine, "downloader", None)
+    enqueue = getattr(downloader, "_enqueue_request", None)
+    if enqueue is None:  # a project's own downloader
+        return
+
+    async def enqueue_at_once(request: Request) -> Response:
+        if pacing.is_paced(request):
+            key, slot = downloader._get_slot(request)
+            if wait_s := _wait_s(slot):
+                pacing.put_back(request, wait_s)
+                request.errback = None
+                raise NotNow("its site has no place for it here")
+            if wait_s := math.inf if len(slot.active) + 1 >= slot.concurrency else slot.delay:
+                pacing.rest_after(request, key, wait_s)
+            slot.close()
+            slot.lastseen = 0.0
+        return await enqueue(request)  # type: ignore[no-any-return]
+
+    downloader._enqueue_request = enqueue_at_once
+
+
+def _wait_s(slot: Any) -> float:
+    """Return the seconds until a request would be sent; `active` has those, too, whose tasks do not run yet."""
+    if len(slot.active) >= slot.concurrency:
+        return math.inf
+    return max(0.0, slot.lastseen + slot.delay * (1 + len(slot.queue)) - time.monotonic()) if slot.delay else 0.0
 
 
 CALLBACK = "the callback"
@@ -250,6 +303,12 @@ def downloader_of(crawler: Crawler) -> Downloading | None:
     downloader = getattr(crawler.engine, "downloader", None)
     most, active = getattr(downloader, "total_concurrency", None), getattr(downloader, "active", None)
     return downloader if isinstance(most, int) and most > 0 and isinstance(active, set) else None
+
+
+def free_places(crawler: Crawler) -> Callable[[], float]:
+    """Return the function that counts the requests that the engine would begin now."""
+    downloader = downloader_of(crawler)
+    return lambda: downloader.total_concurrency - len(downloader.active) if downloader is not None else math.inf
 
 
 def take_back(crawler: Crawler, is_held: Callable[[Request], bool]) -> None:

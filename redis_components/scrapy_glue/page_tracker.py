@@ -57,12 +57,12 @@ class Page:
         "attempts",
         "cut_off",
         "ended",
+        "lane",
         "lease_id",
         "parts",
         "reason",
         "request",
         "seen_at",
-        "sent",
         "site",
         "steps",
         "until",
@@ -77,7 +77,7 @@ class Page:
         until: float = math.inf,
         seen_at: float = 0.0,
         *,
-        sent: bool = True,
+        lane: str = "",
     ) -> None:
         self.lease_id = lease_id  # "" once it is settled, or not ours any more
         self.request = request
@@ -87,7 +87,7 @@ class Page:
         self.reason: str | None = None  # why it is given up
         self.cut_off = False  # its output was not read to the end, because the crawl closes
         self.until = until  # s of the frontier's clock from which it is too late to send it
-        self.sent = sent  # False: the limits of its site count it, and it was not sent yet
+        self.lane = lane  # whose limits count it while it is not sent yet; "": none do, or it was sent
         self.seen_at = seen_at  # s of the frontier's clock: when it was begun, or something was last sent for it
         self.ended = False  # it gave no sign of life for too long: the rest of it is not worked on
         self.steps: dict[Step, None] = {}  # what Scrapy awaits for it now
@@ -121,9 +121,9 @@ class Page:
 
     def leave_unsent(self, frontier: Frontier) -> None:
         """Uncount it in the limits of its site, unless it was sent."""
-        if not self.sent and self.lease_id:
+        if self.lane and self.lease_id:
             frontier.free_time(self.lease_id)
-            self.sent = True
+            self.lane = ""
 
 
 HOST = "host"
@@ -183,6 +183,7 @@ class SitePlaces:
 
 logger = logging.getLogger(__name__)
 
+MOST_LANES = 10_000
 
 _TLS_SETTINGS = re.compile(r" ssl:(?:<[^<>]*>|default|True|False|None)(?= \[|$)")
 
@@ -211,6 +212,7 @@ class PageBook:
         self.pages: dict[Request, Page] = {}
         self.places: SitePlaces | None = None
         """The places of sites; None: not limited by site."""
+        self._slots: dict[str, str] = {}  # lane -> its download slot; "": it has several
         self._crawler = crawler
         self._frontier = frontier
         self._count = count
@@ -267,7 +269,7 @@ class PageBook:
             return False
         page.cut_off = True
         if sent:
-            page.sent = True
+            page.lane = ""
         page.leave_unsent(self._frontier)
         request.errback = None  # it did not fail; its next owner reads it again
         return True
@@ -300,11 +302,33 @@ class PageBook:
         if page is None or page.request is not request:
             return False
         if self._frontier.now() < page.until:
-            page.sent = True
+            page.lane = ""
             return False
         page.cut_off = True
         page.leave_unsent(self._frontier)
         return True
+
+    def is_paced(self, request: Request) -> bool:
+        """Return True if the limits of a site count `request`, which is not sent yet."""
+        page = self.pages.get(request)
+        return page is not None and page.request is request and bool(page.lane)
+
+    def put_back(self, request: Request, wait_s: float) -> None:
+        """Give the lease of a paced request back (edge d), as the site has no place for it here for `wait_s`."""
+        page = self.pages[request]
+        page.cut_off = True
+        self._frontier.rest(page.lane, wait_s)
+        page.leave_unsent(self._frontier)
+
+    def rest_after(self, request: Request, slot: str, wait_s: float) -> None:
+        """Lease nothing of the lane of `request`, which is sent now, for `wait_s`. Not where it has several download slots."""
+        lane = self.pages[request].lane
+        if len(self._slots) > MOST_LANES:
+            self._slots.clear()
+        if self._slots.setdefault(lane, slot) == slot:
+            self._frontier.rest(lane, wait_s)
+        else:
+            self._slots[lane] = ""
 
     def _cut_off(self, request: Request) -> None:
         page = self.pages.get(request)

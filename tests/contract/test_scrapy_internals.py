@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import re
 import time
 from pathlib import Path
@@ -34,7 +35,7 @@ from twisted.python.failure import Failure
 from forums.sites.http import scrapy_internals as of_forums
 from redis_components.errors import IncompatibleEngine
 from redis_components.scrapy_glue import internals
-from redis_components.scrapy_glue.internals import InProgress, NotNow, check_when_sent, take_back, watch_finished
+from redis_components.scrapy_glue.internals import InProgress, NotNow, check_when_sent, send_at_once, take_back, watch_finished
 from tests.contract.assumptions import ASSERTED, asserts
 from workers.crawler import scrapy_internals as of_workers
 
@@ -134,12 +135,53 @@ def test_a_request_that_is_late_is_not_sent_when_the_downloader_comes_to_it() ->
         sent.append(request)
 
     handlers = Mock(download_request_async=download)
-    check_when_sent(Mock(engine=Mock(downloader=Mock(handlers=handlers))), lambda request: request is late)
+    ended: list[str] = []
+    watched = Mock(engine=Mock(downloader=Mock(handlers=handlers)))
+    check_when_sent(watched, lambda request: request is late, lambda: ended.append("one"))
     asyncio.run(handlers.download_request_async(other))
     with pytest.raises(NotNow):
         asyncio.run(handlers.download_request_async(late))
-    assert (sent, late.errback) == ([other], None)
+    assert (sent, late.errback, ended) == ([other], None, ["one"])
     assert "await self.handlers.download_request_async(request)" in inspect.getsource(Downloader._download)
+
+
+@asserts("scrapy", "Slot.lastseen", "Slot.active", "Downloader._enqueue_request")
+@pytest.mark.parametrize(
+    ("since_s", "others", "wait_s", "rest_s"),
+    [(0.25, 0, 0.75, 0), (1.0, 0, 0, 1.0), (9.0, 1, 0, math.inf), (9.0, 2, math.inf, 0)],
+    ids=["in the delay", "in its random part", "the last place", "no place"],
+)
+def test_a_paced_request_is_sent_at_once_or_not_at_all(
+    monkeypatch: pytest.MonkeyPatch, since_s: float, others: int, wait_s: float, rest_s: float
+) -> None:
+    slot = DownloaderSlot(concurrency=2, delay=1.0, jitter=0.5)
+    slot.active.update(Request(f"http://127.0.0.1/{number}") for number in range(others))
+    monkeypatch.setattr("time.monotonic", lambda: 1000.0)
+    slot.lastseen, slot.latercall = 1000 - since_s, Mock()
+    downloader, pacing, request = Mock(), Mock(), Request("http://127.0.0.1/1")
+    downloader._get_slot.return_value = "127.0.0.1", slot
+    downloader._wait_for_download = Mock()
+    turns: list[Request] = []
+
+    async def enqueue(request: Request) -> None:
+        slot.queue.append((request, Deferred()))
+        monkeypatch.setattr("scrapy.core.downloader._schedule_coro", turns.append)
+        Downloader._process_queue(downloader, slot)
+
+    downloader._enqueue_request = enqueue
+    send_at_once(Mock(engine=Mock(downloader=downloader)), pacing)
+    if wait_s:
+        with pytest.raises(NotNow):
+            asyncio.run(downloader._enqueue_request(request))
+        pacing.put_back.assert_called_once_with(request, wait_s)
+    else:
+        asyncio.run(downloader._enqueue_request(request))
+        pacing.rest_after.assert_called_once_with(request, "127.0.0.1", rest_s)
+    assert (len(turns), len(slot.queue)) == (not wait_s, 0), "the first request of a slot waits for no delay"
+    text = source(Downloader._enqueue_request)
+    assert "key, slot = self._get_slot(request)" in text
+    assert "slot.active.add(request)" in text
+    assert "self.middleware.download_async(self._enqueue_request, request)" in source(Downloader.fetch)
 
 
 @asserts("scrapy", "finish_request")

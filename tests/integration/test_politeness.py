@@ -53,7 +53,7 @@ def limit(client: redis.Redis, crawl: Crawl, limited: LaneLimits) -> None:
 def run(crawl: Crawl, site: WatchedSite, pages: int, **settings: object) -> None:
     """Several crawlers fetch so many pages, to the end."""
     for _ in range(CRAWLERS):
-        crawl.start(CONCURRENT_REQUESTS=CONCURRENCY, DOWNLOADER_MIDDLEWARES=json.dumps(MIDDLEWARES), **settings)
+        crawl.start(**{"CONCURRENT_REQUESTS": CONCURRENCY, "DOWNLOADER_MIDDLEWARES": json.dumps(MIDDLEWARES)} | settings)
     crawl.wait_for(CRAWLERS)
     crawl.seed(*(f"{site.url}/{page}" for page in range(pages)))
     crawl.finish(100)
@@ -105,6 +105,29 @@ def test_each_request_is_counted_once_where_crawlers_have_few_places(
     assert len(set(site.paths())) == len(site.paths()) == 60
     assert {window: counted[str(window)] for _, window in limited.quotas} == {window: 60 for _, window in limited.quotas}
     assert site.most_open <= (limited.concurrency or 2 * CRAWLERS)
+
+
+@pytest.mark.parametrize(
+    ("latency_s", "settings"),
+    [
+        (0.0, {"DOWNLOAD_DELAY": 0.25}),
+        (0.1, {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_START_DELAY": 0.5, "AUTOTHROTTLE_TARGET_CONCURRENCY": 0.5}),
+        (0.25, {"CONCURRENT_REQUESTS": 1}),
+        (0.25, {"CONCURRENT_REQUESTS_PER_DOMAIN": 1}),
+    ],
+    ids=["delay", "AutoThrottle", "one at a time", "one at a time of a host"],
+)
+def test_a_rate_is_kept_and_used_where_crawlers_are_slower_than_it(
+    crawl: Crawl, site: WatchedSite, redis_client: redis.Redis, latency_s: float, settings: dict[str, object]
+) -> None:
+    """Each sends four requests a second at most. A request that had to wait for that was late, and was given back for ever."""
+    site.latency_s = latency_s
+    limit(redis_client, crawl, LaneLimits(rate=8))
+    run(crawl, site, 40, **settings)
+    assert Counter(site.paths()) == {f"/{page}": 1 for page in range(40)}
+    assert site.most_within(3.0) <= 8 * (3 + LATE_S) + 1
+    given_back = int(redis_client.hget(crawl.keys.stats, "downloader/exception_count") or 0)
+    assert given_back <= 20, "39 where a crawler leases more than it can send"
 
 
 @pytest.mark.parametrize("said", ["seconds", "date"])
