@@ -231,9 +231,9 @@ def _complain(error: Exception) -> int:
         if line := refusal(error):  # without one it has shown the help
             complain(f"{_one_line(line)} (trawl --help, trawl COMMAND --help)")
         return WRONG_USE
-    if isinstance(error, TrawlError):
+    if isinstance(error, TrawlError) or _is_of_reader(error, "ReaderError"):
         complain(_one_line(str(error)))
-        return WRONG_USE if isinstance(error, ConfigError) else FAILED
+        return WRONG_USE if isinstance(error, ConfigError) or _is_of_reader(error, "SiteError") else FAILED
     if isinstance(error, OSError) and error.errno in _FULL:  # `trawl export posts > file` as well as a file of the command's own
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror}: what was to be written is not complete; make room, and repeat the command")
@@ -244,6 +244,12 @@ def _complain(error: Exception) -> int:
         return FAILED
     complain(f"internal error: {error!r}; please report it with the traceback that TRAWL_DEBUG=1 shows")
     return FAILED
+
+
+def _is_of_reader(error: Exception, name: str) -> bool:
+    """Return True if the error is of this class of the reader, which is not loaded for that: few commands need it."""
+    errors = sys.modules.get("forum_reader.errors")
+    return errors is not None and isinstance(error, getattr(errors, name))
 
 
 def _shows_tracebacks() -> bool:

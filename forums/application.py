@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from forum_reader.definition.load import sites_dir
+import forum_reader
 from forums.environment import Events
+from forums.sites.load import sites_dir
 
 
 def config_folders() -> Sequence[Path]:
-    """Return the folders with Trawl's code for forums and with the site files."""
-    return (Path(__file__).parent, sites_dir())
+    """Return the folders with Trawl's code for forums, with the reader's, and with the site files."""
+    return (Path(__file__).parent, Path(forum_reader.__file__).parent, sites_dir())
 
 
 def shared_files() -> Mapping[str, Path]:

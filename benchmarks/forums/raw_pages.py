@@ -19,12 +19,12 @@ from pathlib import Path
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response, TextResponse
 
-from forum_reader.definition.load import load_file
+from forum_reader.page import soft_block
 from forums.raw_pages import RawPage, RawStore
 from forums.raw_pages.folders import size_of
 from forums.raw_pages.reparse import reparse
 from forums.sites import Site
-from forums.sites.http import soft_block
+from forums.sites.load import load_file
 from forums.storage import Database
 
 ROOT = Path(__file__).parents[2]

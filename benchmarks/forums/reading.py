@@ -34,10 +34,10 @@ from benchmarks.forums import saved_pages
 from benchmarks.peers.by_hand import READERS
 from benchmarks.support.report import BenchmarkFailed, Report, options
 from benchmarks.support.rounds import Figures, Rounds
-from forum_reader.definition.load import load_file
 from forum_reader.reading.page_values import Document
 from forum_reader.reading.read_page import read_comments, read_list
 from forums.sites import Site
+from forums.sites.load import load_file
 from workers.settings import GC_THRESHOLD
 
 FORUMS = Path(__file__).parents[2] / "tests" / "fixtures" / "forums"

@@ -10,7 +10,7 @@ from typing import Any
 from scrapy.http import HtmlResponse
 
 from benchmarks.support.report import BenchmarkFailed
-from forum_reader.definition.errors import SiteError
+from forum_reader.errors import SiteError
 from forum_reader.reading.element_index import ElementIndex
 from forum_reader.reading.parse_body import tree_of
 from forum_reader.reading.read_page import read_comments

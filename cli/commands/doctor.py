@@ -88,8 +88,8 @@ def _ports() -> Iterator[Verdict]:
 
 
 def _sites() -> Iterator[Verdict]:
-    from forum_reader.definition.load import sites_dir
     from forums.sites import load_all
+    from forums.sites.load import sites_dir
 
     known, errors = load_all()
     for name, error in errors.items():

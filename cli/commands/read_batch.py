@@ -35,6 +35,7 @@ def run(lines: Iterable[bytes], out: IO[str], *, author_names: bool = False) -> 
 
 
 def _answer(line: bytes, *, author_names: bool) -> dict[str, Any]:
+    from forum_reader.errors import ReaderError
     from forum_reader.readers.limited_reading import read_limited
 
     url: Any = None
@@ -44,7 +45,7 @@ def _answer(line: bytes, *, author_names: bool) -> dict[str, Any]:
             raise TrawlError('each line is an object with "url" and "html" or "path"')
         url = asked["url"]
         return _row(read_limited(_html(asked), url), author_names=author_names)
-    except (TrawlError, ValueError, OSError, RecursionError) as exc:
+    except (TrawlError, ReaderError, ValueError, OSError, RecursionError) as exc:
         reason = f"not JSON: {exc}" if isinstance(exc, json.JSONDecodeError) else str(exc) or type(exc).__name__
         return {"url": url, "kind": None, "reader": None, "profile": None, "posts": [], "error": reason}
 

@@ -105,7 +105,7 @@ _DEFAULT_IN_VARIABLE = re.compile(r"(\$\{\w+):-[^}]*(?:\}|\Z)")
 
 def path_of(site: str) -> Path:
     """The file that a user means by a path or by a name. Raises SiteError."""
-    from forum_reader.definition.load import site_path
+    from forums.sites.load import site_path
 
     return Path(site) if site.endswith(".toml") or "/" in site else site_path(site)
 
@@ -144,11 +144,11 @@ def list_all(*, as_json: bool) -> int:
 def show_one(name: str, *, as_json: bool) -> int:
     """The merged values as TOML, the origin of each behind it."""
     from forum_reader.definition import layers
-    from forum_reader.definition.load import site_of
+    from forums.sites.load import checked, layers_of
 
     path = path_of(name)
-    read = layers.read(path)
-    site_of(read)  # only what is right is shown
+    read = layers_of(path)
+    checked(read)  # only what is right is shown
     values: dict[tuple[str, ...], tuple[Any, str]] = {}
     for loc, value in layers.leaves(read.values):
         values[loc] = _shown(loc, value, read.written), _name(layers.origin(read, loc), path)

@@ -110,7 +110,7 @@ _TEXT = 40  # characters of a row that was stored
 def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json: bool) -> int:
     """Exit code 0 or 1. Raises SiteError for a file that is wrong, with all that is wrong in it."""
     from forum_reader.definition.advice import advice
-    from forum_reader.definition.load import load_file
+    from forums.sites.load import load_file
 
     path = path_of(site)
     known = load_file(path)

@@ -7,12 +7,10 @@ import shlex
 import sys
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit
 
 import msgspec
 import typer
 
-from cli.commands.sites_preview import Pages, Shown, preview_of, with_customs
 from cli.views.output import complain, print_json, say
 from cli.views.progress import working
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
@@ -21,15 +19,11 @@ from redis_components.server.names import RULE, below, is_name
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scrapy.http import TextResponse
-
     from forum_reader.draft.draft_file import Draft
-    from forum_reader.draft.explore import FoundForum
-    from forum_reader.reading.read_page import ListedForum
+    from forum_reader.draft.draft_site import Drafted
+    from forum_reader.draft.preview import Preview
     from forum_reader.recognise.recognise import Guess
-    from forums.sites.http.fetch import Visitor
 
-_INDEX_PAGES = 20  # most pages of an index
 _SHOWN = 20  # forums in the table
 
 
@@ -51,9 +45,10 @@ def write(
     contact: str | None = None,
 ) -> int:
     """Look at the page, write the file, say what was found."""
+    from forum_reader.definition.origins import is_this_machine
     from forum_reader.draft.draft_file import name_of, text_of
     from forums.sites import sites_dir
-    from forums.sites.http.fetch import is_this_machine, is_web_address
+    from forums.sites.http.fetch import is_web_address
     from forums.sites.http.user_agent import agent_with
     from forums.state.trial import TRIAL_PER_DAY
 
@@ -69,9 +64,11 @@ def write(
         contact = _asked_contact(TRIAL_PER_DAY)
     agent = agent_with(contact) if contact is not None else None
     with working(f"reading pages of {url}", shown=not as_json):
-        draft, guess, shown = asyncio.run(
-            _look(url, name, profile, obey_robots=obey_robots, allow_private=allow_private, agent=agent)
+        draft, guess, shown, problem = asyncio.run(
+            _drafted(url, name, profile, obey_robots=obey_robots, allow_private=allow_private, agent=agent)
         )
+    if problem is not None:
+        complain(problem)
     if not draft.forums and profile is None:
         raise TrawlError(
             f"no forum was found at {url} ({draft.software}), so nothing is written: give the URL of a list of threads, or "
@@ -113,16 +110,14 @@ def _asked_contact(trial: int) -> str | None:
     return typer.prompt(question, default="", show_default=False, err=True).strip() or None
 
 
-async def _look(
+async def _drafted(
     url: str, name: str, profile: str | None, *, obey_robots: bool, allow_private: bool, agent: str | None
-) -> tuple[Draft, Guess | None, Shown]:
+) -> Drafted:
     from cli.access.visits import visit_limits
     from forum_reader.definition import layers
     from forum_reader.draft.draft_file import Draft
-    from forum_reader.draft.explore import Explorer
-    from forum_reader.draft.linked_feed import recent_of_profile, recent_page
-    from forum_reader.page.no_forum_page import refusal
-    from forum_reader.recognise.recognise import guesses
+    from forum_reader.draft.draft_site import drafted
+    from forum_reader.errors import AnotherHost
     from forums.sites.http.fetch import Visitor
     from forums.sites.http.user_agent import USER_AGENT
 
@@ -130,129 +125,11 @@ async def _look(
         raise ConfigError(f"--profile {profile} is unknown: write one of {', '.join(names)}{did_you_mean(profile, names)}")
     limits = visit_limits(url)
     async with Visitor(obey_robots=obey_robots, allow_private=allow_private, agent=agent or USER_AGENT, limits=limits) as visitor:
-        response = await visitor.get(url)
-        if (why := refusal(response)) is not None:
-            raise TrawlError(why)
-        _refuse_another_host(url, response.url)
-        found = guesses(response)
-        guess = next((one for one in found if profile in (None, one.profile)), None)
-        chosen = profile or (guess.profile if guess else None)
-        chosen = None if chosen == "generic" else chosen
         known = partial(Draft, name=name, obey_robots=obey_robots, allow_private=allow_private, agent=agent)
-        draft, shown, explorer = None, Shown([], None), Explorer(visitor)
-        pages = Pages(explorer, visitor)
-        if chosen:
-            draft = await _by_profile(visitor, chosen, guess, response, known)
-            shown = await preview_of(draft, pages)
-            if shown.is_read:
-                draft, shown = await with_customs(draft, shown, pages)
-                recent = await recent_of_profile(visitor, layers.profile_table(chosen), draft.base_url, response)
-                draft = msgspec.structs.replace(draft, recent=recent)
-            if profile or shown.is_read:
-                return draft, guess, shown
-        # Of unknown software, or with pages that its profile does not read: another skin, another version.
-        look = None if profile else await explorer.look(response)
-        learned = _learned(look, response, known)
-        if look is not None and learned.wrapper is not None:
-            recent = await recent_page(visitor, look, learned.wrapper.pages)
-            learned.wrapper.pages |= {"recent": recent} if recent else {}
-        as_learned = await preview_of(learned, pages)
-        if draft is None or as_learned.is_read:
-            return learned, None, as_learned
-        return draft, guess, shown
-
-
-async def _by_profile(
-    visitor: Visitor, profile: str, guess: Guess | None, response: TextResponse, known: partial[Draft]
-) -> Draft:
-    """By the profile of its software."""
-    from forum_reader.definition import layers
-    from forum_reader.recognise.recognise import base_of
-
-    fixed = layers.profile_table(profile).get("base_url")
-    base_url = str(fixed or (guess.base_url if guess else base_of(response.url)))
-    forums, can_discover = await _forums(visitor, known.keywords["name"], profile, base_url)
-    return known(
-        profile=profile,
-        software=_title(profile),
-        base_url=base_url,
-        base_in_profile=fixed is not None,
-        forums=forums or _addressed(profile, base_url, response),
-        can_discover=can_discover,
-        wrapper=None,
-    )
-
-
-def _learned(found: FoundForum | None, response: TextResponse, known: partial[Draft]) -> Draft:
-    """By what was learned from its pages, if that was possible."""
-    from forum_reader.draft.wrapper import wrapper_of
-    from forum_reader.recognise.recognise import base_of
-
-    wrapper = wrapper_of(found) if found else None
-    return known(
-        profile=None,
-        software="unknown software",
-        base_url=urljoin(response.url, "/").rstrip("/") if wrapper else base_of(response.url),
-        base_in_profile=False,
-        forums=wrapper.forums if wrapper else (),
-        can_discover=wrapper is not None and "index" in wrapper.pages,
-        wrapper=wrapper,
-    )
-
-
-def _refuse_another_host(asked: str, found: str) -> None:
-    """The site that somebody named may lead to one that he does not mean."""
-    hosts = [(urlsplit(one).hostname or "").removeprefix("www.") for one in (asked, found)]
-    if hosts[0] != hosts[1]:
-        raise TrawlError(f"{asked} leads to another host, {found}: if that is the forum, trawl sites new {shlex.quote(found)}")
-
-
-async def _forums(visitor: Visitor, name: str, profile: str, base_url: str) -> tuple[tuple[ListedForum, ...], bool]:
-    """The forums that the index lists, and those below them; whether the profile knows an index that lists them all."""
-    from forum_reader.definition import layers
-    from forum_reader.definition.load import site_of
-    from forum_reader.draft.draft_file import refuse_variables
-    from forum_reader.draft.inner_boards import boards_below
-    from forum_reader.reading.read_page import ListedForum, read_index
-    from forum_reader.reading.reading_budget import strictly
-    from forums.sites import SiteError, sites_dir
-    from forums.sites.http.fetch import FetchFailed
-
-    table = {"profile": profile, "base_url": base_url, "forums": ["?"]}
-    refuse_variables(table)
-    site = site_of(layers.read(sites_dir() / f"{name}.toml", table))
-    if site.pages.index is None:
-        fixed = layers.profile_table(profile).get("forums", ())
-        return tuple(ListedForum(id=forum, name=forum) for forum in fixed), False
-    forums: dict[str, ListedForum] = {}
-    url: str | None = site.url("index")
-    number = 1
-    try:
-        while url and number <= _INDEX_PAGES:
-            with strictly():  # the file that a process apart would need is not written yet
-                page = read_index(site, await visitor.get(site.asking("index", url)), number)
-            known = len(forums)
-            forums |= {forum.id: forum for forum in page.forums if forum.id not in forums}
-            url, number = (page.next if len(forums) > known else None), number + 1
-    except (SiteError, FetchFailed) as exc:
-        complain(f"the forums could not be listed: {exc}")
-    found = await boards_below(site, forums, visitor.get)
-    return tuple(found.values()), len(found) == len(forums)
-
-
-def _addressed(profile: str, base_url: str, response: TextResponse) -> tuple[ListedForum, ...]:
-    """The forums that the page's address, or its links, name."""
-    from forum_reader.definition import layers
-    from forum_reader.draft.addressed_forums import addressed_forums
-
-    root = response.selector.root if response.selector.type == "html" else None
-    return addressed_forums(layers.profile_table(profile), base_url, response.url, root)
-
-
-def _title(profile: str) -> str:
-    from forum_reader.definition import layers
-
-    return str(layers.profile_table(profile).get("recognise", {}).get("about") or profile)
+        try:
+            return await drafted(url, visitor.get, known, profile)
+        except AnotherHost as exc:
+            raise TrawlError(f"{exc}: if that is the forum, trawl sites new {shlex.quote(exc.url)}") from exc
 
 
 def _say(path: Path, draft: Draft, guess: Guess | None) -> None:
@@ -282,7 +159,7 @@ def _say(path: Path, draft: Draft, guess: Guess | None) -> None:
         say("No forums were found: write their ids into `forums`.")
 
 
-def _show(shown: Shown) -> None:
+def _show(shown: Preview) -> None:
     """The threads, with what the file reads of their first pages."""
     from rich.text import Text
 

@@ -185,7 +185,7 @@ def _refuse_to_differ(client: redis.Redis) -> None:
 def _say_without_sites() -> None:
     """A forum fleet without a site file would run for nothing, without a word."""
     from cli.views.output import complain
-    from forum_reader.definition.load import sites_dir
+    from forums.sites.load import sites_dir
     from forums.state.forum_states import FORUM_LIST
     from workers.fleet.sizes import default_fleet
 

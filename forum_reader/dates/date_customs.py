@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from forum_reader.definition.errors import SiteError
+from forum_reader.errors import SiteError
 from forum_reader.page.page_kind import language_of
-from forum_reader.reading.parse_body import read_at
+from forum_reader.reading.parse_body import read_at, root_of
 from forum_reader.reading.read_page import CommentsPage, read_comments
 from forum_reader.reading.reading_budget import strictly
 
@@ -17,9 +17,8 @@ from .language import known_language, writes_day_first
 from .time_zones import zone_of
 
 if TYPE_CHECKING:
-    from scrapy.http import TextResponse
-
     from forum_reader.definition.site import Site
+    from forum_reader.page.response import TextResponse
 
 
 def customs_of(site: Site, pages: Sequence[TextResponse]) -> tuple[str | None, str | None]:
@@ -28,13 +27,14 @@ def customs_of(site: Site, pages: Sequence[TextResponse]) -> tuple[str | None, s
     """
     if site.pages.comments.format != "html" or not pages:
         return None, None
-    named = (zone_of(page.text, read_at(page), language_of(page.selector.root)) for page in pages)
+    roots = [root_of(page.text) for page in pages]
+    named = (zone_of(page.text, read_at(page), language_of(root)) for page, root in zip(pages, roots, strict=True))
     zone = next((zone.name for zone in named if zone is not None), None)
-    return _language(site, pages), zone if zone != site.time_zone else None
+    return _language(site, pages, roots), zone if zone != site.time_zone else None
 
 
-def _language(site: Site, pages: Sequence[TextResponse]) -> str | None:
-    named = next((known for page in pages if (known := known_language(language_of(page.selector.root) or ""))), None)
+def _language(site: Site, pages: Sequence[TextResponse], roots: Sequence[Any]) -> str | None:
+    named = next((known for root in roots if (known := known_language(language_of(root) or ""))), None)
     own = site.language or ""
     if named is not None and named.partition("-")[0] != own.partition("-")[0]:
         return named

@@ -8,10 +8,9 @@ from typing import Any
 import regex
 from lxml import etree
 
+from forum_reader.errors import UnreadablePage
 from forum_reader.patterns import PatternError, compile_pattern
 from forum_reader.reading import reading_budget
-
-from .errors import UnreadablePage
 
 _REFUSED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from redis_components.server.toml import toml_table
-
-from .errors import SiteError
+from forum_reader.errors import SiteError
 
 PROFILES = Path(__file__).parents[1] / "profiles"
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-((?:[^}$]|\$(?!\{))*+))?\}")
@@ -41,15 +40,15 @@ def profile_names() -> list[str]:
 
 def profile_table(name: str) -> dict[str, Any]:
     """Return the table of a profile's own file."""
-    return _table(PROFILES / f"{name}.toml")
+    return tomllib.loads((PROFILES / f"{name}.toml").read_text("utf-8"))
 
 
-def read(path: Path, table: dict[str, Any] | None = None) -> Layers:
-    """Read a site file over its profiles; with `table` a file of this content, which need not exist yet. Raises SiteError: a
-    file cannot be read, a profile does not exist, a variable is not set.
+def read(path: Path, table: dict[str, Any]) -> Layers:
+    """Merge the content of a site file, which need not exist yet, over its profiles. Raises SiteError: a profile does not exist,
+    a variable is not set.
     """
     chain = [path]
-    tables = [_table(path) if table is None else table]
+    tables = [table]
     while (name := tables[-1].get("profile")) is not None:
         profile = PROFILES / f"{name}.toml"
         if name not in profile_names():
@@ -57,7 +56,7 @@ def read(path: Path, table: dict[str, Any] | None = None) -> Layers:
         if profile in chain:
             raise SiteError(f"{chain[-1]}: profile = {name!r}: profiles go round in a circle")
         chain.append(profile)
-        tables.append(_table(profile))
+        tables.append(profile_table(name))
     merged: dict[str, Any] = {}
     origins: Origins = {}
     for file, table in reversed(list(zip(chain, tables, strict=True))):
@@ -82,13 +81,6 @@ def origin(layers: Layers, loc: tuple[str | int, ...]) -> Path:
         if loc[:length] in layers.origins:
             return layers.origins[loc[:length]]
     return layers.files[0]
-
-
-def _table(path: Path) -> dict[str, Any]:
-    try:
-        return toml_table(path.read_text("utf-8"))
-    except (OSError, ValueError) as exc:
-        raise SiteError(f"{path}: cannot be read as TOML: {exc}") from exc
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any], loc: Loc, file: Path, origins: Origins) -> dict[str, Any]:

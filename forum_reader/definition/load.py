@@ -1,155 +1,28 @@
-"""Folder of the site files. A separate module, so that listing the folder need not import the readers of the files."""
+"""Site of the merged content of a site file."""
 
 from __future__ import annotations
 
-import logging
-import os
-import time
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
 from pydantic import ValidationError
 
-from forums.environment import Sites
-from redis_components.errors import did_you_mean
-from redis_components.server.names import is_name
-from redis_components.server.variables import variable
+from forum_reader.errors import SiteError
 
 from . import error_lines, layers
-from .errors import SiteError
 from .site import Site
 
-
-def sites_dir() -> Path:
-    """Return TRAWL_SITES_DIR, else the folder `sites` of the project. Raises ConfigError."""
-    return Sites.read().sites_dir
+Checks = Mapping[str, Callable[[str], None]]
+"""Checks of options that only their user can read (`quiet_hours`, `lane`), by name. Each raises ValueError."""
 
 
-LOOK_S = 0.1
-"""Least seconds between two checks of a site's files: each page asks several times."""
-
-logger = logging.getLogger(__name__)
-
-_Stamp = tuple[tuple[Path, int, int], ...]
-
-
-class _Known(msgspec.Struct, frozen=True):
-    stamp: _Stamp
-    variables: dict[str, str | None]
-    site: Site
-
-
-class _Look(msgspec.Struct, frozen=True):
-    site: Site
-    is_there: bool  # its file
-    at: float
-
-
-_known: dict[Path, _Known] = {}
-_looks: dict[tuple[str | None, str], _Look] = {}
-_complaints: dict[Path, str] = {}  # last logged error of a file in use
-
-
-def load_site(name: str) -> Site:
-    """Return the site `name`. Raises SiteError, which lists the sites that exist."""
-    return load_file(site_path(name))
-
-
-def site_path(name: str) -> Path:
-    """Return the file of a site. Raises SiteError where there is none."""
-    path = sites_dir() / f"{name}.toml"
-    if not is_site_name(name) or not path.is_file():  # in this order: a name may be too long for a file
-        where = f"there is no site file in {sites_dir()}; trawl sites new URL writes one"
-        if known := site_names():
-            hint = did_you_mean(name, known)
-            where = f"sites in {sites_dir()} are {', '.join(known)}; add {name!s:.100}.toml or use one of them{hint}"
-        raise SiteError(f"unknown site {name!r:.100}: {where}")
-    return path
-
-
-def is_site_name(name: object) -> bool:
-    """Return True if a site may have this name."""
-    return is_name(name)
-
-
-def site_to_ask(name: str) -> Site:
-    """Return the site like `load_site`; while its file, which was right before, is wrong, as this process read it last.
-
-    For crawlers, before they request a page: a mistake while the file is edited must not cost the requests that wait.
-    """
-    look = _looked(name)
-    if not look.is_there:
-        site_path(name)  # raises
-    return look.site
-
-
-def site_in_use(name: str) -> Site:
-    """Return the site like `site_to_ask`, also where the file is gone: for pages that were requested."""
-    return _looked(name).site
-
-
-def _looked(name: str) -> _Look:
-    key, now = (variable("TRAWL_SITES_DIR"), name), time.monotonic()
-    look = _looks.get(key)
-    if look is None or now - look.at >= LOOK_S:
-        look = _looks[key] = _look(name, now)
-    return look
-
-
-def _look(name: str, now: float) -> _Look:
-    try:
-        return _Look(load_site(name), True, now)
-    except SiteError as exc:
-        known = _known.get(path := sites_dir() / f"{name}.toml")
-        if known is None:
-            raise
-        is_there = path.is_file()
-        if is_there and _complaints.get(path) != str(exc):
-            _complaints[path] = str(exc)
-            logger.error("%s; until it is mended, site %s goes on as it was", exc, name)
-        return _Look(known.site, is_there, now)
-
-
-def site_names() -> list[str]:
-    """Return the names of all sites in their order, also of those whose files are wrong."""
-    return [path.stem for path in _files()]
-
-
-def load_all() -> tuple[list[Site], dict[str, SiteError]]:
-    """Return all sites whose files are right, and the errors of the others by name, both in the order of names: one bad file
-    stops no other site.
-    """
-    sites, wrong = [], {}
-    for path in _files():
-        try:
-            sites.append(load_file(path))
-        except SiteError as exc:
-            wrong[path.stem] = exc
-    return sites, wrong
-
-
-def load_file(path: Path) -> Site:
-    """Return the site of a file. Called for each page: the file is read again when one of its layers, or a variable, has
-    changed.
-    """
-    known = _known.get(path)
-    if known and known.variables == {name: os.environ.get(name) for name in known.variables} and _is_current(known.stamp):
-        return known.site
-    read = layers.read(path)
-    stamp = _stamp(read.files)
-    site = site_of(read)
-    _known[path] = _Known(stamp, read.variables, site)
-    return site
-
-
-def site_of(read: layers.Layers) -> Site:
+def site_of(read: layers.Layers, checks: Checks | None = None) -> Site:
     """Return the site that a file and its profiles describe. Raises SiteError with all faults, one line each."""
     path = read.files[0]
     fields: dict[str, Any] = {"name": path.stem, **read.values}
     wrong = error_lines.secrets(read)
     try:
-        site = Site.model_validate(fields)
+        site = Site.model_validate(fields, context=checks)
     except ValidationError as exc:
         raise SiteError("\n".join(error_lines.lines(read, exc) + wrong)) from exc
     if site.name != path.stem:
@@ -157,19 +30,3 @@ def site_of(read: layers.Layers) -> Site:
     if wrong:
         raise SiteError("\n".join(wrong))
     return site
-
-
-def _files() -> list[Path]:
-    return sorted(sites_dir().glob("*.toml"))
-
-
-def _is_current(stamp: _Stamp) -> bool:
-    try:
-        return stamp == _stamp([path for path, _, _ in stamp])
-    except OSError:
-        return False
-
-
-def _stamp(paths: tuple[Path, ...] | list[Path]) -> _Stamp:
-    looks = [(path, path.stat()) for path in paths]
-    return tuple((path, look.st_mtime_ns, look.st_size) for path, look in looks)

@@ -16,6 +16,7 @@ Place = tuple[str, str | None, int | None]
 
 NOWHERE: Place = ("", None, None)
 """The place of no site."""
+THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @lru_cache(maxsize=1024)  # called several times for each request
@@ -35,6 +36,11 @@ def place_of(url: str) -> Place:
         return (parsed.scheme, host.lower(), parsed.port) if host else (parsed.scheme, None, None)
     except (ValueError, TypeError, IndexError):  # a port that is not a number; IndexError: `http://[::1]@/`, by yarl
         return NOWHERE
+
+
+def is_this_machine(url: str) -> bool:
+    """Return True if a URL leads to this machine by name."""
+    return place_of(url)[1] in THIS_MACHINE
 
 
 def shown(place: Place) -> str:

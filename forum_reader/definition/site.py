@@ -18,11 +18,10 @@ from pydantic import (
 )
 
 from forum_reader.dates.language import check_language
+from forum_reader.errors import SiteError
 from forum_reader.recognise.recognise import Recognise
-from workers.http.public_addresses import Allowance
 
 from . import url_templates
-from .errors import SiteError
 from .origins import Place, place_of
 from .page_body import PageRequest, apart, with_body
 from .pages import IndexPageSpec, MorePageSpec, Page, PageKind, Pages, RecentPageSpec, RowsPage, ThreadPageSpec
@@ -168,11 +167,6 @@ class Site(BaseModel):
     def trusted_places(self) -> frozenset[Place]:
         """Return the `places` that get its headers and cookies."""
         return frozenset(place_of(str(url)) for url in (self.base_url, *self.send_headers_to))
-
-    @cached_property
-    def allowance(self) -> Allowance:
-        """Return the private addresses that its requests may reach: those in the file, or all."""
-        return Allowance(everything=self.allow_private, hosts=frozenset(host for _, host, _ in self.places if host))
 
     def page(self, kind: PageKind) -> Page:
         """Return the file's table for pages of this kind. Raises SiteError where there is none."""

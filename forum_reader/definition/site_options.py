@@ -6,11 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, HttpUrl, field_validator, model_validator
-
-from redis_components.errors import ConfigError
-from redis_components.politeness.limits import is_name
-from redis_components.politeness.quiet_hours import parse_quiet_hours
+from pydantic import BaseModel, ConfigDict, Field, HttpUrl, ValidationInfo, field_validator, model_validator
 
 
 class BreakerOptions(BaseModel):
@@ -127,20 +123,12 @@ class Politeness(BaseModel):
         description="name under which sites share the limits of all crawlers, as those on one server; the lowest limits count",
     )
 
-    @field_validator("lane")
+    @field_validator("lane", "quiet_hours")
     @classmethod
-    def _lane(cls, name: str | None) -> str | None:
-        if name is not None and not is_name(name):
-            raise ValueError(f"{name!r} is not a name: write it without spaces, '@' and '|'")
-        return name
-
-    @field_validator("quiet_hours")
-    @classmethod
-    def _quiet_hours(cls, text: str | None) -> str | None:
-        try:
-            parse_quiet_hours(text or "00:00-01:00")
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
+    def _as_its_limiter_reads_it(cls, text: str | None, info: ValidationInfo) -> str | None:
+        check = (info.context or {}).get(info.field_name)
+        if check is not None and text is not None:
+            check(text)
         return text
 
 

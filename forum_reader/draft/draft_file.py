@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from forum_reader.definition.errors import SiteError
+from forum_reader.definition.origins import is_this_machine
+from forum_reader.errors import SiteError
 
 if TYPE_CHECKING:
     from forum_reader.reading.read_page import ListedForum
@@ -101,8 +102,6 @@ def text_of(draft: Draft) -> str:
     """Return the file's text. A site on another machine gets limits that do not depend on the number of crawlers. Raises
     SiteError where text from a page would be read as a variable of the environment.
     """
-    from forums.sites.http.fetch import is_this_machine
-
     wrapper: Wrapper | None = draft.wrapper
     head = _HEAD.format(
         name=draft.name, base_url=draft.base_url, software=draft.software, today=datetime.now(UTC).date().isoformat()

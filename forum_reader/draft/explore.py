@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urldefrag, urljoin, urlsplit
 
-from forums.sites.http.fetch import FetchFailed, Visitor
+from forum_reader.errors import FetchFailed
 
 from .inner_boards import MOST_BOARDS, Boards, all_boards
 from .link_groups import LinkGroup, link_groups, target_of
@@ -21,7 +21,7 @@ from .paging_links import leads_to, next_selector
 from .title_match import is_of, is_titled, shared, titles_of
 
 if TYPE_CHECKING:
-    from scrapy.http import TextResponse
+    from forum_reader.page.response import Get, TextResponse
 
 MOST_PAGES = 24
 """Pages fetched for one forum."""
@@ -61,8 +61,8 @@ class FoundForum:
 class Explorer:
     """Explores the pages of one forum, each fetched once."""
 
-    def __init__(self, visitor: Visitor) -> None:
-        self._visitor = visitor
+    def __init__(self, get: Get) -> None:
+        self._fetch = get
         self._known: dict[str, OpenedPage | None] = {}
         self._most = MOST_PAGES
 
@@ -93,7 +93,7 @@ class Explorer:
                 return None
             self._known[url] = None
             try:
-                response = await self._visitor.get(url)
+                response = await self._fetch(url)
                 self._known[url] = opened(response) if response.status == 200 else None
             except FetchFailed:
                 pass

@@ -11,31 +11,27 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import msgspec
 
-from forum_reader.definition.errors import SiteError
+from forum_reader.errors import FetchFailed, SiteError
 from forum_reader.reading.read_page import ListedForum, read_index
 from forum_reader.reading.reading_budget import strictly
-from forums.sites.http.fetch import FetchFailed
 
 from .link_groups import PAGE_WORD, AddressShape, LinkGroup, address_of, is_other_page, shape_of, target_of
 from .page_sample import OpenedPage
 
 if TYPE_CHECKING:
-    from scrapy.http import TextResponse
-
     from forum_reader.definition.site import Site
+    from forum_reader.page.response import Get
 
 MOST_BOARDS = 24
 """Pages of boards that are searched for boards in them."""
 _LONGEST_NAME = 200
 
-Get = Callable[[str], Awaitable["OpenedPage | None"]]
+Open = Callable[[str], Awaitable["OpenedPage | None"]]
 """Returns a page; None where it cannot be read, or the limit of pages is reached."""
 Make = tuple[tuple[str, str], ...]  # tags and first classes of a link and the elements around it
 
 
-async def boards_below(
-    site: Site, forums: Mapping[str, ListedForum], get: Callable[[str], Awaitable[TextResponse]]
-) -> dict[str, ListedForum]:
+async def boards_below(site: Site, forums: Mapping[str, ListedForum], get: Get) -> dict[str, ListedForum]:
     """Return the forums that an index of known software lists, and those that only their pages list, in the markup of the index.
     Forums below another one are searched first.
     """
@@ -69,7 +65,7 @@ class Boards:
 
 
 async def all_boards(
-    index: LinkGroup, categories: LinkGroup | None, listed: LinkGroup, get: Get, asked: Container[str]
+    index: LinkGroup, categories: LinkGroup | None, listed: LinkGroup, get: Open, asked: Container[str]
 ) -> Boards | None:
     """Return the boards of an index and all boards in them; None where they cannot be recognised by their addresses. A page that
     is in `asked` and cannot be read is left out.

@@ -6,15 +6,13 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urljoin, urlsplit
 
-from forum_reader.definition.errors import UnreadablePage
 from forum_reader.definition.origins import place_of
+from forum_reader.errors import FetchFailed, UnreadablePage
+from forum_reader.reading.parse_body import markup_root
 from forum_reader.reading.xml_page import xml_of
-from forums.sites.http.fetch import FetchFailed
 
 if TYPE_CHECKING:
-    from scrapy.http import TextResponse
-
-    from forums.sites.http.fetch import Visitor
+    from forum_reader.page.response import Get, TextResponse
 
     from .explore import FoundForum
 
@@ -33,26 +31,24 @@ _COUNTS, _POSTS = 2, 3
 _COUNT = "./comments[number(.) = number(.)]"  # of `slash:comments`; another element of this name holds an address
 
 
-async def recent_page(visitor: Visitor, found: FoundForum, pages: dict[str, Any]) -> dict[str, Any] | None:
+async def recent_page(get: Get, found: FoundForum, pages: dict[str, Any]) -> dict[str, Any] | None:
     """Return the table `[pages.recent]` of a forum with these pages, where one of its pages links a feed of its threads."""
     field, comments = pages["list"]["fields"].get("id"), pages["comments"]["url"]
     pattern = field.get("regex") if isinstance(field, dict) else None
     if pattern is None or "{forum" in comments:  # a feed does not name a thread's forum
         return None
     page = found.forums.page if found.forums is not None else found.listed.page
-    table = await _of_feeds(visitor, page.response, pattern)
+    table = await _of_feeds(get, page.response, pattern)
     if table is not None and "{url}" in comments:
         table["fields"]["url"] = _thread_url(pattern, found.listed.urls)
     return table
 
 
-async def recent_of_profile(
-    visitor: Visitor, profile: dict[str, Any], base_url: str, response: TextResponse
-) -> dict[str, Any] | None:
+async def recent_of_profile(get: Get, profile: dict[str, Any], base_url: str, response: TextResponse) -> dict[str, Any] | None:
     """Return the table `[pages.recent]` for software whose profile has none, where the page links a feed of its threads."""
     pages = profile.get("pages", {})
     pattern = None if "recent" in pages else _thread_pattern(pages)
-    table = await _of_feeds(visitor, response, pattern) if pattern is not None else None
+    table = await _of_feeds(get, response, pattern) if pattern is not None else None
     if table is not None and (below := urlsplit(base_url).path.rstrip("/")):
         is_below = table["url"].startswith(f"{below}/")
         table["url"] = table["url"].removeprefix(below) if is_below else urljoin(base_url, "/").rstrip("/") + table["url"]
@@ -75,8 +71,8 @@ def _thread_pattern(pages: dict[str, Any]) -> str | None:
     return rf"/{path[1]}/(?:[^/?#]*\.)?(\d+)(?=[-./?#]|$)" if path is not None else None
 
 
-async def _of_feeds(visitor: Visitor, response: TextResponse, pattern: str) -> dict[str, Any] | None:
-    graded = [(grade, url) for url in _feeds(response)[:MOST_FEEDS] if (grade := await _grade(visitor, url, pattern))]
+async def _of_feeds(get: Get, response: TextResponse, pattern: str) -> dict[str, Any] | None:
+    graded = [(grade, url) for url in _feeds(response)[:MOST_FEEDS] if (grade := await _grade(get, url, pattern))]
     if not graded:
         return None
     best, url = max(graded, key=lambda one: one[0])
@@ -102,17 +98,18 @@ def _thread_url(pattern: str, urls: list[str]) -> Any:
 
 def _feeds(response: TextResponse) -> list[str]:
     """Return the feeds on the same origin that a page links, in its order."""
-    links = response.selector.xpath(_LINKS)
-    found = [urljoin(response.url, link.attrib["href"]) for link in links if link.attrib.get("type", "").lower() in _TYPES]
+    root = markup_root(response)
+    links = [] if root is None else root.xpath(_LINKS)
+    found = [urljoin(response.url, link.get("href")) for link in links if link.get("type", "").lower() in _TYPES]
     return [url for url in dict.fromkeys(found) if place_of(url) == place_of(response.url)]
 
 
-async def _grade(visitor: Visitor, url: str, pattern: str) -> int:
+async def _grade(get: Get, url: str, pattern: str) -> int:
     """Return the use of a feed: 0 where its entries do not lead to several threads, 1 where they do, 2 where they also count
     replies, 3 where they lead to posts. A feed of new threads does not show which threads have changed.
     """
     try:
-        response = await visitor.get(url)
+        response = await get(url)
         if response.status != 200:
             return 0
         items = list(xml_of(response).iter("item", "entry"))

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from scrapy.utils.response import get_base_url
+from w3lib.html import get_base_url
 
 from forum_reader.dates.post_calendar import Calendar
+from forum_reader.errors import PageTooLarge
 from forum_reader.fields.post_marks import Marks, find_marks
 from forum_reader.fields.text_field import size_of
 from forum_reader.page.page_kind import PageFrame, frame_of, kind_of
 from forum_reader.page.page_tree import PageTree
-from forum_reader.page.records import PageKind, PageTooLarge
+from forum_reader.page.records import PageKind
 from forum_reader.readers.other_rows import teasers, without_teasers
 from forum_reader.readers.structure import Learned, learn
 from forum_reader.reading.parse_body import read_at, root_of
@@ -22,10 +23,10 @@ from forum_reader.reading.reading_budget import extraordinary
 from .marked_posts import marked_posts
 
 if TYPE_CHECKING:
-    from scrapy.http import TextResponse
-
     from forum_reader.page.records import SeenPost
+    from forum_reader.page.response import TextResponse
 
+_HEAD = 4096  # characters that are searched for the base address, as by Scrapy
 _LEAST_PROSE = 0.4  # of the text of posts outside of links
 
 
@@ -52,7 +53,7 @@ class OpenedPage:
     @property
     def base(self) -> str:
         """Return the address that its links are relative to."""
-        return str(get_base_url(self.response))
+        return base_of(self.response)
 
     @property
     def posts(self) -> tuple[SeenPost, ...]:
@@ -72,6 +73,11 @@ def _is_prose(learned: Learned) -> bool:
     return unlinked >= _LEAST_PROSE * sum(len(post.text) for post in learned.posts)
 
 
+def base_of(response: TextResponse) -> str:
+    """Return the address that links of a page are relative to."""
+    return str(get_base_url(response.text[:_HEAD], response.url, response.encoding))
+
+
 def opened(response: TextResponse) -> OpenedPage | None:
     """Parse the page; None where it is not HTML, or like no page of a forum."""
     if extraordinary(response.text) is not None or "<" not in response.text:
@@ -87,7 +93,7 @@ def opened(response: TextResponse) -> OpenedPage | None:
     marks = find_marks(tree)
     learned = learn(tree, calendar, marks)
     if learned is not None:
-        others = teasers(learned, tree, response.url, get_base_url(response), (frame.title, root.findtext(".//title")))
+        others = teasers(learned, tree, response.url, base_of(response), (frame.title, root.findtext(".//title")))
         learned = without_teasers(learned, tree, marks, calendar, others)
     learned = marked_posts(tree, marks, calendar, learned) or learned
     posts, quality = (learned.posts, learned.quality) if learned else ((), 0.0)

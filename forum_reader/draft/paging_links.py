@@ -15,7 +15,7 @@ from .link_groups import target_of
 from .numbered_paging import numbered_selector
 
 if TYPE_CHECKING:
-    from scrapy.http import TextResponse
+    from forum_reader.page.response import TextResponse
 
 _PAGE = re.compile(r"(\b(?:page|pg|p)[=/-]?)2(?!\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from forums.sites.http.soft_block import BUSY, Cause, excerpt, unreadable, verdict
+from .response import FetchedPage
+from .soft_block import BUSY, Cause, excerpt, unreadable, verdict
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
+    from .response import Response
 
 _BY_BROWSER = "save the page with a browser that shows it, then trawl read FILE --url {url}"
 ASKS_FOR_LOGIN = f"this page asks for a login: {_BY_BROWSER.format(url='URL')}"
@@ -45,9 +46,7 @@ def why_nothing(html: str, url: str) -> str | None:
     """Return why no posts and no list were found on a page; None where the page does not show why."""
     if _FEED.match(html[:_BEGINNING]):
         return 'this is a feed or a sitemap, not a page: a site file reads it as a list with format = "xml"'
-    from scrapy.http import HtmlResponse  # 0.2 s, unneeded for most pages
-
-    response = HtmlResponse(url, body=html.encode("utf-8", "replace"), encoding="utf-8")
+    response = FetchedPage(url, html.encode("utf-8", "replace"), encoding="utf-8")
     found = verdict(response) or unreadable(response, "no posts and no list")
     if found.cause is Cause.CHALLENGE:
         return f"this is {found.reason}, which only a browser passes: {_BY_BROWSER.format(url='URL')}"

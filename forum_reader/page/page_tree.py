@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from forum_reader.errors import PageTooLarge
 from forum_reader.fields import class_words
 from forum_reader.reading.html_text import end_lines
-
-from .records import PageTooLarge
 
 MOST_ELEMENTS = 100_000
 """A page of 100 long posts has 10,000."""

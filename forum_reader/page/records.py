@@ -7,16 +7,6 @@ from enum import Enum
 
 import msgspec
 
-from redis_components.errors import TrawlError
-
-
-class PageTooLarge(TrawlError):
-    """The page is larger than any page of a forum; the message names the limit."""
-
-
-class NotAPage(TrawlError):
-    """The input is not an HTML page; the message describes it."""
-
 
 class PageKind(Enum):
     """Purpose of a page."""

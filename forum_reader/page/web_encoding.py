@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from scrapy.http import TextResponse
+from .response import is_text
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
+    from .response import Response
 
 AnyResponse = TypeVar("AnyResponse", bound="Response")
 
@@ -36,13 +36,13 @@ _NAMED = re.compile(rb"charset|encoding", re.IGNORECASE)
 
 def in_web_encoding(response: AnyResponse) -> AnyResponse:
     """Return the response, or a copy whose text is read as if the page had not named its encoding."""
-    if not isinstance(response, TextResponse) or not _may_name_one(response) or _is_of_the_web(response.encoding):
+    if not is_text(response) or not _may_name_one(response) or _is_of_the_web(response.encoding):
         return response
     try:
         response.body.decode("utf-8")
     except UnicodeDecodeError:
-        return response.replace(encoding="cp1252")
-    return response.replace(encoding="utf-8")
+        return cast("AnyResponse", response.replace(encoding="cp1252"))
+    return cast("AnyResponse", response.replace(encoding="utf-8"))
 
 
 def _may_name_one(response: Response) -> bool:

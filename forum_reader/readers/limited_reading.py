@@ -15,10 +15,9 @@ from typing import Any
 
 import msgspec
 
-from forum_reader.page.records import PageTooLarge, SeenPage
+from forum_reader.errors import PageTooLarge, ReaderError
+from forum_reader.page.records import SeenPage
 from forum_reader.reading.reading_budget import extraordinary
-from redis_components.errors import TrawlError
-from workers.process.run_module import own_module
 
 from .page_reader import read_page
 
@@ -46,12 +45,13 @@ def read_limited(html: str, url: str, *, compare: bool = False, seconds: int = M
         with _interrupted_after(seconds, url):
             return read_page(html, url, compare=compare)
     task = msgspec.msgpack.encode(_Task(html=html, url=url, compare=compare, seconds=seconds))
-    done = subprocess.run(own_module(__name__), input=task, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    command = [sys.executable, "-P", "-m", __name__]
+    done = subprocess.run(command, input=task, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     if done.returncode:
         raise PageTooLarge(f"{url}: takes more than {seconds} s of processor time, or 2 GiB of memory, to be read")
     reply = msgspec.msgpack.decode(done.stdout, type=_Reply)
     if reply.page is None:
-        raise TrawlError(reply.error or url)
+        raise ReaderError(reply.error or url)
     return reply.page
 
 
@@ -80,7 +80,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
     try:
         reply = _Reply(page=read_page(task.html, task.url, compare=task.compare))
-    except TrawlError as exc:
+    except ReaderError as exc:
         reply = _Reply(error=str(exc))
     sys.stdout.buffer.write(msgspec.msgpack.encode(reply))
 

@@ -17,14 +17,14 @@ from typing import Any
 import msgspec
 
 from forum_reader.dates.post_calendar import Calendar
-from forum_reader.definition.errors import UnreadablePage
+from forum_reader.errors import NotAPage, UnreadablePage
 from forum_reader.fields import class_words
 from forum_reader.fields.post_marks import Marks, find_marks
 from forum_reader.page.frames import around, asks_for_password, is_framed
 from forum_reader.page.no_forum_page import ASKS_FOR_LOGIN, why_nothing
 from forum_reader.page.page_kind import Kind, PageFrame, frame_of, kind_of
 from forum_reader.page.page_tree import PageTree
-from forum_reader.page.records import NotAPage, PageKind, Reader, SeenPage, SeenPost
+from forum_reader.page.records import PageKind, Reader, SeenPage, SeenPost
 from forum_reader.reading.parse_body import root_of
 
 from .checks import agreement, completed, grade, has_all_posts, is_complete

@@ -13,15 +13,15 @@ from lxml import etree
 
 from forum_reader.dates import day_first
 from forum_reader.dates.language import known_language, writes_day_first
-from forum_reader.definition.errors import SiteError
+from forum_reader.errors import SiteError
 from forum_reader.fields import class_words
 from forum_reader.page.records import SeenLink, SeenPost, Software
+from forum_reader.page.response import FetchedPage
 from forum_reader.reading.element_index import ElementIndex
 
 if TYPE_CHECKING:
-    from scrapy.http import TextResponse
-
     from forum_reader.definition.site import Site
+    from forum_reader.page.response import TextResponse
     from forum_reader.reading.read_page import CommentsPage
     from forum_reader.recognise.recognise import Recognition
 
@@ -170,10 +170,8 @@ def _name(link: Any) -> str:
 def _response(html: str, url: str, now: datetime) -> TextResponse:
     from email.utils import format_datetime
 
-    from scrapy.http import HtmlResponse
-
-    headers = {"Content-Type": "text/html; charset=utf-8", "Date": format_datetime(now)}
-    return HtmlResponse(url, body=html.encode("utf-8", "replace"), encoding="utf-8", headers=headers)
+    headers = (("Content-Type", "text/html; charset=utf-8"), ("Date", format_datetime(now)))
+    return FetchedPage(url, html.encode("utf-8", "replace"), encoding="utf-8", headers=headers)
 
 
 def _dated(page: CommentsPage) -> int:

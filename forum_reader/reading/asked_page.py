@@ -12,9 +12,8 @@ from .read_page import CommentsPage, IndexPage, ListPage, ThreadPage, read_comme
 from .recent_page import RecentPage, read_recent
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
-
     from forum_reader.definition.site import Site
+    from forum_reader.page.response import Response
 
 __all__ = ["PAGES", "AnyPage", "Asked", "read"]
 

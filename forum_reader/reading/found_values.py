@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from lxml import etree
-from scrapy.http import TextResponse
 from w3lib.html import get_base_url
 
 from forum_reader.dates.language import known_language
@@ -18,6 +17,7 @@ from forum_reader.definition.fields import FieldSpec, Kind
 from forum_reader.definition.kinds import KINDS
 from forum_reader.definition.pages import Page
 from forum_reader.definition.selectors import Found
+from forum_reader.page.response import is_text
 
 from . import converters, xml_page
 from .element_index import PLACEHOLDER, outermost
@@ -25,9 +25,8 @@ from .html_text import text_of, text_of_elements
 from .parse_body import read_at
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
-
     from forum_reader.definition.site import Site
+    from forum_reader.page.response import Response
 
 _ATTRIBUTES = {"url": ("href", "src"), "date": ("datetime",)}
 
@@ -129,7 +128,7 @@ class FoundValues:
     def _base(self) -> str:
         """Return the address that relative addresses of the page refer to."""
         response, root = self._response, self._root
-        if self._page.format != "html" or not isinstance(response, TextResponse):
+        if self._page.format != "html" or not is_text(response):
             return str(response.url)
         has_base = self._page.html_at is not None or next(root.iter("base"), None) is not None  # else its text is not searched
         return str(get_base_url(response.text if has_base else "", response.url, response.encoding))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from forum_reader.definition.errors import UnreadablePage
+from forum_reader.errors import UnreadablePage
 
 from .element_index import parents_of
 from .page_values import Document, not_too_many

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from lxml import etree
-from scrapy.http import TextResponse
 
-from forum_reader.definition.errors import PageGone, UnreadablePage
 from forum_reader.definition.fields import FieldSpec, Kind, Select
 from forum_reader.definition.pages import Page, RowsPage
 from forum_reader.definition.selectors import Finder, Found, HtmlFinder, compiled
+from forum_reader.errors import PageGone, UnreadablePage
+from forum_reader.page.response import is_text
 
 from . import converters, reading_budget, xml_page
 from .element_index import ElementIndex, cut, inner_rows, outermost
@@ -22,9 +22,8 @@ from .found_values import FoundValues
 from .parse_body import content_type, html_of, json_of, json_text, tree_of
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
-
     from forum_reader.definition.site import Site
+    from forum_reader.page.response import Response
 
 _ROOTS: dict[str, Callable[[Any], Any]] = {"json": json_of, "html": html_of, "xml": xml_page.xml_of}
 _MOST_ROWS = 10_000  # of a page; an API's page of a whole long thread has 5,000
@@ -53,7 +52,7 @@ class Document:
         self.moving: set[str] = set()
         self._filled: dict[str, list[int]] = {}
         self._lookups: dict[tuple[str, str], dict[str, Any]] = {}
-        if not isinstance(response, TextResponse) and page.format != "xml":  # a sitemap may be compressed
+        if not is_text(response) and page.format != "xml":  # a sitemap may be compressed
             raise UnreadablePage(f"no text: {content_type(response)}, {len(response.body)} bytes")
         if index is not None:
             self._index = index

@@ -18,12 +18,12 @@ import msgspec
 from lxml import etree
 from w3lib.encoding import http_content_type_encoding
 
-from forum_reader.definition.errors import UnreadablePage
+from forum_reader.errors import UnreadablePage
 
 from .reading_budget import check_attributes, check_markup
 
 if TYPE_CHECKING:
-    from scrapy.http import Response, TextResponse
+    from forum_reader.page.response import Response, TextResponse
 
 _MOST_ELEMENTS = 200_000  # a page of 100 long posts has 10,000
 _DEEPEST = 1_000  # levels; pages of forums have 30, browsers cut at 512, and libxml2 at 2,048
@@ -106,6 +106,11 @@ def root_of(markup: str) -> Any:
     """Return the root element of any HTML, also of an empty text. Raises UnreadablePage."""
     check_attributes(markup)
     return _parsed(markup)
+
+
+def markup_root(response: TextResponse) -> Any:
+    """Return the root element of a page, read as HTML; None for JSON. Raises UnreadablePage."""
+    return None if "json" in content_type(response) else root_of(response.text)
 
 
 def _parsed(markup: str | bytes) -> Any:

@@ -17,10 +17,9 @@ from .next_page import Ahead, Asked, ahead, is_behind_the_end, own_number
 from .page_values import Document, FieldCount
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
-
     from forum_reader.definition.pages import CommentRows
     from forum_reader.definition.site import Site
+    from forum_reader.page.response import Response
 
 __all__ = [
     "CommentsPage", "FieldCount", "IndexPage", "ListPage", "ListedForum", "ListedThread", "MoreComments", "ReadComment",

@@ -1,7 +1,7 @@
 """Limits of reading one page: processor time, characters of output, time in regular expressions. Pure but for the clock.
 
 A page of a forum is read in some 10 ms on the reactor's thread, which is blocked meanwhile. `strict` reading, in a crawler's
-reactor, raises `TooMuchHere` for a page that may take longer: it is read in a child process (`forum_reader/reading/isolated.py`)
+reactor, raises `TooMuchHere` for a page that may take longer: it is read in a child process (`forums/sites/isolated.py`)
 under a limit of the kernel. The result of an ordinary page depends on no clock.
 """
 
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from forum_reader.definition.errors import UnreadablePage
+from forum_reader.errors import UnreadablePage
 
 MOST_TIMES = 8
 """Characters of output for each byte of a page: as text and as HTML, where `&` is `&amp;`."""

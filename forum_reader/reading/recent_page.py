@@ -12,9 +12,8 @@ from .next_page import Asked, ahead, is_behind_the_end
 from .page_values import Document, FieldCount
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
-
     from forum_reader.definition.site import Site
+    from forum_reader.page.response import Response
 
 _DIGEST = 8  # bytes
 

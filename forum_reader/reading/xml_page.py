@@ -7,19 +7,21 @@ its own parsing.
 
 from __future__ import annotations
 
+import zlib
 from contextlib import suppress
+from gzip import GzipFile
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from lxml import etree
-from scrapy.utils.gz import gunzip
 
-from forum_reader.definition.errors import UnreadablePage
+from forum_reader.errors import UnreadablePage
 
 from .parse_body import content_type, not_too_large
 from .reading_budget import check_markup
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
+    from forum_reader.page.response import Response
 
 _GZIP = b"\x1f\x8b"
 _LARGEST = 50_000_000  # bytes; a sitemap has 50 MB at most
@@ -85,7 +87,13 @@ def _decompressed(response: Response) -> bytes:
     body = response.body
     if not body.startswith(_GZIP):
         return body
+    content, file = bytearray(), GzipFile(fileobj=BytesIO(body))
     try:
-        return gunzip(body, max_size=_LARGEST)
-    except Exception as exc:  # of zlib, of too many bytes
-        raise UnreadablePage(f"no XML: compressed, and it cannot be decompressed: {type(exc).__name__}") from None
+        while (part := file.read1(1 << 16)) and len(content) <= _LARGEST:
+            content += part
+    except (OSError, EOFError, zlib.error) as exc:
+        if not content:  # else its end is lost
+            raise UnreadablePage(f"no XML: compressed, and it cannot be decompressed: {type(exc).__name__}") from None
+    if len(content) > _LARGEST:
+        raise UnreadablePage(f"no XML: compressed, and it cannot be decompressed: it has more than {_LARGEST:,} bytes")
+    return bytes(content)

@@ -12,12 +12,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from lxml import etree
-
 from forum_reader.reading.element_index import ElementIndex
+from forum_reader.reading.parse_body import markup_root
 
 if TYPE_CHECKING:
-    from scrapy.http import TextResponse
+    from forum_reader.page.response import TextResponse
 
 MarkKind = Literal[
     "class", "id", "data", "field", "link", "asset", "meta", "comment", "script", "credit", "root", "header", "cookie"
@@ -75,8 +74,8 @@ class PageMarks:
     def _index(self) -> ElementIndex | None:
         """Return the index of the page's tree; None where it is not HTML."""
         if self._given_index is None:
-            root = self._response.selector.root
-            return ElementIndex(root) if isinstance(root, etree._Element) else None
+            root = markup_root(self._response)
+            return None if root is None else ElementIndex(root)
         return self._given_index
 
     @cached_property

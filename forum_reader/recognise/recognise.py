@@ -14,15 +14,14 @@ import regex
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from forum_reader.definition import layers
-from forum_reader.definition.errors import UnreadablePage
+from forum_reader.errors import UnreadablePage
 from forum_reader.patterns import PatternError, compile_pattern
 from forum_reader.reading.reading_budget import Budget
 
 from .page_marks import KINDS, PageMarks
 
 if TYPE_CHECKING:
-    from scrapy.http import TextResponse
-
+    from forum_reader.page.response import TextResponse
     from forum_reader.reading.element_index import ElementIndex
 
 SURE = 0.6

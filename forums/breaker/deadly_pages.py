@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from forum_reader.definition.site_options import BreakerOptions
+from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.sites import SiteError, load_site
-from forums.sites.http.soft_block import BlockVerdict, Cause
 from redis_components.connection import connect
 from workers.process.page_at_work import PageAtWork
 

@@ -6,7 +6,7 @@ from collections import deque
 from enum import StrEnum
 
 from forum_reader.definition.site_options import BreakerOptions
-from forums.sites.http.soft_block import BlockVerdict, Cause
+from forum_reader.page.soft_block import BlockVerdict, Cause
 
 WINDOW = 40
 """Number of recent answers of which the share of blocked ones is computed."""

@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 import redis
 from scrapy.exceptions import IgnoreRequest
 
-from forum_reader.definition.load import is_site_name
 from forum_reader.definition.site_options import BreakerOptions
+from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.sites import Site, SiteError, site_to_ask
-from forums.sites.http.soft_block import BlockVerdict, Cause
+from forums.sites.load import is_site_name
 from redis_components import connection
 from redis_components.errors import TaskMustWait, TrawlError
 from redis_components.scheduler import scheduler_of, set_aside

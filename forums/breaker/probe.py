@@ -24,13 +24,12 @@ from scrapy.http import TextResponse
 from forum_reader.definition.page_body import PageRequest
 from forum_reader.definition.page_fields import DISPENSABLE, NEEDED
 from forum_reader.definition.pages import PageKind
-from forum_reader.reading import isolated
+from forum_reader.page import soft_block
+from forum_reader.page.soft_block import BlockVerdict, Cause
 from forum_reader.reading.asked_page import Asked
 from forum_reader.reading.read_page import CommentsPage, FieldCount, IndexPage, ListedThread, ListPage, ThreadPage
-from forums.sites import Site, SiteError, UnreadablePage, load_all, load_site, site_names
-from forums.sites.http import soft_block
+from forums.sites import Site, SiteError, UnreadablePage, isolated, load_all, load_site, site_names
 from forums.sites.http.fetch import FetchFailed, NameNotResolved, Visitor
-from forums.sites.http.soft_block import BlockVerdict, Cause
 from forums.sites.http.visit_limits import NotNow, VisitLimits
 from forums.state.keys import ForumFleetKeys
 from forums.state.site_breakers import HOST, Breaker, Breakers

@@ -17,7 +17,7 @@ import redis
 from scrapy import Request
 
 from forum_reader.definition.site_options import BreakerOptions
-from forums.sites.http.soft_block import BlockVerdict, Cause
+from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from redis_components.frontier.holds import BREAKER, Hold, HoldKind
 from redis_components.frontier.redis_time import shared_clock

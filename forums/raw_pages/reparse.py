@@ -20,12 +20,11 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.exceptions import ArchiveLoadFailed
 
 from forum_reader.definition.origins import elsewhere, place_of
-from forum_reader.reading import isolated
+from forum_reader.page import soft_block
 from forum_reader.reading.asked_page import Asked
 from forum_reader.reading.read_page import CommentsPage, FieldCount, IndexPage, ReadPost, ThreadPage
 from forums.records.items import comment_item, forum_item, post_item
-from forums.sites import Site, UnreadablePage
-from forums.sites.http import soft_block
+from forums.sites import Site, UnreadablePage, isolated
 from forums.storage import Database, InvalidItem, Item, parse
 from forums.storage.read.compare import differences
 from redis_components.errors import ConfigError

@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 import msgspec
 from scrapy.http import HtmlResponse
 
-from forum_reader.definition.errors import UnreadablePage
 from forum_reader.definition.page_fields import NEEDED
 from forum_reader.draft.paging_links import second_page
-from forum_reader.reading import isolated, read_page
+from forum_reader.errors import UnreadablePage
+from forum_reader.reading import read_page
 from forum_reader.reading.asked_page import Asked
+from forums.sites import isolated
 
 from .http.fetch import FetchFailed, Visitor
 

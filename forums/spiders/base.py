@@ -14,13 +14,12 @@ from scrapy import Request
 from scrapy.utils.asyncio import run_in_thread, sleep
 
 from forum_reader.definition.page_body import with_body
-from forum_reader.reading import isolated
 from forum_reader.reading.asked_page import Asked
 from forum_reader.reading.reading_budget import TooMuchHere
 from forums.breaker.middleware import watch_of
 from forums.records.items import file_digest
 from forums.records.start_tasks import NEWEST_FIELDS, ForumTask, PostTask
-from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
+from forums.sites import PageGone, Site, SiteError, UnreadablePage, isolated, site_in_use
 from redis_components.connection import is_servers_state
 from redis_components.frontier.session import SLOWEST_RETRY_S
 from redis_components.scrapy_glue.page_tracker import current_lease, current_page

@@ -35,7 +35,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     CUT: ClassVar[bool] = True
 
     state: BreakerState
-    cause: str  # a label of metrics, one of `forums.sites.http.soft_block.Cause`
+    cause: str  # a label of metrics, one of `forum_reader.page.soft_block.Cause`
     reason: str  # one line, for people
     since: Epoch  # when it opened
     by: str = ""  # the process that opened it

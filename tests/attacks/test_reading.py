@@ -16,12 +16,12 @@ from protego import Protego
 from scrapy.http import HtmlResponse
 
 from forum_reader.dates.reader import DateReader
-from forum_reader.definition.load import load_file
 from forum_reader.definition.selectors import compiled
 from forum_reader.reading import reading_budget
 from forum_reader.reading.converters import part
 from forum_reader.reading.read_page import read_comments, read_list
 from forums.sites import Site, UnreadablePage
+from forums.sites.load import load_file
 from redis_components.politeness.robots_cache import readable
 from tests.attacks.hostile_pages import PAGES
 

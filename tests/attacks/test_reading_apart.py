@@ -13,13 +13,13 @@ from lxml import etree
 from multidict import CIMultiDict, CIMultiDictProxy
 from scrapy.http import HtmlResponse, TextResponse
 
-from forum_reader.page.records import NotAPage
+from forum_reader.errors import NotAPage
 from forum_reader.readers.page_reader import read_page
-from forum_reader.reading import isolated, parse_body, reading_budget, xml_page
+from forum_reader.reading import parse_body, reading_budget, xml_page
 from forum_reader.reading.asked_page import Asked
 from forum_reader.reading.read_page import CommentsPage
 from forum_reader.reading.reading_budget import TooMuchHere
-from forums.sites import PageGone, Site, UnreadablePage, load_site
+from forums.sites import PageGone, Site, UnreadablePage, isolated, load_site
 from forums.sites.http import fetch
 from forums.sites.http.fetch import FetchFailed
 from tests.attacks.hostile_pages import PAGES, PHPBB, TAGS, attributes, quoted_attributes, siblings

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from scrapy.http import HtmlResponse, TextResponse
 
 from forum_reader.definition.layers import profile_names
-from forum_reader.definition.load import load_file
-from forum_reader.reading import isolated, reading_budget
+from forum_reader.reading import reading_budget
 from forum_reader.reading.asked_page import Asked
-from forums.sites import Site, SiteError, UnreadablePage
+from forums.sites import Site, SiteError, UnreadablePage, isolated
+from forums.sites.load import load_file
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "15" if os.environ.get("SHORT_TESTS") else "30"))
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "0"))

@@ -16,17 +16,16 @@ from scrapy.http import Headers, HtmlResponse, TextResponse, XmlResponse
 
 from forum_reader.dates.reader import DateReader
 from forum_reader.definition.layers import profile_names
-from forum_reader.definition.load import load_file
 from forum_reader.definition.pages import PageKind
 from forum_reader.draft.page_sample import opened
-from forum_reader.page.records import NotAPage, PageTooLarge
+from forum_reader.errors import NotAPage, PageTooLarge
+from forum_reader.page.soft_block import verdict
 from forum_reader.readers.page_reader import read_page
-from forum_reader.reading import isolated
 from forum_reader.reading.asked_page import Asked
-from forum_reader.reading.isolated import TooMuchHere
 from forum_reader.recognise.recognise import recognise
-from forums.sites import Site, SiteError, UnreadablePage
-from forums.sites.http.soft_block import verdict
+from forums.sites import Site, SiteError, UnreadablePage, isolated
+from forums.sites.isolated import TooMuchHere
+from forums.sites.load import load_file
 from redis_components.politeness.retry_after import retry_after_s
 from redis_components.scrapy_glue.retry_after import used_up_s
 from redis_components.scrapy_glue.robots import rate_of, readable

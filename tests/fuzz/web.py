@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from forum_reader.definition.load import load_file
 from forum_reader.definition.origins import place_of, shown
 from forums.records.stored import InvalidItem, parse, task_of_scan
 from forums.sites import SiteError
+from forums.sites.load import load_file
 from redis_components.errors import ConfigError
 from redis_components.server.masking import masked_text
 from redis_components.server.printable import in_one_line

@@ -13,10 +13,10 @@ import redis
 from cli.main import main
 from demo.forum.process import ForumProcess
 from forum_reader.definition.site_options import BreakerOptions
+from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.breaker import close_breaker, drifts, open_breaker
 from forums.breaker.probe import probe_sites
 from forums.breaker.state import REMEMBERED_S, after_no_name, after_probe, is_given_up, pause_s
-from forums.sites.http.soft_block import BlockVerdict, Cause
 from forums.state.keys import ForumFleetKeys
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from monitoring.metrics.fleet import METRICS

@@ -67,7 +67,7 @@ class Software(ABC):
 
     name: ClassVar[str]
     profile: ClassVar[str]
-    """The profile of `forums/sites/profiles` that its site file names."""
+    """The profile of `forum_reader/profiles` that its site file names."""
     given: ClassVar[str | None] = None
     """What is behind `base_url` in the address from which `trawl sites new` writes the site file; None: it is not written so."""
     obeys_robots: ClassVar[bool] = True

@@ -17,7 +17,7 @@ from forums.overview import thread_address
 from tests.support.product_patterns import ROOT, Use
 from workers.process.stat_metrics import StatKind, StatMetric
 
-_PROFILES = ROOT / "forums/sites/profiles"
+_PROFILES = ROOT / "forum_reader/profiles"
 _NUMBERED = [f"/t/how-to-prune-{n}/" for n in (1, 2, 3)]
 _NAMED = [f"/2026/11/{name}.html" for name in ("pear", "plum", "fig")]
 _DEEP = [f"/b/{name}/t/{n}" for n, name in enumerate(("pear", "plum", "fig"))]
@@ -60,7 +60,7 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/draft/list_wrapper.py:_by_regex": lambda: [("search", r"(?<!\d)(\d+)\W*$")],
     "forum_reader/draft/list_wrapper.py:_token": lambda: [("search", _alone(one)) for one in ("12", "a-b")],
     "forum_reader/recognise/recognise.py:_found": list,  # marks and `base` of profiles, within a time: below
-    "forums/sites/http/soft_block.py:": list,  # kept by its module
+    "forum_reader/page/soft_block.py:": list,  # kept by its module
     "forum_reader/reading/reading_budget.py:": list,  # kept by its module
     "forums/storage/errors.py:storage_error": lambda: [("search", pattern) for pattern, _ in _fixes()],
     "workers/consumers/parquet_files.py:__init__": lambda: [("fullmatch", r"items-\d{8}T\d{6}\.\d{3,}\.journal")],

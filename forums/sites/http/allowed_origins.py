@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Self
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.url import add_http_if_no_scheme
 
-from forum_reader.definition.errors import SiteError
-from forum_reader.definition.load import load_all, site_in_use
 from forum_reader.definition.origins import elsewhere, place_of, shown
+from forum_reader.errors import SiteError
+from forums.sites.load import allowance_of, load_all, site_in_use
 from redis_components.scheduler import set_aside
 from workers.http.public_addresses import Allowance, allow
 
@@ -76,9 +76,9 @@ class AllowedSites:
     def _allowance(self, request: Request) -> Allowance:
         """Return the allowed private addresses: those of the request's site, or of the sites that have its place."""
         if isinstance(name := request.meta.get("site"), str):
-            return site_in_use(name).allowance
+            return allowance_of(site_in_use(name))
         sites = [site for site in self._sites.values() if place_of(request.url) in site.places]
-        hosts = frozenset().union(*(site.allowance.hosts for site in sites))
+        hosts = frozenset().union(*(allowance_of(site).hosts for site in sites))
         return Allowance(everything=any(site.allow_private for site in sites), hosts=hosts)
 
     def process_exception(self, request: Request, exception: Exception) -> None:

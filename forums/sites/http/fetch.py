@@ -20,12 +20,14 @@ from scrapy.responsetypes import responsetypes
 from w3lib.url import safe_url_string
 from yarl import URL
 
-from forum_reader.definition.errors import UnreadablePage
-from forum_reader.definition.origins import elsewhere, place_of
+from forum_reader import errors
+from forum_reader.definition.origins import THIS_MACHINE, elsewhere, place_of
 from forum_reader.definition.page_body import PageRequest
 from forum_reader.definition.site import Site
+from forum_reader.errors import UnreadablePage
 from forum_reader.page.web_encoding import in_web_encoding
 from forum_reader.reading.reading_budget import check_attributes
+from forums.sites.load import allowance_of
 from redis_components.errors import TrawlError
 from redis_components.politeness.retry_after import retry_after_s
 from redis_components.politeness.robots_cache import readable
@@ -45,19 +47,13 @@ STRANGER_DELAY_S, LONGEST_DELAY_S = 0.5, 30.0
 _MAX_REDIRECTS = 10
 _GZIP = b"\x1f\x8b"
 _BINARY = re.compile(r"(?:image|audio|video|font)/|application/(?:octet-stream|zip|pdf)")
-_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SAME_METHOD = frozenset({307, 308})
 
 _Answer = tuple[int, CIMultiDictProxy[str], bytes]
 
 
-def is_this_machine(url: str) -> bool:
-    """Return True if a URL leads to this machine by name."""
-    return (place_of(url)[1] or "") in _THIS_MACHINE
-
-
-class FetchFailed(TrawlError):
+class FetchFailed(errors.FetchFailed, TrawlError):
     """A page could not be fetched; the message names its URL and the reason."""
 
 
@@ -102,7 +98,7 @@ class Visitor:
         self._robots: dict[str, Protego | None] = {}
         self._next_at = 0.0
         self._everything = allow_private or private_addresses_allowed() or (site is not None and site.allow_private)
-        self._hosts = site.allowance.hosts if site else None
+        self._hosts = allowance_of(site).hosts if site else None
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -124,7 +120,7 @@ class Visitor:
         asked = url = page.url
         if self._hosts is None:  # the first URL is the user's
             host = place_of(url)[1] or ""
-            self._hosts = _THIS_MACHINE if host in _THIS_MACHINE else frozenset({host})
+            self._hosts = THIS_MACHINE if host in THIS_MACHINE else frozenset({host})
         for _ in range(_MAX_REDIRECTS):
             self._refuse_foreign(asked, url)
             if self._obey_robots and not await self._robots_allow(url):

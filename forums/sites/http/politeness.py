@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 from scrapy.utils.url import add_http_if_no_scheme
 
-from forum_reader.definition.load import site_in_use
 from forum_reader.definition.origins import may_have_secrets
+from forums.sites.load import site_in_use
 
 from .scrapy_internals import set_pace
 from .user_agent import USER_AGENT, project_agent, user_agent

@@ -6,8 +6,8 @@ import pytest
 import redis
 
 from forum_reader.definition.site_options import BreakerOptions
+from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.breaker.state import close_breaker, open_breaker
-from forums.sites.http.soft_block import BlockVerdict, Cause
 from forums.storage import Database, StorageError
 from forums.storage.fleet_streams import log_stream, stream_position
 from forums.storage.read.event_reader import EventLog

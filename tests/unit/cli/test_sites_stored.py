@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cli.commands.sites_check import store_sample
-from forum_reader.definition.load import load_file
 from forum_reader.reading.read_page import ListedThread, ReadComment, ReadPost
 from forums.sites.check import TriedThread
+from forums.sites.load import load_file
 
 
 def test_a_thread_is_shown_as_the_database_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

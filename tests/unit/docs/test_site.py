@@ -50,7 +50,7 @@ def test_the_reference_of_commands_is_generated() -> None:
 
 @cache
 def _sources() -> str:
-    folders = ("cli", "forums", "workers", "redis_components", "tasks")
+    folders = ("cli", "forum_reader", "forums", "workers", "redis_components", "tasks")
     texts = [path.read_text("utf-8") for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     return re.sub(r"\s+", " ", re.sub(r'"\s*\n\s*f?"', "", "\n".join(texts)))
 

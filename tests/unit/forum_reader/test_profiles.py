@@ -19,8 +19,8 @@ import msgspec
 import pytest
 from scrapy.http import HtmlResponse, TextResponse
 
-from forum_reader.definition.errors import UnreadablePage
 from forum_reader.definition.layers import PROFILES
+from forum_reader.errors import UnreadablePage
 from forum_reader.reading.next_page import Asked
 from forum_reader.reading.read_page import read_comments, read_index, read_list, read_more, read_thread
 from forum_reader.reading.recent_page import read_recent

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from forum_reader.definition import exslt
-from forum_reader.definition.errors import UnreadablePage
 from forum_reader.draft import addressed_forums
+from forum_reader.errors import UnreadablePage
 from forum_reader.reading import converters, reading_budget
 from forum_reader.recognise import recognise
 

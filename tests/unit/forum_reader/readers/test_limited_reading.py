@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from forum_reader.page.records import PageKind, PageTooLarge
+from forum_reader.errors import PageTooLarge, ReaderError
+from forum_reader.page.records import PageKind
 from forum_reader.readers.limited_reading import read_limited
-from redis_components.errors import TrawlError
 
 pytestmark = pytest.mark.processes
 URL = "https://forum.example/t/1"
@@ -14,7 +14,7 @@ URL = "https://forum.example/t/1"
 
 def test_a_tag_of_attributes_without_end_is_refused() -> None:
     attributes = " ".join(f"a{n}=1" for n in range(150_000))
-    with pytest.raises(TrawlError, match=f"{URL}: has a tag with more than 4,000 attributes"):
+    with pytest.raises(ReaderError, match=f"{URL}: has a tag with more than 4,000 attributes"):
         read_limited(f"<html><body {attributes}><p>x</p></body></html>", URL, seconds=1)
 
 

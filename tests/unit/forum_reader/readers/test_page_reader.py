@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from forum_reader.page.records import NotAPage, PageKind, Reader
+from forum_reader.errors import NotAPage
+from forum_reader.page.records import PageKind, Reader
 from forum_reader.readers.page_reader import read_page
 from tests.support import thread_pages
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forum_reader.errors import NotAPage, PageTooLarge
 from forum_reader.page.page_tree import MOST_ELEMENTS
-from forum_reader.page.records import NotAPage, PageTooLarge
 from forum_reader.readers.page_reader import read_page
 from tests.support import thread_pages
 
@@ -92,7 +92,7 @@ def _steps(html: str) -> int:
     def count(frame: FrameType, event: str, arg: object) -> Callable[..., Any] | None:
         nonlocal steps
         steps += event == "line"
-        return count if "/forums/sites/" in frame.f_code.co_filename else None
+        return count if "/forum_reader/" in frame.f_code.co_filename else None
 
     before = sys.gettrace()
     sys.settrace(count)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from scrapy.http import HtmlResponse
 
-from forum_reader.definition.load import load_file
 from forum_reader.reading.read_page import read_comments
 from forums.sites import PageGone, Site, UnreadablePage
+from forums.sites.load import load_file
 
 MESSAGES = {
     "discuz": '<div id="messagetext" class="alert_error"><p>抱歉，指定的主题不存在或已被删除或正在被审核</p></div>',

@@ -7,10 +7,10 @@ import time
 import pytest
 from scrapy.http import HtmlResponse, Request, TextResponse
 
-from forum_reader.definition.load import load_file
+from forum_reader.page import soft_block
 from forum_reader.reading.read_page import CommentsPage, ListPage, read_comments, read_list
 from forums.sites import Site, UnreadablePage
-from forums.sites.http import soft_block
+from forums.sites.load import load_file
 
 URL = "http://forum.example/x"
 SITE = """

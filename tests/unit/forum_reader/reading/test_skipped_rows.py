@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from scrapy.http import HtmlResponse, TextResponse
 
-from forum_reader.definition.load import load_file
 from forum_reader.definition.site import Site
 from forum_reader.reading.read_page import read_list
 from forums.sites import SiteError
+from forums.sites.load import load_file
 
 _FILE = """
 base_url = "https://forum.example"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from scrapy.http import Response, TextResponse, XmlResponse
 
-from forum_reader.definition.load import load_file
 from forum_reader.definition.site import Site
 from forum_reader.reading.read_page import read_comments, read_index, read_list
 from forums.sites import SiteError
+from forums.sites.load import load_file
 
 _FILE = """
 base_url = "https://forum.example"

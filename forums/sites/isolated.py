@@ -1,7 +1,7 @@
 """Reads any page within limits: in this process if it is like pages of forums, else in a child process.
 
 Nothing interrupts libxml2 in the middle of a page, or an XPath in the middle of a tree. So a page that may take long
-(`reading_budget`) is read by `python -m forum_reader.reading.isolated_child`, which the kernel ends after `cpu_s()` of processor
+(`reading_budget`) is read by `python -m forums.sites.isolated_child`, which the kernel ends after `cpu_s()` of processor
 time, or at `MEMORY_BYTES`. Each process that needs one keeps one child (0.6 s to start it), which reads one page at a time.
 """
 
@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from forum_reader.definition.errors import PageGone, UnreadablePage
+from forum_reader.errors import PageGone, UnreadablePage
+from forum_reader.reading import asked_page as reading
+from forum_reader.reading.asked_page import PAGES, AnyPage, Asked
+from forum_reader.reading.reading_budget import TooMuchHere, strictly
 from forums.environment import Reading
 from workers.process.run_module import own_module
 from workers.supervision.launcher import waited_s
-
-from . import asked_page as reading
-from .asked_page import PAGES, AnyPage, Asked
-from .reading_budget import TooMuchHere, strictly
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -51,7 +50,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ChildReply(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a task: the encoded page, or the reason why it could not be read."""
 
     page: bytes = b""
@@ -136,20 +135,20 @@ class Reader:
                     pipe.close()
         self._process = None
 
-    def _ask(self, message: bytes) -> Told:
+    def _ask(self, message: bytes) -> ChildReply:
         if self._process is None or self._pid != os.getpid() or self._process.poll() is not None:
             self.close()
             self._process, self._pid = _start(), os.getpid()
         try:
-            return msgspec.msgpack.decode(_exchange(self._process, message), type=Told)
+            return msgspec.msgpack.decode(_exchange(self._process, message), type=ChildReply)
         except (OSError, EOFError, msgspec.DecodeError, TimeoutError) as error:
             most = f"{WAIT_S:.0f} s" if isinstance(error, TimeoutError) else f"{cpu_s()} s of processor time, or 1 GiB of memory,"
             self.close()
-            return Told(unreadable=f"takes more than {most} to be read in a process apart")
+            return ChildReply(unreadable=f"takes more than {most} to be read in a process apart")
 
 
 def _start() -> subprocess.Popen[bytes]:
-    command = own_module("forum_reader.reading.isolated_child")
+    command = own_module("forums.sites.isolated_child")
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 

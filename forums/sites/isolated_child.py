@@ -1,4 +1,4 @@
-"""`python -m forum_reader.reading.isolated_child`: reads pages for `forum_reader/reading/isolated.py`, from standard input to
+"""`python -m forums.sites.isolated_child`: reads pages for `forums/sites/isolated.py`, from standard input to
 standard output, each within its own processor time. Ends with its input.
 """
 
@@ -14,11 +14,11 @@ import msgspec
 from scrapy.http import Headers
 from scrapy.responsetypes import responsetypes
 
-from forum_reader.definition.errors import PageGone, SiteError, UnreadablePage
-from forum_reader.definition.load import site_in_use
+from forum_reader.errors import PageGone, SiteError, UnreadablePage
+from forum_reader.reading import asked_page as reading
+from forums.sites.load import site_in_use
 
-from . import asked_page as reading
-from .isolated import MEMORY_BYTES, Task, Told, cpu_s
+from .isolated import MEMORY_BYTES, ChildReply, Task, cpu_s
 
 NICE = 10
 """Such a page gets the processor time that the crawlers leave."""
@@ -38,7 +38,7 @@ def main(tasks: BinaryIO, answers: BinaryIO) -> None:
         answers.flush()
 
 
-def reply_to(task: Task) -> Told:
+def reply_to(task: Task) -> ChildReply:
     """Read the page, or return the reason why it cannot be read."""
     headers = Headers()
     for name, value in task.headers:
@@ -46,11 +46,11 @@ def reply_to(task: Task) -> Told:
     kind = responsetypes.from_args(headers=headers, url=task.url, body=task.body)
     response = kind(task.url, headers=headers, body=task.body)
     try:
-        return Told(page=msgspec.msgpack.encode(reading.read(site_in_use(task.site), response, task.asked)))
+        return ChildReply(page=msgspec.msgpack.encode(reading.read(site_in_use(task.site), response, task.asked)))
     except UnreadablePage as error:
-        return Told(unreadable=error.reason, gone=isinstance(error, PageGone))
+        return ChildReply(unreadable=error.reason, gone=isinstance(error, PageGone))
     except (SiteError, MemoryError, RecursionError) as error:
-        return Told(unreadable=f"{type(error).__name__}: {error}")
+        return ChildReply(unreadable=f"{type(error).__name__}: {error}")
 
 
 def _allow(seconds: int) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from forum_reader.definition import layers, load
+from forum_reader.definition import layers
 from forum_reader.definition.layers import OWN, leaves
-from forum_reader.definition.load import load_file, site_of
-from forums.sites import SiteError, load_all, load_site, site_in_use, site_names, site_to_ask
+from forums.sites import SiteError, load, load_all, load_site, site_in_use, site_names, site_to_ask
 from forums.sites.http.politeness import headers_of
+from forums.sites.load import checked as site_of
+from forums.sites.load import load_file
 
 
 @pytest.fixture

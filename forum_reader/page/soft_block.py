@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
+    from .response import Response
 
 
 class Cause(StrEnum):
@@ -200,9 +200,10 @@ def _title(body: bytes) -> str:
 
 def _was_sent_to_login(response: Response) -> bool:
     """Return True if the page is a login page, and another page was requested."""
-    if not _LOGIN_PATH.search(_tail(response.url)) or response.request is None:
+    request = getattr(response, "request", None)  # of a crawl; a page that was not requested was sent nowhere else
+    if request is None or not _LOGIN_PATH.search(_tail(response.url)):
         return False
-    asked: list[str] = response.request.meta.get("redirect_urls") or [response.request.url]
+    asked: list[str] = request.meta.get("redirect_urls") or [request.url]
     return asked[0] != response.url and not _LOGIN_PATH.search(_tail(asked[0]))
 
 

@@ -8,7 +8,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response, TextResponse
 
-from forums.sites.http.soft_block import Cause, excerpt, unreadable, verdict, without_rows
+from forum_reader.page.soft_block import Cause, excerpt, unreadable, verdict, without_rows
 
 URL = "http://forum.test/t/1"
 THREAD = "<html><head><title>{title}</title></head><body><form><input type='password'></form>{posts}</body></html>"
