@@ -124,7 +124,7 @@ pictures: $(TOOLS) ## Make the pictures of the documentation again, from real ru
 lock: $(TOOLS) ## Write deploy/locked.txt, every package of the image and of make install with its hashes, from constraints.txt
 	@$(BIN)/python packaging/supply_chain.py lock
 
-wheels: $(TOOLS) ## Build both wheels into dist/, byte by byte the same from the same commit
+wheels: $(TOOLS) ## Build the three wheels into dist/, byte by byte the same from the same commit
 	@$(BIN)/python packaging/wheels.py
 
 release: $(TOOLS) ## Prepare a release and try it: version, changelog, wheels, image (VERSION=0.2.0; TAG=1 makes the commit and the tag; BUILD="--build-arg ..." is for docker build)

@@ -1,8 +1,8 @@
 """Build backend of this checkout for pip: an editable install, or the wheel of the application `trawl-fleet`.
 
 A checkout has the packages at its top (`workers`, `tasks`, ...), names that do not belong in the environment of others. For a
-wheel they are copied below `trawl_fleet`, with a `pyproject.toml` made from the checkout's: the frontier is left out and
-required, as `trawl-frontier` of the same version (packaging/frontier). Everything else is setuptools.
+wheel they are copied below `trawl_fleet`, with a `pyproject.toml` made from the checkout's: the frontier and the reader are left
+out and required, as `trawl-frontier` and `trawl-reader` of the same version. Everything else is setuptools.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from setuptools.build_meta import (  # noqa: F401 - hooks that are setuptools' o
 )
 
 NAME = "trawl_fleet"
-FRONTIER = "redis_components"
-PACKAGES = ("workers", "forum_reader", "forums", "tasks", "cli", "monitoring", "demo")
+REQUIRED = ("trawl-frontier", "trawl-reader")
+"""Distributions of other folders of the checkout."""
+PACKAGES = ("workers", "forums", "tasks", "cli", "monitoring", "demo")
 MODULES = ("celeryconfig.py", "flowerconfig.py")
 
 
@@ -78,7 +79,7 @@ def fill(root: Path, stage: Path) -> None:
 def pyproject(project: dict[str, Any]) -> str:
     """Return the wheel's `pyproject.toml`."""
     metadata: dict[str, Any] = project["project"]
-    dependencies = [f"trawl-frontier=={metadata['version']}", *metadata["dependencies"]]
+    dependencies = [*(f"{name}=={metadata['version']}" for name in REQUIRED), *metadata["dependencies"]]
     keep = ("name", "version", "description", "readme", "requires-python", "license", "license-files", "keywords", "classifiers")
     extras = {name: needs for name, needs in metadata["optional-dependencies"].items() if name != "dev"}
     data: dict[str, list[str]] = project["tool"]["setuptools"]["package-data"]

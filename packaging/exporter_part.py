@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 
 NEEDED = (
     "trawl-frontier",
+    "trawl-reader",
     "redis",
     "hiredis",
     "msgspec",
@@ -34,7 +35,7 @@ NEEDED = (
     "pymysql",
 )
 """Distributions in addition to the fleet's own package, with their requirements."""
-NOT_FOLLOWED = frozenset({"trawl-fleet", "trawl-frontier"})  # they require packages of crawlers
+NOT_FOLLOWED = frozenset({"trawl-fleet", "trawl-frontier", "trawl-reader"})  # they require packages of crawlers
 
 
 def closure(names: tuple[str, ...]) -> set[str]:

@@ -1,6 +1,6 @@
 """Prepares and tests a release: `python packaging/release.py VERSION [--tag] [--build WORDS]` (`make release VERSION=0.2.0`).
 
-In a copy of the last commit the version is written to all its places and the changelog gets its date; both wheels are built
+In a copy of the last commit the version is written to all its places and the changelog gets its date; the wheels are built
 there, installed into empty environments, and their first commands run; the image is built if a Docker engine answers.
 dist/VERSION then holds the files to publish. Without `--tag` nothing changes here; with it the commit and an annotated tag are
 made. Nothing is sent anywhere; docs/releasing.md describes the publication.
@@ -27,12 +27,18 @@ _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:(a|b|rc)(\d+))?", re.ASCII)
 PLACES = {
     "pyproject.toml": re.compile(r'^(version = ")([^"]+)(")$', re.MULTILINE),
     "packaging/frontier/pyproject.toml": re.compile(r'^(version = ")([^"]+)(")$', re.MULTILINE),
+    "packaging/reader/pyproject.toml": re.compile(r'^(version = ")([^"]+)(")$', re.MULTILINE),
     "redis_components/__init__.py": re.compile(r'^(__version__ = ")([^"]+)(")$', re.MULTILINE),
+    "forum_reader/__init__.py": re.compile(r'^(__version__ = ")([^"]+)(")$', re.MULTILINE),
     "Dockerfile": re.compile(r"^(ARG VERSION=)(\S+)()$", re.MULTILINE),
 }
 """Files that hold the version."""
 FIRST_COMMANDS = {
     "trawl_frontier": (["python", "-c", "import redis_components; print(redis_components.__version__)"],),
+    "trawl_reader": (
+        ["python", "-c", "import forum_reader; print(forum_reader.__version__)"],
+        ["python", "-c", "from forum_reader import read_page, draft_site; read_page('<p>x</p>', 'https://forum.example/')"],
+    ),
     "trawl_fleet": (["trawl", "--version"], ["trawl", "--help"], ["trawl", "sites", "list"]),
 }
 """Commands to run in an environment with one wheel and its requirements; the first one prints the version."""

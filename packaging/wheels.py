@@ -1,4 +1,4 @@
-"""Reproducible builds of both wheels: `python packaging/wheels.py [FOLDER]` (default: dist).
+"""Reproducible builds of the three wheels: `python packaging/wheels.py [FOLDER]` (default: dist).
 
 pip builds them; then each is packed again with the commit's date for every entry and without differences between checkouts (times
 and modes of files), so that a wheel can be verified from its commit.
@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PROJECTS = (".", "packaging/frontier")
+PROJECTS = (".", "packaging/frontier", "packaging/reader")
 LEAST = 315532800  # s: a ZIP file knows no time before 1980
 
 
@@ -42,7 +42,7 @@ def pack_again(wheel: Path, target: Path, at_s: int) -> None:
 
 
 def build(root: Path, folder: Path) -> list[Path]:
-    """Build both into `folder`; return their paths."""
+    """Build them into `folder`; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     at_s = commit_time(root)
     with tempfile.TemporaryDirectory(prefix="trawl-wheels-") as name:

@@ -1,4 +1,4 @@
-"""Both wheels, each in an empty environment, next to a project with its own `tasks.py`, `celeryconfig.py` and Celery app."""
+"""The three wheels, each in an empty environment, next to a project with its own `tasks.py`, `celeryconfig.py` and Celery app."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ import redis
 
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
+from tests.support.unknown_forums import FORUMS, THREAD_PAGE
+from tests.support.watched_site import Page, WatchedSite
 from workers.state.registry import CrawlerState, Registry
 
 pytestmark = pytest.mark.timeout(400)
@@ -113,7 +115,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     # One at a time: several xdist workers would build in the same tree.
     with (tmp_path_factory.getbasetemp().parent / "wheels.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run([*command, ".", "packaging/frontier"], cwd=ROOT, check=True, capture_output=True, timeout=180)
+        projects = (".", "packaging/frontier", "packaging/reader")
+        subprocess.run([*command, *projects], cwd=ROOT, check=True, capture_output=True, timeout=180)
     return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}
 
 
@@ -140,8 +143,13 @@ def scrapy_project(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(scope="module")
+def reader(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Guest:
+    return guest(tmp_path_factory.mktemp("reader"), wheels["trawl_reader"])
+
+
+@pytest.fixture(scope="module")
 def fleet(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Guest:
-    return guest(tmp_path_factory.mktemp("fleet"), wheels["trawl_frontier"], wheels["trawl_fleet"])
+    return guest(tmp_path_factory.mktemp("fleet"), *wheels.values())
 
 
 def names(wheel: Path) -> set[str]:
@@ -165,10 +173,12 @@ def needs(wheel: Path) -> list[str]:
 def test_each_wheel_has_one_name_and_every_file_of_its_packages(wheels: dict[str, Path]) -> None:
     assert {name: names(wheel) for name, wheel in wheels.items()} == {
         "trawl_frontier": {"redis_components"},
+        "trawl_reader": {"forum_reader"},
         "trawl_fleet": {"trawl_fleet"},
     }
     for wheel, below, packages in (
         (wheels["trawl_frontier"], "", ["redis_components"]),
+        (wheels["trawl_reader"], "", ["forum_reader"]),
         (wheels["trawl_fleet"], "trawl_fleet/", ["workers", "forums", "tasks", "cli", "monitoring", "demo"]),
     ):
         tracked = subprocess.run(["git", "ls-files", *packages], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
@@ -176,13 +186,14 @@ def test_each_wheel_has_one_name_and_every_file_of_its_packages(wheels: dict[str
         assert there - files(wheel) == set()
 
 
-def test_the_frontier_needs_few_packages_and_the_fleet_the_frontier_of_its_version(wheels: dict[str, Path]) -> None:
-    frontier, fleet = needs(wheels["trawl_frontier"]), needs(wheels["trawl_fleet"])
+def test_frontier_and_reader_need_few_packages_and_the_fleet_both_of_its_version(wheels: dict[str, Path]) -> None:
+    frontier, reader, fleet = (needs(wheels[f"trawl_{name}"]) for name in ("frontier", "reader", "fleet"))
     assert len(frontier) <= 5
-    assert set(frontier) <= set(fleet), "the same bounds in both"
-    both = [tomllib.loads((ROOT / folder / "pyproject.toml").read_text()) for folder in (".", "packaging/frontier")]
-    (version,) = {project["project"]["version"] for project in both}
-    assert f"trawl-frontier=={version}" in fleet
+    assert len(reader) <= 10
+    assert {*frontier, *reader} <= set(fleet), "the same bounds in all"
+    folders = (".", "packaging/frontier", "packaging/reader")
+    (version,) = {tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]["version"] for folder in folders}
+    assert {f"trawl-frontier=={version}", f"trawl-reader=={version}"} <= set(fleet)
 
 
 def test_a_celery_application_of_others_is_not_touched(fleet: Guest, tmp_path: Path) -> None:
@@ -216,6 +227,40 @@ def test_the_frontier_alone_crawls_for_a_scrapy_project(
     options = ["-s", f"REDIS_URL={redis_url}", "-s", "SCHEDULER_IDLE_BEFORE_CLOSE=1", "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1"]
     scrapy_project.run("python", "-P", "-m", "scrapy.cmdline", "crawl", "books", *options)
     assert redis_client.exists("books:items")
+
+
+READ_AND_DRAFT = """
+import sys
+
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("scrapy", "twisted", "redis", "celery"):
+            raise ImportError(f"the reader imports {name}")
+
+sys.meta_path.insert(0, Refused())
+from urllib.request import urlopen
+
+import forum_reader
+from forum_reader import draft_site, read_page
+from forum_reader.draft.plain_fetch import PlainFetch
+
+page = read_page(urlopen(sys.argv[1]).read().decode(), sys.argv[1])
+print(forum_reader.__file__)
+print(page.kind.value, [(post.author, post.published.isoformat(), post.text) for post in page.posts])
+print(draft_site(sys.argv[2], fetch=PlainFetch(delay_s=0).get))
+"""
+
+
+def test_the_reader_alone_reads_a_page_and_drafts_a_site_file(reader: Guest) -> None:
+    forum = FORUMS["tables"]()
+    thread = next(one for one in forum.threads if 2 < len(one.posts) <= THREAD_PAGE)
+    with WatchedSite() as site:
+        site.answer = lambda path: Page(found) if (found := forum.page(path)) else Page("nothing", 404)
+        page, start = f"{site.url}/show.cgi?thread={thread.id}", f"{site.url}/"
+        found = reader.run("python", "-c", READ_AND_DRAFT, page, start).split("\n", 2)
+    assert found[0].startswith(str(reader.folder))
+    assert found[1] == f"thread {[(post.author, post.at.isoformat(), post.text) for post in thread.posts]}"
+    assert tomllib.loads(found[2])["base_url"] == site.url
 
 
 def test_the_fleet_runs_its_own_application_in_a_folder_that_has_another(
