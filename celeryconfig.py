@@ -151,7 +151,7 @@ def _task_queues() -> list[Queue]:
 
 @_when_read
 def _include() -> tuple[str, ...]:
-    return own_tasks()  # TRAWL_TASKS: modules with an operator's own tasks
+    return own_tasks()  # TRAWL_TASK_MODULES: modules with an operator's own tasks
 
 
 task_routes = ("tasks.routing.route",)  # run_crawler to the queue of its service, the rest to control

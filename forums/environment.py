@@ -65,7 +65,7 @@ class Records(Variables):
 class Reading(Variables):
     """Reading of pages"""
 
-    read_apart_s: Whole = declare(
+    parse_timeout_s: Whole = declare(
         10,
         "CPU seconds for an unusually large page (over 1 MiB, 20,000 tags, or with a tag of thousands of attributes): it is"
         " parsed in a child process, and rejected after that time",

@@ -1,6 +1,6 @@
 """Scrapy's settings for the fleet, a reason for each line. `docs/settings.md` lists those that are Trawl's own.
 
-The environment overrides what differs from machine to machine: TRAWL_REDIS_URL, TRAWL_NAMESPACE, TRAWL_MAX_TASKS,
+The environment overrides what differs from machine to machine: TRAWL_REDIS_URL, TRAWL_NAMESPACE, TRAWL_MAX_QUEUED_THREADS,
 TRAWL_LOG_LEVEL, TRAWL_ALLOW_PRIVATE.
 """
 
@@ -31,7 +31,7 @@ SCHEDULER = "redis_components.scheduler.Scheduler"
 DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
 STATS_CLASS = "redis_components.stats.RedisStatsCollector"
 ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}
-SCHEDULER_MAX_FED_TASKS = _VARIABLES.max_tasks  # threads of one site that wait; more are kept by their ids
+SCHEDULER_MAX_FED_TASKS = _VARIABLES.max_queued_threads  # threads of one site that wait; more are kept by their ids
 SCHEDULER_PERSIST = True  # a continuous crawl is never over: closing one crawler must not delete what the others work on
 
 # Politeness towards one site is in its file (`politeness`); these are the bounds of a crawler.

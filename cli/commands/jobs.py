@@ -28,7 +28,7 @@ def list_jobs(
     service: Annotated[str, typer.Argument(metavar="SERVICE", help="Of one service only.")] = "",
     as_json: AsJson = False,
 ) -> int:
-    """List jobs, the newest first; those that are over for TRAWL_JOBS_KEEP."""
+    """List jobs, the newest first; those that are over for TRAWL_JOB_RETENTION_S."""
     from cli.access.names import check_spiders
     from cli.access.redis import redis_client
     from cli.views.output import console, duration, iso, plain_table, print_json

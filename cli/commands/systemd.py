@@ -19,7 +19,7 @@ def systemd(
     where a token of it is set.
 
     They run what is installed here, in the current folder with its `.env`, and may write to the data folder alone. A stop gives
-    crawlers the time that TRAWL_SHUTDOWN_GRACE asks for. Redis, with an append-only file, is a separate unit.
+    crawlers the time that TRAWL_SHUTDOWN_GRACE_S asks for. Redis, with an append-only file, is a separate unit.
 
     **Examples:**
 

@@ -88,7 +88,7 @@ async def apart(site: Site, response: Response, asked: Asked) -> AnyPage:
 
 def cpu_s() -> int:
     """Return the seconds of processor time for a page in the child process. Raises ConfigError."""
-    return Reading.read().read_apart_s
+    return Reading.read().parse_timeout_s
 
 
 @lru_cache(maxsize=1)

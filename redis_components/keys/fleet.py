@@ -61,7 +61,7 @@ class FleetKeys:
 
     def jobs(self) -> str:
         """HASH: finite crawls (id -> JSON with service, arguments, crawlers, state, reason, figures), those that are over for
-        TRAWL_JOBS_KEEP.
+        TRAWL_JOB_RETENTION_S.
 
         Written by `trawl run`, `trawl jobs`, the task `crawl` and `reconcile_fleet` (`swap.lua`); read by these, nodes and
         supervisors.

@@ -7,10 +7,13 @@
 its variables enter the process's environment, where they are not set yet, so that child processes have the same values.
 
 Without the fleet's packages `.env` is read where python-dotenv is installed.
+
+`RENAMED` has the names of the release before: a variable under its old name is still read, with a warning.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -21,7 +24,20 @@ from urllib.parse import unquote
 from redis_components.errors import ConfigError
 
 ENV_FILE = "TRAWL_ENV_FILE"
+RENAMED = {
+    "TRAWL_DETAIL_ROOM": "TRAWL_DETAIL_CRAWLERS",
+    "TRAWL_JOBS_KEEP": "TRAWL_JOB_RETENTION_S",
+    "TRAWL_LIST_ROOM": "TRAWL_LIST_CRAWLERS",
+    "TRAWL_MAX_TASKS": "TRAWL_MAX_QUEUED_THREADS",
+    "TRAWL_READ_APART_S": "TRAWL_PARSE_TIMEOUT_S",
+    "TRAWL_SHUTDOWN_GRACE": "TRAWL_SHUTDOWN_GRACE_S",
+    "TRAWL_TASKS": "TRAWL_TASK_MODULES",
+}
+"""The name of each variable by its old one, which is read for one release."""
+_OLD_NAMES = {new: old for old, new in RENAMED.items()}
 _from_env_file: dict[str, Path] = {}
+_warned: set[str] = set()
+log = logging.getLogger(__name__)
 
 
 def project_dir() -> Path:
@@ -32,6 +48,7 @@ def project_dir() -> Path:
 
 def variable(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """Return the value, None where there is none. Raises ConfigError for a file that cannot be read, and for two values."""
+    name = _warned_of(name, environment) or name
     text, file = environment.get(name), environment.get(f"{name}_FILE")
     if not file:
         return text
@@ -42,25 +59,56 @@ def variable(name: str, environment: Mapping[str, str] = os.environ) -> str | No
 
 def origin(name: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return the source of the value for display: `environment`, `file /run/secrets/x`, `/project/.env`; "" without a value."""
+    name = _old_name(name, environment) or name
     if not environment.get(name):
         file = environment.get(f"{name}_FILE")
         return f"file {file}" if file else ""
     return str(_from_env_file.get(name, "environment"))
 
 
+def _old_name(name: str, environment: Mapping[str, str]) -> str:
+    """Return the old name under which the variable is set; "" where it has none, or is set under its own name."""
+    old = _OLD_NAMES.get(name, "")
+    return old if old and _is_set(old, environment) and not _is_set(name, environment) else ""
+
+
+def _warned_of(name: str, environment: Mapping[str, str]) -> str:
+    """Return the result of `_old_name`, of which one warning is logged in each process."""
+    old = _old_name(name, environment)
+    if old and old not in _warned:
+        _warned.add(old)
+        log.warning("%s is read as %s, its new name: rename it", old, name)
+    return old
+
+
+def _is_set(name: str, environment: Mapping[str, str]) -> bool:
+    return name in environment or f"{name}_FILE" in environment
+
+
 def load_env_file() -> None:
     """Enter the variables of `.env` into the environment. Call it when a program starts, before a variable is read.
 
-    Raises ConfigError for a file that cannot be read, is malformed, or belongs to another user and is not named.
+    Variables with an old name get their new one, so that child processes warn of none. Raises ConfigError for a file that cannot
+    be read, is malformed, or belongs to another user and is not named.
     """
     named = os.environ.get(ENV_FILE)
-    if named == "":
-        return
+    if named != "":
+        _enter_file(named)
+    for new in _OLD_NAMES:
+        if old := _warned_of(new, os.environ):
+            for end in ("", "_FILE"):
+                if f"{old}{end}" in os.environ:
+                    os.environ[f"{new}{end}"] = os.environ.pop(f"{old}{end}")
+            if old in _from_env_file:
+                _from_env_file[new] = _from_env_file.pop(old)
+
+
+def _enter_file(named: str | None) -> None:
     path = Path(named).expanduser().absolute() if named else project_dir() / ".env"
     if named or path.is_file():
         for name, text in _variables(path, named).items():
             twin = name.removesuffix("_FILE") if name.endswith("_FILE") else f"{name}_FILE"
-            if name not in os.environ and twin not in os.environ:
+            if not _is_set(RENAMED.get(name.removesuffix("_FILE"), name), os.environ) and not {name, twin} & os.environ.keys():
                 os.environ[name] = text
                 _from_env_file[name] = path
 

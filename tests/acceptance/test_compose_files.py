@@ -56,11 +56,26 @@ def test_the_example_offers_every_variable_with_its_default() -> None:
     assert {**compose_file.example(), **offered}.keys() == named.keys()
     text = (ROOT / "docker-compose.yml").read_text()
     for name, value in offered.items():
-        default = re.search(rf"\$\{{{name}:-([^}}]*)\}}", text)
+        default = re.search(rf"\$\{{{name}:-(?:\$\{{\w+:-)?([^}}]*)\}}", text)
         assert default, name
         assert value == default[1] or name == "TRAWL_DATABASE_URL", (
             f"{name}: the example says {value}, the default is {default[1]}"
         )
+
+
+def test_old_names_of_variables_still_work() -> None:
+    old = {
+        "TRAWL_LIST_ROOM": "3",
+        "TRAWL_DETAIL_ROOM": "5",
+        "TRAWL_MAX_TASKS": "77",
+        "TRAWL_SHUTDOWN_GRACE": "20",
+        "TRAWL_TASKS": "a.b",
+    }
+    made = compose_file.services({**compose_file.example(), **old})
+    assert (made["worker-list"].option("--concurrency"), made["worker-detail"].option("--concurrency")) == ("3", "5")
+    environment = made["worker-list"].environment
+    names = ("TRAWL_NODE_CRAWLERS", "TRAWL_MAX_QUEUED_THREADS", "TRAWL_SHUTDOWN_GRACE_S", "TRAWL_TASK_MODULES")
+    assert [environment[name] for name in names] == ["3", "77", "20", "a.b"]
 
 
 def test_every_variable_that_a_service_gets_is_read_by_somebody() -> None:
@@ -160,7 +175,7 @@ def test_the_demos_site_is_where_the_forum_listens(monkeypatch: pytest.MonkeyPat
 def test_a_worker_has_time_to_end_its_crawlers_before_it_is_killed() -> None:
     for service in WORKERS.values():
         grace_s = int(service.raw["stop_grace_period"].removesuffix("s"))
-        assert grace_s == container_s(float(service.environment["TRAWL_SHUTDOWN_GRACE"]))
+        assert grace_s == container_s(float(service.environment["TRAWL_SHUTDOWN_GRACE_S"]))
 
 
 def test_every_service_comes_back_has_an_init_and_waits_for_redis() -> None:

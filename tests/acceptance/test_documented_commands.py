@@ -269,7 +269,7 @@ def fleet(newcomer: Newcomer, shop: str) -> Iterator[Reader]:
     if newcomer.run("python -c 'import pyarrow'", folder)[0]:
         assert newcomer.run("pip install 'trawl-fleet[parquet]'", folder)[0] == 0  # as the pages say where they name Parquet
     # Room for the jobs of all pages at one time: one that waits for room is waited for.
-    more = {"TRAWL_TASKS": "shop.tasks", "SHOP_SECRET": "0123456789abcdef", "TRAWL_NODE_CRAWLERS": "16"}
+    more = {"TRAWL_TASK_MODULES": "shop.tasks", "SHOP_SECRET": "0123456789abcdef", "TRAWL_NODE_CRAWLERS": "16"}
     up = "trawl up --port-flower 0 --port-exporter 0"
     with newcomer.going_on(up, folder, "launched crawler", newcomer.home / "up.log", **more):
         yield Reader(newcomer, folder, forum, shop, more=more)

@@ -91,7 +91,7 @@ def hung_is_named(fleet: ForumFleet, url: str) -> None:
 
 
 def hostile_fleet(folder: Path, forum: ForumProcess, sites: Path, environment: pytest.MonkeyPatch) -> ForumFleet:
-    environment.setenv("TRAWL_READ_APART_S", "1")
+    environment.setenv("TRAWL_PARSE_TIMEOUT_S", "1")
     fleet = ForumFleet(folder, forum, sizes="forum_list=1,forum_detail=1", nodes="a", beats=1, sites=sites)
     fleet._more |= {"SCRAPY_SETTINGS_MODULE": "tests.support.attacked_settings"}
     return fleet

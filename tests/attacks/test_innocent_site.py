@@ -46,7 +46,7 @@ MEASURED = int(os.environ.get("ATTACKS_MEASURED", "2"))
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttackedFleet]:
     with InnocentSite() as innocent:
         folder = tmp_path_factory.mktemp("fleet")
-        environment = {"ATTACKED_TOKEN": SECRET, "TRAWL_READ_APART_S": "1", "TRAWL_EVENTS_FILE": str(folder / "events.toml")}
+        environment = {"ATTACKED_TOKEN": SECRET, "TRAWL_PARSE_TIMEOUT_S": "1", "TRAWL_EVENTS_FILE": str(folder / "events.toml")}
         with AttackedFleet(folder, innocent, environment=environment) as fleet:
             yield fleet
 

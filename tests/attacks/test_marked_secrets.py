@@ -152,7 +152,7 @@ class Fleet(ToyFleet):
             TRAWL_SIGNING_KEY_FILE=str(folder / "keys"),
             TRAWL_API_READ_TOKEN=marks.new("API token"),
             TRAWL_API_ACT_TOKEN=marks.new("API token for acting"),
-            TRAWL_TASKS="marked_tasks",
+            TRAWL_TASK_MODULES="marked_tasks",
             TRAWL_LOG_LEVEL="DEBUG",
             PYTHONPATH=str(folder),
             FLOWER_BASIC_AUTH=self.flower_login,

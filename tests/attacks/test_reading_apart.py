@@ -138,10 +138,10 @@ def test_what_takes_too_long_apart_is_ended_by_the_kernel_and_the_next_page_is_r
     site: Site, reader: isolated.Reader, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "deadly.toml").write_text(SITE + DEADLY)
-    monkeypatch.setenv("TRAWL_READ_APART_S", "1")
+    monkeypatch.setenv("TRAWL_PARSE_TIMEOUT_S", "1")
     with pytest.raises(UnreadablePage, match=r"takes more than 1 s .* to be read in a process apart"):
         reader.read(load_site("deadly"), page(PHPBB + "<p>x</p>" * 9_000), COMMENTS)
-    monkeypatch.setenv("TRAWL_READ_APART_S", "60")  # also for the site file, which another process reads again
+    monkeypatch.setenv("TRAWL_PARSE_TIMEOUT_S", "60")  # also for the site file, which another process reads again
     assert len(reader.read(site, page(siblings(3)), COMMENTS).comments) == 3  # type: ignore[union-attr]
 
 

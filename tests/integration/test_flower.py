@@ -43,7 +43,7 @@ def tasks_of(port: int) -> dict[str, dict[str, Any]]:
 def test_a_flower_that_starts_last_shows_each_crawler_and_no_maintenance(tmp_path: Path) -> None:
     (tmp_path / "nightly_tasks.py").write_text(OWN_TASK)
     port = free_port()
-    own = {"TRAWL_TASKS": "nightly_tasks", "PYTHONPATH": str(tmp_path)}
+    own = {"TRAWL_TASK_MODULES": "nightly_tasks", "PYTHONPATH": str(tmp_path)}
     with ToyFleet(tmp_path, "toy=2", **own, FLOWER_BASIC_AUTH="me:secret-word") as fleet:
         fleet.node()
         fleet.beat()

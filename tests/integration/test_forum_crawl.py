@@ -133,7 +133,7 @@ def test_without_a_detail_crawler_each_changed_thread_waits_once_and_is_read_onc
     with ForumProcess(seed=3, forums=4, threads=20, comments=3, rate=0) as forum:
         for _ in range(3):
             redis_client.rpush(LISTS.start_tasks(), *tasks)
-            crawl(redis_url, forum, "forum_list", TRAWL_MAX_TASKS=str(most))
+            crawl(redis_url, forum, "forum_list", TRAWL_MAX_QUEUED_THREADS=str(most))
             store(redis_client, ["forum_list"])
             threads = len(forum.truth()["posts"])
             shot = snapshot(redis_client, "forum_detail")
@@ -142,12 +142,12 @@ def test_without_a_detail_crawler_each_changed_thread_waits_once_and_is_read_onc
             assert shot.overflow == threads - shot.start_tasks
             lived(forum, 60)
         truth = forum.truth()
-        crawl(redis_url, forum, "forum_detail", TRAWL_MAX_TASKS=str(most))
+        crawl(redis_url, forum, "forum_detail", TRAWL_MAX_QUEUED_THREADS=str(most))
         assert forum.stats()["served"]["post"] == {"200": threads}
         store(redis_client, ["forum_detail"])
         assert len(rows(database, "posts")) == threads
         redis_client.rpush(LISTS.start_tasks(), *tasks)
-        crawl(redis_url, forum, "forum_list", "forum_detail", TRAWL_MAX_TASKS=str(most))
+        crawl(redis_url, forum, "forum_list", "forum_detail", TRAWL_MAX_QUEUED_THREADS=str(most))
         store(redis_client, ["forum_list", "forum_detail"])
     assert rows(database, "posts") == set(truth["posts"])
     assert rows(database, "comments") == set(truth["comments"])

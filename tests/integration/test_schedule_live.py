@@ -36,7 +36,7 @@ print([main(["schedule", *command]) for command in (["set", "own", *words], ["ru
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[ToyFleet]:
-    with ToyFleet(tmp_path, "toy=1", TRAWL_TASKS="tests.support.own_tasks") as fleet:
+    with ToyFleet(tmp_path, "toy=1", TRAWL_TASK_MODULES="tests.support.own_tasks") as fleet:
         yield fleet
 
 

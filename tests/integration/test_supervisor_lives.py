@@ -338,7 +338,7 @@ def test_a_grace_that_the_node_does_not_count_with_is_reported(supervise: Superv
     with supervise(SHUTDOWN_GRACE=11) as case:
         case.crawler()
         wait_until(lambda: case.registry.errors(), case.said)
-        assert "start workers with TRAWL_SHUTDOWN_GRACE=11" in case.registry.errors()[0].what
+        assert "start workers with TRAWL_SHUTDOWN_GRACE_S=11" in case.registry.errors()[0].what
 
 
 def test_a_memory_limit_below_what_an_empty_crawler_needs_is_refused_by_name(supervise: Supervise) -> None:

@@ -56,7 +56,7 @@ class AttackedWorker:
 
     def __init__(self, folder: Path, *options: str, **environment: str) -> None:
         tasks = "tests.support.own_tasks, tests.support.failing_tasks"
-        self.fleet = ToyFleet(folder, "toy=1", TRAWL_TASKS=tasks, **environment)
+        self.fleet = ToyFleet(folder, "toy=1", TRAWL_TASK_MODULES=tasks, **environment)
         self._options = options
 
     def __enter__(self) -> Self:

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-_VARIABLE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<name>\w+)(?::-(?P<default>[^}]*)|:\?(?P<complaint>[^}]*))\})")
+_VARIABLE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<name>\w+)(?::-(?P<default>(?:\$\{[^}]*\}|[^}])*)|:\?(?P<complaint>[^}]*))\})")
 
 
 class MissingVariable(Exception):
@@ -108,7 +108,7 @@ def _value(match: re.Match[str], given: Mapping[str, str]) -> str:
         return value
     if match["complaint"] is not None:
         raise MissingVariable(f"{match['name']}: {match['complaint']}")
-    return match["default"]
+    return str(_filled(match["default"], given))
 
 
 def _service(name: str, raw: dict[str, Any]) -> ComposeService:

@@ -1,4 +1,4 @@
-"""An operator's own tasks, as TRAWL_TASKS names them."""
+"""An operator's own tasks, as TRAWL_TASK_MODULES names them."""
 
 from __future__ import annotations
 

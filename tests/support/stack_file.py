@@ -7,6 +7,7 @@ publishes every port on all addresses: ports of the loopback are left out. A tes
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -51,7 +52,8 @@ _STATEFUL = ("redis", "worker-control")  # two of them at one time would share t
 
 def stack() -> dict[str, Any]:
     """The whole document."""
-    raw = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    new_names = re.sub(r"(\$\{\w+:-)\$\{\w+:-([^}]*)\}", r"\1\2", (ROOT / "docker-compose.yml").read_text())  # Swarm nests none
+    raw = yaml.safe_load(new_names)
     services = {name: _service(name, service) for name, service in raw["services"].items() if "profiles" not in service}
     # A secret of Swarm never changes: other keys are another secret, under another name.
     secrets = {

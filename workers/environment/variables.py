@@ -93,7 +93,7 @@ class Fleet(Variables):
         ge=1,
         le=MOST_SLOTS,
     )
-    shutdown_grace: Number = declare(
+    shutdown_grace_s: Number = declare(
         10.0,
         "s that pages in flight get when crawlers are stopped; workers wait 10 s longer, containers should wait three"
         " times as long ([deployment.md](deployment.md#stopping-and-updating))",
@@ -106,14 +106,14 @@ class Fleet(Variables):
         "folder into which `trawl deploy` puts wheels, and from which nodes install them: the same one, or a copy, on every node",
         shown="`wheels` in the data folder",
     )
-    jobs_keep: Number = declare(
+    job_retention_s: Number = declare(
         604_800.0,
         "s for which the keys and the record of a job (`trawl run`) are kept after its end; its items stay until they are taken",
         rule="must be a number of seconds from 60 to 31536000",
         ge=60,
         le=31_536_000,
     )
-    tasks: Annotated[tuple[str, ...], parsed_by(parse_names)] = declare(
+    task_modules: Annotated[tuple[str, ...], parsed_by(parse_names)] = declare(
         (),
         "modules with an operator's own Celery tasks, `shop.tasks,shop.reports` ([deployment.md](deployment.md#your-own-tasks))",
         shown="none",
@@ -147,7 +147,7 @@ class Crawlers(Variables):
         rule="must be 1 or 0",
         shown="0",
     )
-    max_tasks: Whole = declare(
+    max_queued_threads: Whole = declare(
         10_000,
         "SCHEDULER_MAX_FED_TASKS of the fleet's crawlers: threads of one site that may wait for `forum_detail`",
         rule="must be a whole number from 1 to 1000000000",
@@ -302,9 +302,9 @@ class Compose(Variables):
     """Read by `docker-compose.yml` alone"""
 
     redis_password: Secret | None = declare(None, "password of the service `redis`; nothing starts without it", shown="required")
-    list_room: str | None = declare("2", "crawlers that one `worker-list` may host")
-    detail_room: str | None = declare("4", "crawlers that one `worker-detail` may host")
-    stop_grace: str | None = declare("60s", "from SIGTERM to SIGKILL of a container; 3 · (TRAWL_SHUTDOWN_GRACE + 10) s")
+    list_crawlers: str | None = declare("2", "crawlers that one `worker-list` may host")
+    detail_crawlers: str | None = declare("4", "crawlers that one `worker-detail` may host")
+    stop_grace: str | None = declare("60s", "from SIGTERM to SIGKILL of a container; 3 · (TRAWL_SHUTDOWN_GRACE_S + 10) s")
     list_memory: str | None = declare("2g", "most memory of a `worker-list`; crawlers get shares of it (`workers/settings.py`)")
     detail_memory: str | None = declare("3g", "the same of a `worker-detail`")
     control_memory: str | None = declare("2g", "the same of `worker-control`")

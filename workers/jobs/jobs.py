@@ -104,7 +104,7 @@ def start(client: redis.Redis, order: JobOrder) -> Job:
         started_at=server_time(client),
         by=order.by,
         task_id=order.task_id,
-        keep_s=Fleet.read().jobs_keep,
+        keep_s=Fleet.read().job_retention_s,
     )
     Jobs(client).check(job)
     _seed(client, job)  # before its crawlers look for work

@@ -1,4 +1,4 @@
-"""An operator's own tasks in the fleet: the modules that TRAWL_TASKS names."""
+"""An operator's own tasks in the fleet: the modules that TRAWL_TASK_MODULES names."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from workers.environment.variables import Fleet
 
 
 def own_tasks() -> tuple[str, ...]:
-    """Return the modules of TRAWL_TASKS (`shop.tasks,shop.reports`), from the current directory or installed. Raises
+    """Return the modules of TRAWL_TASK_MODULES (`shop.tasks,shop.reports`), from the current directory or installed. Raises
     ConfigError.
     """
-    names = Fleet.read().tasks
+    names = Fleet.read().task_modules
     for name in names:
         if not _exists(name):
-            raise ConfigError(f"TRAWL_TASKS: there is no module {name!r}: correct the name, install it, or set PYTHONPATH")
+            raise ConfigError(f"TRAWL_TASK_MODULES: there is no module {name!r}: correct the name, install it, or set PYTHONPATH")
     return names
 
 

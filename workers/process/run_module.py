@@ -2,7 +2,7 @@
 
 `python -m MODULE` would look into the current folder first, and that folder is a user's: its `tasks.py` or `redis.py` would be
 imported instead. Here the folder of Trawl's packages comes first on `sys.path` and the current folder last, so a user's
-own modules (spiders, TRAWL_TASKS, what `scrapy.cfg` names) are found, and replace nothing.
+own modules (spiders, TRAWL_TASK_MODULES, what `scrapy.cfg` names) are found, and replace nothing.
 """
 
 from __future__ import annotations

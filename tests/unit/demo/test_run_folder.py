@@ -61,7 +61,7 @@ def test_a_run_sees_nothing_of_the_users_fleet_and_only_the_demos_site(runs: Pat
         "TRAWL_SITES_DIR": str(theirs),
         "TRAWL_REDIS_URL": "redis://theirs",
         "TRAWL_DATABASE_URL": "postgresql://theirs",
-        "TRAWL_TASKS": "shop.tasks",
+        "TRAWL_TASK_MODULES": "shop.tasks",
         "TRAWL_AUTOSCALE": "1",
         "TRAWL_DEMO_THREADS": "7",
     }

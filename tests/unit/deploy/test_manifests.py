@@ -210,7 +210,7 @@ def test_with_users_each_pod_has_the_url_that_it_has_in_compose() -> None:
     assert redis["command"] == [*compose["redis"]["command"][:2], "/run/secrets/redis.acl", *compose["redis"]["command"][3:]]
     assert mounted == {"/data": "data", "/run/secrets": "users"}
     (made,) = (one for one in yaml.safe_load_all(done.stdout) if one["kind"] == "ConfigMap")
-    assert made["data"].items() >= {"TRAWL_NAMESPACE": "fleet", "TRAWL_SHUTDOWN_GRACE": "10"}.items()
+    assert made["data"].items() >= {"TRAWL_NAMESPACE": "fleet", "TRAWL_SHUTDOWN_GRACE_S": "10"}.items()
 
 
 # pipelines

@@ -19,7 +19,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRAWL_REDIS_URL", "redis://127.0.0.1:6379/0")
     monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("TRAWL_SHUTDOWN_GRACE", "20")
+    monkeypatch.setenv("TRAWL_SHUTDOWN_GRACE_S", "20")
     return tmp_path
 
 

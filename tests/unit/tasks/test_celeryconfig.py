@@ -66,10 +66,10 @@ def test_what_beat_sends_exists(config: ModuleType) -> None:
 def test_an_operators_own_tasks_are_imported_and_a_module_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from workers.node.user_tasks import own_tasks
 
-    monkeypatch.setenv("TRAWL_TASKS", "tests.support.own_tasks, json")
+    monkeypatch.setenv("TRAWL_TASK_MODULES", "tests.support.own_tasks, json")
     assert own_tasks() == ("tests.support.own_tasks", "json")
     for wrong in ("nix.tasks", "jsonn", "a b", ".x"):
-        monkeypatch.setenv("TRAWL_TASKS", wrong)
+        monkeypatch.setenv("TRAWL_TASK_MODULES", wrong)
         with pytest.raises(ConfigError, match=re.escape(repr(wrong))):
             own_tasks()
 
@@ -138,8 +138,8 @@ NOTHING_WORKS = {
     "TRAWL_FLEET": "forum_list",
     "TRAWL_NODE_CRAWLERS": "many",
     "TRAWL_NAMESPACE": "a b",
-    "TRAWL_SHUTDOWN_GRACE": "long",
-    "TRAWL_TASKS": "nix.tasks",
+    "TRAWL_SHUTDOWN_GRACE_S": "long",
+    "TRAWL_TASK_MODULES": "nix.tasks",
     "TRAWL_BROKER_URL": "redis+cluster://nix",
 }
 

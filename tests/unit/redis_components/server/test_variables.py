@@ -10,6 +10,7 @@ import pytest
 
 from redis_components.embedded import redis_url
 from redis_components.errors import ConfigError
+from redis_components.server import variables
 from redis_components.server.variables import example_secrets, load_env_file, origin, variable
 
 
@@ -57,12 +58,12 @@ def test_the_examples_password_is_found_in_a_file_too(tmp_path: Path) -> None:
 
 
 def test_env_file_gives_what_is_not_set(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = env_file(project, "# ours\nTRAWL_NAMESPACE=job\nexport FORUM_TOKEN='a b'\nTRAWL_LOG_FILES=7\nTRAWL_TASKS=\n")
+    path = env_file(project, "# ours\nTRAWL_NAMESPACE=job\nexport FORUM_TOKEN='a b'\nTRAWL_LOG_FILES=7\nTRAWL_TASK_MODULES=\n")
     monkeypatch.setenv("TRAWL_LOG_FILES", "2")
     (project / "inner").mkdir()
     monkeypatch.chdir(project / "inner")
     load_env_file()
-    assert (variable("TRAWL_NAMESPACE"), variable("TRAWL_LOG_FILES"), variable("TRAWL_TASKS")) == ("job", "2", "")
+    assert (variable("TRAWL_NAMESPACE"), variable("TRAWL_LOG_FILES"), variable("TRAWL_TASK_MODULES")) == ("job", "2", "")
     assert os.environ["FORUM_TOKEN"] == "a b", "site files may name it"
     assert (origin("TRAWL_NAMESPACE"), origin("TRAWL_LOG_FILES"), origin("TRAWL_FLEET")) == (str(path), "environment", "")
 
@@ -98,13 +99,13 @@ def test_another_file_may_be_named_or_none(project: Path, monkeypatch: pytest.Mo
 
 
 def test_a_file_of_another_user_is_used_only_by_name(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = env_file(project, "TRAWL_TASKS=evil\n")
+    path = env_file(project, "TRAWL_TASK_MODULES=evil\n")
     os.chown(path, 4711, -1) if os.getuid() == 0 else monkeypatch.setattr(os, "getuid", lambda: 4711)
     with pytest.raises(ConfigError, match=f"^{path} belongs to another user"):
         load_env_file()
     monkeypatch.setenv("TRAWL_ENV_FILE", str(path))
     load_env_file()
-    assert variable("TRAWL_TASKS") == "evil"
+    assert variable("TRAWL_TASK_MODULES") == "evil"
 
 
 def test_without_python_dotenv_only_a_named_file_is_missed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,3 +116,29 @@ def test_without_python_dotenv_only_a_named_file_is_missed(project: Path, monkey
     monkeypatch.setenv("TRAWL_ENV_FILE", ".env")
     with pytest.raises(ConfigError, match="pip install python-dotenv"):
         load_env_file()
+
+
+def test_an_old_name_is_read_with_one_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(variables, "_warned", set())
+    (tmp_path / "grace").write_text("7\n")
+    for old, new in variables.RENAMED.items():
+        assert variable(new, {old: "5"}) == variable(new, {old: "5"}) == "5"
+        assert variable(new, {new: "6", old: "5"}) == "6"
+        assert variable(new, {f"{old}_FILE": str(tmp_path / "grace")}) == "7"
+        assert origin(new, {old: "5"}) == "environment"
+        assert caplog.messages == [f"{old} is read as {new}, its new name: rename it"]
+        caplog.clear()
+
+
+def test_a_program_gives_its_children_the_new_names(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = env_file(project, "TRAWL_TASKS=ours\nTRAWL_JOBS_KEEP=70\nTRAWL_MAX_TASKS=80\n")
+    monkeypatch.setenv("TRAWL_JOB_RETENTION_S", "60")
+    monkeypatch.setenv("TRAWL_SHUTDOWN_GRACE", "20")
+    monkeypatch.setenv("TRAWL_MAX_TASKS", "90")
+    load_env_file()
+    assert not variables.RENAMED.keys() & os.environ.keys()
+    new = ("TRAWL_TASK_MODULES", "TRAWL_JOB_RETENTION_S", "TRAWL_SHUTDOWN_GRACE_S", "TRAWL_MAX_QUEUED_THREADS")
+    assert [os.environ[name] for name in new] == ["ours", "60", "20", "90"]
+    assert (origin("TRAWL_TASK_MODULES"), origin("TRAWL_JOB_RETENTION_S")) == (str(path), "environment")

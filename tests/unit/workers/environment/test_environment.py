@@ -29,7 +29,7 @@ def test_every_default_is_valid() -> None:
     ("group", "field", "text", "value"),
     [
         (Fleet, "fleet", "a=2, b=0", {"a": 2, "b": 0}),
-        (Fleet, "tasks", " shop.tasks,, shop.reports ", ("shop.tasks", "shop.reports")),
+        (Fleet, "task_modules", " shop.tasks,, shop.reports ", ("shop.tasks", "shop.reports")),
         (Fleet, "broker_url", "", None),
         (Logs, "log_max_mb", "0.5", 0.5),
         (Logs, "log_stream", "off", "OFF"),
@@ -61,9 +61,14 @@ def test_a_text_becomes_a_value(
         (Fleet, "TRAWL_FLEET", "", "TRAWL_FLEET is empty; .*"),
         (Fleet, "TRAWL_FLEET", "a=1001", "TRAWL_FLEET: a=1001: .* from 0 to 1000"),
         (Crawlers, "TRAWL_ALLOW_PRIVATE", "maybe", "TRAWL_ALLOW_PRIVATE='maybe': must be 1 or 0"),
-        (Crawlers, "TRAWL_MAX_TASKS", "1e3", "TRAWL_MAX_TASKS='1e3': must be a whole number from 1 to 1000000000"),
+        (
+            Crawlers,
+            "TRAWL_MAX_QUEUED_THREADS",
+            "1e3",
+            "TRAWL_MAX_QUEUED_THREADS='1e3': must be a whole number from 1 to .*",
+        ),
         (Logs, "TRAWL_LOG_STREAM", "loud", "TRAWL_LOG_STREAM='loud': must be a level, DEBUG, .*, or OFF"),
-        (Reading, "TRAWL_READ_APART_S", "", "TRAWL_READ_APART_S='': the seconds for .* are a number from 1 to 600"),
+        (Reading, "TRAWL_PARSE_TIMEOUT_S", "", "TRAWL_PARSE_TIMEOUT_S='': the seconds for .* are a number from 1 to 600"),
         (Flower, "TRAWL_FLOWER_AUTH", "geheim", "TRAWL_FLOWER_AUTH is not of the form user:password .*"),
     ],
 )
@@ -128,16 +133,16 @@ def test_the_command_shows_values_and_origins_and_no_secret(
 
 def test_all_that_is_wrong_is_said_at_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("TRAWL_FLEET", "nonsense")
-    monkeypatch.setenv("TRAWL_SHUTDOWN_GRACE", "soon")
+    monkeypatch.setenv("TRAWL_SHUTDOWN_GRACE_S", "soon")
     monkeypatch.setenv("TRAWL_BROKER_URL", "amqp://me:geheim@rabbit")
     monkeypatch.setenv("TRAWL_LOG_FILES", "0")
     found, said = shown(capsys, code=2)
     assert [line.partition(":")[2].split()[0] for line in said.splitlines()] == [
         "TRAWL_FLEET:",
-        "TRAWL_SHUTDOWN_GRACE='soon':",
+        "TRAWL_SHUTDOWN_GRACE_S='soon':",
         "TRAWL_LOG_FILES='0':",
     ]
-    assert found["TRAWL_SHUTDOWN_GRACE"]["fault"]
+    assert found["TRAWL_SHUTDOWN_GRACE_S"]["fault"]
     assert "geheim" not in json.dumps(found) + said
 
 
