@@ -44,7 +44,7 @@ class Scheduling(Variables):
 
     max_pending: Whole = declare(
         1000,
-        "forums that may wait or be scanned at one time; more are seeded later ([freshness.md](freshness.md))",
+        "forums that may wait or be scanned at one time; more are seeded later ([freshness.md](../freshness.md))",
         rule="must be a whole number from 1",
         ge=1,
     )
@@ -83,7 +83,7 @@ class Events(Variables):
     """Events"""
 
     events_file: Annotated[Path, parsed_by(lambda text: text or _default_events_file())] = declare(
-        meaning="rules file: which new, edited and deleted posts are sent to which outputs ([events.md](events.md))",
+        meaning="rules file: which new, edited and deleted posts are sent to which outputs ([events.md](../events.md))",
         shown="`events.toml` next to `scrapy.cfg`",
         factory=_default_events_file,
     )

@@ -18,6 +18,7 @@ PAGES = {  # path in the checkout -> path in the site
     "CONTRIBUTING.md": "project/contributing.md",
     "SECURITY.md": "project/security.md",
     "README.md": "project/readme.md",
+    "packaging/README.md": "project/releasing.md",
     **{
         f"benchmarks/results/{page.name}": f"project/results/{page.name}"
         for page in sorted((ROOT / "benchmarks/results").glob("*.md"))

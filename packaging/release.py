@@ -3,7 +3,7 @@
 In a copy of the last commit the version is written to all its places and the changelog gets its date; the wheels are built
 there, installed into empty environments, and their first commands run; the image is built if a Docker engine answers.
 dist/VERSION then holds the files to publish. Without `--tag` nothing changes here; with it the commit and an annotated tag are
-made. Nothing is sent anywhere; docs/releasing.md describes the publication.
+made. Nothing is sent anywhere; packaging/README.md describes the publication.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def main() -> int:
     except NotReleasable as reason:
         sys.stderr.write(f"release: {reason}\n")
         return 1
-    _report(f"{folder.relative_to(ROOT)} holds the files to publish: see docs/releasing.md")
+    _report(f"{folder.relative_to(ROOT)} holds the files to publish: see packaging/README.md")
     if given.tag:
         _report(f"v{given.version} is tagged here: git push --follow-tags")
     else:

@@ -293,6 +293,6 @@ def _diagnosis(exc: Exception, text: str) -> tuple[str, str]:
         case exceptions.ResponseError() if "WRONGTYPE" in text:
             return (
                 f"holds something else under one of Trawl's keys ({text})",
-                "trawl doctor names it, trawl doctor --repair sets it aside (all names: docs/redis-keys.md)",
+                "trawl doctor names it, trawl doctor --repair sets it aside (all names: docs/reference/redis-keys.md)",
             )
     return f"answered with an error ({text})", f"check its version (6.2 or newer) and the database number in {_URL}"

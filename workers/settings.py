@@ -1,4 +1,4 @@
-"""Scrapy's settings for the fleet, a reason for each line. `docs/settings.md` lists those that are Trawl's own.
+"""Scrapy's settings for the fleet, a reason for each line. `docs/reference/settings.md` lists those that are Trawl's own.
 
 The environment overrides what differs from machine to machine: TRAWL_REDIS_URL, TRAWL_NAMESPACE, TRAWL_MAX_QUEUED_THREADS,
 TRAWL_LOG_LEVEL, TRAWL_ALLOW_PRIVATE.

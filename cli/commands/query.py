@@ -61,7 +61,7 @@ def sql(
     seconds: Annotated[float, typer.Option(metavar="N", help="Longest time.", min=1, max=86_400)] = 60,
     as_json: AsJson = False,
 ) -> int:
-    """Run one SELECT or VALUES on the stored data. It can read only; tables and columns: docs/database.md.
+    """Run one SELECT or VALUES on the stored data. It can read only; tables and columns: docs/reference/database.md.
 
     Prints a line of column names, then the rows as they come, with tabs between values.
 

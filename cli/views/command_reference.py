@@ -1,4 +1,4 @@
-"""Every command with its arguments and options, as Markdown: `python -m cli.views.command_reference > docs/cli.md`."""
+"""Every command with its arguments and options, as Markdown: `python -m cli.views.command_reference > docs/reference/cli.md`."""
 
 from __future__ import annotations
 

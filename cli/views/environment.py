@@ -1,4 +1,4 @@
-"""The environment variables, for `trawl config show` and, by `python -m cli.views.environment FILE`, for docs/settings.md."""
+"""The environment variables, for `trawl config show` and (`python -m cli.views.environment FILE`) docs/reference/settings.md."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """Every variable of the fleet, in the order of docs/settings.md. Raises ConfigError for a file that cannot be read."""
+    """Return every variable in the order of docs/reference/settings.md. Raises ConfigError for a file that cannot be read."""
     return [row for group in GROUPS for row in _rows_of(group)]
 
 

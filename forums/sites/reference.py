@@ -1,4 +1,4 @@
-"""docs/site-keys.md, from the model: `python -m forums.sites.reference` (`make docs`)."""
+"""docs/reference/site-keys.md, from the model: `python -m forums.sites.reference` (`make docs`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from forum_reader.definition.site import Site
 _HEAD = """\
 # Every key of a site file
 
-Generated from the model (`make docs`); [sites.md](sites.md) explains how they work together. A value other than a table
+Generated from the model (`make docs`); [sites.md](../sites.md) explains how they work together. A value other than a table
 replaces the profile's; `false` takes away what the profile has. A *selector* is a JMESPath (JSON), or a CSS selector or an
 XPath (HTML), or a list of them of which the first that finds something counts; a *field* is a selector, too, or a table
 as in [A field](#a-field).

@@ -1,6 +1,6 @@
 """Redis keys of the forum application: one method per key, as in `redis_components/keys/`.
 
-`python -m forums.state.keys` prints their part of `docs/redis-keys.md`.
+`python -m forums.state.keys` prints their part of `docs/reference/redis-keys.md`.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class ForumFleetKeys(FleetKeys):
 
 
 def document() -> str:
-    """Return the part of `docs/redis-keys.md` about forums."""
+    """Return the part of `docs/reference/redis-keys.md` about forums."""
     crawl = ForumCrawlKeys(CrawlKeys.for_spider("<spider>", namespace=""))
     found = [
         *rows(crawl, ForumCrawlKeys, {}),

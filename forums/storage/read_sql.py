@@ -41,7 +41,7 @@ SELECT CASE WHEN rolsuper THEN 'is a superuser' ELSE 'has the role ' || (
   SELECT min(r.rolname) FROM pg_roles r WHERE pg_has_role(session_user, r.oid, 'MEMBER')
   AND r.rolname IN ('pg_execute_server_program', 'pg_write_server_files', 'pg_signal_backend', 'pg_checkpoint')) END
 FROM pg_roles WHERE rolname = session_user"""
-_ONE_SELECT = "write one SELECT or VALUES, tables and columns are in docs/database.md"
+_ONE_SELECT = "write one SELECT or VALUES, tables and columns are in docs/reference/database.md"
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def _postgresql(connection: Connection, statement: str, seconds: float) -> Itera
     if power := connection.exec_driver_sql(_POSTGRES_POWERS).scalar():
         raise ConfigError(
             f"user {connection.engine.url.username} of PostgreSQL {power}: trawl sql needs one that can only read, in"
-            " TRAWL_READING_URL (docs/database.md#reading-by-sql has the statements that make it)"
+            " TRAWL_READING_URL (docs/reference/database.md#reading-by-sql has the statements that make it)"
         )
     driver: Any = connection.connection.dbapi_connection
     timer = Timer(seconds, driver.cancel)  # not statement_timeout, which a SELECT can set

@@ -1,4 +1,4 @@
-"""Generator of `docs/database.md` from the tables: `python -m forums.storage.reference`."""
+"""Generator of `docs/reference/database.md` from the tables: `python -m forums.storage.reference`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ MOST_ITEMS = 2**31
 
 @dataclass(frozen=True, kw_only=True)
 class FrontierConfig:
-    """The configuration of a frontier; the settings are named in `docs/settings.md`.
+    """The configuration of a frontier; the settings are named in `docs/reference/settings.md`.
 
     Raises ConfigError for values with which a crawl would stand still or set aside sound requests.
     """

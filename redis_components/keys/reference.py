@@ -1,4 +1,4 @@
-"""The reference of all keys, `docs/redis-keys.md`, from their docstrings."""
+"""The reference of all keys, `docs/reference/redis-keys.md`, from their docstrings."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rows(keys: object, cls: type, samples: Mapping[str, str]) -> list[str]:
 
 
 def document() -> str:
-    """Return the part of `docs/redis-keys.md` about the frontier and the fleet."""
+    """Return the part of `docs/reference/redis-keys.md` about the frontier and the fleet."""
     crawl = CrawlKeys.for_spider("<spider>", namespace="")
     found = [
         *rows(crawl, CrawlKeys, CRAWL_SAMPLES),

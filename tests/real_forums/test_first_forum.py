@@ -1,4 +1,4 @@
-"""From `make install` to a real forum's posts in a file, as docs/first-forum.md prints it: five minutes on two quiet cores.
+"""From `make install` to a real forum's posts in a file, as docs/quickstart.md prints it: five minutes on two quiet cores.
 
 The reader has a copy of the checkout in an empty home folder, and the address of a forum that nobody of this project wrote.
 """
@@ -18,7 +18,7 @@ from tests.support.newcomer import Newcomer
 from tests.support.processes import none_left, wait_until
 
 FIVE_MINUTES_S = 300
-PAGE = ROOT / "docs/first-forum.md"
+PAGE = ROOT / "docs/quickstart.md"
 NAME = "forum.example.org"
 
 
@@ -44,8 +44,9 @@ def test_ones_own_forum_is_in_a_file_within_five_minutes(tmp_path: Path) -> None
 
 def follow(reader: Newcomer, address: str, steps: list[tuple[str, float]], begun: float) -> list[dict[str, str]]:
     """Type what the page prints, up to the first export; notes when each step was done. Its rows."""
-    printed = [one.text for one in in_blocks(PAGE)]
-    up = printed.index("trawl up")
+    begin = PAGE.read_text("utf-8").splitlines().index("## Your own forum")
+    printed = [one.text for one in in_blocks(PAGE) if one.line > begin]
+    up = next(place for place, text in enumerate(printed) if text.startswith("trawl seed"))
     export = next(place for place, text in enumerate(printed) if "export posts" in text)
     for text in printed[:up]:
         here = text.replace(f"sites new https://{NAME}/", f"sites new {address} --name {NAME}")
@@ -55,7 +56,7 @@ def follow(reader: Newcomer, address: str, steps: list[tuple[str, float]], begun
     ports = "--port-flower 0 --port-exporter 0"
     with reader.going_on(f"trawl up {ports}", reader.checkout, "launched crawler", reader.home / "up.log"):
         steps.append(("trawl up", time.monotonic() - begun))
-        for text in printed[up + 1 : export]:
+        for text in printed[up:export]:
             if "trawl tail" not in text:  # goes on
                 code, said = reader.run(text, reader.checkout)
                 assert code == 0, f"{text}\n{said}"
@@ -68,5 +69,5 @@ def follow(reader: Newcomer, address: str, steps: list[tuple[str, float]], begun
 def exported(reader: Newcomer, text: str) -> list[dict[str, str]]:
     code, said = reader.run(text, reader.checkout)
     assert code == 0, said
-    with (reader.checkout / "posts.csv").open(newline="", encoding="utf-8") as file:
+    with (reader.checkout / "forum.csv").open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))

@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "cli.md")]
-"""Without cli.md, which repeats the examples of the help, and docs/zh, whose commands a test compares with the English pages."""
+
+
+def _is_read(page: Path) -> bool:
+    return page.name != "cli.md" and page.parent.name in ("docs", "reference")
+
+
+PAGES = [ROOT / "README.md", ROOT / "packaging/README.md"]
+PAGES += [page for page in sorted((ROOT / "docs").rglob("*.md")) if _is_read(page)]
+"""Without cli.md, which repeats the examples of the help, decisions, and docs/zh, whose commands a test compares with these."""
 PROGRAMS = "trawl|make|docker|celery|python|pip|cp|redis-cli|scrapy|curl|grep|sudo|set|cd|mkdir|git|uv|export|kubectl|tar"
 _COMMAND = re.compile(rf"^(?:\$ )?(?:[A-Z_]+=(?:\$\([^)]*\)|\S+) )*(?:{PROGRAMS}|\.)(?: |$)")
 _OTHER_LANGUAGES = re.compile(r"^\s*```\s*(python|toml|json|yaml|yml|html|ini|sql|lua|text)")

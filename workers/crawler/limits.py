@@ -16,7 +16,7 @@ JITTER = 0.1  # of age and pages: crawlers that were started together are not re
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlerLimits:
-    """The limits of one crawler process; 0 disables a limit. `docs/settings.md` describes the settings."""
+    """The limits of one crawler process; 0 disables a limit. `docs/reference/settings.md` describes the settings."""
 
     memory_soft_mb: float = 0.0  # resident MiB from which on it finishes its pages and is replaced
     memory_hard_mb: float = 0.0  # resident MiB from which on it is ended at once

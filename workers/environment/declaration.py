@@ -58,10 +58,10 @@ def declare(
     derived: Callable[[Mapping[str, Any]], Any] | None = None,
     **bounds: Any,
 ) -> Any:
-    """Declare a variable. `meaning` is Markdown of docs/settings.md, `shown` the default there; `rule` ends "NAME='value': ".
+    """Declare a variable. `meaning` is Markdown of docs/reference/settings.md, `shown` the default there.
 
-    In place of a `default`, `factory` makes one, or `derived` computes it from the fields before it. `bounds`: of
-    `msgspec.Meta`.
+    `rule` ends the message "NAME='value': ". In place of a `default`, `factory` makes one, or `derived` computes it from
+    the fields before it. `bounds`: of `msgspec.Meta`.
     """
     return Declared(default=default, meaning=meaning, rule=rule, shown=shown, factory=factory, derived=derived, bounds=bounds)
 

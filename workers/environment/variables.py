@@ -28,7 +28,7 @@ class Frontier(Variables):
 
     redis_url: Annotated[Secret | None, EmptyIsNone] = declare(
         None,
-        "Redis for everything: one server, Sentinel or Cluster, in the forms of [deployment.md](deployment.md#connections)",
+        "Redis for everything: one server, Sentinel or Cluster, in the forms of [deployment.md](../deployment.md#connections)",
         shown="a private server",
     )
     namespace: Annotated[str, parsed_by(lambda _: fleet_namespace())] = declare(
@@ -70,18 +70,18 @@ class Fleet(Variables):
     redis_users: Annotated[Path | None, EmptyIsNone] = declare(
         None,
         "file of `trawl acl --service NAME --passwords FILE`: its crawlers get their service's user of Redis, where"
-        " the file has one, and no URL of the broker ([security.md](security.md#a-user-for-each-service))",
+        " the file has one, and no URL of the broker ([security.md](../security.md#a-user-for-each-service))",
         shown="the worker's user",
     )
     fleet: Annotated[dict[str, int], parsed_by(parse_fleet)] = declare(
         meaning="services, and their sizes until `trawl scale` changes them; a service is the name of a spider: ASCII letters,"
-        " digits and `. _ -`, at most 128, the first neither `.` nor `-` ([other names](deployment.md#names))",
+        " digits and `. _ -`, at most 128, the first neither `.` nor `-` ([other names](../deployment.md#names))",
         shown=f"`{DEFAULT_FLEET}`",
         factory=lambda: parse_fleet(DEFAULT_FLEET),
     )
     services: Annotated[Path | None, EmptyIsNone] = declare(
         None,
-        "file that declares services with their project, arguments and limits ([services.md](services.md#declaring-services));"
+        "file that declares services with their project, arguments and limits ([services.md](../services.md#declaring-services));"
         " over `TRAWL_FLEET`, under `trawl services add`",
         shown="`services.toml` next to `scrapy.cfg`, if there is one",
     )
@@ -96,7 +96,7 @@ class Fleet(Variables):
     shutdown_grace_s: Number = declare(
         10.0,
         "s that pages in flight get when crawlers are stopped; workers wait 10 s longer, containers should wait three"
-        " times as long ([deployment.md](deployment.md#stopping-and-updating))",
+        " times as long ([deployment.md](../deployment.md#stopping-and-updating))",
         rule="must be a number of seconds from 0 to 3600",
         ge=0,
         le=3600,
@@ -115,7 +115,8 @@ class Fleet(Variables):
     )
     task_modules: Annotated[tuple[str, ...], parsed_by(parse_names)] = declare(
         (),
-        "modules with an operator's own Celery tasks, `shop.tasks,shop.reports` ([deployment.md](deployment.md#your-own-tasks))",
+        "modules with an operator's own Celery tasks, `shop.tasks,shop.reports`"
+        " ([deployment.md](../deployment.md#your-own-tasks))",
         shown="none",
     )
     history_days: Number = declare(
@@ -143,7 +144,7 @@ class Crawlers(Variables):
     allow_private: Switch = declare(
         False,
         "1: names of every site may resolve to addresses that are not public; else only those of sites with `allow_private ="
-        " true` ([security.md](security.md#the-owner-of-a-name))",
+        " true` ([security.md](../security.md#the-owner-of-a-name))",
         rule="must be 1 or 0",
         shown="0",
     )
@@ -163,7 +164,7 @@ class Logs(Variables):
     log_format: Annotated[Literal["text", "json"], _LOWER] = declare(
         "text",
         "`json`: each line of a worker, beat and crawler is a JSON object with the ids of its node, slot, site and so on"
-        " ([operations.md](operations.md#logs-for-a-collector))",
+        " ([operations.md](../operations.md#logs-for-a-collector))",
         rule="must be text or json",
     )
     log_max_mb: Number = declare(
@@ -190,7 +191,7 @@ class Traces(Variables):
     traces_url: str | None = declare(
         None,
         "collector of OpenTelemetry, by OTLP over HTTP, as `http://collector:4318`; needs the extra `otel`"
-        " ([monitoring.md](monitoring.md#traces))",
+        " ([monitoring.md](../monitoring.md#traces))",
         rule="must be http://HOST:PORT or https://HOST, without a login: OTEL_EXPORTER_OTLP_HEADERS has that",
         shown="none: no spans",
         pattern=r"^(https?://[^/\s@?#]+(/[^\s?#]*)?)?$",
@@ -230,8 +231,8 @@ class Api(Variables):
     api_read_token: Annotated[Secret | None, EmptyIsNone] = declare(
         None,
         "token with which the API (`trawl api`) and the page may be read, at least 16 characters; the API is off"
-        " while neither this nor the next is set ([http-api.md](http-api.md)), the page is open to this machine alone"
-        " ([monitoring.md](monitoring.md#who-may-see-it))",
+        " while neither this nor the next is set ([http-api.md](../http-api.md)), the page is open to this machine alone"
+        " ([monitoring.md](../monitoring.md#who-may-see-it))",
         shown="none",
     )
     api_act_token: Annotated[Secret | None, EmptyIsNone] = declare(
@@ -246,7 +247,7 @@ class Signing(Variables):
         None,
         "keys with which messages of Celery and entries of the schedule are signed, 32 characters or more each; better in a file,"
         " `TRAWL_SIGNING_KEY_FILE`, one a line: the first one signs, each is accepted"
-        " ([security.md](security.md#signed-messages))",
+        " ([security.md](../security.md#signed-messages))",
         shown="none: nothing is signed",
     )
     signing_max_age: Number = declare(
@@ -264,7 +265,7 @@ class BotAuth(Variables):
     bot_key: Annotated[Secret | None, EmptyIsNone] = declare(
         None,
         "private Ed25519 key (PEM) with which requests to sites are signed; better in a file, `TRAWL_BOT_KEY_FILE`"
-        " ([politeness.md](politeness.md#proof-of-who-you-are))",
+        " ([politeness.md](../politeness.md#proof-of-who-you-are))",
         shown="none: requests are not signed",
     )
     bot_agent: str = declare(
@@ -281,7 +282,7 @@ class S3(Variables):
 
     s3_endpoint: str = declare(
         "https://s3.amazonaws.com",
-        "server of buckets that `trawl consume` writes to ([services.md](services.md#objects-in-s3-compatible-storage))",
+        "server of buckets that `trawl consume` writes to ([services.md](../services.md#objects-in-s3-compatible-storage))",
         rule="must be https://HOST or http://HOST:PORT",
         pattern=r"^https?://[^/\s@]+/?$",
     )

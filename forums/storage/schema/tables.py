@@ -1,5 +1,5 @@
-"""The tables, as typed Core tables. Column comments are also stored in PostgreSQL (`\\d+ posts`); `docs/database.md` is generated
-from this module.
+"""The tables, as typed Core tables. Column comments are also stored in PostgreSQL (`\\d+ posts`); `docs/reference/database.md` is
+generated from this module.
 
 There are no foreign keys: a comment may arrive before its post, and a site may remove a post whose comments are kept. Columns
 that were added later stand at the end, where `ALTER TABLE` puts them.

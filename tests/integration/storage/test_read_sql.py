@@ -216,4 +216,4 @@ def test_the_command(stored: Stored, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert len(printed.out.splitlines()) == 2
     assert "more than 1 rows" in printed.err
     assert main(["sql", "SELECT nope FROM posts"]) == 2
-    assert "docs/database.md" in capsys.readouterr().err
+    assert "docs/reference/database.md" in capsys.readouterr().err

@@ -17,7 +17,14 @@ from cli.main import program
 from tests.support.documented_commands import NOT_RUN, all_commands, why_not_run
 
 ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "packaging/README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+PAGES += sorted((ROOT / "docs/reference").glob("*.md"))
 BLOCK_LINE = re.compile(r"^(?: {4,}|\$ )(?:[A-Z_]+=\S+ )*(?:docker compose exec \S+ )?(trawl .*)$")
 FENCED_LINE = re.compile(r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(trawl .*)$")
 INLINE = re.compile(r"`(trawl [^`]+)`")

@@ -1,4 +1,4 @@
-"""The plots of docs/results.md are those of the tables, and each is shown."""
+"""The plots of docs/reference/results.md are those of the tables, and each is shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLOTS = runpy.run_path(str(ROOT / "packaging/plots.py"))
 def test_a_plot_is_what_its_table_says_and_is_shown(name: str) -> None:
     drawn = (ROOT / f"docs/images/plots/{name}.svg").read_text("utf-8")
     assert drawn == PLOTS["drawn"](PLOTS["PLOTS_OF"][name]), "run `make docs`"
-    assert f"](images/plots/{name}.svg)" in (ROOT / "docs/results.md").read_text("utf-8")
+    assert f"](../images/plots/{name}.svg)" in (ROOT / "docs/reference/results.md").read_text("utf-8")
 
 
 def test_a_table_that_is_gone_is_said() -> None:

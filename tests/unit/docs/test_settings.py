@@ -1,4 +1,4 @@
-"""`docs/settings.md` names every setting and variable that is read, and none that is not."""
+"""`docs/reference/settings.md` names every setting and variable that is read, and none that is not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DECLARED = {variable_name(field) for group in ALL for field in group.declared()}
 SCRAPYS = set(dir(scrapy.settings.default_settings))
 READ = re.compile(r"""(?:settings(?:\.get\w*\(|\[)|number_of\(settings, |object_of\((?:\w+\.)?\w+, )\s*"([A-Z_]+)\"""")
 VARIABLE = re.compile(r"\bTRAWL_[A-Z_]*[A-Z]\b(?!_)")
-PAGES = [ROOT / "README.md", *ROOT.glob("docs/*.md")]
+PAGES = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/reference/*.md")]
 OTHER_FILES = [ROOT / "docker-compose.yml", ROOT / "Dockerfile", ROOT / "deploy/.env.example", *PAGES]
 OF_OTHERS = {"TRAWL_TEST_REDISBLOOM_URL", "TRAWL_DEMO_URL", "TRAWL_SIGNING_KEY_NAME", "TRAWL_ENGINE_DIR"}
 """Read by a test, by the demo's site file, by the stack file, and by `make containers`."""
@@ -28,7 +28,11 @@ ROW = re.compile(r"^\| (`[^|]*`) \|", re.MULTILINE)
 
 def documented() -> set[str]:
     """The names in the first column of the tables."""
-    return {name for cell in ROW.findall((ROOT / "docs/settings.md").read_text("utf-8")) for name in re.findall(r"`(\w+)`", cell)}
+    return {
+        name
+        for cell in ROW.findall((ROOT / "docs/reference/settings.md").read_text("utf-8"))
+        for name in re.findall(r"`(\w+)`", cell)
+    }
 
 
 def test_every_setting_and_variable_that_is_read_is_documented() -> None:
@@ -50,7 +54,7 @@ def test_no_variable_is_read_past_its_declaration() -> None:
 
 
 def test_the_tables_are_those_of_the_declarations() -> None:
-    page = (ROOT / "docs/settings.md").read_text("utf-8")
+    page = (ROOT / "docs/reference/settings.md").read_text("utf-8")
     assert page_with_tables(page) == page, "run `make docs`"
 
 

@@ -36,7 +36,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
 
 
 def test_the_reference_is_up_to_date() -> None:
-    assert (ROOT / "docs/site-keys.md").read_text("utf-8") == reference(), "run `make docs`"
+    assert (ROOT / "docs/reference/site-keys.md").read_text("utf-8") == reference(), "run `make docs`"
 
 
 @pytest.mark.parametrize("example", ["json"], indirect=True)

@@ -1,4 +1,4 @@
-"""Alert rules: promtool's unit tests, and the runbook that each leads to."""
+"""Alert rules: promtool's unit tests, and the section of docs/operations.md that each leads to."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PROMTOOL = os.environ.get("PROMTOOL") or shutil.which("promtool")
 def test_every_alert_leads_to_a_section_of_the_runbook_and_none_is_left_over() -> None:
     rules = yaml.safe_load((FOLDER / "alerts.yml").read_text("utf-8"))["groups"][0]["rules"]
     links = [rule["annotations"]["runbook"] for rule in rules]
-    sections = re.findall(r"^## (\w+)$", (ROOT / "docs" / "runbook.md").read_text("utf-8"), re.MULTILINE)
-    assert links == [f"docs/runbook.md#{name.lower()}" for name in sections]
+    sections = re.findall(r"^### (Trawl\w+)$", (ROOT / "docs" / "operations.md").read_text("utf-8"), re.MULTILINE)
+    assert links == [f"docs/operations.md#{name.lower()}" for name in sections]
     assert [rule["alert"] for rule in rules] == sections
 
 

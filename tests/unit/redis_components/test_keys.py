@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_the_reference_is_the_one_generated_from_the_code() -> None:
-    assert (ROOT / "docs/redis-keys.md").read_text() == reference.document() + forums.document(), "run `make docs`"
+    assert (ROOT / "docs/reference/redis-keys.md").read_text() == reference.document() + forums.document(), "run `make docs`"
 
 
 def test_the_five_patterns_are_those_of_scrapy_redis() -> None:

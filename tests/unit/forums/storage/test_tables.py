@@ -89,5 +89,5 @@ def test_tables_of_this_version_are_accepted_and_others_say_what_to_do() -> None
 
 
 def test_the_document_is_up_to_date() -> None:
-    document = Path(__file__).parents[4] / "docs" / "database.md"
+    document = Path(__file__).parents[4] / "docs" / "reference" / "database.md"
     assert document.read_text("utf-8") == reference(), "run `make docs`"
