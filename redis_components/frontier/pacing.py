@@ -58,13 +58,14 @@ class Pace:
             self.taken, self._measured = 0, now
             self._aim()
 
-    def answered(self, now: float, *, got: bool) -> None:
-        """Note that it was answered at its first try; `got`: it brought leases."""
+    def answered(self, now: float, *, got: bool, lanes: bool = False) -> None:
+        """Note that it was answered at its first try; `got`: it brought leases; `lanes`: requests wait for their turns."""
         self._round_trip_s += 0.2 * (now - self.last - self._round_trip_s)
         if got:
             self._poll_s, self._got_at = FASTEST_POLL_S, now
         else:
-            slowest_s = max(self._config.slowest_poll_s, min(LONGEST_REST_S, REST * (now - self._got_at)))
+            rest_s = 0.0 if lanes else min(LONGEST_REST_S, REST * (now - self._got_at))
+            slowest_s = max(self._config.slowest_poll_s, rest_s)
             self._poll_s = min(slowest_s, self._poll_s * 1.5)
         self._aim()
 

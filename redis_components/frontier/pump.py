@@ -214,7 +214,7 @@ class Pump:
             self.task_idle_since = None
             self.listeners.work()
         else:
-            self.pace.answered(now, got=bool(reply.leases or reply.tasks))
+            self.pace.answered(now, got=bool(reply.leases or reply.tasks), lanes=reply.lanes > 0)
         match reply.outcome:
             case "layout":
                 counters = self.config.keys.counters()

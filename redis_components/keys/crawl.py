@@ -234,6 +234,13 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         """
         return lane_busy_key(self.limits, lane)
 
+    def lane_turns(self, lane: str) -> str:
+        """HASH with TTL: crawls that have requests for one lane -> since when each waits for its turn and when it asked (ms).
+
+        Written and read by `exchange.lua` and `lane_permit.lua` (`lib/pacing.lua`).
+        """
+        return f"{lane_state_key(self.limits, lane)}:turns"
+
     def robots(self) -> str:
         """ZSET: origins (scheme, host, port) whose robots.txt is kept, for all crawls of the namespace. Score = time (Redis, ms)
         at which it was fetched; at most 20,000, and 64 MiB in all.

@@ -107,6 +107,26 @@ def test_each_request_is_counted_once_where_crawlers_have_few_places(
     assert site.most_open <= (limited.concurrency or 2 * CRAWLERS)
 
 
+def test_a_site_is_shared_by_the_crawls_that_have_work_for_it(
+    crawl: Crawl, site: WatchedSite, redis_client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    """One crawler has ten pages, and three of another crawl take every time that is free: lists and details of a forum."""
+    (tmp_path / "few").mkdir()
+    lists = Crawl(site=site.url, redis_url=redis_url, folder=tmp_path / "few", pages=0, spider="few")
+    limit(redis_client, crawl, LaneLimits(rate=10))
+    lists.start(DOWNLOADER_MIDDLEWARES=json.dumps(MIDDLEWARES))
+    lists.seed(*(f"{site.url}/list{page}" for page in range(10)))
+    try:
+        run(crawl, site, 60)
+        lists.finish(100)
+    finally:
+        for process in lists.processes:
+            process.kill()
+            process.wait()
+    last = max(place for place, path in enumerate(site.paths()) if path.startswith("/list"))
+    assert last < 25, "the last of all where who asks first gets each time"
+
+
 @pytest.mark.parametrize(
     ("latency_s", "settings"),
     [

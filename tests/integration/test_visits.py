@@ -48,7 +48,7 @@ def test_a_permit_counts_against_every_limit(redis_client: redis.Redis) -> None:
     assert one.ask([LANE, "org"]) == (True, 0.0, "")
     for limited in (LaneLimits(rate=0.01), LaneLimits(quotas=((1, HOUR_MS),)), LaneLimits(concurrency=1)):
         limits.change(redis_client, key, "org", limited)
-        redis_client.delete(lane_state_key(key, "org"))
+        redis_client.delete(lane_state_key(key, "org"), f"{lane_state_key(key, 'org')}:turns")
         assert one.ask([LANE, "org"]) == (True, 0.0, "org")
         refused = other.ask([LANE, "org"])
         assert not refused.is_granted

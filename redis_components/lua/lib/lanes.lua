@@ -8,6 +8,7 @@
 --   <limits>:<lane>       (hash)  tat, times, base, apart and quotas (see lib/sending), until (ms), step and asked (see `keep_off`), refusals and refused_since, slowed, slowed_at, slowed_top and slowed_return (see `slow_down`), robots_rate,
 --                                 robots_of and robots_at (see `robots_store`), <window>:<bucket> -> requests leased in it
 --   <limits>:<lane>:busy  (zset)  leases out -> time at which each is forgotten, unless it is settled
+--   <limits>:<lane>:turns (hash)  crawl (the key of its READY requests) -> since when it waits for its turn, and when it asked last (ms)
 --   <limits>#older        (string) when Redis was seen to have come back with an older state (ms)
 -- These keys begin with a declared one, so they are in its slot.
 

@@ -231,6 +231,40 @@ local function allowance(limits, lane, text, now, wanted)
   return allowed
 end
 
+-- Crawls take turns at a lane: who waited longest comes first, and has one of the places and times that are free at its exchange, or more. A crawl that did not
+-- ask for `turns.lasts_ms` has none, that is longer than between two exchanges of a process that waits for a lane. One table: a script has at most 200 locals.
+local turns = { lasts_ms = 250 }
+
+-- Returns true where it is the turn of another one than `crawl`, which asks now.
+function turns.waits(limits, lane, crawl, now)
+  local key, own, first = limits .. ':' .. lane .. ':turns', now, now
+  local known = redis.call('HGETALL', key)
+  for place = 1, #known, 2 do
+    local since, asked = string.match(known[place + 1], '^(%d+) (%d+)$')
+    local is_waiting = since and now - tonumber(asked) >= 0 and now - tonumber(asked) <= turns.lasts_ms
+    if is_waiting and known[place] == crawl then
+      own = tonumber(since)
+    elseif is_waiting then
+      first = math.min(first, tonumber(since))
+    else
+      redis.call('HDEL', key, known[place])
+    end
+  end
+  redis.call('HSET', key, crawl, own .. ' ' .. now)
+  redis.call('PEXPIRE', key, 10 * turns.lasts_ms)
+  return first < own
+end
+
+-- A crawl had its turn. `wants`: it would take more.
+function turns.take(limits, lane, crawl, wants, now)
+  local key = limits .. ':' .. lane .. ':turns'
+  if wants then
+    redis.call('HSET', key, crawl, now .. ' ' .. now)
+  else
+    redis.call('HDEL', key, crawl)
+  end
+end
+
 -- So many of what `allowed` (see `allowance`) has allowed are sent; `names` stand for them among those at work.
 local function spend(limits, lane, allowed, taken, names, now)
   local state, busy, limit = limits .. ':' .. lane, busy_key(limits, lane), allowed.limit
@@ -249,13 +283,16 @@ end
 -- refuses (nil) is not counted;
 -- returns the time at which to look at the lane again, in how many ms its quiet hours begin, and whether the lane is known to be empty.
 local function lease_of_lane(ready, limits, lane, text, now, wanted, lease)
+  local waits = turns.waits(limits, lane, ready, now)
   local allowed, again, may_end = allowance(limits, lane, text, now, wanted)
   if not allowed then return may_end and math.min(again, now + LONGEST_LOOK_MS) or again end
+  if waits then return now end
   local popped, names = redis.call('ZPOPMIN', lane_key(ready, lane), allowed.n), {}
   for i = 1, #popped, 2 do
     names[#names + 1] = lease(popped[i + 1], popped[i], allowed.times and allowed.times[#names + 1], allowed.late)
   end
   spend(limits, lane, allowed, #names, names, now)
+  if #popped > 0 then turns.take(limits, lane, ready, #names < wanted, now) end
   return now, closes_in(allowed.limit, now), #popped / 2 < allowed.n and #names == #popped / 2
 end
 

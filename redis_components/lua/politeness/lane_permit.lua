@@ -26,8 +26,10 @@ for place = names, #ARGV do
   if not lane and ARGV[place] ~= 'version' and redis.call('HEXISTS', limits, ARGV[place]) == 1 then lane = ARGV[place] end
 end
 if not lane then return { 'free', 0, '' } end
+local waits = turns.waits(limits, lane, claim, now)
 local allowed, again = allowance(limits, lane, redis.pcall('HGET', limits, lane), now, 1)
-if not allowed then return { 'wait', math.max(1, math.ceil(again - now)), lane } end
+if not allowed or waits then return { 'wait', math.max(1, math.ceil((again or now) - now)), lane } end
+turns.take(limits, lane, claim, false, now)
 spend(limits, lane, allowed, 1, { claim }, now)
 if allowed.limit.concurrency then redis.call('ZADD', busy_key(limits, lane), 'XX', now + keep_ms, claim) end
 return { 'send', math.max(0, allowed.times and allowed.times[1] - now or 0), lane }
