@@ -90,7 +90,7 @@ async def drafted(url: str, fetch: Fetch, known: partial[Draft], profile: str | 
         if profile or shown.is_read:
             return Drafted(draft, guess, shown, problem)
     # Of unknown software, or with pages that its profile does not read: another skin, another version.
-    found = None if profile else await pages.explorer.look(response)
+    found = None if profile else await pages.explorer.find(response)
     learned = _learned(found, response, known)
     if found is not None and learned.wrapper is not None:
         recent = await recent_page(fetch, found, learned.wrapper.pages)

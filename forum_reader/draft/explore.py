@@ -71,7 +71,7 @@ class Explorer:
         page = self._known.get(urldefrag(url).url)
         return page.response if page is not None else None
 
-    async def look(self, response: TextResponse) -> FoundForum | None:
+    async def find(self, response: TextResponse) -> FoundForum | None:
         """Find the forum that the page belongs to; None where no list of threads is found."""
         page = opened(response)
         if page is None:

@@ -15,14 +15,14 @@ from forum_reader.readers.block_fields import Fields, posts_of
 from forum_reader.readers.block_paths import BlockPaths
 from forum_reader.readers.repeated_blocks import BlockSet, blocks_of
 from forum_reader.readers.schema_org import marked_places
-from forum_reader.readers.structure import Learned
+from forum_reader.readers.structure import PostPattern
 
 _LEAST = 2  # posts
 _MOST_LEFT = 0.5  # of the marked text: words around posts
 _FIELDS = ("text", "author", "date")
 
 
-def marked_posts(tree: PageTree, marks: Marks, calendar: Calendar, learned: Learned | None) -> Learned | None:
+def marked_posts(tree: PageTree, marks: Marks, calendar: Calendar, learned: PostPattern | None) -> PostPattern | None:
     """Return the posts that are fully marked, with text, author and date in separate elements; None where some are not, or where
     the structure shows more.
     """
@@ -35,7 +35,7 @@ def marked_posts(tree: PageTree, marks: Marks, calendar: Calendar, learned: Lear
     others = {tree.texts[number] for number in _texts(learned.fields) - marked} if learned else set()  # forms below posts repeat
     if any(post.published is None for post in posts) or _size(others) > _MOST_LEFT * _size(tree.texts[n] for n in marked):
         return None
-    return Learned(posts, 1.0, fields.found.how, fields)
+    return PostPattern(posts, 1.0, fields.found.how, fields)
 
 
 def _texts(fields: Fields) -> set[int]:

@@ -16,7 +16,7 @@ from forum_reader.page.page_kind import PageFrame, frame_of, kind_of
 from forum_reader.page.page_tree import PageTree
 from forum_reader.page.records import PageKind
 from forum_reader.readers.other_rows import teasers, without_teasers
-from forum_reader.readers.structure import Learned, learn
+from forum_reader.readers.structure import PostPattern, infer_posts
 from forum_reader.reading.parse_body import read_at, root_of
 from forum_reader.reading.reading_budget import extraordinary
 
@@ -40,7 +40,7 @@ class OpenedPage:
     frame: PageFrame
     marks: Marks
     calendar: Calendar
-    learned: Learned | None
+    learned: PostPattern | None
     is_thread: bool
     next: str | None
     pages: tuple[str, ...]
@@ -66,7 +66,7 @@ class OpenedPage:
         return sum(len(post.text) for post in self.posts)
 
 
-def _is_prose(learned: Learned) -> bool:
+def _is_prose(learned: PostPattern) -> bool:
     """Return True if posts are more than links: the rows of a list have an author and a date each, too."""
     fields = learned.fields
     unlinked = sum(size_of(fields.paths, body) for body in fields.bodies)
@@ -91,7 +91,7 @@ def opened(response: TextResponse) -> OpenedPage | None:
     made = read_at(response)
     calendar = Calendar(min(made, datetime.now(UTC)), frame.language)
     marks = find_marks(tree)
-    learned = learn(tree, calendar, marks)
+    learned = infer_posts(tree, calendar, marks)
     if learned is not None:
         others = teasers(learned, tree, response.url, base_of(response), (frame.title, root.findtext(".//title")))
         learned = without_teasers(learned, tree, marks, calendar, others)

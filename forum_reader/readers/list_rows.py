@@ -19,7 +19,7 @@ from forum_reader.page.records import SeenLink
 from forum_reader.page.row_labels import suggests_threads
 
 from .row_links import LEAST_ROWS, form_of, is_date, links_of, rows_of
-from .structure import Learned
+from .structure import PostPattern
 
 _LEAST_TITLED = 3
 _TITLED = 0.8  # of the blocks have different titles, where blocks are many
@@ -43,7 +43,7 @@ _OF_AN_ARTICLE = re.compile(r"title|headline|bookmark", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+$", re.IGNORECASE)  # a post may be no more than a link
 
 
-def are_rows(learned: Learned, tree: PageTree) -> bool:
+def are_rows(learned: PostPattern, tree: PageTree) -> bool:
     """Return True if the learned blocks are rows of a list, not posts."""
     bodies = learned.fields.bodies
     if len(bodies) < LEAST_ROWS:
@@ -69,7 +69,7 @@ def _linked_and_written(tree: PageTree, body: Body, dates: Set[int]) -> tuple[in
     return linked, written
 
 
-def are_listed(learned: Learned, tree: PageTree) -> bool:
+def are_listed(learned: PostPattern, tree: PageTree) -> bool:
     """Return True if the learned posts are short texts in the rows of a list: numbers of answers and views, a name."""
     posts, fields = learned.posts, learned.fields
     if sorted(len(post.text) for post in posts)[len(posts) // 2] > 2 * _SHORT:
@@ -111,7 +111,7 @@ def _overlapping(ranges: Sequence[Range], others: Sequence[Range]) -> int:
     return sum(bisect_left(starts, end) > bisect_right(ends, start) for start, end in ranges)
 
 
-def titled_rows(learned: Learned, tree: PageTree, url: str, base: str = "") -> tuple[SeenLink, ...]:
+def titled_rows(learned: PostPattern, tree: PageTree, url: str, base: str = "") -> tuple[SeenLink, ...]:
     """Return the titles of rows with more text than a title, as a forum's description or a thread's beginning: in each block a
     link at the same place, with a different text and target. None where blocks are posts: their links go to the author or to the
     post, are the same in all, or stand in a sentence or below the text (likes). Titles of whole articles are marked as titles. A
@@ -149,7 +149,7 @@ def _without_boards(rows: dict[int, SeenLink], signs: list[int]) -> tuple[SeenLi
 
 
 def titles_of(
-    learned: Learned, tree: PageTree, url: str, base: str, number: int, *, marked: bool = False, outside: bool = False
+    learned: PostPattern, tree: PageTree, url: str, base: str, number: int, *, marked: bool = False, outside: bool = False
 ) -> list[tuple[int, SeenLink]]:
     """Return the links of a block that may be its title, each with the sign of its parent; only links in headings with `marked`,
     only links outside of the text with `outside`.

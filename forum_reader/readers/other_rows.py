@@ -16,12 +16,12 @@ from forum_reader.page.page_tree import PageTree
 from .list_rows import titles_of
 from .repeated_blocks import without
 from .row_links import form_of
-from .structure import Learned, of_blocks
+from .structure import PostPattern, of_blocks
 
 _SHORTEST = 8  # letters of a title
 
 
-def teasers(learned: Learned, tree: PageTree, url: str, base: str, titles: Sequence[str | None]) -> set[int]:
+def teasers(learned: PostPattern, tree: PageTree, url: str, base: str, titles: Sequence[str | None]) -> set[int]:
     """Return the blocks with titles of other threads outside of their text; `titles` are the page's own.
 
     None where such blocks stand between others, as each post may link another thread; where most have a title and name several,
@@ -43,14 +43,14 @@ def teasers(learned: Learned, tree: PageTree, url: str, base: str, titles: Seque
     return found if others == list(range(others[0], others[-1] + 1)) else set()
 
 
-def without_teasers(learned: Learned, tree: PageTree, marks: Marks, calendar: Calendar, out: set[int]) -> Learned:
+def without_teasers(learned: PostPattern, tree: PageTree, marks: Marks, calendar: Calendar, out: set[int]) -> PostPattern:
     """Return the learned posts without these blocks, unless these are all blocks."""
     if not 0 < len(out) < learned.fields.paths.count:
         return learned
     return of_blocks(tree, marks, without(tree, learned.fields.found, out), calendar)
 
 
-def _other_threads(learned: Learned, tree: PageTree, url: str, base: str, own: Sequence[str], number: int) -> int:
+def _other_threads(learned: PostPattern, tree: PageTree, url: str, base: str, own: Sequence[str], number: int) -> int:
     """Count the threads that titles in a block lead to."""
     here = urlsplit(url)
     address, found = _letters(here.path), set()

@@ -35,7 +35,7 @@ from .no_posts import are_no_posts
 from .other_rows import teasers, without_teasers
 from .profile_reader import Listed, ProfileReader
 from .schema_org import marked_posts
-from .structure import Learned, learn
+from .structure import PostPattern, infer_posts
 
 MOST_CHARACTERS = 8_000_000
 """Of a page. `fetch` refuses larger pages first."""
@@ -70,7 +70,7 @@ class _Page:
     grades: dict[Reader, float] = field(default_factory=dict)
     comments: frozenset[int] = frozenset()  # of the posts by schema.org those that are comments on others
     marks: Marks | None = None
-    learned: Learned | None = None
+    learned: PostPattern | None = None
     are_others: bool = False  # the learned blocks are rows of other threads
 
     @property
@@ -120,7 +120,7 @@ def _ask_readers(page: _Page, *, compare: bool) -> None:
         found[Reader.SCHEMA_ORG], page.comments = marked_posts(_scripts(page.root), tree, page.calendar)
     if compare or not _is_enough(found, tree, words):
         page.marks = find_marks(tree)
-        page.learned = _learned(page, page.marks)
+        page.learned = _inferred(page, page.marks)
     if page.learned is not None:
         found[Reader.LEARNED] = page.learned.posts
         if Reader.PROFILE in found:  # a style may show dates where its profile does not look for them
@@ -130,10 +130,10 @@ def _ask_readers(page: _Page, *, compare: bool) -> None:
         page.grades[Reader.LEARNED] = min(page.grades.get(Reader.LEARNED, 0.0), page.learned.quality)
 
 
-def _learned(page: _Page, marks: Marks) -> Learned | None:
+def _inferred(page: _Page, marks: Marks) -> PostPattern | None:
     """Infer the posts from the page's structure, without boxes of other threads."""
     tree = page.tree
-    learned = learn(tree, page.calendar, marks)
+    learned = infer_posts(tree, page.calendar, marks)
     if learned is None:
         return None
     others = teasers(learned, tree, page.url, page.base, (page.frame.title, page.root.findtext(".//title")))
@@ -204,7 +204,7 @@ def _with_posts(seen: SeenPage, page: _Page, reader: Reader) -> SeenPage:
     )
 
 
-def _are_of(learned: Learned, links: Listed, tree: PageTree) -> bool:
+def _are_of(learned: PostPattern, links: Listed, tree: PageTree) -> bool:
     """Return True if half of the blocks hold the title of a row: the rows were learned as posts."""
     titles = {row.title for row in links.rows}
     blocks = learned.fields.paths.blocks
@@ -256,12 +256,12 @@ def _is_doubtful(posts: tuple[SeenPost, ...], reader: Reader) -> bool:
     return reader is Reader.LEARNED and (is_one or not is_complete(posts))
 
 
-def _are_more(learned: Learned | None) -> bool:
+def _are_more(learned: PostPattern | None) -> bool:
     """Return True if there are more blocks than the two columns of one post."""
     return learned is not None and learned.fields.paths.count > 2
 
 
-def _has_more(alone: SeenPost, learned: Learned, tree: PageTree, *, are_others: bool) -> bool:
+def _has_more(alone: SeenPost, learned: PostPattern, tree: PageTree, *, are_others: bool) -> bool:
     """Return True if blocks next to a post's are posts, too. They have another author and a date; or another date and as much
         text or the same element; or a text by its class, a long one where author and date are the post's: else they are its head.
     Rows of other threads are not posts.
@@ -289,7 +289,7 @@ def _has_more(alone: SeenPost, learned: Learned, tree: PageTree, *, are_others: 
     return False
 
 
-def _are_comments(learned: Learned) -> bool:
+def _are_comments(learned: PostPattern) -> bool:
     """Return True if the learned posts are comments on an article, which may be much longer: complete, and marked by their
     class.
     """
@@ -301,7 +301,7 @@ def _are_comments(learned: Learned) -> bool:
     return sum(map(class_words.suggests_comment, names)) >= len(blocks)
 
 
-def _starts(learned: Learned | None) -> list[int]:
+def _starts(learned: PostPattern | None) -> list[int]:
     return [block.start for block in learned.fields.paths.blocks] if learned is not None else []
 
 

@@ -239,7 +239,7 @@ def _score(
     date, author = _Ones(len(blocks)), _Ones(len(blocks))
     for kind, groups in ((date, dates), (author, authors)):
         for members in groups:
-            kind.look(members, blocks)
+            kind.count(members, blocks)
     alone = (date.alone + author.alone) / max(1, date.inside + author.inside)
     complete = (0.3 + 0.7 * date.best) * (0.4 + 0.6 * author.best)
     signs = Counter(tree.sign[block.start] for block in blocks)
@@ -257,7 +257,7 @@ class _Ones:
         self.alone = self.inside = 0
         self._blocks = blocks
 
-    def look(self, members: list[int], blocks: list[Block]) -> None:
+    def count(self, members: list[int], blocks: list[Block]) -> None:
         counts: Counter[int] = Counter()
         inside = 0
         for block in blocks:

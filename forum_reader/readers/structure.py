@@ -1,4 +1,6 @@
-"""Opening post with markup unlike the answers': a question above its answers, an article above its comments."""
+"""Posts by the structure that they repeat, and an opening post whose markup is unlike the answers': a question above its
+answers, an article above its comments.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,7 @@ _SCORE = 0.2  # how far the score of a set decides between qualities that are ne
 
 
 @dataclass(slots=True)
-class Learned:
+class PostPattern:
     """The inferred posts, their quality (0 to 1), and the marks by which the blocks were found."""
 
     posts: tuple[SeenPost, ...]
@@ -126,7 +128,7 @@ class Learned:
     fields: Fields
 
 
-def learn(tree: PageTree, calendar: Calendar, marks: Marks) -> Learned | None:
+def infer_posts(tree: PageTree, calendar: Calendar, marks: Marks) -> PostPattern | None:
     """Infer the posts of a page from its repeated structure; None where nothing repeats."""
     words = max(1, tree.chars[-1] - tree.link_chars[-1])
     read: list[Fields] = []
@@ -142,13 +144,13 @@ def learn(tree: PageTree, calendar: Calendar, marks: Marks) -> Learned | None:
     if (fewer := _only_posts(best)) is not None:
         best = read_fields(tree, marks, fewer, calendar, words)
     best = _with_lead(tree, marks, best, calendar, words)
-    return Learned(posts_of(best, calendar), best.quality, best.found.how, best)
+    return PostPattern(posts_of(best, calendar), best.quality, best.found.how, best)
 
 
-def of_blocks(tree: PageTree, marks: Marks, found: BlockSet, calendar: Calendar) -> Learned:
+def of_blocks(tree: PageTree, marks: Marks, found: BlockSet, calendar: Calendar) -> PostPattern:
     """Read the posts in the blocks of a set."""
     fields = read_fields(tree, marks, found, calendar, max(1, tree.chars[-1] - tree.link_chars[-1]))
-    return Learned(posts_of(fields, calendar), fields.quality, found.how, fields)
+    return PostPattern(posts_of(fields, calendar), fields.quality, found.how, fields)
 
 
 def _marked(fields: Fields) -> float:

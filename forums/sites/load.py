@@ -32,7 +32,7 @@ def sites_dir() -> Path:
     return Sites.read().sites_dir
 
 
-LOOK_S = 0.1
+CHECK_S = 0.1
 """Least seconds between two checks of a site's files: each page asks several times."""
 
 logger = logging.getLogger(__name__)
@@ -46,14 +46,14 @@ class _Known(msgspec.Struct, frozen=True):
     site: Site
 
 
-class _Look(msgspec.Struct, frozen=True):
+class _LastRead(msgspec.Struct, frozen=True):
     site: Site
     is_there: bool  # its file
     at: float
 
 
 _known: dict[Path, _Known] = {}
-_looks: dict[tuple[str | None, str], _Look] = {}
+_readings: dict[tuple[str | None, str], _LastRead] = {}
 _complaints: dict[Path, str] = {}  # last logged error of a file in use
 
 
@@ -84,28 +84,28 @@ def site_to_ask(name: str) -> Site:
 
     For crawlers, before they request a page: a mistake while the file is edited must not cost the requests that wait.
     """
-    look = _looked(name)
-    if not look.is_there:
+    reading = _last_read(name)
+    if not reading.is_there:
         site_path(name)  # raises
-    return look.site
+    return reading.site
 
 
 def site_in_use(name: str) -> Site:
     """Return the site like `site_to_ask`, also where the file is gone: for pages that were requested."""
-    return _looked(name).site
+    return _last_read(name).site
 
 
-def _looked(name: str) -> _Look:
+def _last_read(name: str) -> _LastRead:
     key, now = (variable("TRAWL_SITES_DIR"), name), time.monotonic()
-    look = _looks.get(key)
-    if look is None or now - look.at >= LOOK_S:
-        look = _looks[key] = _look(name, now)
-    return look
+    reading = _readings.get(key)
+    if reading is None or now - reading.at >= CHECK_S:
+        reading = _readings[key] = _read_again(name, now)
+    return reading
 
 
-def _look(name: str, now: float) -> _Look:
+def _read_again(name: str, now: float) -> _LastRead:
     try:
-        return _Look(load_site(name), True, now)
+        return _LastRead(load_site(name), True, now)
     except SiteError as exc:
         known = _known.get(path := sites_dir() / f"{name}.toml")
         if known is None:
@@ -114,7 +114,7 @@ def _look(name: str, now: float) -> _Look:
         if is_there and _complaints.get(path) != str(exc):
             _complaints[path] = str(exc)
             logger.error("%s; until it is mended, site %s goes on as it was", exc, name)
-        return _Look(known.site, is_there, now)
+        return _LastRead(known.site, is_there, now)
 
 
 def site_names() -> list[str]:
@@ -201,5 +201,5 @@ def _is_current(stamp: _Stamp) -> bool:
 
 
 def _stamp(paths: tuple[Path, ...] | list[Path]) -> _Stamp:
-    looks = [(path, path.stat()) for path in paths]
-    return tuple((path, look.st_mtime_ns, look.st_size) for path, look in looks)
+    found = [(path, path.stat()) for path in paths]
+    return tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)

@@ -56,7 +56,7 @@ class Stored(Visitor):
 
 
 def learned(visitor: Stored, start: str) -> Wrapper:
-    found = asyncio.run(Explorer(visitor.get).look(asyncio.run(visitor.get(BASE + start))))
+    found = asyncio.run(Explorer(visitor.get).find(asyncio.run(visitor.get(BASE + start))))
     assert found is not None
     wrapper = wrapper_of(found)
     assert wrapper is not None
@@ -194,7 +194,7 @@ def test_new_threads_of_one_post_do_not_hide_the_list(name: str, every: int) -> 
     forum = FORUMS[name]()
     forum.threads = [replace(one, posts=one.posts[:1]) if n % every else one for n, one in enumerate(forum.threads)]
     visitor = Stored(forum.page)
-    found = asyncio.run(Explorer(visitor.get).look(asyncio.run(visitor.get(BASE + addresses(forum)["board"]))))
+    found = asyncio.run(Explorer(visitor.get).find(asyncio.run(visitor.get(BASE + addresses(forum)["board"]))))
     assert found is not None
     assert {title.strip() for title in found.listed.titles} <= {one.title for one in forum.threads}
     assert len(visitor.asked) <= MOST_PAGES
@@ -247,7 +247,7 @@ def test_the_demos_pages_are_learned(folder: Path) -> None:
 )
 def test_a_page_that_is_of_no_forum_is_none(body: str) -> None:
     visitor = Stored(lambda _: f"<html><body>{body}</body></html>")
-    assert asyncio.run(Explorer(visitor.get).look(asyncio.run(visitor.get(f"{BASE}/")))) is None
+    assert asyncio.run(Explorer(visitor.get).find(asyncio.run(visitor.get(f"{BASE}/")))) is None
     assert len(visitor.asked) <= MOST_PAGES
 
 
@@ -304,7 +304,7 @@ def with_feed(forum: UnknownForum, kind: str, address: Callable[[str], str]) -> 
 def test_a_linked_feed_of_threads_is_the_page_of_the_newest_messages(name: str, kind: str, address: str, folder: Path) -> None:
     forum = FORUMS[name]()
     visitor = Stored(with_feed(forum, kind, address.format))
-    found = asyncio.run(Explorer(visitor.get).look(asyncio.run(visitor.get(f"{BASE}/"))))
+    found = asyncio.run(Explorer(visitor.get).find(asyncio.run(visitor.get(f"{BASE}/"))))
     assert found is not None
     wrapper = wrapper_of(found)
     assert wrapper is not None
@@ -328,7 +328,7 @@ def test_an_entry_for_a_post_on_a_later_page_leads_to_its_threads_first_page(fol
     forum = FORUMS["newest"]()
     visitor = Stored(with_feed(forum, "rss", lambda key: f"/{key}/a-title/page-2/"))
     pages = {"list": {"fields": {"id": {"select": "a", "regex": "/([0-9]+)/a-title"}}}, "comments": {"url": "{url}"}}
-    found = asyncio.run(Explorer(visitor.get).look(asyncio.run(visitor.get(f"{BASE}/"))))
+    found = asyncio.run(Explorer(visitor.get).find(asyncio.run(visitor.get(f"{BASE}/"))))
     assert found is not None
     found.listed.urls = [f"{BASE}/{thread.id}/a-title/" for thread in forum.threads]
     recent = asyncio.run(recent_page(visitor.get, found, pages))

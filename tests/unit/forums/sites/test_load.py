@@ -216,7 +216,7 @@ def test_an_unknown_site_in_an_empty_folder_is_answered_with_what_to_do(folder: 
 def test_a_slip_in_a_file_that_is_crawled_costs_no_request(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(load, "LOOK_S", 0.0)
+    monkeypatch.setattr(load, "CHECK_S", 0.0)
     file = folder / "books.toml"
     file.write_text(GOOD)
     before = site_in_use("books")

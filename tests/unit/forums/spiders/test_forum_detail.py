@@ -65,7 +65,7 @@ def test_a_thread_whose_opening_post_is_missing_is_gone() -> None:
 def test_a_missing_page_that_an_older_site_file_asked_for_is_asked_for_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forums.sites.load.LOOK_S", 0.0)  # it looks at the file with each page
+    monkeypatch.setattr("forums.sites.load.CHECK_S", 0.0)  # it looks at the file with each page
     path = tmp_path / "example.toml"
     right = path.read_text()
     path.write_text(right.replace("/post/{thread}", "/nopost/{thread}").replace("/comment/{thread}", "/nocomment/{thread}"))
