@@ -1,6 +1,5 @@
 """The page as somebody meets it who has just started `make demo KEEP=1`: four questions, each answered in a real Chromium; then a
-webhook whose receiver is away for a minute. `make try-page` prints what was opened, typed and found
-(docs/decisions/0059-tried-as-a-new-user.md).
+webhook whose receiver is away for a minute. `make try-page` prints what was opened, typed and found.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ os._exit(0)
 
 def test_a_process_does_not_grow_with_its_crawls(tmp_path: Path) -> None:
     kilobytes, *others = map(int, run(MANY, tmp_path).stdout.split())
-    assert kilobytes < 4000  # 200 crawls took 2 MB (docs/decisions/0020)
+    assert kilobytes < 4000  # 200 crawls took 2 MB
     assert others == [0, 0, 0]  # threads, log handlers, descriptors
 
 
