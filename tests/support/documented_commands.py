@@ -82,7 +82,6 @@ NOT_RUN = {  # what a command begins with, or has in it -> why no test runs it a
     r"^make (containers|test-containers)": "needs a container engine",
     r"^make test( |$)": "is the tests, of which this is one",
     r"^(make install|\. \.venv)": "is what the test begins with, as printed",
-    r"^celery worker \(a node\)": "a picture",
     r"^trawl systemd": "needs a Redis that is named: tests/acceptance and tests/unit have its units",
     r"redis-cli\b": "needs a redis-cli; start tasks are pushed in tests/integration/test_start_tasks_crawl.py",
     r"^grep -rl ": "changes the reader's project: tests/acceptance/scrapy_redis_project",

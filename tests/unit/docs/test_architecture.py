@@ -27,3 +27,7 @@ def test_every_file_that_is_named_exists() -> None:
 def test_every_file_of_the_frontier_is_described() -> None:
     files = {path.name for path in (ROOT / "redis_components/frontier").glob("*.py")} - {"__init__.py"}
     assert files - set(re.findall(r"`(\w+\.py)`", TEXT)) == set()
+
+
+def test_it_is_one_page() -> None:
+    assert len(TEXT.splitlines()) <= 120, "details belong into a decision or into docs/guarantees.md"

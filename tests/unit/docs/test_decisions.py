@@ -25,7 +25,7 @@ def test_a_reference_names_the_number_that_it_leads_to() -> None:
     link = re.compile(r"\[decision (\d+)\]\(\S*?(\d{4})-")
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks/results").glob("*.md")]
     found = [(page, *each) for page in pages for each in link.findall(page.read_text("utf-8"))]
-    assert len(found) > 20, "the pattern still finds them"
+    assert len(found) > 10, "the pattern still finds them"
     assert [f"{page.relative_to(ROOT)}: decision {said}" for page, said, file in found if int(said) != int(file)] == []
 
 
