@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from workers.http.bot_identity import DIRECTORY, MEDIA_TYPE, bot_identity
 
 from .api.access import NO_TOKENS, Tokens
-from .cached_overview import SharedLook
+from .cached_overview import CachedOverview
 from .host_check import LOOPBACK, HostCheck
 from .metrics.exposition import CONTENT_TYPE, text_of
 from .pages.action_routes import action_routes
@@ -32,7 +32,7 @@ def create_app(source: Source, *, hosts: Collection[str] = LOOPBACK, tokens: Tok
     """
     app = FastAPI(title="Trawl", openapi_url=None)  # without it there are no documentation pages, which load foreign scripts
     app.add_middleware(HostCheck, allowed=hosts)
-    look, check = SharedLook(source.look), SharedLook(source.check, max_age_s=HEALTH_AGE_S)
+    look, check = CachedOverview(source.look), CachedOverview(source.check, max_age_s=HEALTH_AGE_S)
 
     @app.get("/metrics")
     def metrics() -> Response:

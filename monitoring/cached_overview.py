@@ -12,7 +12,7 @@ MAX_AGE_S = 1.0
 T = TypeVar("T")
 
 
-class SharedLook(Generic[T]):
+class CachedOverview(Generic[T]):
     """Calls `look` when its result is older than `max_age_s`; concurrent callers wait and share one result."""
 
     def __init__(

@@ -26,7 +26,7 @@ from .errors import ConfigError, RedisUnavailable
 from .keys import FleetKeys
 from .server.clients import FAILOVER_PARAMS, asyncio_client_of, client_of
 from .server.namespace import check_one_slot
-from .server.url import Kind, kind_of, masked, refused
+from .server.url import UrlKind, kind_of, masked, refused
 
 # Separate settings that end up in the client's parameters. An empty or zero value does not count: set it in REDIS_PARAMS.
 SETTINGS_PARAMS_MAP = {
@@ -67,7 +67,7 @@ def connect(url: str | None = None) -> redis.Redis:
     if key not in _kept:
         for other in [k for k in _kept if k[0] != key[0]]:  # of the process that we were forked from
             del _kept[other]
-        if kind_of(url) is Kind.CLUSTER:
+        if kind_of(url) is UrlKind.CLUSTER:
             fleet = FleetKeys()
             check_one_slot((fleet.crawlers(), fleet.fences()), "TRAWL_NAMESPACE", "'{trawl}'")
         _kept[key] = _shared({**_defaults_for(url), "url": url})
@@ -106,7 +106,7 @@ def _check_options(client: redis.Redis) -> None:
 
 
 def _defaults_for(url: str | None) -> dict[str, Any]:
-    return dict(defaults.REDIS_PARAMS) if kind_of(url or "") is Kind.SERVER else defaults.REDIS_PARAMS | FAILOVER_PARAMS
+    return dict(defaults.REDIS_PARAMS) if kind_of(url or "") is UrlKind.SERVER else defaults.REDIS_PARAMS | FAILOVER_PARAMS
 
 
 def get_redis(**kwargs: Any) -> redis.Redis:
@@ -116,7 +116,7 @@ def get_redis(**kwargs: Any) -> redis.Redis:
     """
     redis_cls = kwargs.pop("redis_cls", defaults.REDIS_CLS)
     url = kwargs.pop("url", None)
-    if url and redis_cls is defaults.REDIS_CLS and kind_of(url) is not Kind.SERVER:
+    if url and redis_cls is defaults.REDIS_CLS and kind_of(url) is not UrlKind.SERVER:
         return client_of(url, **kwargs)
     client: redis.Redis = redis_cls.from_url(url, **kwargs) if url else redis_cls(**kwargs)
     return client
@@ -172,7 +172,7 @@ def is_cluster(settings: Settings) -> bool:
     """Return True if the settings describe a Redis Cluster."""
     params = _params(settings)
     redis_cls = params.get("redis_cls", redis.Redis)
-    return kind_of(params.get("url") or "") is Kind.CLUSTER or (
+    return kind_of(params.get("url") or "") is UrlKind.CLUSTER or (
         isinstance(redis_cls, type) and issubclass(redis_cls, redis.RedisCluster)
     )
 
@@ -189,7 +189,7 @@ def asyncio_client(settings: Settings) -> redis.asyncio.Redis | None:
     if redis_cls is None or not _is_plain(params):
         return None
     try:
-        if url and kind_of(url) is not Kind.SERVER:
+        if url and kind_of(url) is not UrlKind.SERVER:
             return asyncio_client_of(url, **params)
         params["retry"] = Retry(NoBackoff(), 0)
         client: redis.asyncio.Redis = redis_cls.from_url(url, **params) if url else redis_cls(**params)

@@ -3,7 +3,7 @@
     SCHEDULER = "redis_components.scheduler.Scheduler"
 
 Constructor and attributes are scrapy-redis's. Used alone (in a script or a test, without a running engine) it is a
-`LoneScheduler`.
+`StandaloneScheduler`.
 
 Over 350 lines with a reason: Scrapy calls one object for all of this, and subclasses of users override its methods.
 """
@@ -30,12 +30,12 @@ from .scrapy_glue.custom_queue import CustomQueue
 from .scrapy_glue.engine import close_frontier, frontier_of, running_crawler, stop_crawl
 from .scrapy_glue.internals import LongWaits, check_when_sent, downloader_of, free_places, send_at_once, watch_finished
 from .scrapy_glue.page_age import PageAges
-from .scrapy_glue.page_tracker import Page, PageBook, SitePlaces, current_page
+from .scrapy_glue.page_tracker import Page, PageTracker, SiteSlots, current_page
 from .scrapy_glue.refusal import REASON, is_refused, refusing
 from .scrapy_glue.request_lanes import RequestLanes
 from .scrapy_glue.scheduler_parts import is_scrapys_kind, log_duplicate, watch_depth_limit
-from .scrapy_glue.standalone_scheduler import LoneScheduler
-from .scrapy_glue.unstorable_requests import KeptRequests
+from .scrapy_glue.standalone_scheduler import StandaloneScheduler
+from .scrapy_glue.unstorable_requests import UnstorableRequests
 from .setting_values import number_of
 
 if TYPE_CHECKING:
@@ -52,19 +52,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Scheduler(LoneScheduler):
+class Scheduler(StandaloneScheduler):
     """Leases requests from the frontier and acks each when Scrapy is done with it."""
 
     _crawler: Crawler | None = None  # whose engine is at work; None: this scheduler is used alone
     _custom_queue: CustomQueue | None = None
     _custom_dupefilter: CustomDupeFilter | None = None
     _idle_since: float | None = None
-    _places: SitePlaces | None = None
+    _places: SiteSlots | None = None
     _long_waits: LongWaits | None = None
     ages: PageAges | None = None
     _frontier: Frontier
     _lanes: RequestLanes
-    _book: PageBook
+    _book: PageTracker
     _take: Callable[[], Lease | None]
     _unseen: Callable[[Request], bytes | None]
 
@@ -77,8 +77,8 @@ class Scheduler(LoneScheduler):
             return super().open(spider)
         self.spider = spider
         self._seen: set[bytes] = set()
-        self._kept = KeptRequests()
-        self._unasked = KeptRequests()
+        self._kept = UnstorableRequests()
+        self._unasked = UnstorableRequests()
         try:
             with refusing(crawler):
                 self._make_parts()
@@ -112,7 +112,7 @@ class Scheduler(LoneScheduler):
         self._frontier = frontier_of(crawler, self._adapted)
         self._owner = self._frontier.owner
         self._take = self._frontier.take
-        self._book = PageBook(crawler, self._frontier, self._inc_value)
+        self._book = PageTracker(crawler, self._frontier, self._inc_value)
         self._pages = self._book.pages
         self._lanes = RequestLanes(self._frontier, self._book)
         listeners = self._frontier.listeners
@@ -132,7 +132,7 @@ class Scheduler(LoneScheduler):
         listeners.left = self._left
         self._set_up_custom_classes(crawler)
         if (by := self._frontier.config.turn_by) and self._custom_queue is None:
-            self._places = self._book.places = SitePlaces(by, cast("RedisMixin", self.spider).most_at_once, self._frontier)
+            self._places = self._book.places = SiteSlots(by, cast("RedisMixin", self.spider).most_at_once, self._frontier)
             listeners.room = self._places.room
             if (downloader := downloader_of(crawler)) is not None:
                 self._long_waits = LongWaits(downloader, self._wake, self._frontier.now)

@@ -24,7 +24,7 @@ from workers.logs.slot_log import SlotLog
 from workers.node.host import NODE
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 from workers.process.options import CrawlerOptions
-from workers.process.pipes import Terms
+from workers.process.pipes import HandshakeLimits
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Slot
 
 SPIDER = "forum_detail"
@@ -39,7 +39,7 @@ class SimulatedCrawler:
         self._ended = False
         self._said_at = 0.0
         self.pid = 0
-        self.terms = Terms()
+        self.terms = HandshakeLimits()
         self.record: CrawlerRecord | None = None
         self._registry = Registry(get_redis(url=redis_url()))
         self._slot = slot

@@ -77,9 +77,9 @@ def _show(outcomes: Mapping[str, Outcome]) -> None:
     from rich.text import Text
 
     from cli.views.output import console, plain_table
-    from forums.scheduling.outcomes import Kind
+    from forums.scheduling.outcomes import OutcomeKind
 
     table = plain_table("forum", "outcome")
     for forum, outcome in outcomes.items():
-        table.add_row(forum, Text(outcome.sentence, style="green" if outcome.kind is Kind.SEEDED else "yellow"))
+        table.add_row(forum, Text(outcome.sentence, style="green" if outcome.kind is OutcomeKind.SEEDED else "yellow"))
     console().print(table)

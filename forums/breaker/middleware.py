@@ -22,7 +22,7 @@ from forum_reader.page import soft_block
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.raw_pages import RawPage
 from forums.raw_pages.folders import prune_here
-from forums.raw_pages.raw_page_stats import ToldStore
+from forums.raw_pages.raw_page_stats import RawPageStats
 from forums.records.items import file_digest, now_in_reading
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
 from forums.sites.http.allowed_origins import NotAllowed
@@ -110,7 +110,7 @@ class SiteWatch:
         self._no_answer: tuple[type[BaseException], ...] = tuple(
             load_object(one) if isinstance(one, str) else one for one in settings.getlist("RETRY_EXCEPTIONS")
         )
-        self._raw = ToldStore(self._inc_value, rounds=prune_here)
+        self._raw = RawPageStats(self._inc_value, rounds=prune_here)
         _watches[crawler] = self
         page_at_work.when_hung(open_for_page)
 

@@ -46,7 +46,7 @@ _LEAST_JUDGING_S = 0.25  # CPU time of an output's rules in a round, however man
 logger = logging.getLogger(__name__)
 
 
-class Told(StrEnum):
+class OutputResult(StrEnum):
     """Outcome of a round for one output."""
 
     UP_TO_DATE = "up to date"
@@ -56,7 +56,7 @@ class Told(StrEnum):
     MOVED = "moved"  # another process moved its cursor meanwhile
 
 
-def publish(database: Database, client: redis.Redis, rules: Rules, *, budget_s: float = 5.0) -> dict[str, Told]:
+def publish(database: Database, client: redis.Redis, rules: Rules, *, budget_s: float = 5.0) -> dict[str, OutputResult]:
     """Publish new events to each output, except outputs that another process serves now. So a slow receiver delays no other one:
     the next round serves the others. Raises StorageError and `redis.RedisError`.
     """
@@ -111,16 +111,16 @@ class _Round:
     end: Position
     undecided: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)  # output -> (rule, site) -> events
 
-    def run(self, free: Mapping[str, ExitStack]) -> dict[str, Told]:
+    def run(self, free: Mapping[str, ExitStack]) -> dict[str, OutputResult]:
         """Serve the outputs whose locks are in `free`; each lock is released once its output is done."""
         known = self.cursors.all()
-        results: dict[str, Told] = {}
+        results: dict[str, OutputResult] = {}
         due: dict[str, Cursor] = {}
         for name in free:
             start = self.end if self.rules.outputs[name].begin == "now" else self.begin
             cursor = known.get(name) or self.cursors.create(name, start)
             if cursor.retry_at is not None and cursor.retry_at > datetime.now(UTC):
-                results[name] = Told.WAITING
+                results[name] = OutputResult.WAITING
                 free[name].close()
             else:
                 due[name] = cursor
@@ -135,12 +135,12 @@ class _Round:
                 results |= {name: one.result() for name, one in running.items()}
         return results
 
-    def _publish_locked(self, lock: ExitStack, cursor: Cursor, output: Output, judging_s: float) -> Told:
+    def _publish_locked(self, lock: ExitStack, cursor: Cursor, output: Output, judging_s: float) -> OutputResult:
         with lock:
             judging = JudgingTime(judging_s)  # by the clock of this thread
             return self._publish_to(cursor, output, judging)
 
-    def _publish_to(self, cursor: Cursor, output: Output, judging: JudgingTime) -> Told:
+    def _publish_to(self, cursor: Cursor, output: Output, judging: JudgingTime) -> OutputResult:
         options = self.rules.outputs[cursor.name]
         while True:
             lost = max(0, self.begin.seq - cursor.after.seq - 1)
@@ -148,15 +148,15 @@ class _Round:
                 logger.warning("output %s was away for too long: the events of %d transactions are gone", cursor.name, lost)
             events = self.log.read(cursor.after, _AT_ONCE, fleet=True)
             if not events:
-                return Told.UP_TO_DATE
+                return OutputResult.UP_TO_DATE
             looked_at, wanted = self.rules.judged(options, events, judging)
             self.undecided[cursor.name] = judging.undecided
             step = _hand_over(self.cursors, options, cursor, output, wanted, events[looked_at - 1].at, lost)
-            if isinstance(step, Told):
+            if isinstance(step, OutputResult):
                 return step
             cursor = step
             if judging.over or time.monotonic() >= self.deadline:
-                return Told.MORE
+                return OutputResult.MORE
 
 
 def output_of(name: str, rules: Rules, client: redis.Redis, end: Position) -> Output:
@@ -189,32 +189,32 @@ def file_of(options: FileOptions) -> Path:
 
 def _hand_over(
     cursors: Cursors, options: AnyOptions, cursor: Cursor, output: Output, wanted: list[Event], end: Position, lost: int
-) -> Cursor | Told:
+) -> Cursor | OutputResult:
     """Deliver one step, which covers everything up to `end`; return the next cursor, or the outcome if there is none."""
     if not wanted:
-        return cursors.advance(cursor, end, lost=lost) or Told.MOVED
+        return cursors.advance(cursor, end, lost=lost) or OutputResult.MOVED
     if (until := _held_until(options, wanted[0])) is not None:
         cursors.hold(cursor, until)
-        return Told.WAITING
+        return OutputResult.WAITING
     try:
         taken = output.deliver(wanted, single=cursor.failures >= _SUSPECT_AFTER)
     except (NotTaken, ConfigError) as error:
         poison, asked_s = (error.poison, error.retry_after_s) if isinstance(error, NotTaken) else (False, None)
         if poison and cursor.failures >= _GIVE_UP_AFTER:
             refused = [(wanted[0], str(error))]
-            return cursors.advance(cursor, wanted[0].at, refused, lost) or Told.MOVED
+            return cursors.advance(cursor, wanted[0].at, refused, lost) or OutputResult.MOVED
         wait_s = asked_s or min(2.0 ** min(cursor.failures, 10), _LONGEST_WAIT_S)  # bounded: a float overflows after days
         if cursor.failures == 0:
             logger.warning("output %s takes nothing now, it is tried again: %s", cursor.name, error)
         cursors.failed(cursor, str(error), wait_s)
-        return Told.FAILED
+        return OutputResult.FAILED
     if taken.refused:
         if cursors.counts().get(cursor.name, 0) + len(taken.refused) > MOST_DEAD:
             cursors.failed(cursor, f"over {MOST_DEAD:,} events were refused: {taken.refused[0][1]}", _LONGEST_WAIT_S)
-            return Told.FAILED
+            return OutputResult.FAILED
         logger.warning("output %s refused %s: %s", cursor.name, taken.refused[0][0].id, taken.refused[0][1])
     done = wanted[taken.number - 1].at if taken.number < len(wanted) else end
-    return cursors.advance(cursor, done, taken.refused, lost) or Told.MOVED
+    return cursors.advance(cursor, done, taken.refused, lost) or OutputResult.MOVED
 
 
 def _held_until(options: AnyOptions, oldest: Event) -> datetime | None:
@@ -241,7 +241,7 @@ def _undecided(found: Mapping[str, Counter[tuple[str, str]]]) -> dict[str, str]:
     return troubles
 
 
-def _troubles(known: Mapping[str, Cursor], results: Mapping[str, Told]) -> dict[str, str]:
+def _troubles(known: Mapping[str, Cursor], results: Mapping[str, OutputResult]) -> dict[str, str]:
     """Return the errors of outputs that failed more than once."""
     failing = {name: one for name, one in known.items() if name in results and one.failures > 1}
     reasons = {name: " ".join((one.error or "no reason is known").split()) for name, one in failing.items()}

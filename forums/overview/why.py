@@ -21,7 +21,7 @@ from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database, checks, comments, posts, revisions
 from redis_components.admin.crawl_records import CrawlRecords
-from redis_components.admin.find_entries import Entry, Place, Search, find
+from redis_components.admin.find_entries import Entry, EntryLocation, Search, find
 from redis_components.keys import CrawlKeys
 
 from .model import Overview
@@ -88,7 +88,14 @@ class Why:
 
 _LIST = "it is a page of a board's list: scans read it, and store the threads that it shows, not the page"
 _UNKNOWN = frozenset({"never seen", "no site", "refused", "limits", "held", "board", "seeding", "wrong file"})
-_FIRST = (Place.LEASED, Place.READY, Place.LATER, Place.PARKED, Place.WAITING, Place.DEAD)
+_FIRST = (
+    EntryLocation.LEASED,
+    EntryLocation.READY,
+    EntryLocation.LATER,
+    EntryLocation.PARKED,
+    EntryLocation.WAITING,
+    EntryLocation.DEAD,
+)
 
 
 def why(client: redis.Redis, database: Database | None, url: str) -> Why:

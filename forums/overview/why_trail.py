@@ -14,7 +14,7 @@ from sqlalchemy import Select, func, select
 from forums.sites import Site
 from forums.sites.http.user_agent import USER_AGENT, user_agent
 from forums.storage import Database, posts, revisions, scans
-from redis_components.admin.find_entries import Entry, Place
+from redis_components.admin.find_entries import Entry, EntryLocation
 from redis_components.admin.lanes import LaneCondition, LaneView, look
 from redis_components.keys import CrawlKeys
 from redis_components.politeness.robots_cache import FileKind, stored_file
@@ -61,19 +61,19 @@ def describe_entry(service: str, entry: Entry, now: float, client: redis.Redis, 
     tried = f"; {entry.attempts} crawlers died with it" if entry.attempts else ""
     since = f", stored {instant(entry.stored_at)}" if entry.stored_at else ""
     match entry.place:
-        case Place.READY:
+        case EntryLocation.READY:
             return f"{what} is ready{since}{_turn(entry, now, client, keys)}{tried}"
-        case Place.LATER:
+        case EntryLocation.LATER:
             return f"{what} waits for its time, {span((entry.at_s or now) - now)} from now{since}{tried}"
-        case Place.LEASED:
+        case EntryLocation.LEASED:
             leased = f" since {instant(entry.at_s)} ({span(now - entry.at_s)})" if entry.at_s else ""
             return f"{what} is leased by {entry.owner}{leased}{_taken_back(entry, now, client, keys)}{since}{tried}"
-        case Place.PARKED:
+        case EntryLocation.PARKED:
             return f"{what} is set aside while its site is held{since}{tried}"
-        case Place.WAITING:
+        case EntryLocation.WAITING:
             place = "" if entry.before is None else f", {entry.before:,} come first"
             return f"{what} waits in {entry.key}{place}"
-        case Place.DEAD:
+        case EntryLocation.DEAD:
             return f"{what} was given up {span(now - (entry.at_s or now))} ago: {entry.reason} (trawl dead replay)"
 
 

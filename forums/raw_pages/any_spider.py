@@ -19,7 +19,7 @@ from redis_components.server.names import service_name
 from redis_components.setting_values import number_of
 
 from .folders import prune, raw_dir
-from .raw_page_stats import ToldStore
+from .raw_page_stats import RawPageStats
 from .warc_record import RawPage
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class KeepRawPages:
     def __init__(self, crawler: Crawler, keep_days: float) -> None:
         assert crawler.stats is not None
         self._name = service_name(crawler.spidercls.name)
-        self._store = ToldStore(crawler.stats.inc_value, rounds=lambda: prune(raw_dir(), {self._name: keep_days}))
+        self._store = RawPageStats(crawler.stats.inc_value, rounds=lambda: prune(raw_dir(), {self._name: keep_days}))
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

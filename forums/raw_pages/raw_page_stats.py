@@ -9,7 +9,7 @@ from .store import RawStore
 from .warc_record import RawPage
 
 
-class ToldStore:
+class RawPageStats:
     """A RawStore in the folder of this node. The stats belong to the reactor thread, so the counts are updated at the next
     page.
     """

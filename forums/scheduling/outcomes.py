@@ -33,7 +33,7 @@ def end(spans: Sequence[Span | None], seeded: Iterable[bool] | None = None) -> N
             span.end()
 
 
-class Kind(Enum):
+class OutcomeKind(Enum):
     """Kind of the outcome."""
 
     SEEDED = "its start task is in the queue"
@@ -49,18 +49,18 @@ class Kind(Enum):
     @property
     def is_refused(self) -> bool:
         """True if the operator must correct its name or its site's file."""
-        return self in (Kind.UNKNOWN, Kind.AMBIGUOUS, Kind.BROKEN_FILE)
+        return self in (OutcomeKind.UNKNOWN, OutcomeKind.AMBIGUOUS, OutcomeKind.BROKEN_FILE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """Outcome for one forum."""
 
-    kind: Kind
+    kind: OutcomeKind
     sentence: str
 
 
-SEEDED = Outcome(kind=Kind.SEEDED, sentence="seeded")
+SEEDED = Outcome(kind=OutcomeKind.SEEDED, sentence="seeded")
 
 
 def sentences(outcomes: Mapping[str, Outcome]) -> dict[str, str]:
@@ -70,12 +70,12 @@ def sentences(outcomes: Mapping[str, Outcome]) -> dict[str, str]:
 
 def pending(since: float, now: float) -> Outcome:
     """Return the outcome for a forum that is pending since `since` (epoch s of Redis)."""
-    return Outcome(kind=Kind.PENDING, sentence=f"pending since {_clock(since, now)}")
+    return Outcome(kind=OutcomeKind.PENDING, sentence=f"pending since {_clock(since, now)}")
 
 
 def early(due: float, now: float) -> Outcome:
     """Return the outcome for a forum that is due later."""
-    return Outcome(kind=Kind.EARLY, sentence=f"not due until {_clock(due, now)}")
+    return Outcome(kind=OutcomeKind.EARLY, sentence=f"not due until {_clock(due, now)}")
 
 
 def of_seeding(seeding: Seeding, now: float) -> Outcome:
@@ -88,7 +88,7 @@ def of_seeding(seeding: Seeding, now: float) -> Outcome:
         case SeedOutcome.EARLY:
             return early(seeding.at, now)
         case SeedOutcome.FULL:
-            return Outcome(kind=Kind.FULL, sentence=f"over the limit of {seeding.at:.0f} pending forums")
+            return Outcome(kind=OutcomeKind.FULL, sentence=f"over the limit of {seeding.at:.0f} pending forums")
 
 
 def _clock(at: float, now: float) -> str:

@@ -28,7 +28,7 @@ from redis_components.start_tasks.seeding import NamedTask, SeedOutcome, push_na
 from workers.fleet.holds import why_not_seeded
 
 from . import outcomes, request_budget
-from .outcomes import Kind, Outcome, of_seeding
+from .outcomes import Outcome, OutcomeKind, of_seeding
 from .seeding import homes_of, seed_scans
 
 
@@ -112,7 +112,7 @@ def backfill(
     wanted, report = homes_of(client, one, forums)
     held = why_not_seeded(client, FORUM_LIST, {one.name})
     if one.name in held:
-        waits = Outcome(kind=Kind.HELD, sentence=str(held[one.name]))
+        waits = Outcome(kind=OutcomeKind.HELD, sentence=str(held[one.name]))
         return report | {f"{one.name}/{forum}": waits for forum in wanted}
     until = since.isoformat() if since else None
     scans = [ForumTask(site=one.name, forum=forum, mode="backfill", since=until) for forum in wanted]

@@ -24,7 +24,7 @@ from workers.fleet.holds import refuse_if_draining, why_not_seeded
 
 from . import outcomes, request_budget
 from . import outcomes as seed_spans
-from .outcomes import SEEDED, Kind, Outcome
+from .outcomes import SEEDED, Outcome, OutcomeKind
 from .seed_plan import Due, plan, watched
 
 logger = logging.getLogger(__name__)
@@ -54,12 +54,14 @@ def seed(
     Raises SiteError for an unknown site, ConfigError for bad arguments.
     """
     _check_names(forums)
-    look = _Look.at(client, site)
+    look = _Snapshot.at(client, site)
     if forums is None:
         if site is None:
             _log_wrong(client, look.wrong)
         every = [(one, forum) for one in look.sites for forum in look.dues[one.name]]
-        broken = {f"{name}/?": Outcome(kind=Kind.BROKEN_FILE, sentence=error.in_a_line) for name, error in look.wrong.items()}
+        broken = {
+            f"{name}/?": Outcome(kind=OutcomeKind.BROKEN_FILE, sentence=error.in_a_line) for name, error in look.wrong.items()
+        }
         return broken | look.seed(client, every, force=force)
     wanted, unclear = look.homes(forums, site)
     return unclear | look.seed(client, wanted, force=True)
@@ -70,7 +72,7 @@ def rescan(client: redis.Redis, forums: Sequence[str], site: str | None = None, 
     _check_names(forums)
     if depth is not None and depth < 1:
         raise ConfigError(f"depth = {depth!r}: must be a number of list pages, from 1")
-    look = _Look.at(client, site)
+    look = _Snapshot.at(client, site)
     wanted, unclear = look.homes(forums, site)
     deep = {
         f"{one.name}/{forum}": ForumTask(site=one.name, forum=forum, mode="deep", pages=depth)
@@ -128,7 +130,7 @@ def homes_of(client: redis.Redis, site: Site, forums: Sequence[str] | None) -> t
     known = [forum for forum in _watched(client, site) if forum not in NO_FORUMS]
     if forums is None:
         return known, {}
-    unknown = Outcome(kind=Kind.UNKNOWN, sentence=f"unknown forum: {site.name} has {_some(known)}")
+    unknown = Outcome(kind=OutcomeKind.UNKNOWN, sentence=f"unknown forum: {site.name} has {_some(known)}")
     strange = {f"{site.name}/{forum}": unknown for forum in forums if forum not in known}
     return [forum for forum in dict.fromkeys(forums) if forum in known], strange
 
@@ -139,7 +141,7 @@ def _watched(client: redis.Redis, site: Site) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Look:
+class _Snapshot:
     """Snapshot of sites, states and budgets for one seeding."""
 
     now: float
@@ -149,7 +151,7 @@ class _Look:
     wrong: Mapping[str, SiteError]  # unreadable files, by site
 
     @classmethod
-    def at(cls, client: redis.Redis, site: str | None) -> _Look:
+    def at(cls, client: redis.Redis, site: str | None) -> _Snapshot:
         """Read sites, states and spending, and store when each forum is due."""
         sites, wrong = ([load_site(site)], {}) if site else load_all()
         now, states, ledger = server_time(client), ForumStates(client), Ledger(client)
@@ -202,14 +204,14 @@ class _Look:
         for one, due in sorted(((one, self.dues[one.name][forum]) for one, forum in wanted), key=self._urgency):
             name = f"{one.name}/{due.forum}"
             if one.name in held:
-                report[name] = Outcome(kind=Kind.HELD, sentence=str(held[one.name]))
+                report[name] = Outcome(kind=OutcomeKind.HELD, sentence=str(held[one.name]))
             elif name in pending:
                 report[name] = outcomes.pending(pending[name], self.now)
             elif not force and due.at > self.now:
                 report[name] = outcomes.early(due.at, self.now)
             elif not force and room[one.name] < 1:
                 over = request_budget.over(one, self.spent[one.name])
-                report[name] = Outcome(kind=Kind.OVER_BUDGET, sentence=over)
+                report[name] = Outcome(kind=OutcomeKind.OVER_BUDGET, sentence=over)
             else:
                 room[one.name] -= due.cost
                 chosen.append((name, (tasks or {}).get(name, due.task), one.schedule.min_interval_s))
@@ -222,9 +224,9 @@ class _Look:
     def _unclear(self, homes: Sequence[Site]) -> Outcome:
         if homes:
             sentence = f"several sites have it ({', '.join(one.name for one in homes)}): name the site"
-            return Outcome(kind=Kind.AMBIGUOUS, sentence=sentence)
+            return Outcome(kind=OutcomeKind.AMBIGUOUS, sentence=sentence)
         known = "; ".join(f"{one.name} has {_some(list(self.dues[one.name]))}" for one in self.sites) or "there is no site file"
-        return Outcome(kind=Kind.UNKNOWN, sentence=f"unknown forum: {known}")
+        return Outcome(kind=OutcomeKind.UNKNOWN, sentence=f"unknown forum: {known}")
 
 
 def _check_names(forums: Sequence[str] | None) -> None:

@@ -44,7 +44,7 @@ class RecentState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     held: tuple[RecentMessage, ...] = ()  # of earlier pages, which do not overlap the previous look
 
 
-class Told(NamedTuple):
+class RecentSummary(NamedTuple):
     """Replies of a thread that are stored from the page, the oldest first; for a new thread its opening post, too."""
 
     thread: str
@@ -59,7 +59,7 @@ class RecentPlan(NamedTuple):
     """
 
     fetch: list[tuple[RecentMessage, Listed]]
-    direct: list[Told]
+    direct: list[RecentSummary]
     edited: list[tuple[RecentMessage, ThreadRecord]]
     checked: list[str]
     state: RecentState
@@ -93,7 +93,7 @@ def plan_recent(
         return RecentPlan([], [], [], [], msgspec.structs.replace(counted, held=messages), None)
     is_complete = (bool(state.held) or state.pages == 0) and (overlaps or not has_next)
     fetch: list[tuple[RecentMessage, Listed]] = []
-    direct: list[Told] = []
+    direct: list[RecentSummary] = []
     edited: list[tuple[RecentMessage, ThreadRecord]] = []
     for thread, all_news, others in _by_thread(messages, known):
         record, news = records.get(thread), all_news
@@ -104,7 +104,7 @@ def plan_recent(
             continue
         if is_complete and record is not None and _can_be_stored(record, news):
             if behind := [one for one in news if _is_new(one, record)]:
-                direct.append(Told(thread, record, sorted(behind, key=lambda one: number_of(one.id or ""))))
+                direct.append(RecentSummary(thread, record, sorted(behind, key=lambda one: number_of(one.id or ""))))
         elif is_complete and record is None and (started := _started(thread, news)) is not None:
             direct.append(started)
         elif (listed := _listed(news, record, state, file)) is not None:
@@ -119,7 +119,7 @@ def plan_recent(
     )
 
 
-def record_with(direct: Told, at: datetime) -> ThreadRecord:
+def record_with(direct: RecentSummary, at: datetime) -> ThreadRecord:
     """Return the record of a thread as it will be when its direct replies are stored."""
     record, number = direct.record, len(direct.messages)
     return msgspec.structs.replace(
@@ -178,7 +178,7 @@ def _can_be_stored(record: ThreadRecord, news: Sequence[RecentMessage]) -> bool:
     )
 
 
-def _started(thread: str, news: Sequence[RecentMessage]) -> Told | None:
+def _started(thread: str, news: Sequence[RecentMessage]) -> RecentSummary | None:
     """Return a new thread that the page shows completely: its opening post with title and forum, and its replies. None if it has
     to be read.
     """
@@ -188,7 +188,7 @@ def _started(thread: str, news: Sequence[RecentMessage]) -> Told | None:
     record = ThreadRecord(token="", last_comment=None)
     if len(openings) != 1 or not whole or (replies and not _can_be_stored(record, replies)):
         return None
-    return Told(thread, record, replies, whole[0])
+    return RecentSummary(thread, record, replies, whole[0])
 
 
 def _is_new(message: RecentMessage, record: ThreadRecord) -> bool:

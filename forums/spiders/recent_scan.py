@@ -25,7 +25,7 @@ from redis_components.scrapy_glue.page_tracker import current_page, reason_of
 from workers.tracing.traces import TRACEPARENT
 
 from .base import ForumSpider, page_request, read_page
-from .recent_messages import RecentPlan, RecentState, Told, plan_recent, record_with
+from .recent_messages import RecentPlan, RecentState, RecentSummary, plan_recent, record_with
 from .scan_marks import Marks, read_marks
 from .thread_reading import is_behind
 from .thread_tasks import task_of
@@ -216,7 +216,7 @@ def comment_of(message: RecentMessage, record: ThreadRecord, site: str, url: str
     return comment_item(read, site=site, thread=record.own or message.thread, url=url, fetched_at=fetched_at)
 
 
-def _opening(direct: Told, message: RecentMessage, site: Site, fetched_at: str) -> dict[str, Any]:
+def _opening(direct: RecentSummary, message: RecentMessage, site: Site, fetched_at: str) -> dict[str, Any]:
     """Return the opening post of a new thread."""
     kind: PageKind = "thread" if site.pages.thread is not None else "comments"
     last = (direct.messages or [message])[-1]
@@ -231,7 +231,7 @@ def _opening(direct: Told, message: RecentMessage, site: Site, fetched_at: str) 
     return post_item(read, site=site.name, thread=direct.thread, forum=None, url=url, fetched_at=fetched_at)
 
 
-def _direct_items(direct: Told, site: str, url: str, fetched_at: str, state: RecentState) -> Iterator[dict[str, Any]]:
+def _direct_items(direct: RecentSummary, site: str, url: str, fetched_at: str, state: RecentState) -> Iterator[dict[str, Any]]:
     """Yield the replies of a thread, and a report that makes its record count them, as if its last page had been read."""
     record, last = direct.record, direct.messages[-1] if direct.messages else direct.opening
     assert last is not None

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 
-from monitoring.cached_overview import SharedLook
+from monitoring.cached_overview import CachedOverview
 from monitoring.readiness import readiness
 from monitoring.source import Source
 from redis_components.admin.crawl_records import CrawlRecords
@@ -65,7 +65,7 @@ def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
     async def live() -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
-    look = SharedLook(Source(url, None).look)
+    look = CachedOverview(Source(url, None).look)
 
     @app.get("/readyz", include_in_schema=False, dependencies=[Depends(read)])
     def ready() -> PlainTextResponse:

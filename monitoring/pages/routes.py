@@ -18,7 +18,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from forums.overview import Overview
 from forums.overview.samples import History, Samples
 from monitoring.api.access import Scope
-from monitoring.cached_overview import SharedLook
+from monitoring.cached_overview import CachedOverview
 from redis_components.connection import explain
 
 from . import views
@@ -51,14 +51,14 @@ class SharedPages:
     """Pages that were made lately, for all who look at them."""
 
     def __init__(self) -> None:
-        self._pages: OrderedDict[object, SharedLook[Answer]] = OrderedDict()
+        self._pages: OrderedDict[object, CachedOverview[Answer]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: object, make: Callable[[], Answer]) -> Answer:
         """Return the page of that key, made again when it is too old; only one is made at a time."""
         with self._lock:
             if key not in self._pages:
-                self._pages[key] = SharedLook(make, max_age_s=PAGE_AGE_S)
+                self._pages[key] = CachedOverview(make, max_age_s=PAGE_AGE_S)
             self._pages.move_to_end(key)
             while len(self._pages) > MOST_PAGES:
                 self._pages.popitem(last=False)
@@ -73,7 +73,7 @@ class Desk:
         self.client, self.login = client, login
         self._look, self._source, self.url = look, source, url
         self._shared = SharedPages()
-        self._history = SharedLook(self._samples, max_age_s=HISTORY_AGE_S)
+        self._history = CachedOverview(self._samples, max_age_s=HISTORY_AGE_S)
 
     def reading(self, request: Request) -> Reading:
         """Return the reading for this request."""

@@ -26,7 +26,7 @@ BATCH = 500
 SHOWN_BYTES = 200
 
 
-class Kind(StrEnum):
+class DeadKind(StrEnum):
     """The kind of an entry; the letters are those of `lua/lib/leases.lua`."""
 
     REQUEST = "r"
@@ -43,7 +43,7 @@ class DeadEntry:
     place: int  # from the head of the list, where the oldest ones are
     sha: str
     at_s: float  # epoch seconds of Redis
-    kind: Kind
+    kind: DeadKind
     reason: str
     score: str
     key: str  # where a start task came from; "" is the spider's own start key
@@ -52,7 +52,7 @@ class DeadEntry:
     @property
     def can_go_back(self) -> bool:
         """False for an entry that never was a request."""
-        return self.kind is not Kind.MEMBER
+        return self.kind is not DeadKind.MEMBER
 
     @property
     def url(self) -> str:
@@ -83,9 +83,9 @@ def parse(raw: bytes, place: int) -> DeadEntry | None:
     head, newline, payload = raw.partition(b"\n")
     try:
         fields = json.loads(head)
-        kind, at_s, score = Kind(fields["kind"]), fields["at_ms"] / 1000, str(fields["score"])
+        kind, at_s, score = DeadKind(fields["kind"]), fields["at_ms"] / 1000, str(fields["score"])
         key = str(fields.get("key", ""))
-        unfit = not newline or (kind in (Kind.REQUEST, Kind.ZSET_TASK) and not math.isfinite(float(score)))
+        unfit = not newline or (kind in (DeadKind.REQUEST, DeadKind.ZSET_TASK) and not math.isfinite(float(score)))
     except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
         return None
     if unfit:

@@ -29,7 +29,7 @@ _STEP = 1000
 _MOST_KEYS = 5000  # lanes, owners and lots
 
 
-class Place(StrEnum):
+class EntryLocation(StrEnum):
     """The place of an entry."""
 
     READY = "ready"
@@ -44,7 +44,7 @@ class Place(StrEnum):
 class Entry:
     """One request or start task that was looked for."""
 
-    place: Place
+    place: EntryLocation
     fields: dict[str, Any]  # of a request as the codec stores them, of a start task its JSON; {"url": …} for a plain URL
     is_task: bool
     key: str
@@ -100,13 +100,13 @@ class _Looker:
         names = [member.decode("utf-8", "replace") for _, member, _ in lanes if not member.startswith(b"\1")]
         for key in (self._keys.ready(), *map(self._keys.lane, names)):
             for number, member, _ in self._zset(key):
-                if entry := self._request(Place.READY, member, key):
+                if entry := self._request(EntryLocation.READY, member, key):
                     yield replace(entry, before=number)
 
     def later(self) -> Iterator[Entry]:
         key = self._keys.later_requests()
         for _, member, at_ms in self._zset(key):
-            if entry := self._request(Place.LATER, member.partition(b"|")[2], key):
+            if entry := self._request(EntryLocation.LATER, member.partition(b"|")[2], key):
                 yield replace(entry, at_s=at_ms / 1000)
 
     def leased(self) -> Iterator[Entry]:
@@ -114,28 +114,28 @@ class _Looker:
             name = owner.decode("utf-8", "replace")
             key = self._keys.leases(name)
             for lease, value in self._hash(key):
-                if entry := self._lease(Place.LEASED, value, key):
+                if entry := self._lease(EntryLocation.LEASED, value, key):
                     yield replace(entry, owner=name, at_s=_leased_at(lease))
 
     def parked(self) -> Iterator[Entry]:
         for lot in self._hash_names(self._keys.parked()):
             key = self._keys.parked_lot(lot)
             for _, value in self._list(key):
-                if entry := self._lease(Place.PARKED, value, key):
+                if entry := self._lease(EntryLocation.PARKED, value, key):
                     yield entry
 
     def waiting(self) -> Iterator[Entry]:
         keys = self._keys
         for key in dict.fromkeys((keys.start_urls, *keys.more_start_urls, keys.fed_tasks, keys.later_tasks(), keys.backlog())):
             for number, data in self._tasks(key):
-                if entry := self._task(Place.WAITING, data, key):
+                if entry := self._task(EntryLocation.WAITING, data, key):
                     yield replace(entry, before=number)
         for key in dict.fromkeys((*keys.turn_keys, keys.fed_turns, keys.later_turns())):
             for number, member, _ in self._zset(key):
-                if entry := self._task(Place.WAITING, member.partition(b"\0")[2][8:], key):
+                if entry := self._task(EntryLocation.WAITING, member.partition(b"\0")[2][8:], key):
                     yield replace(entry, before=number)
         for _, value in self._hash(keys.overflow()):
-            if self._may_fit(value) and (entry := self._task(Place.WAITING, _text_of(value), keys.overflow())):
+            if self._may_fit(value) and (entry := self._task(EntryLocation.WAITING, _text_of(value), keys.overflow())):
                 yield entry
 
     def dead(self) -> Iterator[Entry]:
@@ -146,7 +146,7 @@ class _Looker:
                 continue
             make = self._request if values.is_ours(letter.payload) else self._task
             payload = b"\0" * 9 + letter.payload if values.is_ours(letter.payload) else letter.payload
-            if entry := make(Place.DEAD, payload, key):
+            if entry := make(EntryLocation.DEAD, payload, key):
                 yield replace(entry, at_s=letter.at_s, reason=letter.reason, attempts=0)
 
     # entries
@@ -154,7 +154,7 @@ class _Looker:
     def _may_fit(self, raw: bytes) -> bool:
         return any(needle in raw for needle in self._needles)
 
-    def _request(self, place: Place, member: bytes, key: str) -> Entry | None:
+    def _request(self, place: EntryLocation, member: bytes, key: str) -> Entry | None:
         """Return the entry of a member: 8 bytes of order, 1 of attempts, payload."""
         if len(member) < 10 or not self._may_fit(member):
             return None
@@ -167,7 +167,7 @@ class _Looker:
         number, attempts = struct.unpack_from(">QB", member)
         return Entry(place=place, fields=fields, is_task=False, key=key, attempts=attempts, stored_at=_stored_at(number))
 
-    def _task(self, place: Place, data: bytes, key: str) -> Entry | None:
+    def _task(self, place: EntryLocation, data: bytes, key: str) -> Entry | None:
         if not self._may_fit(data):
             return None
         try:
@@ -178,7 +178,7 @@ class _Looker:
             return None
         return Entry(place=place, fields=fields, is_task=True, key=key)
 
-    def _lease(self, place: Place, value: bytes, key: str) -> Entry | None:
+    def _lease(self, place: EntryLocation, value: bytes, key: str) -> Entry | None:
         """Return the entry of `<kind><score>|<member>`, of a start task `<kind><score>|<bytes>|<key><data>`
         (`lua/lib/leases.lua`).
         """

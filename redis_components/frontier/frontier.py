@@ -17,7 +17,7 @@ from redis_components.politeness.limits import KnownLimits
 
 from .config import FrontierConfig, Listeners
 from .holds import Holds
-from .messages import Burial, KeyedItem, Lease, NewRequest, NextTask, Shelf, Wait, as_unicode
+from .messages import DeadLetter, KeyedItem, LaneRequeue, Lease, NewRequest, NextTask, SiteBackoff, as_unicode
 from .outbox import Kind
 from .pump import Pump
 from .transport import Clock, Exchanger
@@ -75,7 +75,7 @@ class Frontier:
         return lease
 
     def defer(self, lease: Lease, site: str) -> None:
-        """Put a lease of `take` back, unstarted, until its site has a place (`SitePlaces`)."""
+        """Put a lease of `take` back, unstarted, until its site has a place (`SiteSlots`)."""
         self._pace.taken -= 1
         self._buffer.defer(lease, site)
 
@@ -236,7 +236,7 @@ class Frontier:
 
     def shelve(self, lease_id: str, lane: str) -> None:
         """Give back a request leased from READY (edge d): its lane has limits, and it waits there for its turn."""
-        self._add("shelves", Shelf(lease_id, lane))
+        self._add("shelves", LaneRequeue(lease_id, lane))
 
     def wait(self, lane: str, seconds: float = 0.0, *, rate: float = 0.0, single: bool = False) -> None:
         """Let all crawlers leave the site of `lane` alone for this time, as it asked; 0: it gave no time. `rate`: requests per
@@ -245,17 +245,17 @@ class Frontier:
         """
         self._stock.keep_off(lane)
         self.listeners.limits()
-        self._pump.wait(Wait(as_unicode(lane), math.ceil(seconds * 1000), rate, single))
+        self._pump.wait(SiteBackoff(as_unicode(lane), math.ceil(seconds * 1000), rate, single))
 
     def slow_down(self, lane: str, rate: float) -> None:
         """Let all crawlers send less for a while, as the site of `lane` answers worse than before."""
-        self._add("waits", Wait(as_unicode(lane), -1, max(rate, 0.001)))
+        self._add("waits", SiteBackoff(as_unicode(lane), -1, max(rate, 0.001)))
 
     def bury(self, lease_id: str, reason: str, *, again: bool = False) -> None:
         """Give a request or start task up and keep it with the reason (edge f); with `again` count an attempt, and give it back
         while it has some left (edge e).
         """
-        self._add("burials", Burial(lease_id, as_unicode(reason), again))
+        self._add("burials", DeadLetter(lease_id, as_unicode(reason), again))
 
     def _add(self, kind: Kind, entry: Any, size: int = 0) -> None:
         """Add an entry; calls for each page do the same inline."""

@@ -16,7 +16,7 @@ UNKNOWN = "?"
 """No version: the answer then has all holds."""
 
 
-class Restraint:
+class HoldPolicy:
     """Parks held leases, and puts released ones back.
 
     Where the head of the queue is of a held site, twice as much is leased each time, so that what lies behind it is reached soon.

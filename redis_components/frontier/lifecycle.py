@@ -55,7 +55,7 @@ class Timer:
         self._ring()
 
 
-class Journal:
+class WriteJournal:
     """The batches of the exchanges answered within `keep_s` seconds."""
 
     def __init__(self, keep_s: float) -> None:
@@ -82,7 +82,7 @@ class Journal:
         return bool(self._entries)
 
 
-class Farewell:
+class ShutdownSequence:
     """Waits until the last entries are safe: with an append-only file a Redis that crashes loses its last second, with a replica
     that takes over the entries that it had not received yet, and no process would be left to send them again. So a process stays
     for a window of time after its last entries were confirmed.

@@ -98,14 +98,14 @@ class Park(NamedTuple):
     lot: str
 
 
-class Shelf(NamedTuple):
+class LaneRequeue(NamedTuple):
     """A lease that waits for its turn in a lane: the limits of its site became known after it was stored."""
 
     id: str
     lane: str
 
 
-class Wait(NamedTuple):
+class SiteBackoff(NamedTuple):
     """Back-off for one lane: the site asks to be left alone for `ms`; 0: for an unspecified time; -1: it did not ask, but slows
     down. `rate`: requests per second that this process sends to it, of which all processes are to send less; 0: as many.
     `single`: no other refusal was seen of late, so it counts only where more was tried than the site is known to take.
@@ -117,7 +117,7 @@ class Wait(NamedTuple):
     single: bool = False
 
 
-class Burial(NamedTuple):
+class DeadLetter(NamedTuple):
     """A lease that is given up, and why; `again`: only once its attempts are spent, of which this is one."""
 
     id: str
@@ -133,7 +133,7 @@ class StatChange(NamedTuple):
     value: str
 
 
-class Turn(NamedTuple):
+class SendSlot(NamedTuple):
     """The time at which a leased request of a lane is to be sent."""
 
     lane: str
@@ -192,7 +192,7 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
     acks: list[str]
     releases: list[str]
     unsent: list[str] = []  # requests of lanes that are not sent, before their leases end: their times are free for others
-    burials: list[Burial]
+    burials: list[DeadLetter]
     holds: str = ""  # the version of the holds that we have; with another one nothing is leased, parked or put back
     lots: list[str] = []  # lots of parked requests or start tasks in this message; their lists follow the start keys
     parks: list[tuple[str, int]] = []  # lease and place of its lot (from 1)
@@ -202,8 +202,8 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
     paces: list[
         tuple[int, str, int]
     ] = []  # of requests that have them: place (from 1), lane or "", ms before which it is not leased or 0
-    shelves: list[Shelf] = []
-    waits: list[Wait] = []
+    shelves: list[LaneRequeue] = []
+    waits: list[SiteBackoff] = []
     want_paced: int = 0  # requests to lease from lanes
     full: list[str] = []  # but not from these lanes
     limits: str = ""  # the version of the limits that we know

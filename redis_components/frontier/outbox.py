@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .messages import Burial, KeyedItem, NewRequest, NextTask, Park, Shelf, StatChange, Wait
+from .messages import DeadLetter, KeyedItem, LaneRequeue, NewRequest, NextTask, Park, SiteBackoff, StatChange
 
 Kind = Literal[
     "requests", "tasks", "items", "keyed_items", "acks", "releases", "unsent", "shelves", "waits", "parks", "burials", "claims"
@@ -31,10 +31,10 @@ class Batch:
     acks: list[str] = field(default_factory=list)
     releases: list[str] = field(default_factory=list)
     unsent: list[str] = field(default_factory=list)
-    shelves: list[Shelf] = field(default_factory=list)
-    waits: list[Wait] = field(default_factory=list)
+    shelves: list[LaneRequeue] = field(default_factory=list)
+    waits: list[SiteBackoff] = field(default_factory=list)
     parks: list[Park] = field(default_factory=list)
-    burials: list[Burial] = field(default_factory=list)
+    burials: list[DeadLetter] = field(default_factory=list)
     claims: list[str] = field(default_factory=list)
     stats: list[StatChange] = field(default_factory=list)  # not from the outbox: asked for when the exchange is made
 

@@ -10,12 +10,12 @@ from redis_components.errors import LayoutError, TrawlError
 
 from .config import FrontierConfig, Listeners
 from .demand import Demand, Gate
-from .lifecycle import Farewell, Journal, Phase, Timer
-from .messages import StatChange, Wait, as_unicode
+from .lifecycle import Phase, ShutdownSequence, Timer, WriteJournal
+from .messages import SiteBackoff, StatChange, as_unicode
 from .outbox import Batch, Outbox
 from .pacing import Haste, Pace
 from .reply import Reply
-from .session import Conversation, Flight, Wish
+from .session import Flight, LeaseDemand, Session
 from .stock import Stock
 from .transport import Clock, Exchanger
 
@@ -35,7 +35,7 @@ class Pump:
         self.gate = Gate(config, self.outbox)
         self.pace = Pace(config, clock.now())
         self.demand = Demand(config, self.pace, self.stock, self.gate)
-        self.talk = Conversation(config, exchanger, clock, self._answered)
+        self.talk = Session(config, exchanger, clock, self._answered)
         self.exchanges = 0
         self.soon = False
         """An exchange is in flight, or comes within an interval: what happens for each page need not look further."""
@@ -43,8 +43,8 @@ class Pump:
         """At the last answer everything was stored, and nothing was ready, leased or parked."""
         self.task_idle_since: float | None = None
         """Since when each answer has confirmed the same of start tasks (s of the clock)."""
-        self._journal = Journal(config.journal_s)
-        self._farewell = Farewell(config.fsync_window_s)
+        self._journal = WriteJournal(config.journal_s)
+        self._farewell = ShutdownSequence(config.fsync_window_s)
         self._when_left: Callable[[], None] = lambda: None
         self._forgotten = b""
         self._stats_again: list[StatChange] = []
@@ -135,7 +135,7 @@ class Pump:
             self.listeners.work()
         self._time_paced(now)
 
-    def wait(self, wait: Wait) -> None:
+    def wait(self, wait: SiteBackoff) -> None:
         """Send at once that a site asks to be left alone."""
         self.outbox.entries.append(("waits", wait, 0))
         self._urgent = True
@@ -177,10 +177,10 @@ class Pump:
         self.stock.restraint.asked(requests=wish.requests, tasks=wish.tasks)
         self.talk.send(batch, wish, carried_all=not self.outbox)
 
-    def _wish(self, batch: Batch, now: float) -> Wish:
+    def _wish(self, batch: Batch, now: float) -> LeaseDemand:
         demand, restraint, asks = self.demand, self.stock.restraint, not self.talk.inquiring
         leaves = self.phase is Phase.LEAVING and self.talk.introduced and not self.outbox
-        wish = Wish(
+        wish = LeaseDemand(
             requests=demand.requests(demand.overtaking(batch)) if asks else 0,
             tasks=demand.tasks() if asks else 0,
             trying=demand.is_trying(batch),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .messages import Lease, Turn
+from .messages import Lease, SendSlot
 
 
 class HeldNow(NamedTuple):
@@ -71,7 +71,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """None: what we know is right."""
     lanes: int = 0
     """Lanes that hold requests; one more where requests wait for their time."""
-    paced: dict[str, Turn] = {}
+    paced: dict[str, SendSlot] = {}
     """By lease id."""
     now: int = 0
     """The time of Redis in ms, from which those count."""
@@ -111,10 +111,10 @@ def _tasks(flat: list[Any]) -> list[Lease]:
     return [Lease(0.0, b"", flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)]
 
 
-def _paced(flat: list[Any]) -> dict[str, Turn]:
+def _paced(flat: list[Any]) -> dict[str, SendSlot]:
     rows = (flat[n : n + 4] for n in range(0, len(flat), 4))
     return {
-        lease.decode(): Turn(_text(lane), at / 1000 if at >= 0 else None, late / 1000 if late >= 0 else math.inf)
+        lease.decode(): SendSlot(_text(lane), at / 1000 if at >= 0 else None, late / 1000 if late >= 0 else math.inf)
         for lease, lane, at, late in rows
     }
 

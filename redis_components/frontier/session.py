@@ -27,7 +27,7 @@ the owner.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
+class LeaseDemand:
     """The requests of a message."""
 
     requests: int
@@ -51,7 +51,7 @@ class Flight:
 
     number: int
     batch: Batch
-    wish: Wish
+    wish: LeaseDemand
     carried_all: bool
     """Nothing stayed in the outbox."""
     keys: dict[str, str | list[str]]
@@ -62,7 +62,7 @@ class Flight:
     tries: int = 0
 
 
-class Conversation:
+class Session:
     """The state of a session: its owner, the number of its messages, and if Redis answers."""
 
     def __init__(
@@ -127,7 +127,7 @@ class Conversation:
         """
         return last_applied or self._speaker[1] - 1
 
-    def send(self, batch: Batch, wish: Wish, *, carried_all: bool) -> None:
+    def send(self, batch: Batch, wish: LeaseDemand, *, carried_all: bool) -> None:
         """Send a message. The answer comes to `answered`, whenever Redis gives one."""
         self.busy = True
         time_ms = int(shared_clock.time() * 1000) if self._previous else 0  # an answer has set the clock
@@ -164,7 +164,9 @@ class Conversation:
         lists |= dict.fromkeys(self._lanes[task.lane] for task in batch.tasks if task.lane)
         return {key: place for place, key in enumerate(lists, 1)}
 
-    def _message(self, batch: Batch, wish: Wish, item_keys: dict[str, int], lots: dict[str, int], sizes: list[int]) -> Message:
+    def _message(
+        self, batch: Batch, wish: LeaseDemand, item_keys: dict[str, int], lots: dict[str, int], sizes: list[int]
+    ) -> Message:
         return Message(
             owner=self._speaker[0],
             number=str(self.number),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from redis_components.politeness.limits import KnownLimits
 
-from .hold_policy import UNKNOWN, Restraint
+from .hold_policy import UNKNOWN, HoldPolicy
 from .messages import Lease
 from .outbox import Outbox
 from .redis_time import RedisTime
@@ -125,7 +125,7 @@ class Stock:
     def __init__(self, outbox: Outbox, names: Callable[[bytes], Iterator[str]]) -> None:
         self.buffer = Buffer()
         self.tasks: deque[Lease] = deque()
-        self.restraint = Restraint()
+        self.restraint = HoldPolicy()
         self.timed = TimedLeases()
         self._redis_time = RedisTime()
         self.limits = KnownLimits()

@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Callable
 
-from .messages import Lease, Turn
+from .messages import Lease, SendSlot
 
 
 class TimedLeases:
@@ -22,7 +22,7 @@ class TimedLeases:
     def __len__(self) -> int:
         return len(self.heap)
 
-    def add(self, now: float, turn: Turn, lease: Lease) -> None:
+    def add(self, now: float, turn: SendSlot, lease: Lease) -> None:
         """Add a lease, to be sent at its turn, counted from `now`, the time at which Redis decided."""
         at = now + (turn.wait_s or 0.0)
         heapq.heappush(self.heap, (at, lease, at + turn.late_s))

@@ -54,7 +54,7 @@ class RobotsFile(NamedTuple):
         return sha1(self.kind.encode() + self.body, usedforsecurity=False).hexdigest()
 
 
-class Told(NamedTuple):
+class RobotsReply(NamedTuple):
     """The reply of Redis: `state` is `same`, `known`, `fetch` or `wait` (see `robots_ask.lua`)."""
 
     state: str
@@ -89,13 +89,13 @@ class RobotsCache:
         self._keys = keys
         self._claim = claim
 
-    def ask(self, origin: str, version: str = "") -> Told:
+    def ask(self, origin: str, version: str = "") -> RobotsReply:
         """Return the stored file of `origin` (scheme, host and port); `version` is that of the file that the caller has."""
         args = {"version": version, "claim": self._claim, "claim_ms": CLAIM_S * 1000}
         state, ms, failures, *fields = script("robots_ask")(self._client, {"record": self._keys.robots_file(origin)}, args)
-        return Told(state.decode(), int(ms) / 1000, _file(*fields), int(failures))
+        return RobotsReply(state.decode(), int(ms) / 1000, _file(*fields), int(failures))
 
-    def store(self, origin: str, file: RobotsFile, lane: str) -> Told:
+    def store(self, origin: str, file: RobotsFile, lane: str) -> RobotsReply:
         """Keep it for all, and let `lane` ("": none) obey its rate."""
         keys = self._keys
         args = {
@@ -118,7 +118,7 @@ class RobotsCache:
             "limits": keys.all_limits(),
         }
         ms, failures = script("robots_store")(self._client, names, args)
-        return Told("known", int(ms) / 1000, file, int(failures))
+        return RobotsReply("known", int(ms) / 1000, file, int(failures))
 
     def give_up(self, origin: str) -> None:
         """Give up a fetch without an answer: the next process that needs the file asks for it."""

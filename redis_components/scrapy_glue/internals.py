@@ -1,7 +1,7 @@
 """Requests that wait long for their site do not count against CONCURRENT_REQUESTS, so sites that hang hold back no other one.
 
 A request that waits for an answer, or for its turn at its site, costs a connection and next to no memory. Each still counts as
-one of its site's places (`SitePlaces`), so no site gets more requests for it.
+one of its site's places (`SiteSlots`), so no site gets more requests for it.
 """
 
 from __future__ import annotations

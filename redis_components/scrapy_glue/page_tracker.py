@@ -130,7 +130,7 @@ HOST = "host"
 """The field that need not be there: the URL has it."""
 
 
-class SitePlaces:
+class SiteSlots:
     """`most` returns how many requests of a site may be at work here; None: any number. No site has more than three quarters of
     `concurrency` places, so one that hangs leaves room for the others with any `most`.
     """
@@ -202,7 +202,7 @@ def plain(message: str) -> str:
     return _TLS_SETTINGS.sub("", message)
 
 
-class PageBook:
+class PageTracker:
     """`pages` is open to the scheduler, which writes each request that it hands out into it.
 
     Leases are kept apart from the requests, not in `meta`: copies, retries and redirects would carry them along and ack twice.
@@ -210,7 +210,7 @@ class PageBook:
 
     def __init__(self, crawler: Crawler, frontier: Frontier, count: Callable[[str], None]) -> None:
         self.pages: dict[Request, Page] = {}
-        self.places: SitePlaces | None = None
+        self.places: SiteSlots | None = None
         """The places of sites; None: not limited by site."""
         self._slots: dict[str, str] = {}  # lane -> its download slot; "": it has several
         self._crawler = crawler

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from redis_components.frontier.frontier import Frontier
     from redis_components.frontier.messages import Lease
 
-    from .page_tracker import PageBook
+    from .page_tracker import PageTracker
 
 
 class RequestLanes:
     """A queue class of the user's orders requests as it wants: then no limits are kept, and `not_before` does not count."""
 
-    def __init__(self, frontier: Frontier, book: PageBook) -> None:
+    def __init__(self, frontier: Frontier, book: PageTracker) -> None:
         self._frontier = frontier
         self._limits = frontier.limits
         self._book = book

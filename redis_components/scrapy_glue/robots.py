@@ -34,7 +34,7 @@ from twisted.internet.defer import Deferred
 
 from redis_components import connection
 from redis_components.politeness.limits import default_lane
-from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile, Told, rate_of, readable
+from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile, RobotsReply, rate_of, readable
 
 from .config import keys_of
 from .engine import known_frontier
@@ -141,15 +141,15 @@ class RobotsTxt(RobotsTxtMiddleware):
         await self._hold(origin, reply, request, waited=not began)
         return asks
 
-    async def _ask(self, origin: str, version: str) -> Told:
+    async def _ask(self, origin: str, version: str) -> RobotsReply:
         """Ask Redis for the file; without Redis each process uses the file that it has, or fetches it for itself."""
         try:
             return await in_thread(lambda: self._redis().ask(origin, version))
         except redis.RedisError as error:
             logger.debug("Redis cannot be asked for %s/robots.txt: %s", origin, error)
-            return Told("same", HELD_S, None) if version else Told("fetch", 0.0, None)
+            return RobotsReply("same", HELD_S, None) if version else RobotsReply("fetch", 0.0, None)
 
-    async def _fetch_for_all(self, origin: str, old: RobotsFile | None, request: Request) -> Told:
+    async def _fetch_for_all(self, origin: str, old: RobotsFile | None, request: Request) -> RobotsReply:
         try:
             file = await self._fetch(origin, old, request)
         except IgnoreRequest as error:
@@ -161,7 +161,7 @@ class RobotsTxt(RobotsTxtMiddleware):
             raise  # there was no answer: the page shares the fate that it would have had
         lane = self._lane(request) or self._default_lane(request)
         reply = await self._quietly(lambda: self._redis().store(origin, file, lane))
-        return reply or Told("known", HELD_S, file, 1)
+        return reply or RobotsReply("known", HELD_S, file, 1)
 
     async def _quietly(self, call: Any) -> Any:
         try:
@@ -210,7 +210,7 @@ class RobotsTxt(RobotsTxtMiddleware):
         request_rate = getattr(getattr(rules, "rp", None), "request_rate", lambda _: None)(name)
         return rate_of(rules.crawl_delay(name), *((request_rate.requests, request_rate.seconds) if request_rate else ()))
 
-    async def _hold(self, origin: str, reply: Told, request: Request, *, waited: bool) -> None:
+    async def _hold(self, origin: str, reply: RobotsReply, request: Request, *, waited: bool) -> None:
         file = reply.file
         assert file is not None
         known, version = self._held.get(origin), file.version

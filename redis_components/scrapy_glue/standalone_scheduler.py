@@ -66,7 +66,7 @@ def store(client: redis.Redis, keys: CrawlKeys, order: QueueOrder, filter: Filte
 logger = logging.getLogger(__name__)
 
 
-class LoneScheduler(BaseScheduler):
+class StandaloneScheduler(BaseScheduler):
     """Constructor, attributes and methods of scrapy-redis 0.9.1. Every call waits for Redis, and raises what it raises; what is
     taken is not leased.
     """

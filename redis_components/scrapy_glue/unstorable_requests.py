@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class KeptRequests:
+class UnstorableRequests:
     """First in, first out."""
 
     def __init__(self) -> None:

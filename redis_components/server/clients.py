@@ -22,7 +22,7 @@ from redis.exceptions import RedisClusterException
 
 from redis_components.errors import ConfigError
 
-from .url import Kind, ServerAddress, address_of
+from .url import ServerAddress, UrlKind, address_of
 
 # A server that went silent is left for its successor after this; other clients wait for `defaults.REDIS_PARAMS`.
 FAILOVER_PARAMS = {"socket_timeout": 5, "socket_connect_timeout": 2}  # s
@@ -32,7 +32,7 @@ def client_of(url: str, **params: Any) -> redis.Redis:
     """Return a synchronous client of a Sentinel or Cluster URL, whose options win over `params`. Raises ConfigError."""
     place = address_of(url)
     retry = redis.retry.Retry(NoBackoff(), 0)
-    if place.kind is Kind.CLUSTER:
+    if place.kind is UrlKind.CLUSTER:
         return cast("redis.Redis", Cluster(place, **_cluster_params(place, {"retry": retry} | params)))
     sentinels = redis.sentinel.Sentinel(  # type: ignore[no-untyped-call]  # redis-py has no types for it
         place.nodes, **_sentinel_arguments(place, params, retry)
@@ -44,7 +44,7 @@ def asyncio_client_of(url: str, **params: Any) -> redis.asyncio.Redis:
     """Return the same client for an event loop."""
     place = address_of(url)
     retry = redis.asyncio.retry.Retry(NoBackoff(), 0)
-    if place.kind is Kind.CLUSTER:
+    if place.kind is UrlKind.CLUSTER:
         nodes = [redis.asyncio.cluster.ClusterNode(host, port) for host, port in place.nodes]
         cluster = redis.asyncio.RedisCluster(startup_nodes=nodes, **_cluster_params(place, {"retry": retry} | params))
         return cast("redis.asyncio.Redis", cluster)

@@ -33,7 +33,7 @@ _OURS = re.compile(
 _FOR_SENTINELS = "sentinel_"
 
 
-class Kind(Enum):
+class UrlKind(Enum):
     """The kind of server at a URL."""
 
     SERVER = "server"  # one server, by redis-py's own forms
@@ -45,17 +45,17 @@ class Kind(Enum):
 class ServerAddress:
     """A Sentinel or Cluster URL, taken apart. `params` and `sentinel_params` are those of a redis-py client."""
 
-    kind: Kind
+    kind: UrlKind
     nodes: tuple[tuple[str, int], ...]
     service: str
     params: dict[str, Any] = field(repr=False)
     sentinel_params: dict[str, Any] = field(repr=False)
 
 
-def kind_of(url: str) -> Kind:
+def kind_of(url: str) -> UrlKind:
     """Return the form of this URL; a text that is not a URL counts as a server's."""
     ours = re.match(r"rediss?\+(sentinel|cluster)://", url)
-    return Kind(ours[1]) if ours else Kind.SERVER
+    return UrlKind(ours[1]) if ours else UrlKind.SERVER
 
 
 def address_of(url: str) -> ServerAddress:
@@ -63,11 +63,11 @@ def address_of(url: str) -> ServerAddress:
     found = _OURS.fullmatch(url)
     if not found:
         raise refused(url)
-    kind = Kind(found["kind"])
+    kind = UrlKind(found["kind"])
     options = parse_qsl(found["options"] or "", keep_blank_values=True)
     tls = {"ssl": True} if found["scheme"] == "rediss" else {}
     try:
-        nodes = tuple(_node(text, 26379 if kind is Kind.SENTINEL else 6379) for text in found["nodes"].split(","))
+        nodes = tuple(_node(text, 26379 if kind is UrlKind.SENTINEL else 6379) for text in found["nodes"].split(","))
         params = tls | _params(f"{found['login'] or ''}@", [one for one in options if not one[0].startswith(_FOR_SENTINELS)])
         for_sentinels = [(name.removeprefix(_FOR_SENTINELS), value) for name, value in options if name.startswith(_FOR_SENTINELS)]
         sentinel_params = {name: value for name, value in params.items() if name.startswith(("ssl", "socket_"))}
@@ -75,7 +75,7 @@ def address_of(url: str) -> ServerAddress:
     except ValueError:
         raise refused(url) from None
     service, _, db = (found["path"] or "").partition("/")
-    if kind is Kind.CLUSTER:
+    if kind is UrlKind.CLUSTER:
         if (found["path"] or "0") != "0" or params.get("db"):
             raise ConfigError(
                 f"{masked(url)}: a Redis Cluster has no databases; leave the number away, REDIS_NAMESPACE keeps jobs apart"

@@ -12,7 +12,7 @@ import redis
 
 from forums.overview import Overview
 from monitoring.app import create_app
-from monitoring.cached_overview import SharedLook
+from monitoring.cached_overview import CachedOverview
 from monitoring.host_check import LOOPBACK, allowed_hosts, host_of
 from monitoring.source import Source
 from redis_components.errors import ConfigError
@@ -85,7 +85,7 @@ def test_only_requests_that_name_it_are_answered(redis_url: str, redis_client: r
 
 def test_many_scrapes_read_redis_once(redis_url: str, redis_client: redis.Redis) -> None:
     source = Counted(redis_url, {"forum_list": 1})
-    frozen = SharedLook(source.look, clock=lambda: 0.0)
+    frozen = CachedOverview(source.look, clock=lambda: 0.0)
     with ThreadPoolExecutor(32) as pool:
         seen = list(pool.map(lambda _: frozen(), range(200)))
     assert source.looks == 1
@@ -101,7 +101,7 @@ def test_a_reading_is_kept_for_a_second_and_a_failure_not_at_all() -> None:
             raise OSError("away")
         return len(calls)
 
-    shared = SharedLook(look, clock=lambda: now[0])
+    shared = CachedOverview(look, clock=lambda: now[0])
     with pytest.raises(OSError, match="away"):
         shared()
     assert [shared(), shared()] == [2, 2]

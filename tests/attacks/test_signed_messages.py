@@ -122,7 +122,7 @@ def test_a_captured_command_acts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     one, another = signed.ReceivedCommands(), signed.ReceivedCommands()
     assert one.fault(body, headers) is None
     assert another.fault(body, headers) is None, "each worker hears it"
-    assert "heard before" in str(one.fault(body, headers))
+    assert "received before" in str(one.fault(body, headers))
     assert "does not fit" in str(one.fault({**body, "destination": None}, headers))
     assert "not signed" in str(one.fault(body, {}))
     young = signed.ReceivedCommands()

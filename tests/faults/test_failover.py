@@ -18,7 +18,7 @@ from redis_components.admin.inspector import expire_owner, snapshot, wipe
 from redis_components.connection import asyncio_client, from_settings, get_redis, is_cluster
 from redis_components.dupefilters.report import report
 from redis_components.errors import ConfigError
-from redis_components.frontier.messages import Burial
+from redis_components.frontier.messages import DeadLetter
 from redis_components.items.stream import ItemStream, Lock, Settled
 from redis_components.keys import CrawlKeys, FleetKeys
 from redis_components.scheduler import Scheduler
@@ -71,7 +71,7 @@ def test_every_operation_of_frontier_fleet_and_tools_works(client: redis.Redis) 
     one.frontier.add_item(b'{"url": "a"}')
     leased = one.take()
     assert leased is not None
-    one.frontier._add("burials", Burial(leased[0], "for the test"))
+    one.frontier._add("burials", DeadLetter(leased[0], "for the test"))
     one.advance()
     assert (snapshot(client, "links", KEYS).dead, dead_letters.newest(client, KEYS, 9)[0][0].reason) == (1, "for the test")
     assert dead_letters.replay(client, KEYS).done == 1

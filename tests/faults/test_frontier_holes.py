@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from redis_components.admin.inspector import expire_owner
-from redis_components.frontier.messages import Burial, StatChange
+from redis_components.frontier.messages import DeadLetter, StatChange
 from redis_components.frontier.outbox import Outbox
 from redis_components.start_tasks.seeding import Seed, seed
 from tests.support.owner import KEYS, Owner
@@ -177,7 +177,7 @@ def test_the_first_exchange_is_applied_once_even_when_its_owner_is_reclaimed_bef
 def test_a_burial_does_not_travel_before_the_items_of_its_page() -> None:
     outbox = Outbox()
     outbox.entries.extend([("items", b"x", 1)] * 5)
-    outbox.entries.append(("burials", Burial("1.1", "why"), 0))
+    outbox.entries.append(("burials", DeadLetter("1.1", "why"), 0))
     assert not outbox.take(2, 1000).burials
 
 

@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from forums.scheduling import seeding
-from forums.scheduling.outcomes import Kind, sentences
+from forums.scheduling.outcomes import OutcomeKind, sentences
 from forums.scheduling.seeding import refresh
 from forums.sites import SiteError
 from forums.state.forum_states import ForumState, ForumStates
@@ -197,7 +197,7 @@ def test_a_site_file_that_is_wrong_is_named_where_its_folder_is_relative_too(
     monkeypatch.setenv("TRAWL_SITES_DIR", ".")
     outcomes = seeding.seed(redis_client)
     assert {name for name, outcome in outcomes.items() if outcome.kind.is_refused} == {"three/?"}
-    assert outcomes["three/?"].kind is Kind.BROKEN_FILE
+    assert outcomes["three/?"].kind is OutcomeKind.BROKEN_FILE
     hold(redis_client, Target(site="three"), HoldKind.PAUSE)  # its name is enough to leave it alone
 
 

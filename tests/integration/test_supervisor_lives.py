@@ -28,7 +28,7 @@ from workers.state.runs import Run
 from workers.supervision import launcher
 from workers.supervision.restart_policy import RestartPolicy
 from workers.supervision.supervisor import Supervisor
-from workers.supervision.supervisor_config import SupervisorConfig, Surroundings, Verdict
+from workers.supervision.supervisor_config import SlotOutcome, SupervisorConfig, SupervisorHooks
 
 SLOT, RECORDS = FleetKeys().slot("toy", 0), FleetKeys().crawlers()
 QUICK = SupervisorConfig(
@@ -53,7 +53,7 @@ class SupervisedSlot:
     expired: list[tuple[str, str]]
     heard: list[CrawlerRecord] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
-    verdict: Verdict | None = None
+    verdict: SlotOutcome | None = None
 
     def crawler(self, *, not_pid: int = 0) -> CrawlerRecord:
         """The crawler in the slot, once it crawls."""
@@ -124,7 +124,7 @@ def supervise(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             ),
             log=log,
             config=QUICK,
-            surroundings=Surroundings(
+            surroundings=SupervisorHooks(
                 node="node-a",
                 draining=draining.is_set,
                 expire_owner=lambda of, owner, _why: expired.append((of, owner)),
@@ -186,7 +186,7 @@ def test_draining_finishes_the_crawl_and_frees_the_slot(supervise: Supervise, re
         case.crawler()
         case.draining.set()
         wait_until(lambda: case.verdict, case.said)
-    assert case.verdict is Verdict.DRAINED
+    assert case.verdict is SlotOutcome.DRAINED
     assert not redis_client.exists(SLOT)
     assert case.last_record().state is CrawlerState.STOPPED
     assert case.last_record().last_exit == "drained"
@@ -200,12 +200,12 @@ def test_an_order_to_retire_is_obeyed(supervise: Supervise) -> None:
         case.crawler()
         (view,) = case.registry.slots({}, case.registry.crawlers())
         case.registry.order(view, SlotCommand(word=SlotCommandKind.RETIRE, reason="scaled to toy=0"))
-        wait_until(lambda: case.verdict is Verdict.RETIRED, case.said)
+        wait_until(lambda: case.verdict is SlotOutcome.RETIRED, case.said)
 
 
 def test_a_crawler_that_dies_again_and_again_is_given_up_with_its_last_words(supervise: Supervise) -> None:
     with supervise(mode="exit") as case:
-        wait_until(lambda: case.verdict is Verdict.CRASH_LOOPING, case.said)
+        wait_until(lambda: case.verdict is SlotOutcome.CRASH_LOOPING, case.said)
     record = case.last_record()
     assert record.state is CrawlerState.CRASH_LOOPING
     assert record.last_exit == "crashed (exit code 9)"
@@ -218,7 +218,7 @@ def test_a_crawler_that_dies_again_and_again_is_given_up_with_its_last_words(sup
 @pytest.mark.parametrize("kind", [ExitKind.FINISHED, ExitKind.REFUSED, ExitKind.LOST_SLOT])
 def test_a_spiders_own_exit_code_is_not_read_as_trawls(supervise: Supervise, kind: ExitKind) -> None:
     with supervise(mode=f"exit {kind.code}") as case:
-        wait_until(lambda: case.verdict is Verdict.CRASH_LOOPING, case.said)
+        wait_until(lambda: case.verdict is SlotOutcome.CRASH_LOOPING, case.said)
         assert len(case.expired) == 2, "what each had leased is given to others"
     assert case.last_record().last_exit == f"crashed (exit code {kind.code})"
 
@@ -228,7 +228,7 @@ def test_a_crawler_that_cannot_be_launched_is_backed_off_and_given_up_with_the_r
 ) -> None:
     (tmp_path / "crawler.log").symlink_to(tmp_path / "gone" / "crawler.log")  # as a data folder that went away
     with supervise() as case:
-        wait_until(lambda: case.verdict is Verdict.CRASH_LOOPING, lambda: str(case.registry.errors()))
+        wait_until(lambda: case.verdict is SlotOutcome.CRASH_LOOPING, lambda: str(case.registry.errors()))
         said = [one.what for one in case.registry.errors()]
         assert len(said) == 2, "each is told once"
         assert all("it could not be launched: No such file or directory" in one for one in said)
@@ -236,7 +236,7 @@ def test_a_crawler_that_cannot_be_launched_is_backed_off_and_given_up_with_the_r
 
 def test_a_crawler_that_cannot_run_as_configured_is_not_tried_again(supervise: Supervise) -> None:
     with supervise(spider="nix") as case:
-        wait_until(lambda: case.verdict is Verdict.REFUSED, case.said)
+        wait_until(lambda: case.verdict is SlotOutcome.REFUSED, case.said)
     assert case.last_record().state is CrawlerState.REFUSED
     assert case.last_record().error == "trawl: nix: unknown spider 'nix'; there are: toy, toy_two"
     assert len(case.expired) == 1
@@ -256,7 +256,7 @@ def test_a_supervisor_that_lost_its_slot_ends_its_crawler_at_once(supervise: Sup
             lambda: redis_client.delete(SLOT, RECORDS) and case.registry.acquire("toy", 0, "node-b"),
             "the slot is another's",
         )
-        wait_until(lambda: case.verdict is Verdict.LOST, case.said)
+        wait_until(lambda: case.verdict is SlotOutcome.LOST, case.said)
     assert redis_client.exists(SLOT)
 
 
@@ -267,7 +267,7 @@ def test_a_crawler_that_does_not_stop_in_time_is_ended_and_its_leases_are_taken_
     with supervise(mode=mode) as case:
         wait_until(lambda: f"INFO: {mode}" in case.said(), case.said)
         case.draining.set()
-        wait_until(lambda: case.verdict is Verdict.DRAINED, case.said)
+        wait_until(lambda: case.verdict is SlotOutcome.DRAINED, case.said)
     assert case.expired == [("toy", f"toy/0#{case.slot.token}.0")]
     assert case.last_record().last_exit == end
 
@@ -343,7 +343,7 @@ def test_a_grace_that_the_node_does_not_count_with_is_reported(supervise: Superv
 
 def test_a_memory_limit_below_what_an_empty_crawler_needs_is_refused_by_name(supervise: Supervise) -> None:
     with supervise(CRAWLER_MEMORY_SOFT_MB=20) as case:
-        wait_until(lambda: case.verdict is Verdict.REFUSED, case.said)
+        wait_until(lambda: case.verdict is SlotOutcome.REFUSED, case.said)
     assert "CRAWLER_MEMORY_SOFT_MB = 20 is less than a crawler needs before its first page" in (case.last_record().error or "")
 
 
@@ -398,7 +398,7 @@ def test_a_crawler_that_takes_its_supervisor_along_each_time_is_given_up_too(sup
         restarts=4,
     )
     with supervise(before=left) as case:
-        wait_until(lambda: case.verdict is Verdict.CRASH_LOOPING, case.said)
+        wait_until(lambda: case.verdict is SlotOutcome.CRASH_LOOPING, case.said)
     record = case.last_record()
     assert (record.state, record.restarts) == (CrawlerState.CRASH_LOOPING, 5)
     assert "2 failures in a row" in (record.note or "")

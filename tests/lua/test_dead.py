@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from redis_components.admin import dead_letters
-from redis_components.admin.dead_letters import BATCH, Cleared, Kind
+from redis_components.admin.dead_letters import BATCH, Cleared, DeadKind
 from redis_components.errors import LayoutError
 from redis_components.server.scripts import Script
 from tests.support.owner import KEYS, Owner
@@ -39,8 +39,8 @@ def test_what_a_crawler_buried_is_shown_newest_first(redis_client: redis.Redis) 
         one.advance()
     entries, foreign = dead_letters.newest(redis_client, KEYS, 2)
     assert [(entry.payload, entry.reason, entry.kind, entry.score, entry.place) for entry in entries] == [
-        (b"c", "reason of c", Kind.REQUEST, "-7", 2),
-        (b"b", "reason of b", Kind.REQUEST, "-7", 1),
+        (b"c", "reason of c", DeadKind.REQUEST, "-7", 2),
+        (b"b", "reason of b", DeadKind.REQUEST, "-7", 1),
     ]
     assert foreign == 0
 

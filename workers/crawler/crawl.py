@@ -28,7 +28,7 @@ from redis_components.scrapy_glue.config import name_owner
 from workers.consumers.item_consumers import consumer_of
 
 from . import scrapy_internals
-from .crawl_record import CrawlPlace, ServiceSpider, place_of
+from .crawl_record import CrawlLocation, ServiceSpider, place_of
 from .doors import close_doors
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Crawl:
         self._giving: _Eventual | None = None
         self.figures = Figures()
         self.outcome: Outcome | None = None  # None while it runs
-        self.place: CrawlPlace | None = None  # None until its spider is opened
+        self.place: CrawlLocation | None = None  # None until its spider is opened
         self.on_end: Callable[[], object] = lambda: None  # called in the reactor's thread, once `poll` would find an outcome
 
     def start(self) -> None:

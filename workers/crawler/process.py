@@ -32,7 +32,7 @@ from workers.process import freeze_detection, memory, page_at_work
 from workers.process.exit_kinds import ExitKind
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 from workers.process.options import CrawlerOptions
-from workers.process.pipes import Terms, announce
+from workers.process.pipes import HandshakeLimits, announce
 from workers.process.run_recorder import own_run, with_figures
 from workers.process.shutdown_times import shutdown_grace
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Renewal
@@ -41,7 +41,7 @@ from workers.state.runs import Runs
 from . import crawl
 from .adapt_settings import adapt
 from .crawl import make_crawl
-from .crawl_record import CrawlPlace, ServiceSpider
+from .crawl_record import CrawlLocation, ServiceSpider
 from .fleet_redis import Elsewhere, find, warn
 from .limits import CrawlerLimits
 from .stop_signals import Parent, StopSignals
@@ -108,7 +108,7 @@ class CrawlerProcess:
         adapt(settings, spider, self._options, self._url)
 
     def run(self) -> ExitKind:
-        self._write(Terms(grace_s=self._grace_s, memory_hard_bytes=self._limits.memory_hard_bytes).to_line())
+        self._write(HandshakeLimits(grace_s=self._grace_s, memory_hard_bytes=self._limits.memory_hard_bytes).to_line())
         if why := self._limits.too_low(self._rss_bytes):
             logger.error("%s", why)
             return ExitKind.REFUSED
@@ -153,7 +153,7 @@ class CrawlerProcess:
         # Another Redis may take its time to answer: neither this thread nor the heartbeat's may wait for it.
         threading.Thread(target=self._find_place, args=(place,), name="place", daemon=True).start()
 
-    def _find_place(self, place: CrawlPlace) -> None:
+    def _find_place(self, place: CrawlLocation) -> None:
         if place.uses_redis:
             self._elsewhere = find(place.settings, self._url)
             warn(self._elsewhere, self._url)

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from redis_components.errors import ConfigError
-from redis_components.server.url import Kind, ServerAddress, address_of, kind_of, masked, server_params
+from redis_components.server.url import ServerAddress, UrlKind, address_of, kind_of, masked, server_params
 from redis_components.server.variables import variable
 from workers.environment.variables import Fleet
 
@@ -45,12 +45,12 @@ def broker_of(redis_url: str) -> Broker:
     if not url.startswith(_SCHEMES):
         return Broker(url=url, results="rpc://")
     match kind_of(url):
-        case Kind.CLUSTER:
+        case UrlKind.CLUSTER:
             raise ConfigError(
                 f"{masked(url)} is a Redis Cluster, which Celery cannot use as its broker:"
                 " set TRAWL_BROKER_URL to a separate Redis server, or to amqp://..."
             )
-        case Kind.SENTINEL:
+        case UrlKind.SENTINEL:
             return _sentinel(address_of(url))
     return _server(url)
 

@@ -41,7 +41,7 @@ class FailedStarts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeLook:
+class NodeStatus:
     """State of a worker at one time."""
 
     connected: bool  # to the broker
@@ -52,7 +52,7 @@ class NodeLook:
     hosted: int = 0  # crawlers that it hosts
 
 
-def condition(look: NodeLook) -> tuple[Condition, str]:
+def condition(look: NodeStatus) -> tuple[Condition, str]:
     """Return the verdict, for the status file. Pure."""
     if look.beat_silent_s > STILL_LIMIT_S:
         return Condition.HUNG, f"its heartbeat has stood still for {look.beat_silent_s:.0f} s"
@@ -114,9 +114,9 @@ class NodeHealth:
         """Note a turn of the worker's event loop."""
         self._loop_at = time.monotonic()
 
-    def look(self) -> NodeLook:
+    def look(self) -> NodeStatus:
         beat_at = max(self.beat_at(), self._thawed_at)  # before the clock is read: it may come round in between
-        return NodeLook(
+        return NodeStatus(
             connected=self._connected,
             loop_silent_s=time.monotonic() - self._loop_at,
             beat_silent_s=time.monotonic() - beat_at,

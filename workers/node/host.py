@@ -23,7 +23,7 @@ from workers.state.nodes import Nodes
 from workers.state.registry import CrawlerRecord, Registry
 from workers.state.runs import Runs
 from workers.supervision.supervisor import Supervisor
-from workers.supervision.supervisor_config import SupervisorConfig, Surroundings
+from workers.supervision.supervisor_config import SupervisorConfig, SupervisorHooks
 
 from .capacity import NodeCapacity
 from .health import FailedStarts, folder_fault
@@ -107,7 +107,7 @@ class Node:
             if slot is None:
                 return HELD
             declared = partial(as_declared, client)
-            surroundings = Surroundings(
+            surroundings = SupervisorHooks(
                 node=name,
                 declared=declared,
                 on_finished=partial(Jobs(client).crawler_ended, spider, number),

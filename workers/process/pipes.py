@@ -53,7 +53,7 @@ _END = b"end "
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class HandshakeLimits:
     """Limits of a crawler process; the defaults hold until the crawler has sent its own."""
 
     grace_s: float = SHUTDOWN_GRACE_S  # for its pages in flight at a shutdown
@@ -63,7 +63,7 @@ class Terms:
         return _MARK + msgspec.json.encode(asdict(self))
 
     @classmethod
-    def from_line(cls, line: bytes) -> Terms | None:
+    def from_line(cls, line: bytes) -> HandshakeLimits | None:
         """Parse a line; None for a line of another kind. Raises ValueError for terms that cannot be read."""
         return msgspec.json.decode(line.removeprefix(_MARK), type=cls) if line.startswith(_MARK) else None
 

@@ -15,7 +15,7 @@ from workers.state.runs import Run, RunBy
 from .exit_kinds import Exit
 
 
-class RunBook:
+class RunRecorder:
     """Records the runs of a supervisor's crawlers; `send` takes each state of a run, and never waits."""
 
     def __init__(self, slot: Slot, node: str, send: Callable[[Run], object]) -> None:

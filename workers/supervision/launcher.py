@@ -21,7 +21,7 @@ from workers.process.exit_kinds import ExitKind
 from workers.process.memory import resident
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.page_at_work import PageAtWork, SharedPage
-from workers.process.pipes import PulseReader, Terms, Wake, announced_in, pulse_pipe
+from workers.process.pipes import HandshakeLimits, PulseReader, Wake, announced_in, pulse_pipe
 from workers.process.run_module import own_module
 from workers.state.registry import CrawlerRecord
 
@@ -52,7 +52,7 @@ class LaunchedCrawler:
         self._waited_s = 0.0  # for a CPU, at the last report
         self.record: CrawlerRecord | None = None  # its last report
         self.announced: ExitKind | None = None  # how it ends
-        self.terms = Terms()
+        self.terms = HandshakeLimits()
 
     @property
     def pid(self) -> int:
@@ -89,7 +89,7 @@ class LaunchedCrawler:
         last = b""
         try:
             for line in lines:
-                if terms := Terms.from_line(line):
+                if terms := HandshakeLimits.from_line(line):
                     self.terms = terms
                 elif kind := announced_in(line):
                     self.announced = kind

@@ -33,7 +33,7 @@ LAST_LINES = 20  # of the log, kept in the record of a slot that was given up
 REMEMBERED_CONFIGS = 8
 
 
-class SlotLedger:
+class SlotHistory:
     """Begins with the slot's last record. `config` gives the digest of what a crawler launched now is configured with."""
 
     def __init__(

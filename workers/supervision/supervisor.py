@@ -25,22 +25,22 @@ from workers.process.exit_kinds import Exit, ExitKind
 from workers.process.heartbeat import Heartbeat
 from workers.process.memory import oom_kills
 from workers.process.options import CrawlerOptions
-from workers.process.pipes import Terms, Wake
-from workers.process.run_recorder import RunBook
+from workers.process.pipes import HandshakeLimits, Wake
+from workers.process.run_recorder import RunRecorder
 from workers.process.shutdown_times import RELEASE_TIMEOUT_S
 from workers.process.shutdown_times import VARIABLE as GRACE_VARIABLE
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot, SlotCommand, SlotCommandKind
 
 from .launcher import LaunchedCrawler, launch
 from .restart_policy import Decision, decide
-from .slot_history import SlotLedger
-from .supervisor_config import SupervisorConfig, Surroundings, Verdict
+from .slot_history import SlotHistory
+from .supervisor_config import SlotOutcome, SupervisorConfig, SupervisorHooks
 from .watchdog import TICK_S, Watch
 
 logger = logging.getLogger(__name__)
 
 
-_LAST_STATE = {Verdict.CRASH_LOOPING: CrawlerState.CRASH_LOOPING, Verdict.REFUSED: CrawlerState.REFUSED}
+_LAST_STATE = {SlotOutcome.CRASH_LOOPING: CrawlerState.CRASH_LOOPING, SlotOutcome.REFUSED: CrawlerState.REFUSED}
 
 
 class Supervisor:
@@ -54,21 +54,21 @@ class Supervisor:
         options: CrawlerOptions,
         log: SlotLog | None = None,
         config: SupervisorConfig | None = None,
-        surroundings: Surroundings | None = None,
+        surroundings: SupervisorHooks | None = None,
     ) -> None:
         self._slot = slot
         self._registry = registry
         self._config = config or SupervisorConfig()
-        self._around = surroundings or Surroundings()
+        self._around = surroundings or SupervisorHooks()
         self._options = replace(options, slot=slot, node=self._around.node)
         self._log = log or SlotLog.of(slot.spider, slot.number)
         self._stream = LogStream(self._log, slot.name)
-        self._book = RunBook(slot, self._around.node, lambda run: self._heartbeat.errand(lambda: self._around.on_run(run)))
+        self._book = RunRecorder(slot, self._around.node, lambda run: self._heartbeat.errand(lambda: self._around.on_run(run)))
         self._wake = Wake()
         self._heartbeat = Heartbeat(self._beat, period_s=self._config.period_s, on_news=self._wake.set)
         self._crawler: LaunchedCrawler | None = None
         self._starts = 0
-        self._ledger = SlotLedger(
+        self._ledger = SlotHistory(
             slot,
             self._log,
             self._config.restarts,
@@ -81,7 +81,7 @@ class Supervisor:
         self.last: CrawlerRecord | None = None
         """After `run`: what was left in the slot's record."""
 
-    def run(self) -> Verdict:
+    def run(self) -> SlotOutcome:
         """Supervise until there is a verdict. An exception ends the crawler too and gives the slot back."""
         self.last = self._ledger.record(CrawlerState.STOPPED)
         self._heartbeat.start()
@@ -102,10 +102,10 @@ class Supervisor:
 
     # the slot
 
-    def _supervise(self) -> Verdict:
+    def _supervise(self) -> SlotOutcome:
         if self._ledger.hopeless:
             logger.error("%s: %d supervisors in a row died with their crawlers", self._slot.name, self._ledger.streak.failures)
-            return Verdict.CRASH_LOOPING
+            return SlotOutcome.CRASH_LOOPING
         while (verdict := self._verdict()) is None:
             if self._heartbeat.unanswered_s > self._registry.slot_ttl_s:
                 # Redis was away, or this node stood still: the slot may be another's by now, the next answer shows it.
@@ -116,7 +116,7 @@ class Supervisor:
                 continue  # it was ended on purpose: there is a verdict or an order now
             if self._options.job_of and end.kind is ExitKind.FINISHED:
                 self._heartbeat.errand(partial(self._around.on_finished, end.reason or end.kind.label))
-                return Verdict.FINISHED
+                return SlotOutcome.FINISHED
             decision = decide(end, self._ledger.streak, self._config.restarts, luck=random.random())  # noqa: S311 - jitter
             self._ledger.count(decision.streak)
             self._say_what_happened(end, decision)
@@ -125,13 +125,13 @@ class Supervisor:
             self._wait(decision.wait_s)
         return verdict
 
-    def _verdict(self) -> Verdict | None:
+    def _verdict(self) -> SlotOutcome | None:
         if self._heartbeat.lost:
-            return Verdict.LOST
+            return SlotOutcome.LOST
         if self._around.draining():
-            return Verdict.DRAINED
+            return SlotOutcome.DRAINED
         order = self._heartbeat.order
-        return Verdict.RETIRED if order and order.word in (SlotCommandKind.RETIRE, SlotCommandKind.STOP) else None
+        return SlotOutcome.RETIRED if order and order.word in (SlotCommandKind.RETIRE, SlotCommandKind.STOP) else None
 
     def _reload(self) -> SlotCommand | None:
         """Return an order to reload that was not obeyed yet. It stays with the slot; its reason distinguishes it from the one
@@ -140,10 +140,10 @@ class Supervisor:
         order = self._heartbeat.order
         return order if order and order.word is SlotCommandKind.RELOAD and order.reason != self._ledger.story.reload else None
 
-    def _why_not(self, end: Exit) -> Verdict:
+    def _why_not(self, end: Exit) -> SlotOutcome:
         if end.kind is ExitKind.LOST_SLOT:
-            return Verdict.LOST
-        return Verdict.REFUSED if end.kind is ExitKind.REFUSED else Verdict.CRASH_LOOPING
+            return SlotOutcome.LOST
+        return SlotOutcome.REFUSED if end.kind is ExitKind.REFUSED else SlotOutcome.CRASH_LOOPING
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -184,7 +184,7 @@ class Supervisor:
         self._around.on_start(False)
         return end
 
-    def _on_report(self, record: CrawlerRecord, terms: Terms) -> None:
+    def _on_report(self, record: CrawlerRecord, terms: HandshakeLimits) -> None:
         first, self._record = self._record is not None, None  # its own reports replace it
         if first:
             self._around.on_start(True)
@@ -264,11 +264,11 @@ class Supervisor:
         """Return the reason of an end, for the history: of the order, or from the crawler's last line."""
         order = self._heartbeat.order
         match self._verdict():
-            case Verdict.DRAINED:
+            case SlotOutcome.DRAINED:
                 return "its node is shutting down"
-            case Verdict.LOST:
+            case SlotOutcome.LOST:
                 return "its slot is another's"
-            case Verdict.RETIRED:
+            case SlotOutcome.RETIRED:
                 return order.reason if order else None
         if reload := self._reload():
             return f"reload: {reload.reason}"
@@ -276,7 +276,7 @@ class Supervisor:
 
     # reports
 
-    def _final_record(self, verdict: Verdict) -> CrawlerRecord:
+    def _final_record(self, verdict: SlotOutcome) -> CrawlerRecord:
         state = _LAST_STATE.get(verdict)
         return self._ledger.given_up(state) if state else self._ledger.record(CrawlerState.STOPPED)
 

@@ -17,7 +17,7 @@ from workers.state.runs import Run
 from .restart_policy import RestartPolicy
 
 
-class Verdict(StrEnum):
+class SlotOutcome(StrEnum):
     """Reason for which a supervisor released its slot."""
 
     DRAINED = "drained"  # this node is being shut down
@@ -41,7 +41,7 @@ class SupervisorConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class SupervisorHooks:
     """Callbacks of a supervisor to its node: all of them can be left out in tests."""
 
     draining: Callable[[], bool] = lambda: False  # True while this node is being shut down

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _KEPT = "site_headers"  # in meta, while a request is at the downloader: its headers before
 
 
-class Manners:
+class SitePoliteness:
     """Gives each site a separate download slot with the pace of its file, and applies `obey_robots`.
 
     The pace is that of one crawler process: three crawlers send three times as many requests to a site.

@@ -6,7 +6,7 @@ local MOST_PEEKED = 200 -- at the end of a list that is longer, where what was p
 local MOST_LOOKS = 300
 local LONGEST_SITE = 200
 
--- The host and port of a URL, as `SitePlaces.name_of` has them; nil where it has none.
+-- The host and port of a URL, as `SiteSlots.name_of` has them; nil where it has none.
 local function host_of(url)
   local place = type(url) == 'string' and string.match(url, '^%s*%a[%w+.-]*://([^/?#%s]+)')
   return place and string.lower(string.match(place, '^.*@(.*)$') or place)

@@ -16,7 +16,7 @@ from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from workers.process.exit_kinds import Exit
 from workers.process.heartbeat import Heartbeat
-from workers.process.run_recorder import RunBook
+from workers.process.run_recorder import RunRecorder
 from workers.state.registry import CrawlerRecord, CrawlerState, Renewal, Slot
 from workers.state.runs import Run, RunBy, Runs
 
@@ -133,7 +133,7 @@ def test_what_happened_while_redis_was_away_is_told_when_it_is_back() -> None:
     with RedisServer() as server:
         client = server.client()
         heartbeat = Heartbeat(lambda: Renewal(held=bool(client.ping())), period_s=0.05)
-        book = RunBook(slot, "a@test", lambda run: heartbeat.errand(lambda: Runs(client).add(run)))
+        book = RunRecorder(slot, "a@test", lambda run: heartbeat.errand(lambda: Runs(client).add(run)))
         server.kill()
         with heartbeat:
             for n in range(3):

@@ -23,7 +23,7 @@ import redis
 from sqlalchemy import update
 
 from forums.events.cursors import Cursors
-from forums.events.publish import Told, publish
+from forums.events.publish import OutputResult, publish
 from forums.events.rules import Rules, rules_of
 from forums.state.keys import ForumFleetKeys
 from forums.state.output_troubles import output_troubles
@@ -105,15 +105,15 @@ def test_a_receiver_that_was_away_gets_everything_once_signed(
 ) -> None:
     rules = rules_of(hook(receiver.url))
     store(database, 0, 6)
-    assert publish(database, redis_client, rules, budget_s=60) == {"hook": Told.UP_TO_DATE}
+    assert publish(database, redis_client, rules, budget_s=60) == {"hook": OutputResult.UP_TO_DATE}
     receiver.answers = [503]
     store(database, 6, 12)
-    assert publish(database, redis_client, rules, budget_s=60) == {"hook": Told.FAILED}
-    assert publish(database, redis_client, rules, budget_s=60) == {"hook": Told.WAITING}
+    assert publish(database, redis_client, rules, budget_s=60) == {"hook": OutputResult.FAILED}
+    assert publish(database, redis_client, rules, budget_s=60) == {"hook": OutputResult.WAITING}
     state = Cursors(database).all()["hook"]
     assert (state.failures, state.error, state.retry_at is not None) == (1, "HTTP 503", True)
     try_now(database)
-    assert publish(database, redis_client, rules, budget_s=60) == {"hook": Told.UP_TO_DATE}
+    assert publish(database, redis_client, rules, budget_s=60) == {"hook": OutputResult.UP_TO_DATE}
     assert [event["id"] for event in receiver.events] == IDS
     for headers, body in receiver.requests:
         text = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
@@ -126,7 +126,7 @@ def test_what_is_refused_is_a_dead_letter_and_delays_nothing_else(
 ) -> None:
     receiver.refuses = "c5"
     store(database, 0, 12)
-    assert publish(database, redis_client, rules_of(hook(receiver.url)), budget_s=60) == {"hook": Told.UP_TO_DATE}
+    assert publish(database, redis_client, rules_of(hook(receiver.url)), budget_s=60) == {"hook": OutputResult.UP_TO_DATE}
     assert [event["id"] for event in receiver.events] == [id_ for id_ in IDS if "c5@" not in id_]
     [(position, _, reason)] = Cursors(database).refused("hook")
     assert [event.item for event in EventLog(database).at([position])] == ["c5"]
@@ -140,7 +140,10 @@ def test_a_receiver_that_always_fails_at_one_event_does_not_hold_up_the_others_f
     store(database, 0, 3)
     for _ in range(21):
         receiver.answers = [500]
-        assert publish(database, redis_client, rules, budget_s=60) in ({"hook": Told.FAILED}, {"hook": Told.UP_TO_DATE})
+        assert publish(database, redis_client, rules, budget_s=60) in (
+            {"hook": OutputResult.FAILED},
+            {"hook": OutputResult.UP_TO_DATE},
+        )
         try_now(database)
     assert [event["item"] for event in receiver.events] == ["c1", "c2"]
     assert len(Cursors(database).refused("hook")) == 1
@@ -153,11 +156,11 @@ def test_a_name_that_resolves_to_a_private_address_is_refused_unless_allowed(
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest, **more: real("127.0.0.1", *rest, **more))
     url = receiver.url.replace("127.0.0.1", "hook.example")
     store(database, 0, 1)
-    assert publish(database, redis_client, rules_of(hook(url))) == {"hook": Told.FAILED}
+    assert publish(database, redis_client, rules_of(hook(url))) == {"hook": OutputResult.FAILED}
     assert "not to a public address" in str(Cursors(database).all()["hook"].error)
     assert receiver.requests == []
     try_now(database)
-    assert publish(database, redis_client, rules_of(hook(url, "allow_private = true"))) == {"hook": Told.UP_TO_DATE}
+    assert publish(database, redis_client, rules_of(hook(url, "allow_private = true"))) == {"hook": OutputResult.UP_TO_DATE}
     assert len(receiver.events) == 1
 
 
@@ -175,7 +178,7 @@ def test_a_receiver_that_takes_its_time_delays_no_other_output(
     rules = rules_of(hook(receiver.url) + outputs_of(tmp_path))
     rules.outputs["hook"] = rules.outputs["hook"].model_copy(update={"timeout_s": 120})  # on a busy machine, longer than allowed
     store(database, 0, 6)
-    told: list[dict[str, Told]] = []
+    told: list[dict[str, OutputResult]] = []
     round_of_another = threading.Thread(target=lambda: told.append(publish(database, redis_client, rules, budget_s=60)))
     round_of_another.start()
     try:
@@ -191,25 +194,29 @@ def test_a_receiver_that_takes_its_time_delays_no_other_output(
     finally:
         go_on.set()
         round_of_another.join(60)
-    assert told[0]["hook"] in (Told.UP_TO_DATE, Told.MORE)
+    assert told[0]["hook"] in (OutputResult.UP_TO_DATE, OutputResult.MORE)
     assert [event["id"] for event in receiver.events] == IDS
 
 
-ENDLESS: dict[str, tuple[bytes, bytes, Told]] = {
-    "body": (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65_536, Told.UP_TO_DATE),
-    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 10_000, Told.UP_TO_DATE),
-    "body of a refusal": (b"HTTP/1.1 400 No\r\n\r\n", b"x" * 65_536, Told.UP_TO_DATE),
-    "head": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n" * 1_000, Told.FAILED),
-    "responses of 1xx": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1_000, Told.FAILED),
-    "control characters": (b"HTTP/1.1 503 no\r\nContent-Length: 8\r\n\r\na\0\x1b[31mb", b"", Told.FAILED),
-    "control characters in a refusal": (b"HTTP/1.1 422 no\r\nContent-Length: 8\r\n\r\na\0\x1b[31mb", b"", Told.UP_TO_DATE),
-    "redirect": (b"HTTP/1.1 307 To\r\nLocation: http://127.0.0.1:%d/\r\nContent-Length: 0\r\n\r\n", b"", Told.FAILED),
+ENDLESS: dict[str, tuple[bytes, bytes, OutputResult]] = {
+    "body": (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65_536, OutputResult.UP_TO_DATE),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 10_000, OutputResult.UP_TO_DATE),
+    "body of a refusal": (b"HTTP/1.1 400 No\r\n\r\n", b"x" * 65_536, OutputResult.UP_TO_DATE),
+    "head": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n" * 1_000, OutputResult.FAILED),
+    "responses of 1xx": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1_000, OutputResult.FAILED),
+    "control characters": (b"HTTP/1.1 503 no\r\nContent-Length: 8\r\n\r\na\0\x1b[31mb", b"", OutputResult.FAILED),
+    "control characters in a refusal": (
+        b"HTTP/1.1 422 no\r\nContent-Length: 8\r\n\r\na\0\x1b[31mb",
+        b"",
+        OutputResult.UP_TO_DATE,
+    ),
+    "redirect": (b"HTTP/1.1 307 To\r\nLocation: http://127.0.0.1:%d/\r\nContent-Length: 0\r\n\r\n", b"", OutputResult.FAILED),
 }
 
 
 @pytest.mark.parametrize(("head", "more", "outcome"), ENDLESS.values(), ids=ENDLESS)
 def test_a_receiver_that_answers_without_end_or_leads_elsewhere_costs_no_more_than_its_events(
-    database: Database, redis_client: redis.Redis, receiver: Receiver, head: bytes, more: bytes, outcome: Told
+    database: Database, redis_client: redis.Redis, receiver: Receiver, head: bytes, more: bytes, outcome: OutputResult
 ) -> None:
     def answer(listener: socket.socket) -> None:
         with suppress(OSError):
@@ -243,7 +250,7 @@ def test_a_receiver_that_is_away_for_days_is_tried_each_five_minutes(
     with database.engine.begin() as connection:
         connection.execute(update(event_outputs).values(failures=5_000))
     receiver.answers = [503]
-    assert publish(database, redis_client, rules, budget_s=60) == {"hook": Told.FAILED}
+    assert publish(database, redis_client, rules, budget_s=60) == {"hook": OutputResult.FAILED}
     state = cursors.all()["hook"]
     assert (state.failures, state.after) == (5_001, cursor.after)
     assert state.retry_at is not None
@@ -298,7 +305,7 @@ def test_a_process_that_is_killed_after_the_commit_loses_and_repeats_nothing(
     with (tmp_path / "events.jsonl").open("a") as file:
         file.write('{"id": "half')  # and as when the disk was written in pieces
     store(database, 0, 12)  # the first six again, as the next writer does
-    assert set(publish(database, redis_client, rules_of(text), budget_s=60).values()) == {Told.UP_TO_DATE}
+    assert set(publish(database, redis_client, rules_of(text), budget_s=60).values()) == {OutputResult.UP_TO_DATE}
     assert in_file(tmp_path) == IDS
     assert in_stream(redis_client) == IDS
 
@@ -353,7 +360,7 @@ def test_a_file_or_stream_of_another_database_is_left_alone(
     foreign |= {"item": "1", "version": 1, "stored_at": "2026-01-01T00:00:00Z"}
     (tmp_path / "events.jsonl").write_text(json.dumps(foreign) + "\n")
     redis_client.xadd(ForumFleetKeys().event_stream("stream"), {"id": "x"}, id="999-0")
-    assert set(publish(database, redis_client, rules_of(outputs_of(tmp_path))).values()) == {Told.FAILED}
+    assert set(publish(database, redis_client, rules_of(outputs_of(tmp_path))).values()) == {OutputResult.FAILED}
     assert in_file(tmp_path) == ["x"]
     assert "does not have" in str(Cursors(database).all()["stream"].error)
 
@@ -383,9 +390,9 @@ def test_a_rule_without_end_and_one_hostile_site_stop_nothing(
     hostile = [comment(site="evil", id=f"e{n}", body="a" * 5000 + "b", fetched_at=at(n)) for n in range(300)]
     assert database.write([parse(wire(one)) for one in hostile]) == []
     store(database, 0, 3)
-    told, troubles = {"slow": Told.MORE}, set[str]()
-    while set(told.values()) != {Told.UP_TO_DATE}:
-        assert Told.MORE in told.values()
+    told, troubles = {"slow": OutputResult.MORE}, set[str]()
+    while set(told.values()) != {OutputResult.UP_TO_DATE}:
+        assert OutputResult.MORE in told.values()
         told = publish(database, redis_client, rules, budget_s=1)
         troubles |= set(output_troubles(redis_client).values())
     assert any("of site evil that rule slow could not judge in time" in one for one in troubles)

@@ -21,7 +21,7 @@ import pytest
 import redis
 
 from forums.events.cursors import Cursors
-from forums.events.publish import Told, publish, waiting
+from forums.events.publish import OutputResult, publish, waiting
 from forums.events.rules import rules_of
 from forums.storage import Database
 from forums.storage.write.event_log import BEGINNING
@@ -92,19 +92,19 @@ def test_nats_gets_every_event_once_in_order_also_after_it_was_away(
     store(database, 0, 6)
 
     with nats_server(port, tmp_path):
-        assert publish(database, redis_client, rules, budget_s=60) == {"nats": Told.FAILED}
+        assert publish(database, redis_client, rules, budget_s=60) == {"nats": OutputResult.FAILED}
         assert "no stream of JetStream keeps the subject forum.posts" in str(Cursors(database).all()["nats"].error)
         in_nats(port, add_stream)
         try_now(database)
-        assert publish(database, redis_client, rules, budget_s=60) == {"nats": Told.UP_TO_DATE}
+        assert publish(database, redis_client, rules, budget_s=60) == {"nats": OutputResult.UP_TO_DATE}
     store(database, 6, 12)
-    assert publish(database, redis_client, rules, budget_s=60) == {"nats": Told.FAILED}
+    assert publish(database, redis_client, rules, budget_s=60) == {"nats": OutputResult.FAILED}
     with nats_server(port, tmp_path):
         try_now(database)
-        assert publish(database, redis_client, rules, budget_s=60) == {"nats": Told.UP_TO_DATE}
+        assert publish(database, redis_client, rules, budget_s=60) == {"nats": OutputResult.UP_TO_DATE}
         # As after a crash between the acknowledgement and the cursor: the same events come again.
         Cursors(database).move("nats", BEGINNING)
-        assert publish(database, redis_client, rules, budget_s=60) == {"nats": Told.UP_TO_DATE}
+        assert publish(database, redis_client, rules, budget_s=60) == {"nats": OutputResult.UP_TO_DATE}
         assert [event["id"] for event in in_nats(port, all_events)] == IDS
 
 
@@ -135,7 +135,7 @@ def test_kafka_gets_every_event_once_with_its_id_and_a_thread_in_order(
         f"idempotent = {str(bool(KAFKA)).lower()}\n"  # Tansu has no idempotent producers
     )
     store(database, 0, 12)
-    assert publish(database, redis_client, rules, budget_s=60) == {"bus": Told.UP_TO_DATE}
+    assert publish(database, redis_client, rules, budget_s=60) == {"bus": OutputResult.UP_TO_DATE}
     got = asyncio.run(consume(kafka, topic, len(IDS)))
     assert [event["id"] for _, _, event in got] == IDS, "one thread, so one partition"
     assert {(key, id_) for key, id_, _ in got} == {(b"demo/p1", event.encode()) for event in IDS}
@@ -145,7 +145,7 @@ def test_a_kafka_that_is_away_takes_nothing_and_loses_nothing(database: Database
     pytest.importorskip("aiokafka")
     rules = rules_of(f'[outputs.bus]\nkind = "kafka"\nservers = "127.0.0.1:{free_port()}"\ntopic = "posts"\nbegin = "oldest"\n')
     store(database, 0, 2)
-    assert publish(database, redis_client, rules, budget_s=60) == {"bus": Told.FAILED}
+    assert publish(database, redis_client, rules, budget_s=60) == {"bus": OutputResult.FAILED}
     assert str(Cursors(database).all()["bus"].error).startswith("Kafka: ")
     assert waiting(database, rules) == {"bus": 2}
 

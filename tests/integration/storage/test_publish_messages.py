@@ -10,7 +10,7 @@ import redis
 from sqlalchemy import update
 
 from forums.events.alarms import LASTS_S, Alarms, Trouble, send_alarms
-from forums.events.publish import Told, publish
+from forums.events.publish import OutputResult, publish
 from forums.events.rules import Rules, rules_of
 from forums.storage import Database, parse
 from forums.storage.schema.tables import event_outputs, events
@@ -58,12 +58,12 @@ def test_a_digest_waits_for_its_oldest_event_and_takes_all_that_is_there(
 ) -> None:
     rules = team("digest_minutes = 60")
     store(database, 0, 30)
-    assert publish(database, redis_client, rules) == {"team": Told.WAITING}
-    assert publish(database, redis_client, rules) == {"team": Told.WAITING}, "its time is not over"
+    assert publish(database, redis_client, rules) == {"team": OutputResult.WAITING}
+    assert publish(database, redis_client, rules) == {"team": OutputResult.WAITING}, "its time is not over"
     assert receiver.messages == []
     later(database, 2)
     store(database, 30, 50)
-    assert publish(database, redis_client, rules, budget_s=60) == {"team": Told.UP_TO_DATE}
+    assert publish(database, redis_client, rules, budget_s=60) == {"team": OutputResult.UP_TO_DATE}
     (message,) = receiver.messages
     assert message["title"] == "Trawl: 50 posts for all"
     assert message["message"].count("new comment at demo") == 50
@@ -74,9 +74,9 @@ def test_a_digest_that_is_too_long_for_its_service_is_several_messages(
 ) -> None:
     titles = [f"text {n} {'long ' * 100}" for n in range(100)]
     assert database.write([parse(wire(post(id=f"p{n}", title=title, fetched_at=at(n)))) for n, title in enumerate(titles)]) == []
-    assert publish(database, redis_client, team("digest_minutes = 1"), budget_s=60) == {"team": Told.WAITING}
+    assert publish(database, redis_client, team("digest_minutes = 1"), budget_s=60) == {"team": OutputResult.WAITING}
     later(database, 1)
-    assert publish(database, redis_client, team("digest_minutes = 1"), budget_s=60) == {"team": Told.UP_TO_DATE}
+    assert publish(database, redis_client, team("digest_minutes = 1"), budget_s=60) == {"team": OutputResult.UP_TO_DATE}
     assert all(len(message["message"]) <= 32_768 for message in receiver.messages)
     assert 2 <= len(receiver.messages) <= 4
     said = "".join(message["message"] for message in receiver.messages)
@@ -88,14 +88,14 @@ def test_nothing_is_sent_in_quiet_hours_and_all_of_it_afterwards(
 ) -> None:
     quiet, loud = team(f'quiet_hours = "{around_now(6)}"'), team("")
     store(database, 0, 3)
-    assert publish(database, redis_client, quiet) == {"team": Told.WAITING}
+    assert publish(database, redis_client, quiet) == {"team": OutputResult.WAITING}
     now = Alarms(redis_client).now()
     for moment in (now, now + LASTS_S + 1):
         monkeypatch.setattr(Alarms, "now", lambda _, moment=moment: moment)
         assert send_alarms(redis_client, quiet, [TROUBLE]) == {"team": "quiet hours"}
     assert receiver.messages == []
     later(database, 0)
-    assert publish(database, redis_client, loud, budget_s=60) == {"team": Told.UP_TO_DATE}
+    assert publish(database, redis_client, loud, budget_s=60) == {"team": OutputResult.UP_TO_DATE}
     assert send_alarms(redis_client, loud, [TROUBLE]) == {"team": "quiet"}, "it has to last from now on"
     monkeypatch.setattr(Alarms, "now", lambda _: now + 2 * LASTS_S + 2)
     assert send_alarms(redis_client, loud, [TROUBLE]) == {"team": "sent"}

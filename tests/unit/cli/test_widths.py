@@ -34,7 +34,7 @@ from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.site_breakers import Breaker, BreakerState
 from forums.storage import RunRow
 from forums.storage.read.site_figures import Delay
-from redis_components.admin.dead_letters import DeadEntry, Kind
+from redis_components.admin.dead_letters import DeadEntry, DeadKind
 from redis_components.admin.inspector import empty_snapshot
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.items.refused import RefusedItem
@@ -185,7 +185,7 @@ def _history() -> RenderableType:
     )
 
 
-def _entry(kind: Kind, at_s: float, reason: str, payload: bytes) -> DeadEntry:
+def _entry(kind: DeadKind, at_s: float, reason: str, payload: bytes) -> DeadEntry:
     return DeadEntry(place=0, sha="", at_s=at_s, kind=kind, reason=reason, score="0", key="", payload=payload)
 
 
@@ -193,8 +193,8 @@ def _dead() -> RenderableType:
     url = "https://forum.example.com/threads/why-does-my-crawler-stop.123456/page-17?order=date"
     reason = "HTTP 503 Service Unavailable, tried 6 times within 40 min"
     entries = [
-        ("forum_detail", _entry(Kind.REQUEST, NOW - 5000, reason, json.dumps({"url": url}).encode())),
-        ("forum_list", _entry(Kind.LIST_TASK, NOW - 90_000, "not JSON", b"rubbish")),
+        ("forum_detail", _entry(DeadKind.REQUEST, NOW - 5000, reason, json.dumps({"url": url}).encode())),
+        ("forum_list", _entry(DeadKind.LIST_TASK, NOW - 90_000, "not JSON", b"rubbish")),
     ]
     return dead_table(entries, NOW)
 

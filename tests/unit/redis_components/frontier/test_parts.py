@@ -6,8 +6,8 @@ import pytest
 
 from redis_components.errors import ConfigError, Unserializable
 from redis_components.frontier.config import FrontierConfig
-from redis_components.frontier.lifecycle import Farewell, Journal
-from redis_components.frontier.messages import NO_FILTER, Burial, Lease, NewRequest, NextTask, StatChange, score_of
+from redis_components.frontier.lifecycle import ShutdownSequence, WriteJournal
+from redis_components.frontier.messages import NO_FILTER, DeadLetter, Lease, NewRequest, NextTask, StatChange, score_of
 from redis_components.frontier.outbox import Batch, Outbox
 from redis_components.frontier.pacing import LONGEST_REST_S, LONGEST_SILENCE_S, REST, Haste, Pace
 from redis_components.frontier.stock import Buffer
@@ -64,13 +64,13 @@ def test_a_batch_has_fewer_start_tasks_than_other_entries_as_redis_needs_longer_
 def test_an_ack_waits_for_an_item_that_is_too_large_for_this_batch() -> None:
     outbox = Outbox()
     outbox.entries.extend(
-        [("acks", "before", 0), ("items", b"x" * 10, 10), ("acks", "after", 0), ("burials", Burial("b", "why"), 11)]
+        [("acks", "before", 0), ("items", b"x" * 10, 10), ("acks", "after", 0), ("burials", DeadLetter("b", "why"), 11)]
     )
     batch = outbox.take(100, 5)
     assert (batch.acks, batch.items, batch.burials) == (["before"], [], [])
     batch = outbox.take(100, 10)
     assert (batch.acks, batch.items, batch.burials) == (["after"], [b"x" * 10], [])
-    assert outbox.take(100, 10).burials == [Burial("b", "why")]
+    assert outbox.take(100, 10).burials == [DeadLetter("b", "why")]
 
 
 def test_what_is_written_again_comes_first_and_without_the_leases_it_ended() -> None:
@@ -114,7 +114,7 @@ def test_leases_that_wait_while_later_ones_run_are_overtaken() -> None:
 
 
 def test_the_journal_returns_what_redis_lacks_however_long_it_was_away() -> None:
-    journal = Journal(5)
+    journal = WriteJournal(5)
     old, kept, refused = Batch(items=[b"old"]), Batch(items=[b"kept"]), Batch(stats=[StatChange("add", "pages", "1")])
     journal.remember(0, 1, old)
     journal.remember(6, 2, Batch(acks=["a"]))
@@ -124,7 +124,7 @@ def test_the_journal_returns_what_redis_lacks_however_long_it_was_away() -> None
 
 
 def test_what_redis_knows_is_not_written_again_unless_it_comes_back_older_yet() -> None:
-    journal = Journal(5)
+    journal = WriteJournal(5)
     first, second = Batch(items=[b"first"]), Batch(items=[b"second"])
     journal.remember(1, 1, first)
     assert journal.replay(2, 2, 2, second) == []
@@ -181,11 +181,11 @@ def test_urgent_finds_are_leased_at_once_but_do_not_fill_the_buffer(held: int, f
     assert Pace(CONFIG, 0).want(held, found) == wanted
 
 
-# Farewell
+# ShutdownSequence
 
 
 def test_a_process_may_go_when_its_last_word_is_old_enough() -> None:
-    farewell = Farewell(1.5)
+    farewell = ShutdownSequence(1.5)
     farewell.answered(10, carried=True, survives=None)
     assert (farewell.may_go(11, carries=False), farewell.may_go(11.5, carries=False)) == (False, True)
     assert not farewell.may_go(20, carries=True), "what it tells now is not safe yet"
@@ -195,7 +195,7 @@ def test_a_process_may_go_when_its_last_word_is_old_enough() -> None:
 
 @pytest.mark.parametrize(("window_s", "survives"), [(1.5, False), (0, True), (0, None)])
 def test_where_nothing_becomes_safer_a_process_goes_with_its_last_word(window_s: float, survives: bool | None) -> None:
-    farewell = Farewell(window_s)
+    farewell = ShutdownSequence(window_s)
     farewell.answered(10, carried=True, survives=survives)
     assert not farewell.asks
     assert farewell.may_go(10, carries=True)
@@ -203,7 +203,7 @@ def test_where_nothing_becomes_safer_a_process_goes_with_its_last_word(window_s:
 
 
 def test_who_did_not_say_whether_it_has_an_append_only_file_counts_as_if_it_had() -> None:
-    farewell = Farewell(1.5)
+    farewell = ShutdownSequence(1.5)
     farewell.answered(10, carried=True, survives=None)
     assert farewell.asks
     assert not farewell.may_go(11, carries=False)

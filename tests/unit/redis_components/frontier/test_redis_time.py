@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from redis_components.frontier.messages import Lease, Turn
+from redis_components.frontier.messages import Lease, SendSlot
 from redis_components.frontier.redis_time import RedisTime, SharedClock
 from redis_components.frontier.timed_leases import TimedLeases
 
@@ -32,7 +32,7 @@ def test_what_the_present_exchange_proves_wrong_is_forgotten() -> None:
 
 def test_a_request_is_too_late_by_the_time_of_redis_and_not_by_that_of_the_answer() -> None:
     timed, lease = TimedLeases(), Lease(0.0, b"", "1.1", b"", lane="site.example")
-    timed.add(10.0, Turn("site.example", 0.1, 0.012), lease)
+    timed.add(10.0, SendSlot("site.example", 0.1, 0.012), lease)
     assert timed.take(10.099) == (None, [])
     assert timed.take(10.1 + 0.012 + 0.001) == (None, [lease])
 
@@ -40,7 +40,7 @@ def test_a_request_is_too_late_by_the_time_of_redis_and_not_by_that_of_the_answe
 def test_a_rate_that_only_complaints_have_set_gives_nothing_back_for_being_late() -> None:
     """A busy process would be busier for giving back, and fetch a tenth of what it can."""
     timed, lease = TimedLeases(), Lease(0.0, b"", "1.1", b"", lane="site.example")
-    timed.add(10.0, Turn("site.example", 0.1, math.inf), lease)
+    timed.add(10.0, SendSlot("site.example", 0.1, math.inf), lease)
     assert timed.take(10.099) == (None, [])
     taken, late = timed.take(15.0)
     assert taken is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from redis_components.scrapy_glue.page_tracker import SitePlaces
+from redis_components.scrapy_glue.page_tracker import SiteSlots
 from tests.support.owner import Owner
 
 
@@ -27,7 +27,7 @@ def owner(redis_client: redis.Redis) -> Owner:
     return one
 
 
-def fill(owner: Owner, places: SitePlaces) -> list[str]:
+def fill(owner: Owner, places: SiteSlots) -> list[str]:
     """Take all, as the scheduler does; what has begun."""
     begun = []
     while (lease := owner.frontier.take()) is not None:
@@ -40,7 +40,7 @@ def fill(owner: Owner, places: SitePlaces) -> list[str]:
 
 
 def test_what_has_no_place_waits_in_its_order_and_others_go_on(owner: Owner) -> None:
-    places = SitePlaces("site", {"a": 2, "b": 2}.get, owner.frontier)
+    places = SiteSlots("site", {"a": 2, "b": 2}.get, owner.frontier)
     assert fill(owner, places) == ["a1", "a2", "b1"]
     assert owner.frontier.deferred("a") == 3
     assert places.room() == {"a": 1, "b": 5}
@@ -55,12 +55,12 @@ def test_what_has_no_place_waits_in_its_order_and_others_go_on(owner: Owner) -> 
 
 
 def test_a_site_without_a_limit_leaves_a_quarter_to_others(owner: Owner) -> None:
-    places = SitePlaces("site", lambda site: None, owner.frontier)
+    places = SiteSlots("site", lambda site: None, owner.frontier)
     assert [places.enter("a") for _ in range(7)] == [True] * 6 + [False]
 
 
 def test_what_waits_for_a_place_goes_back_when_the_crawl_closes(owner: Owner, redis_client: redis.Redis) -> None:
-    fill(owner, SitePlaces("site", {"a": 1}.get, owner.frontier))
+    fill(owner, SiteSlots("site", {"a": 1}.get, owner.frontier))
     owner.frontier.close(lambda: None)
     owner.advance()
     two = Owner(redis_client, "two", concurrency=8).open()
@@ -68,7 +68,7 @@ def test_what_waits_for_a_place_goes_back_when_the_crawl_closes(owner: Owner, re
 
 
 def test_a_host_is_read_from_the_url_where_the_request_names_none(owner: Owner) -> None:
-    places = SitePlaces("host", lambda site: None, owner.frontier)
+    places = SiteSlots("host", lambda site: None, owner.frontier)
     assert places.name_of({}, "https://me@B.example:81/x?y") == "b.example:81"
     assert places.name_of({"host": "named"}, "http://b.example/") == "named"
-    assert SitePlaces("site", lambda site: None, owner.frontier).name_of({}, "http://b.example/") == ""
+    assert SiteSlots("site", lambda site: None, owner.frontier).name_of({}, "http://b.example/") == ""

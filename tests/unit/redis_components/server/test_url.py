@@ -7,24 +7,24 @@ import ssl
 import pytest
 
 from redis_components.errors import ConfigError
-from redis_components.server.url import Kind, address_of, kind_of, masked
+from redis_components.server.url import UrlKind, address_of, kind_of, masked
 from workers.node.broker import Broker, broker_of
 
 
 @pytest.mark.parametrize(
     ("url", "kind"),
     [
-        ("redis://h", Kind.SERVER),
-        ("rediss://h", Kind.SERVER),
-        ("unix:///s", Kind.SERVER),
-        ("redis+sentinel://h/s", Kind.SENTINEL),
-        ("rediss+sentinel://h/s", Kind.SENTINEL),
-        ("redis+cluster://h", Kind.CLUSTER),
-        ("rediss+cluster://h", Kind.CLUSTER),
-        ("nothing of the kind", Kind.SERVER),
+        ("redis://h", UrlKind.SERVER),
+        ("rediss://h", UrlKind.SERVER),
+        ("unix:///s", UrlKind.SERVER),
+        ("redis+sentinel://h/s", UrlKind.SENTINEL),
+        ("rediss+sentinel://h/s", UrlKind.SENTINEL),
+        ("redis+cluster://h", UrlKind.CLUSTER),
+        ("rediss+cluster://h", UrlKind.CLUSTER),
+        ("nothing of the kind", UrlKind.SERVER),
     ],
 )
-def test_the_scheme_says_what_answers(url: str, kind: Kind) -> None:
+def test_the_scheme_says_what_answers(url: str, kind: UrlKind) -> None:
     assert kind_of(url) is kind
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.node.health import MOST_FAILED_STARTS, STILL_LIMIT_S, FailedStarts, NodeHealth, NodeLook, condition, folder_fault
+from workers.node.health import MOST_FAILED_STARTS, STILL_LIMIT_S, FailedStarts, NodeHealth, NodeStatus, condition, folder_fault
 from workers.process import freeze_detection
 from workers.process.heartbeat import Heartbeat
 from workers.process.status_file import Condition, StatusFile
@@ -34,7 +34,7 @@ WELL = {"connected": True, "loop_silent_s": 1.0, "beat_silent_s": 1.0, "folder_f
 def test_a_node_hangs_when_its_loop_or_heartbeat_stands_and_is_broken_when_no_crawler_can_start(
     change: dict[str, object], expected: Condition
 ) -> None:
-    assert condition(NodeLook(**{**WELL, **change}))[0] is expected  # type: ignore[arg-type]
+    assert condition(NodeStatus(**{**WELL, **change}))[0] is expected  # type: ignore[arg-type]
 
 
 def test_a_tick_between_two_looks_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.processes import wait_until
 from workers.process.exit_kinds import ExitKind
-from workers.process.pipes import Terms
+from workers.process.pipes import HandshakeLimits
 from workers.state.registry import CrawlerRecord
 from workers.supervision.launcher import waited_s
 from workers.supervision.watchdog import Watch
@@ -20,7 +20,7 @@ from workers.supervision.watchdog import Watch
 class Silent:
     """What a watch asks of a crawler."""
 
-    terms = Terms()
+    terms = HandshakeLimits()
     record: Any = object.__new__(CrawlerRecord)
 
     def __init__(self, silent_s: float, starved_s: float) -> None:

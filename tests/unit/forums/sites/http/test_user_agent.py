@@ -10,7 +10,7 @@ import pytest
 from scrapy import Request
 from scrapy.settings import Settings
 
-from forums.sites.http.politeness import Manners
+from forums.sites.http.politeness import SitePoliteness
 from forums.sites.http.user_agent import USER_AGENT
 
 SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["a"]\n'
@@ -32,5 +32,5 @@ def test_the_nearest_name_counts(
     (tmp_path / "books.toml").write_text(SITE + headers)
     request = Request("http://127.0.0.1:1/", meta={"site": "books"})
     crawler: Any = SimpleNamespace(settings=Settings(project, priority="project"), engine=None)
-    Manners(crawler).process_request(request)
+    SitePoliteness(crawler).process_request(request)
     assert request.headers.get("User-Agent") == (sent.encode() if sent else None)
