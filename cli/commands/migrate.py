@@ -142,8 +142,6 @@ def _show_import(report: MigrationReport) -> None:
         say(f"  dead: {count:,} because {reason}")
     if report.bytes_after:
         say(f"  Redis: {report.bytes_before:,} bytes before, {report.bytes_after:,} now")
-    if requests.guards:
-        say(f"  pickles were read in a separate process: {', '.join(requests.guards)}")
 
 
 def _advice(report: MigrationReport, project: Project) -> Iterator[str]:
@@ -193,7 +191,6 @@ def _json(report: MigrationReport) -> dict[str, Any]:
             "imported": requests.moved,
             "dead": dict(requests.dead),
             "classes": dict(requests.classes),
-            "guards": list(requests.guards),
         },
         "fingerprints": {"found": fingerprints.found, "imported": fingerprints.added},
         "fingerprinter": {"setting": known.setting, "matching": known.matching, "tried": known.tried} if known else None,

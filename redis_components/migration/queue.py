@@ -101,7 +101,6 @@ class QueueReport:
     moved: int = 0
     dead: Counter[str] = field(default_factory=Counter)  # by reason
     classes: Counter[str] = field(default_factory=Counter)  # request classes in addition to Scrapy's
-    guards: tuple[str, ...] = ()  # what shut in the process that read pickles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +194,6 @@ def import_requests(
         if outcome == b"layout":
             raise LayoutError(f"{keys.ours.counters()}: another layout version: import with the Trawl that crawls there")
         _count(report, fates[:moved])
-        report.guards = reader.guards
         progress(report.moved + report.dead.total(), report.found)
     return report
 
@@ -206,7 +204,6 @@ def try_requests(client: redis.Redis, keys: BothKeys, found: QueueFound, *, as_i
     for members in _all_members(client, keys, found):
         _count(report, _fates(reader, members, as_is=as_is))
         progress(report.moved + report.dead.total(), report.found)
-    report.guards = reader.guards
     return report
 
 

@@ -113,42 +113,14 @@ def test_one_that_takes_too_long_is_ended_and_those_behind_it_are_read() -> None
     assert "took more than 0.5 s" in reason(slow, time_limit_s=0.5)
 
 
-def shut_in_and(guard: str, *acts: str) -> list[str]:
-    """What became of each of `acts` in a process of its own, after the call `guard` of pickle_child.py: its value, or its error.
-    The first is the guard's own.
-    """
-    script = f"""
-import ctypes, os, runpy, socket
-libc = ctypes.CDLL(None, use_errno=True)
-child = runpy.run_path({str(CHILD)!r})
-said = [repr(child{guard})]
-"""
-    lines = "".join(
-        f"try:\n said.append(repr({act}))\nexcept BaseException as exc:\n said.append(type(exc).__name__)\n" for act in acts
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", script + lines + "os.write(1, '|'.join(said).encode())\nos._exit(0)\n"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stdout, done.stderr
-    return done.stdout.split("|")
-
-
 def test_python_itself_refuses_what_a_read_pickle_would_do_outside() -> None:
-    guards, *outcomes = shut_in_and("['shut_in']()", "socket.socket()", "open('/etc/passwd')", "os.fork()", "os.system('true')")
-    assert "audit hook" in guards
-    assert outcomes == ["Refused", "Refused", "Refused", "Refused"]
-
-
-@pytest.mark.skipif(sys.platform != "linux" or os.uname().machine not in ("x86_64", "aarch64"), reason="the filter is for these")
-def test_the_kernel_refuses_every_call_outside_whoever_makes_it() -> None:
-    calls = ("libc.socket(2, 1, 0)", "libc.open(b'/etc/passwd', 0)", "libc.fork()", "libc.kill(1, 0)", "libc.unlink(b'/none')")
-    assert shut_in_and("['filter_calls'](libc)", *calls, "ctypes.get_errno()") == ["True", "-1", "-1", "-1", "-1", "-1", "1"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
-def test_the_network_of_the_process_is_an_empty_one_where_it_may_have_its_own() -> None:
-    held, outcome = shut_in_and("['own_namespaces'](libc)", "socket.create_connection(('127.0.0.1', 9), 5)")
-    assert (held, outcome) in (("True", "OSError"), ("False", "ConnectionRefusedError"))
+    acts = ("socket.socket()", "open('/etc/passwd')", "os.fork()", "os.system('true')")
+    lines = "".join(
+        f"try:\n {act}\n said.append('done')\nexcept BaseException as exc:\n said.append(type(exc).__name__)\n" for act in acts
+    )
+    begin = f"import os, runpy, socket\nrunpy.run_path({str(CHILD)!r})['shut_in']()\nsaid = []\n"
+    end = "os.write(1, '|'.join(said).encode())\nos._exit(0)\n"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", begin + lines + end], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.split("|") == ["Refused"] * len(acts), done.stderr
