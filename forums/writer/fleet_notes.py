@@ -1,4 +1,4 @@
-"""Copies actions of operators and of the fleet from Redis into the event log: the audit, and the notes of `fleet/notes.py`.
+"""Copies actions of operators and of the fleet from Redis into the event log: the audit, and the notes of `state/notes.py`.
 
 The position in each stream is stored in the database, in the transaction that writes the events, so each entry becomes one event,
 even if a writer dies or two run at once. A stream that is new to the database is read from its end.

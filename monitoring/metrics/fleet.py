@@ -1,5 +1,5 @@
 """The table of metrics, from which the exposition and the reference in docs/monitoring.md are generated;
-those of sites and forums are in `site_metrics.py`, of item consumers in `group_metrics.py`, of Redis in `memory_metrics.py`.
+metrics of sites and forums are in `sites.py`, of item consumers and of Redis in `figures.py`.
 
 A service is a spider, so the labels `service` and `spider` have the same value; both are there because dashboards and alerts
 written for the collector_* metrics select by either.

@@ -2,10 +2,10 @@
 
 Such a message is set aside with its bytes and the reason (`trawl dead messages`), and never given to another worker. It is found
 
-- before kombu makes a message of it (`guarded_transport.py`): text that is not JSON, JSON that is not a message;
-- before Celery makes a request of it (`guarded_worker.py`): headers, arguments, time limits (`envelope.py`);
-- when Celery refuses it, or raises what is not an error of the broker (`guarded_worker.py`);
-- when several workers have died while they held it, for any reason (`guarded_transport.py`).
+- before kombu makes a message of it (`transport.py`): text that is not JSON, JSON that is not a message;
+- before Celery makes a request of it (`worker.py`): headers, arguments, time limits (`envelope.py`);
+- when Celery refuses it, or raises what is not an error of the broker (`worker.py`);
+- when several workers have died while they held it, for any reason (`transport.py`).
 
 A command of remote control that cannot be one is logged and forgotten: it was sent to all workers, and is gone.
 

@@ -1,4 +1,4 @@
-"""kombu's Redis transport with the guard of `guard.py`: validates the bytes in a queue before kombu decodes them."""
+"""kombu's Redis transport with the guard of `refused.py`: validates the bytes in a queue before kombu decodes them."""
 
 from __future__ import annotations
 

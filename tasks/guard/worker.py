@@ -1,4 +1,4 @@
-"""Celery's worker with the guard of `guard.py`: validates each message before Celery runs it, and sets invalid ones aside."""
+"""Celery's worker with the guard of `refused.py`: validates each message before Celery runs it, and sets invalid ones aside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides if an address is public, and which others the configuration allows; `guarded_connector.py` connects to no other
+"""Decides if an address is public, and which others the configuration allows; `connector.py` connects to no other
 address.
 """
 

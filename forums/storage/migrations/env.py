@@ -1,4 +1,4 @@
-"""Alembic's environment: runs the scripts on the connection given by `schema.py`, in its transaction."""
+"""Alembic's environment: runs the scripts on the connection given by `schema/version.py`, in its transaction."""
 
 from __future__ import annotations
 

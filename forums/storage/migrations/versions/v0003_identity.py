@@ -1,4 +1,4 @@
-"""Version 3: a random id, by which a replaced database is noticed. `schema.py` sets it, also in new databases."""
+"""Version 3: a random id, by which a replaced database is noticed. `schema/version.py` sets it, also in new databases."""
 
 from __future__ import annotations
 
