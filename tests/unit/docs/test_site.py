@@ -36,6 +36,13 @@ def test_the_strict_build_has_no_warning(tmp_path: Path) -> None:
     assert (tmp_path / "site/decisions/index.html").exists()
 
 
+def test_there_is_little_to_read() -> None:
+    assert len(list(DOCS.glob("*.md"))) <= 20, "a reference belongs under docs/reference/"
+    lines = {name: len((ROOT / name).read_text("utf-8").splitlines()) for name in ("CHANGELOG.md", "CONTRIBUTING.md")}
+    assert lines["CHANGELOG.md"] <= 100
+    assert lines["CONTRIBUTING.md"] <= 80
+
+
 def test_each_page_has_its_place_in_the_site_and_in_the_index() -> None:
     nav = (ROOT / "mkdocs.yml").read_text("utf-8")
     index = (DOCS / "README.md").read_text("utf-8")
