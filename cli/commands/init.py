@@ -21,7 +21,7 @@ _ENVIRONMENT = """\
 #TRAWL_REDIS_URL=redis://:password@host:6379/0
 # Without it posts and comments are in data/trawl.sqlite.
 #TRAWL_DATABASE_URL=postgresql+psycopg://user:password@host/trawl
-# Own spiders reach public addresses alone; 1: also this machine and its network.
+# Own spiders reach public addresses and what their settings name; 1: every address of this network.
 #TRAWL_ALLOW_PRIVATE=1
 # Login of Flower; without it `trawl up` makes a new password each time.
 #TRAWL_FLOWER_AUTH=user:password
@@ -33,6 +33,8 @@ from workers.settings import *  # noqa: F403
 from workers.settings import SPIDER_MODULES as _TRAWLS
 
 SPIDER_MODULES = [*_TRAWLS, "{package}.spiders"]
+# Crawlers reach public addresses, and this machine, for sites to practise on. Remove the line where other services listen here.
+ALLOW_PRIVATE_ADDRESSES = ["127.0.0.1", "localhost"]
 '''
 _SPIDERS = '''\
 """Your own spiders. Each module of this package is found; `TRAWL_FLEET=name=2` makes a spider a service.

@@ -23,8 +23,10 @@ PAGE = ROOT / "docs/own-spiders.md"
 @pytest.mark.usefixtures("no_process_left", "redis_client")
 def test_the_printed_project_gives_rows_in_the_printed_file(redis_url: str, tmp_path: Path) -> None:
     shop = tmp_path / "shop"
-    kept = {name: value for name, value in os.environ.items() if name not in ("TRAWL_SITES_DIR", "TRAWL_FLEET")}
-    environment = {**kept, "TRAWL_REDIS_URL": redis_url, "TRAWL_ALLOW_PRIVATE": "1", MARK: str(tmp_path)}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("TRAWL_SITES_DIR", "TRAWL_FLEET", "TRAWL_ALLOW_PRIVATE")
+    }
+    environment = {**kept, "TRAWL_REDIS_URL": redis_url, MARK: str(tmp_path)}
     environment |= {"PYTHONPATH": f"{shop}:{ROOT}", "TRAWL_DATA_DIR": str(shop / "data")}
 
     def start(*command: str, folder: Path = shop) -> Program:
