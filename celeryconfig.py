@@ -25,6 +25,7 @@ from kombu.entity import Queue
 from redis_components.embedded import redis_url
 from redis_components.server.namespace import fleet_namespace
 from redis_components.server.variables import load_env_file
+from workers.application import application
 from workers.fleet.sizes import default_fleet, node_crawlers
 from workers.node.broker import broker_of, named_broker
 from workers.node.user_tasks import own_tasks
@@ -54,16 +55,8 @@ def __dir__() -> list[str]:
 FLEET_TASKS = 3  # processes for the tasks that last seconds: one that writes, one that seeds, one that reconciles
 RESERVED_PROCESSES = FLEET_TASKS + 1  # and one for a small crawl (`crawl_once`); more of those find no room
 IMPATIENT_RETRY = {"max_retries": 2, "interval_start": 0.0, "interval_step": 0.2, "interval_max": 0.5}
-BEAT = {  # s
-    "seed_forums": 5.0,
-    "recheck_threads": 30.0,
+BEAT = {  # s; the application adds its own
     "reconcile_fleet": 2.0,
-    "store_items": 1.0,
-    "probe_sites": 5.0,
-    "publish_events": 2.0,
-    "notify_alarms": 30.0,
-    "sample_fleet": 60.0,
-    "prune_raw_pages": 3600.0,
 }
 
 # Broker and results: the Redis that everything else is in, too.
@@ -151,7 +144,7 @@ def _task_queues() -> list[Queue]:
 
 @_when_read
 def _include() -> tuple[str, ...]:
-    return own_tasks()  # TRAWL_TASK_MODULES: modules with an operator's own tasks
+    return (*application().task_modules(), *own_tasks())  # TRAWL_TASK_MODULES: modules with an operator's own tasks
 
 
 task_routes = ("tasks.routing.route",)  # run_crawler to the queue of its service, the rest to control
@@ -195,25 +188,11 @@ worker_max_memory_per_child = 400_000  # KiB, of resident memory; a new one has 
 worker_max_tasks_per_child = 10_000  # some hours; a new one costs 0.1 s
 
 # Time limits: (soft, hard) for each task that lasts seconds. The hard one gives 0.1 s before SIGKILL. run_crawler has none.
-_SHORT = {"soft_time_limit": 50, "time_limit": 60}
+SHORT = {"soft_time_limit": 50, "time_limit": 60}
 task_annotations = {
-    f"trawl.{name}": _SHORT
+    f"trawl.{name}": SHORT
     for name in (
-        *(
-            "seed_forums",
-            "seed_urls",
-            "rescan_forum",
-            "refresh_posts",
-            "backfill",
-            "recheck_threads",
-            "reconcile_fleet",
-            "scale_fleet",
-            "roll_fleet",
-            "crawl",
-            "cancel_job",
-            "store_items",
-        ),
-        *("probe_sites", "prune_raw_pages", "publish_events", "notify_alarms", "sample_fleet"),
+        *("seed_urls", "reconcile_fleet", "scale_fleet", "roll_fleet", "crawl", "cancel_job"),
         *("pause_fleet", "drain_fleet", "stop_fleet", "resume_fleet", "pause_site", "drain_site", "resume_site"),
     )
 }
@@ -223,8 +202,14 @@ task_annotations["trawl.install_version"] = {"soft_time_limit": 600, "time_limit
 # A small crawl ends by its own timeout, of an hour at most, and has 40 s to close then. These are for one that does not.
 task_annotations["trawl.crawl_once"] = {"soft_time_limit": 3700, "time_limit": 3800}
 
+
 # Beat. What it sends until `trawl schedule` says otherwise; messages expire, and leave no results (tasks/beat/leader.py).
-beat_schedule = {name: {"task": f"trawl.{name}", "schedule": every} for name, every in BEAT.items()}
+@_when_read
+def _beat_schedule() -> dict[str, Any]:
+    every = BEAT | {name: one.every_s for name, one in application().schedule().items()}
+    return {name: {"task": f"trawl.{name}", "schedule": every_s} for name, every_s in every.items()}
+
+
 beat_scheduler = "tasks.beat.leader:LeaderScheduler"  # any number of beats, one sends; `trawl schedule` changes what
 beat_max_loop_interval = 1  # s; the lock is renewed at each look
 # Left as it is, off: beat_enable_remote_control. Its thread would print a traceback at each outage of the broker, and knows only

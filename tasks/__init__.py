@@ -9,16 +9,20 @@ import gc
 if collecting := gc.isenabled():  # a fifth of a start: the collector would look again and again at modules that stay
     gc.disable()
 
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from workers.application import application
+
 from .app import app
-from .breakers import probe_sites, prune_raw_pages
 from .crawling import cancel_crawl, crawl_once
 from .deploying import install_version
-from .events import notify_alarms, publish_events, sample_fleet
 from .fleet import reconcile_fleet, roll_fleet, run_crawler, scale_fleet
 from .holding import drain_fleet, drain_site, pause_fleet, pause_site, resume_fleet, resume_site, stop_fleet
 from .jobs import cancel_job, crawl
-from .seeding import backfill, recheck_threads, refresh_posts, rescan_forum, seed_forums, seed_urls
-from .storage import store_items
+from .seeding import seed_urls
 
 if collecting:
     gc.enable()
@@ -26,11 +30,7 @@ if collecting:
 __all__ = [  # noqa: RUF022 - in groups
     "app",
     # sent by users
-    "seed_forums",
     "seed_urls",
-    "rescan_forum",
-    "refresh_posts",
-    "backfill",
     "scale_fleet",
     "roll_fleet",
     "crawl",
@@ -46,15 +46,27 @@ __all__ = [  # noqa: RUF022 - in groups
     "resume_site",
     # sent by beat
     "reconcile_fleet",
-    "store_items",
-    "probe_sites",
-    "publish_events",
-    "notify_alarms",
-    "sample_fleet",
-    "prune_raw_pages",
-    "recheck_threads",
     # sent by trawl deploy
     "install_version",
     # sent by reconcile_fleet
     "run_crawler",
 ]
+
+
+_FLEETS_OWN: list[str] = globals().pop("__all__")  # `import *` asks `__getattr__` for it, which adds the application's
+
+
+@cache
+def _of_application() -> dict[str, ModuleType]:
+    """Return the names of the application's tasks, with their modules."""
+    modules = [import_module(name) for name in application().task_modules()]
+    return {name: module for module in modules for name in module.__all__}
+
+
+def __getattr__(name: str) -> Any:
+    # The application's tasks are loaded when one is asked for. A worker and a beat load them at their start (`include`).
+    if name == "__all__":
+        return [*_FLEETS_OWN, *_of_application()]
+    if name[:1] != "_" and name in (found := _of_application()):
+        return getattr(found[name], name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

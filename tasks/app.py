@@ -35,6 +35,7 @@ from .refusing_broker import RefusingBroker, keep_short
 from .routing import CONTROL
 
 # Messages that no worker can read or run are set aside (tasks/guard/refused.py).
+SHORT: dict[str, Any] = celeryconfig.SHORT  # options of a task that lasts seconds
 HEARTBEAT_S = 5.0
 """Between two of a worker's heartbeats for Flower, which calls it offline after twice as long. Celery's 2 s cost a fleet of five
 workers half a percent of a core at rest; the fleet's own heartbeats, of nodes and crawlers, are other ones.

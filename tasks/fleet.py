@@ -13,6 +13,7 @@ import redis
 from redis_components.connection import connect
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.server.untrusted_values import is_foreign
+from workers.application import application
 from workers.fleet.autoscale import resize
 from workers.fleet.holds import stopped_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan
@@ -45,12 +46,10 @@ def run_crawler(self: Any, spider: str, number: int) -> str:
     `workers.supervision.supervisor`. Sent twice, the second one returns `held`. Fails with `GivenUp` when the slot is given
     up as crash-looping or refused: Flower shows the task as failed, with the reason.
     """
-    from forums.breaker.deadly_pages import open_for_page
-
     events = CrawlingEvents(self)
     try:
         name = self.request.hostname
-        return NODE.host(spider, number, name=name, on_record=events.crawling, on_deadly_page=open_for_page)
+        return NODE.host(spider, number, name=name, on_record=events.crawling, on_deadly_page=application().on_deadly_page)
     finally:
         events.stopped()
 

@@ -18,7 +18,8 @@ from redis_components.embedded import redis_url
 from redis_components.errors import TrawlError
 from redis_components.server.namespace import fleet_namespace
 from redis_components.server.signing import read_keys
-from redis_components.server.variables import load_env_file, refuse_example_secrets, variable
+from redis_components.server.variables import load_env_file, refuse_example_secrets
+from workers.application import application
 from workers.fleet.sizes import default_fleet, node_crawlers
 from workers.logs.slot_log import LogLimits
 from workers.logs.stream import stream_level
@@ -42,16 +43,9 @@ def check_environment() -> None:
     load_env_file()
     refuse_example_secrets(os.environ)
     default_fleet(), node_crawlers(), fleet_namespace(), shutdown_grace(), own_tasks()
-    _check_database()
+    application().check()
     stream_level(), LogLimits.from_environment(), history_days(), read_keys()
     broker_of(check_login(redis_url()))
-
-
-def _check_database() -> None:
-    if variable("TRAWL_DATABASE_URL"):  # loading SQLAlchemy takes 0.2 s
-        from forums.storage.database import check_url
-
-        check_url()
 
 
 def _check(context: click.Context, _option: click.Parameter, _value: Any) -> None:

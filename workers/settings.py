@@ -1,4 +1,5 @@
-"""Scrapy's settings for the fleet, a reason for each line. `docs/reference/settings.md` lists those that are Trawl's own.
+"""Scrapy's settings for any spider of the fleet, a reason for each line; at the end those of the application are taken over.
+`docs/reference/settings.md` lists those that are Trawl's own.
 
 The environment overrides what differs from machine to machine: TRAWL_REDIS_URL, TRAWL_NAMESPACE, TRAWL_MAX_QUEUED_THREADS,
 TRAWL_LOG_LEVEL, TRAWL_ALLOW_PRIVATE.
@@ -14,6 +15,7 @@ from redis_components.embedded import redis_url
 from redis_components.server.namespace import fleet_namespace
 from redis_components.server.variables import load_env_file
 
+from .application import application
 from .environment.machine import container_bytes, memory_share_mb
 from .environment.variables import Crawlers, Fleet
 
@@ -21,8 +23,7 @@ load_env_file()  # `scrapy crawl` is a program, too
 _VARIABLES = Crawlers.read()
 
 BOT_NAME = "trawl"
-SPIDER_MODULES = ["forums.spiders"]
-NEWSPIDER_MODULE = "forums.spiders"
+SPIDER_MODULES: list[str] = []  # the application's, below
 
 # The shared frontier.
 REDIS_URL = redis_url()  # read when a crawl begins; starts the embedded server where no TRAWL_REDIS_URL is given
@@ -98,3 +99,5 @@ LOG_DATEFORMAT = "%Y-%m-%d %H:%M:%S"
 LOG_VERSIONS: list[str] = []  # a restarted crawler must not fill its log with the versions of its libraries
 LOGSTATS_INTERVAL = 60.0
 STATS_DUMP = False  # the stats are in Redis
+
+globals().update(application().scrapy_settings())  # such as its spiders

@@ -17,7 +17,7 @@ from cli.views.output import counted, say_indented
 from redis_components.errors import TrawlError
 
 if TYPE_CHECKING:
-    from forums.state.quarantine import Foreign
+    from workers.state.quarantine import Foreign
     # dropped import
 
 
@@ -200,9 +200,9 @@ def _clock(client: redis.Redis) -> Iterator[Verdict]:
 
 
 def _foreign(client: redis.Redis, *, repair: bool) -> Iterator[Verdict]:
-    from forums.state.quarantine import find, set_aside
     from redis_components.keys import FleetKeys
     from workers.fleet.sizes import declared_fleet
+    from workers.state.quarantine import find, set_aside
     from workers.state.registry import Registry
 
     services = dict.fromkeys((*declared_fleet(client), *Registry(client).desired()))

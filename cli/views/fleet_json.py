@@ -8,8 +8,8 @@ from typing import Any
 from cli.commands.autoscale import autoscaled_json
 from cli.commands.roll import roll_json
 from forums.overview import Overview, ServiceView, problems
-from forums.state.quarantine import Foreign
 from redis_components.server.replies import as_text
+from workers.state.quarantine import Foreign
 from workers.state.registry import CrawlerRecord
 
 from .holds import held_json, sites_json

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from forums.state.publication_delays import DelayHistogram
-from forums.state.quarantine import Foreign
 from forums.state.request_ledger import Spent
 from forums.state.site_breakers import Breaker
 from forums.state.writer_figures import WriterFigures
@@ -25,6 +24,7 @@ from workers.state.autoscaling import Autoscaled
 from workers.state.beats import BeatView
 from workers.state.holds import Held, word_of
 from workers.state.nodes import NodeRecord
+from workers.state.quarantine import Foreign
 from workers.state.registry import CrawlerRecord, ErrorRecord
 from workers.state.rolls import Roll
 

@@ -14,11 +14,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import redis
 
+from forums.records import FORUM_WRITER
 from forums.state.database_identity import DatabaseClaim
 from forums.state.forum_states import FORUM_LIST
 from forums.state.output_troubles import output_troubles
 from forums.state.publication_delays import PublicationDelays
-from forums.state.quarantine import Foreign, find
 from forums.state.request_ledger import Ledger, Spent
 from forums.state.site_breakers import Breakers, drifted, wrong_files
 from forums.state.watched_forums import Watched, WatchedForums
@@ -33,7 +33,7 @@ from redis_components.items.group_states import group_states
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server import health
 from redis_components.server.health import Finding
-from workers.consumers.item_consumers import FORUM_WRITER, streams_of
+from workers.consumers.item_consumers import streams_of
 from workers.fleet.holds import why_not_seeded
 from workers.fleet.sizes import declared_fleet, without_consumer
 from workers.process.stat_metrics import readable_metrics
@@ -42,6 +42,7 @@ from workers.state.beats import Beats
 from workers.state.dead_messages import DeadMessages
 from workers.state.holds import FleetHolds, Held
 from workers.state.nodes import NodeRecord, Nodes, shortages
+from workers.state.quarantine import Foreign, find
 from workers.state.registry import CrawlerRecord, Registry
 from workers.state.rolls import RollNote
 from workers.state.troubles import Troubles

@@ -17,6 +17,7 @@ from forum_reader.definition.page_body import with_body
 from forum_reader.reading.asked_page import Asked
 from forum_reader.reading.reading_budget import TooMuchHere
 from forums.breaker.middleware import watch_of
+from forums.records import FORUM_WRITER
 from forums.records.items import file_digest
 from forums.records.start_tasks import NEWEST_FIELDS, ForumTask, PostTask
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, isolated, site_in_use
@@ -24,7 +25,6 @@ from redis_components.connection import is_servers_state
 from redis_components.frontier.session import SLOWEST_RETRY_S
 from redis_components.scrapy_glue.page_tracker import current_lease, current_page
 from redis_components.spiders import RedisSpider
-from workers.consumers.item_consumers import FORUM_WRITER
 from workers.process import page_at_work
 from workers.process.page_at_work import PageAtWork
 from workers.tracing.traces import TRACEPARENT

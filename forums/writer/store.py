@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import redis
 
 from forums.environment import Events
+from forums.records import FORUM_WRITER
 from forums.sites import SiteError, load_all, load_site
 from forums.state.writer_figures import WriterCounts
 from forums.storage import Database, Item, Rechecks, StorageError
@@ -22,7 +23,7 @@ from redis_components.items.stream import ItemStream
 from redis_components.server.health import Problem
 from redis_components.server.namespace import fleet_namespace
 from workers.backup.operator_state import DEAD, Found, look, mark_copied, put_back
-from workers.consumers.item_consumers import FORUM_WRITER, streams_of
+from workers.consumers.item_consumers import streams_of
 from workers.state.registry import Registry
 from workers.state.troubles import Troubles
 

@@ -1,6 +1,6 @@
 """Parses values written by other processes. Bad values are skipped; the rest is still read.
 
-Each reader of the fleet's records uses these functions. Skipped values are found by `forums.state.quarantine`, which checks
+Each reader of the fleet's records uses these functions. Skipped values are found by `workers.state.quarantine`, which checks
 by the same functions: `trawl status` shows them, `trawl doctor --repair` sets them aside.
 """
 

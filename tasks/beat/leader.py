@@ -25,7 +25,6 @@ from celery.beat import Scheduler
 from celery.utils.log import get_logger
 from kombu.exceptions import OperationalError
 
-from forums.state.quarantine import find
 from redis_components.connection import connect, explain
 from redis_components.embedded import redis_url
 from redis_components.server import health
@@ -37,6 +36,7 @@ from tasks.routing import IMPATIENT
 from workers.node.heartbeat import complaint, off_by
 from workers.process.status_file import Condition, StatusFile
 from workers.state.beats import Beats, Standing
+from workers.state.quarantine import find
 from workers.state.registry import Registry
 from workers.state.schedules import Round, RoundState, Schedules
 from workers.state.troubles import EVERY_S, Troubles

@@ -11,13 +11,14 @@ from celery.schedules import crontab
 from celery.schedules import schedule as interval
 
 from redis_components.errors import ConfigError
+from workers.application import application
 from workers.state.schedules import Round, RoundState, StoredEntry, Unreadable
 
 MIN_EVERY_S = 1.0  # more often is a loop, not a schedule
 MAX_EVERY_S = 366 * 86_400.0
-# Without these the fleet neither heals nor stores: they cannot be switched off, and only their interval can be changed, within
-# these bounds (s).
-FLEETS_OWN = {"reconcile_fleet": (1.0, 30.0), "store_items": (1.0, 30.0)}
+# Without it the fleet does not heal: it cannot be switched off, and its interval can be changed within these bounds (s) alone.
+# The application declares such bounds for its tasks (`Round.bounds`).
+FLEETS_OWN = {"reconcile_fleet": (1.0, 30.0)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,9 +157,10 @@ def _check_rhythm(entry: ScheduledTask) -> None:
 
 
 def _check_fleets_own(entry: ScheduledTask) -> None:
-    if entry.name not in FLEETS_OWN:
+    bounds = FLEETS_OWN | {name: one.bounds for name, one in application().schedule().items() if one.bounds}
+    if entry.name not in bounds:
         return
-    low, high = FLEETS_OWN[entry.name]
+    low, high = bounds[entry.name]
     if entry.every_s is None or not low <= entry.every_s <= high:
         raise ConfigError(
             f"{entry.name} keeps the fleet going: its interval can be changed from {low:g} s to {high:g} s, no more"

@@ -197,6 +197,7 @@ def beat() -> dict[str, Any]:
     heard = Heard()
     beat_logger.addHandler(heard)
     try:
+        app.loader.import_default_modules()  # as the program beat does
         scheduler = LeaderScheduler(app=app)
         scheduler.tick()
         sent = sorted(name for name, last in scheduler._rounds.items() if last.state == "sent")

@@ -15,10 +15,10 @@ import redis
 
 from cli.main import main as trawl
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
-from forums.state.quarantine import find, set_aside
 from redis_components.keys import CrawlKeys, FleetKeys
 from tests.attacks.spoiling import HASHES, LISTS_OF, STRINGS, cases, furnish
 from tests.support.redis_server import RedisServer
+from workers.state.quarantine import find, set_aside
 from workers.state.registry import Registry
 
 PARTS = ("exporter", "status", "screen", "forums", "beat", "reconcile")

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from forums.breaker.drift import Drift
+from forums.records import FORUM_WRITER
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumFleetKeys
 from forums.state.publication_delays import PublicationDelays
@@ -19,7 +20,6 @@ from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys, FleetKeys
 from tests.support.owner import Owner
 from tests.support.redis_server import RedisServer
-from workers.consumers.item_consumers import FORUM_WRITER
 from workers.fleet.holds import Target, hold, resume
 from workers.state.beats import Beats
 from workers.state.dead_messages import DeadMessages

@@ -23,7 +23,7 @@ from pathlib import Path
 from subprocess import DEVNULL, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
 from typing import Any
 
-from workers.node.preload import NEEDED_BY_TASKS
+from forums.application import preload
 from workers.process import run_module
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +47,7 @@ PROGRAMS = (
     *("celery.bin.celery", "celery.bin.worker", "celery.bin.beat", "typer", "rich.console", "alembic.command"),
     *("forums.overview.reader", "forums.storage", "forums.writer.drain", "redis_components.items.stream"),
     *FLEET,
-    *NEEDED_BY_TASKS,
+    *preload(),
 )
 MODULES = (*PROGRAMS, *CRAWLS, "aiohttp.web")
 FAMILIES = {  # what a process has imported from which these modules are started; nothing that reads the environment

@@ -133,7 +133,7 @@ class FleetApplication(Variables):
 
     application: str = declare(
         "forums.application",
-        "module that names the folders with the crawlers' configuration and the sites that exist; empty: a fleet without the"
+        "module of the application, with its tasks, settings and sites (`workers/application.py`); empty: a fleet without the"
         " forum crawl",
     )
 

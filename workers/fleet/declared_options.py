@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import redis
 
-from workers.consumers.item_consumers import CONSUMERS, NO_CONSUMER
+from workers.application import application
+from workers.consumers.item_consumers import NO_CONSUMER
 from workers.deploy.environments import current_python
 from workers.process.options import CrawlerOptions
 from workers.state.jobs import Jobs
@@ -44,4 +45,4 @@ def consumer_word(record: ServiceRecord) -> str:
     """
     if record.groups:
         return NO_CONSUMER
-    return record.consumer if record.consumer in ("", *CONSUMERS) else NO_CONSUMER
+    return record.consumer if record.consumer in ("", *application().consumers()) else NO_CONSUMER

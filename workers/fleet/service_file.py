@@ -20,7 +20,8 @@ from redis_components.embedded import project_dir
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.server.names import check_groups, service_name
 from redis_components.server.toml import toml_table
-from workers.consumers.item_consumers import FORUM_WRITER, NO_CONSUMER
+from workers.application import application
+from workers.consumers.item_consumers import NO_CONSUMER
 from workers.consumers.targets import is_target, parse_target
 from workers.environment.variables import Fleet
 from workers.state.services import ServiceRecord
@@ -91,11 +92,10 @@ def _check_values(record: ServiceRecord, where: str) -> None:
     soft, hard = record.memory_soft_mb, record.memory_hard_mb
     if soft and hard and soft > hard:
         raise ConfigError(f"{where}.memory_soft_mb: {soft:g} is more than memory_hard_mb, {hard:g}: give it less")
-    if record.consumer not in ("", NO_CONSUMER, FORUM_WRITER) and not is_target(record.consumer):
-        known = [NO_CONSUMER, FORUM_WRITER]
+    known = [NO_CONSUMER, *application().consumers()]
+    if record.consumer not in ("", *known) and not is_target(record.consumer):
         raise ConfigError(
-            f"{where}.consumer: {record.consumer!r} is not {NO_CONSUMER}, {FORUM_WRITER}, {PLACES}"
-            f"{did_you_mean(record.consumer, known)}"
+            f"{where}.consumer: {record.consumer!r} is not {', '.join(known)}, {PLACES}{did_you_mean(record.consumer, known)}"
         )
     _check_groups(record, where)
 

@@ -9,20 +9,14 @@ from __future__ import annotations
 import gc
 from importlib import import_module
 
-NEEDED_BY_TASKS = (
-    "forums.breaker.probe",
-    "forums.raw_pages.folders",
-    "forums.scheduling.rechecking",
-    "forums.scheduling.seeding",
-    "forums.writer.store",
-)
+from workers.application import application
 
 
 def load_ahead() -> None:
     """Call it before the pool is forked. Its processes share what is loaded, and never look through it for garbage."""
     gc.disable()  # the collector would look again and again at modules that stay
     try:
-        for name in NEEDED_BY_TASKS:
+        for name in application().preload():
             import_module(name)
     finally:
         gc.freeze()

@@ -11,7 +11,6 @@ import pytest
 from forums.overview import Boards, Overview, ServiceView, SitesView, problems
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.output_troubles import RULES_FILE
-from forums.state.quarantine import Foreign
 from forums.state.site_breakers import Breaker, BreakerState
 from forums.state.trial import BY_TRIAL
 from redis_components.admin.inspector import empty_snapshot
@@ -22,6 +21,7 @@ from redis_components.server.health import Finding, Problem
 from workers.state.beats import BeatView
 from workers.state.holds import Held
 from workers.state.nodes import NodeRecord
+from workers.state.quarantine import Foreign
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import Roll, RollState
 

@@ -113,7 +113,9 @@ def test_the_fleets_own_entries_are_in_celeryconfig_within_their_bounds(monkeypa
     monkeypatch.setenv("TRAWL_REDIS_URL", "redis://127.0.0.1:1/0")
     defaults = defaults_of(importlib.import_module("celeryconfig").beat_schedule)
     assert not defaults.refused
-    check: Callable[[ScheduledTask], None] = checker(importlib.import_module("tasks").app.tasks)
+    celery = importlib.import_module("tasks").app
+    celery.loader.import_default_modules()
+    check: Callable[[ScheduledTask], None] = checker(celery.tasks)
     for entry in defaults.entries.values():
         check(entry)
     assert set(FLEETS_OWN) <= set(defaults.entries)

@@ -6,7 +6,7 @@ checked by the function that its reader uses, so both agree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -16,30 +16,24 @@ import redis
 
 from redis_components.admin.crawl_records import crawl_record_of
 from redis_components.frontier.holds import VERSION, Hold
-from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys, FleetKeys
 from redis_components.server.replies import as_bytes, as_text, server_time
 from redis_components.server.scripts import script
 from redis_components.server.untrusted_values import WrongValue, decoded, hash_at, number, readable, whole
 from redis_components.start_tasks.seeding import mark_of
-from workers.state.autoscaling import autoscaled_of
-from workers.state.jobs import job_of
-from workers.state.nodes import node_of
-from workers.state.records import ErrorRecord, parse_slot, slot_name
-from workers.state.registry import crawler_of, size_of
-from workers.state.rolls import Roll
-from workers.state.runs import Run
-from workers.state.schedules import StoredEntry, round_of
-from workers.state.services import service_record_of
-from workers.state.troubles import reported_of
-from workers.state.versions import deployment_of
+from workers.application import Check, application
 
-from .forum_states import due_of, state_of
-from .keys import ForumCrawlKeys, ForumFleetKeys
-from .publication_delays import delay_of
-from .request_ledger import budget_of, spent_of
-from .site_breakers import Breaker
-from .thread_records import record_of
-from .writer_figures import figure_of
+from .autoscaling import autoscaled_of
+from .jobs import job_of
+from .nodes import node_of
+from .records import ErrorRecord, parse_slot, slot_name
+from .registry import crawler_of, size_of
+from .rolls import Roll
+from .runs import Run
+from .schedules import StoredEntry, round_of
+from .services import service_record_of
+from .troubles import reported_of
+from .versions import deployment_of
 
 MOST_FIELDS = 5_000
 """Fields of one hash that are checked: hashes of the fleet have fewer, hashes of forums rarely more."""
@@ -48,8 +42,6 @@ SHOWN = 60  # characters of a value
 HASH, LIST, STRING, ZSET, STREAM = ("hash",), ("list",), ("string",), ("zset",), ("stream",)
 QUEUE = ("zset", "list", "set", "hash", "stream")
 """READY has the type of its queue class; no class stores requests in a string."""
-
-Check = Callable[[str, bytes], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +66,9 @@ def find(client: redis.Redis, services: Iterable[str], *, threads: bool = False)
     `threads`: check all records of threads, too, in steps.
     """
     services = list(services)
-    fleet, crawls = ForumFleetKeys(), [CrawlKeys.for_spider(service) for service in services]
-    wanted = _types(fleet, crawls) | _slots(client, fleet, services)
+    fleet, crawls = FleetKeys(), [CrawlKeys.for_spider(service) for service in services]
+    own = application().key_rules(client, crawls, threads=threads)
+    wanted = _types(fleet, crawls) | _slots(client, fleet, services) | dict(own.types)
     with client.pipeline(transaction=False) as pipe:
         for key in wanted:
             pipe.type(key)
@@ -85,7 +78,7 @@ def find(client: redis.Redis, services: Iterable[str], *, threads: bool = False)
         for key, right in wanted.items()
         if types[key] not in ("none", *right)
     ]
-    for key, check in _hashes(client, fleet, crawls, types, threads=threads).items():
+    for key, check in (_hashes(fleet, crawls) | dict(own.checks)).items():
         if types.get(key, "hash") == "hash":
             found += _of_hash(client, key, check, None if threads else MOST_FIELDS)
     for key, check in {fleet.errors(): partial(_record, ErrorRecord), fleet.runs(): partial(_record, Run)}.items():
@@ -100,7 +93,7 @@ def set_aside(client: redis.Redis, one: Foreign) -> bool:
 
     Nothing is deleted. Raises `redis.RedisError`.
     """
-    keys, at_ms = ForumFleetKeys(), round(server_time(client) * 1000)
+    keys, at_ms = FleetKeys(), round(server_time(client) * 1000)
     name = b"%s %s %d" % (one.key.encode(), one.field or b"", at_ms)
     if one.field is not None:
         args = {"field": one.field, "expected": one.value, "name": name}
@@ -116,29 +109,26 @@ def set_aside(client: redis.Redis, one: Foreign) -> bool:
         raise
 
 
-def _types(fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tuple[str, ...]]:
+def _types(fleet: FleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tuple[str, ...]]:
     """Return every key with a fixed name, and its allowed types."""
     hashes = (
         *(fleet.desired(), fleet.fences(), fleet.crawlers(), fleet.nodes(), fleet.drained_nodes(), fleet.roll()),
-        *(fleet.autoscale(), fleet.holds(), fleet.breakers(), fleet.database(), fleet.wrong_sites(), fleet.drift()),
-        *(fleet.delays(), fleet.writer_figures()),
-        *(fleet.beat_runs(), fleet.beat_begun(), fleet.schedule(), fleet.budgets(), fleet.orders(), fleet.crawls()),
-        *(fleet.services(), fleet.jobs(), fleet.versions(), fleet.samples("minute"), fleet.samples("hour")),
+        *(fleet.autoscale(), fleet.holds(), fleet.beat_runs(), fleet.beat_begun(), fleet.schedule(), fleet.orders()),
+        *(fleet.crawls(), fleet.services(), fleet.jobs(), fleet.versions(), fleet.samples("minute"), fleet.samples("hour")),
     )
     types: dict[str, tuple[str, ...]] = {fleet.aside(): HASH}  # first: foreign values are moved there
-    types |= {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING, fleet.probing(): STRING}
+    types |= {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING}
     types |= {fleet.beats(): ZSET, fleet.errors(): LIST, fleet.runs(): LIST, fleet.dead_messages(): LIST}
-    types |= {fleet.audit(): STREAM, fleet.output_troubles(): HASH, fleet.troubles(): HASH, fleet.writable(): STRING}
+    types |= {fleet.audit(): STREAM, fleet.troubles(): HASH, fleet.writable(): STRING}
     for keys in crawls:
         types |= _types_of_crawl(keys)
     return types
 
 
 def _types_of_crawl(keys: CrawlKeys) -> dict[str, tuple[str, ...]]:
-    forums = ForumCrawlKeys(keys)
     hashes = (
-        *(keys.counters(), keys.numbers(), keys.holds(), keys.parked(), keys.start_tokens(), keys.threads(), forums.marks()),
-        *(keys.pending(), keys.seeded(), forums.forum_states(), forums.forum_dues(), keys.stats_hash(), keys.start_deaths()),
+        *(keys.counters(), keys.numbers(), keys.holds(), keys.parked(), keys.start_tokens(), keys.threads()),
+        *(keys.pending(), keys.seeded(), keys.stats_hash(), keys.start_deaths()),
         *(keys.all_limits(), keys.notes(), keys.validators(), keys.older_validators()),
         *(keys.overflow(), keys.fed_ids(), keys.fed_waiting()),
     )
@@ -159,7 +149,7 @@ def _types_of_crawl(keys: CrawlKeys) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _slots(client: redis.Redis, fleet: ForumFleetKeys, services: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def _slots(client: redis.Redis, fleet: FleetKeys, services: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the keys of slots that are desired, or were ever held or reported."""
     found: dict[str, tuple[str, ...]] = {}
     sizes = dict.fromkeys(services, 1) | readable(hash_at(client, fleet.desired()), size_of)
@@ -173,9 +163,7 @@ def _slots(client: redis.Redis, fleet: ForumFleetKeys, services: Iterable[str]) 
     return found
 
 
-def _hashes(
-    client: redis.Redis, fleet: ForumFleetKeys, crawls: Iterable[CrawlKeys], types: Mapping[str, str], *, threads: bool
-) -> dict[str, Check]:
+def _hashes(fleet: FleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, Check]:
     """Return the hashes with checkable fields, and the checks."""
     checks: dict[str, Check] = {
         fleet.desired(): size_of,
@@ -191,25 +179,15 @@ def _hashes(
         fleet.roll(): lambda _, raw: Roll.from_json(raw),
         fleet.autoscale(): autoscaled_of,
         fleet.holds(): _hold,
-        fleet.breakers(): partial(_record, Breaker),
         fleet.beat_runs(): round_of,
         fleet.beat_begun(): _begun,
         fleet.schedule(): partial(_record, StoredEntry),
-        fleet.budgets(): budget_of,
         fleet.orders(): _order,
-        fleet.drift(): partial(_record, dict),
-        fleet.delays(): delay_of,
-        fleet.writer_figures(): figure_of,
     }
-    if types[fleet.budgets()] == "hash":
-        checks |= {fleet.spent(as_text(site)): spent_of for site in islice(client.hkeys(fleet.budgets()), MOST_FIELDS)}
     for keys in crawls:
-        forums = ForumCrawlKeys(keys)
-        checks |= {keys.holds(): _hold, forums.forum_states(): state_of, forums.forum_dues(): due_of}
+        checks |= {keys.holds(): _hold}
         checks |= {keys.pending(): mark_of, keys.seeded(): mark_of, keys.parked(): lambda _, raw: whole(raw)}
         checks |= {keys.counters(): _counter}
-        if threads:
-            checks[keys.threads()] = record_of
     return checks
 
 
@@ -221,7 +199,7 @@ def _of_hash(client: redis.Redis, key: str, check: Check, most: int | None) -> I
                 check(field.decode(), raw)
             except ValueError as error:
                 yield Foreign(key=key, field=field, value=raw, reason=_reason_of(error))
-    except redis.ResponseError as error:  # a key whose type was not queried: a site's spending
+    except redis.ResponseError as error:  # a key whose type was not queried, of the application
         if "WRONGTYPE" not in str(error):
             raise
         yield Foreign(key=key, reason="has another type, Trawl has a hash there")
