@@ -165,6 +165,22 @@ def test_what_is_sent_is_counted_once(redis_client: redis.Redis, two: Callable[[
     assert len(taken(other, 0.3)) == 4
 
 
+def test_what_was_leased_before_a_quota_is_not_taken_off_it(
+    redis_client: redis.Redis, two: Callable[[dict[str, Any]], tuple[Owner, Owner]]
+) -> None:
+    one, other = two(FAST)
+    before = taken(one, 0.3)
+    limit(redis_client, **FAST, quotas=((12, HOUR_MS),))
+    store(other, 5, first=20)
+    after = taken(other, 1.2)
+    for owner, held, left in (other, [], 5), (one, before, 5), (other, after[:2], 3):
+        return_them(owner, held)
+        for each in (one, other):
+            each.frontier.close(lambda: None)
+            each.advance(0.2)
+        assert (len(before), len(after), counted(redis_client)) == (20, 5, {left})
+
+
 def test_requests_that_are_set_aside_for_a_held_site_are_not_counted(
     redis_client: redis.Redis, two: Callable[[dict[str, Any]], tuple[Owner, Owner]]
 ) -> None:

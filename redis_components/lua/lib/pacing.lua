@@ -148,11 +148,12 @@ local function forget_buckets(state, now)
   end
 end
 
--- Each counts in the bucket of its time, where it may be taken off again (`free_time`).
+-- Each counts in the bucket of its time, where it may be taken off again (`free_time`), as what is sent from the first counted time on: a quota may be new.
 local function count_quotas(limit, state, times, taken)
-  local windows = {}
+  local windows, known = {}, ' ' .. (#limit.quotas > 0 and redis.call('HGET', state, 'quotas') or '')
   for _, quota in ipairs(limit.quotas) do
-    windows[#windows + 1] = quota[2]
+    local window = string.format('%.0f@', quota[2])
+    windows[#windows + 1] = window .. (string.match(known, ' ' .. window .. '(%d+)') or string.format('%.0f', times[1]))
     for n = 1, taken do count_in(state, bucket(quota[2], times[n]), 1) end
   end
   if #windows == 0 then return end

@@ -115,8 +115,8 @@ local function free_time(limits, lane, at)
       break
     end
   end
-  for window in string.gmatch(known[4] or '', '%d+') do
+  for window, from in string.gmatch(known[4] or '', '(%d+)@(%d+)') do
     local field = bucket(window, at)
-    if (tonumber(redis.call('HGET', state, field) or 0) or 0) > 0 then count_in(state, field, -1) end
+    if at >= tonumber(from) and (tonumber(redis.call('HGET', state, field) or 0) or 0) > 0 then count_in(state, field, -1) end
   end
 end
