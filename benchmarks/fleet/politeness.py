@@ -36,8 +36,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.watched_fleet import WatchedFleet
 from tests.support.watched_site import Page, WatchedSite
 
-THREADS = 400
-LATENCY_S = 0.5
+LATENCY_S = 0.75
 SCALED_MS = {HOUR_MS: 60_000, DAY_MS: 120_000}
 SITE = """base_url = "{url}"
 forums = ["f1"]
@@ -91,6 +90,7 @@ class Part:
     sites: dict[str, dict[str, float]]
     act: Callable[[WatchedFleet, float], None] = lambda fleet, until: time.sleep(max(0.0, until - time.monotonic()))
     scaled: bool = True
+    threads: int = 400
 
 
 def kills(fleet: WatchedFleet, until: float) -> None:
@@ -118,7 +118,7 @@ PARTS = {
     "killed": Part(crawlers=3, sites=ALONE, act=kills),
     "rolled": Part(crawlers=3, sites=ALONE, act=rolls),
 }
-HOUR = Part(crawlers=3, sites={"600 per hour, small": {"max_per_hour": 600, **SMALL}}, scaled=False)
+HOUR = Part(crawlers=3, sites={"600 per hour, small": {"max_per_hour": 600, **SMALL}}, scaled=False, threads=1000)
 
 
 @dataclass
@@ -128,13 +128,14 @@ class Watched:
     name: str
     site: WatchedSite
     politeness: dict[str, float]
+    threads: int
     limited: LaneLimits = field(default_factory=LaneLimits)
 
     def answer(self, path: str) -> Page:
         """A list of threads, or one of them."""
         if path.startswith("/list/"):
             token = str(len(self.site.times))  # all of them have changed: there is always work
-            rows = [{"id": str(n), "title": f"thread {n}", "replies": 0, "token": token} for n in range(THREADS)]
+            rows = [{"id": str(n), "title": f"thread {n}", "replies": 0, "token": token} for n in range(self.threads)]
             return Page(json.dumps({"threads": rows}))
         name = path.rpartition("/")[2]
         return Page(json.dumps({"id": name, "title": f"thread {name}", "body": "a post", "comments": []}))
@@ -180,7 +181,7 @@ def watching(folder: Path, part: Part) -> Iterator[tuple[WatchedFleet, list[Watc
         watched = []
         for number, (name, politeness) in enumerate(part.sites.items()):
             site = stack.enter_context(WatchedSite())
-            one = Watched(name, site, politeness)
+            one = Watched(name, site, politeness, part.threads)
             site.answer, site.latency_s = one.answer, LATENCY_S
             lines = "\n".join(f"{key} = {value}" for key, value in (WIDE | politeness).items())
             (folder / "sites" / f"site{number}.toml").write_text(SITE.format(url=site.url, politeness=lines))
