@@ -28,7 +28,8 @@ from .scrapy_glue.page_tracker import reason_of
 from .scrapy_glue.refusal import refusing
 from .server.namespace import namespace_of, prefixed
 from .start_tasks.feed import TaskFeed
-from .start_tasks.format import read, request_of
+from .start_tasks.format import read
+from .start_tasks.requests import request_of
 from .start_tasks.scrapy_redis_api import SynchronousTasks
 
 if TYPE_CHECKING:
