@@ -94,12 +94,12 @@ class Part:
 
 
 def kills(fleet: WatchedFleet, until: float) -> None:
-    """A crawler is killed every 4 s."""
+    """A crawler is killed every 20 s; one that never lives for long is given up by its supervisor."""
     while time.monotonic() < until:
         if alive := [record for record in fleet.at_work().values() if record.spider == "forum_detail"]:
             with suppress(ProcessLookupError):
                 os.kill(random.choice(alive).pid, signal.SIGKILL)
-        time.sleep(4)
+        time.sleep(20)
 
 
 def rolls(fleet: WatchedFleet, until: float) -> None:
