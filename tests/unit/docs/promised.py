@@ -211,7 +211,7 @@ EXPLAINED = (
     "What it costs to watch over crawlers",
     "Titles, names and reasons come from pages",
     "Each row is an attack in `tests/attacks/`.",
-    "What somebody can do to the fleet",
+    "What an attacker can do to the fleet",
     "Each sentence is backed by an attack",
     "What is not on this page is not promised.",
     "What protects what:",
