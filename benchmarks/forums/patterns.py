@@ -40,7 +40,7 @@ def main() -> None:
     )
     report.table(HEAD, [_row(use, growth, _in_re) for use, growth in _by_growth(ours)])
     report.table(HEAD, [_row(use, growth, _in_regex) for use, growth in _by_growth(profiles)])
-    report.tell(chosen)
+    report.finish(chosen)
 
 
 def _growth(use: Use) -> Growth:
