@@ -9,7 +9,7 @@ The rules behind them, measured with Celery 5.7 on Redis:
 - Messages are gone when a worker takes them, and nothing relies on redelivery: what is missing, `reconcile_fleet` sends again.
 - No `acks_late`, no ETA or countdown, no `retry()`, no `rate_limit`: all of them keep a message for later in the memory of one
   worker, and it is lost with that.
-- `run_crawler` lives as long as its node. All other tasks last seconds and have time limits.
+- `run_crawler` and `consume_items` live as long as their node. All other tasks last seconds and have time limits.
 
 TRAWL_FLEET names the services and their size, TRAWL_NODE_CRAWLERS how many crawlers this node may host; see
 `workers/fleet/sizes.py`.
@@ -52,7 +52,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *(name.removeprefix("_") for name in _FROM_ENVIRONMENT)})
 
 
-FLEET_TASKS = 3  # processes for the tasks that last seconds: one that writes, one that seeds, one that reconciles
+FLEET_TASKS = 4  # processes for the fleet's own tasks: one that writes, one that seeds, one that reconciles, one that consumes
 RESERVED_PROCESSES = FLEET_TASKS + 1  # and one for a small crawl (`crawl_once`); more of those find no room
 IMPATIENT_RETRY = {"max_retries": 2, "interval_start": 0.0, "interval_step": 0.2, "interval_max": 0.5}
 BEAT = {  # s; the application adds its own
@@ -187,7 +187,8 @@ worker_proc_alive_timeout = 30.0  # s; the default of 4 kills pool processes tha
 worker_max_memory_per_child = 400_000  # KiB, of resident memory; a new one has 60,000
 worker_max_tasks_per_child = 10_000  # some hours; a new one costs 0.1 s
 
-# Time limits: (soft, hard) for each task that lasts seconds. The hard one gives 0.1 s before SIGKILL. run_crawler has none.
+# Time limits: (soft, hard) for each task that lasts seconds. The hard one gives 0.1 s before SIGKILL. run_crawler and
+# consume_items have none.
 SHORT = {"soft_time_limit": 50, "time_limit": 60}
 task_annotations = {
     f"trawl.{name}": SHORT

@@ -17,6 +17,7 @@ from typing import Any
 from workers.application import application
 
 from .app import app
+from .consuming import consume_items
 from .crawling import cancel_crawl, crawl_once
 from .deploying import install_version
 from .fleet import reconcile_fleet, roll_fleet, run_crawler, scale_fleet
@@ -50,6 +51,7 @@ __all__ = [  # noqa: RUF022 - in groups
     "install_version",
     # sent by reconcile_fleet
     "run_crawler",
+    "consume_items",
 ]
 
 

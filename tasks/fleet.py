@@ -15,6 +15,7 @@ from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.server.untrusted_values import is_foreign
 from workers.application import application
 from workers.fleet.autoscale import resize
+from workers.fleet.consumers import without_consumer
 from workers.fleet.holds import stopped_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan
 from workers.fleet.roll import go_on, start_roll
@@ -28,6 +29,7 @@ from workers.state.registry import Registry, SlotCommand, SlotCommandKind, slot_
 from workers.state.rolls import RollNote
 
 from .app import app
+from .consuming import consume_items
 from .flower import CrawlingEvents
 from .jobs import send_results
 from .routing import drop_inbox, node_queue
@@ -82,6 +84,9 @@ def reconcile_fleet() -> list[str]:
     if roll := apart("roll", lambda: go_on(registry, RollNote(client), desired, views, leaving, stopped)):
         done.append(f"roll {roll.state}: {roll.reason or 'goes on'}")
     apart("item streams", lambda: tend_streams(client))
+    if missing := apart("consumers", lambda: without_consumer(client)):
+        consume_items.apply_async(expires=LAUNCH_EXPIRES_S)
+        done += [f"consume {name}" for name in missing]
     send_results(client, jobs)
     return done + [f"job {job.id}: {job.sentence()}" for job in jobs if job.state.ended]
 

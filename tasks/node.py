@@ -131,6 +131,7 @@ class NodeStep(bootsteps.StartStopStep):
             raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
         NODE.crawlers = room_for_crawlers(worker.concurrency, named)
         NODE.once = room_for_small_crawls(worker.concurrency, named)
+        NODE.consumers = room_for_consumers(worker.concurrency, named)
         if services_of([*named]):
             queues.select_add(node_queue(worker.hostname))
         self._beat: NodeBeat | None = None
@@ -213,6 +214,12 @@ def room_for_crawlers(processes: int, queues: set[str]) -> int:
     return max(1, processes - reserved)
 
 
+def room_for_consumers(processes: int, queues: set[str]) -> int:
+    """Return 1 where a pool of that size has a process for `consume_items`, and another one for tasks that last seconds."""
+    crawlers = room_for_crawlers(processes, queues) if services_of([*queues]) else 0
+    return int(processes - crawlers >= 2)
+
+
 def room_for_small_crawls(processes: int, queues: set[str]) -> int:
     """Return the number of `crawl_once` that may run at one time: the rest of crawlers and the fleet's own tasks, at
     least one.
@@ -227,9 +234,9 @@ def room_for_small_crawls(processes: int, queues: set[str]) -> int:
 def drain(worker: Any) -> None:
     """End all crawlers of this node gracefully, and wait until they have gone, at most `worker_soft_shutdown_timeout`."""
     NODE.drain.set()
-    rooms = (NODE.room(worker.hostname), NODE.once_room(worker.hostname))
+    rooms = (NODE.room(worker.hostname), NODE.once_room(worker.hostname), NODE.consumers_room(worker.hostname))
     deadline = time.monotonic() + worker.app.conf.worker_soft_shutdown_timeout
     while (left := sum(room.taken() for room in rooms)) and time.monotonic() < deadline:
         time.sleep(0.1)
     if left:
-        logger.warning("%d crawls did not end in time", left)
+        logger.warning("%d crawls or consumers did not end in time", left)

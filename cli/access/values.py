@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -60,13 +59,8 @@ def refuse_own_options(context: typer.Context, *, given: bool) -> None:
 
 def item_keys(client: redis.Redis, service: str) -> CrawlKeys:
     """Raises ConfigError and `redis.RedisError`."""
-    from redis_components import defaults
     from redis_components.admin.crawl_records import CrawlRecords
-    from redis_components.keys import CrawlKeys
+    from workers.fleet.consumers import crawl_keys
     from workers.fleet.sizes import service_in
 
-    record, declared = CrawlRecords(client).of(service), service_in(client, service)
-    items = (declared.items_key if declared else "") or defaults.PIPELINE_KEY
-    keys = record.keys if record else CrawlKeys.for_spider(service, items=items)
-    named = tuple(declared.groups) if declared else ()
-    return replace(keys, item_groups=tuple(dict.fromkeys((*keys.item_groups, *named))))
+    return crawl_keys(service, CrawlRecords(client).of(service), service_in(client, service))

@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
+import socket
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.views.output import complain, counted, say
+from workers.consumers.targets import FORMS, MIB
 
 if TYPE_CHECKING:
     import redis
 
-    from cli.processes.interrupts import Interrupts
     from redis_components.items.groups import ItemGroup
     from redis_components.items.stream import ItemStream
     from redis_components.keys import CrawlKeys
-    from workers.consumers.sink import Sink
     from workers.consumers.targets import Target
-
-MIB = 1024 * 1024
-TICK_S = 0.1
+    from workers.fleet.consumers import Declared
 
 
 def consume(
     service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service whose items are taken.")] = "",
-    to: Annotated[str, typer.Option("--to", metavar="TARGET", help="By default the consumer that the service declares.")] = "",
+    to: Annotated[
+        str, typer.Option("--to", metavar="TARGET", help=f"By default the consumer that the service declares: {FORMS}.")
+    ] = "",
     key: Annotated[str, typer.Option(metavar="FIELD", help="Field by which a row of a database is found and replaced.")] = "",
     table: Annotated[str, typer.Option(metavar="NAME", help="Table of a database; by default the service's name.")] = "",
     max_mb: Annotated[float, typer.Option(metavar="MIB", help="Size from which a file is rotated; 0: none.", min=0)] = 100.0,
     max_age: Annotated[float, typer.Option(metavar="S", help="Age at which a file is rotated; 0: none.", min=0)] = 0.0,
     group: Annotated[str, typer.Option(metavar="NAME", help="Consumer group whose items are taken.")] = "",
     once: Annotated[bool, typer.Option("--once", help="End when no items wait.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="One for each service that declares one, restarted when it dies.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="For each service that declares a consumer, as workers do.")] = False,
 ) -> int:
     """Take a service's items out of Redis until Ctrl-C or SIGTERM. Each arrives at least once; what is killed loses none.
 
-    TARGET is `jsonl:PATH`, `csv:PATH`, `parquet:PATH`, `s3://BUCKET/PREFIX`, `http://…`, or a database such as
-    `sqlite:///books.sqlite`. Several may run for one service: one takes items, the others take over when it dies.
+    Workers do the same for each service that declares its consumer. Several may run for one service: one takes items, the
+    others take over when it dies.
 
     **Examples:**
 
@@ -50,52 +48,39 @@ def consume(
     from cli.access.redis import redis_client
     from cli.processes.interrupts import Interrupts
     from redis_components.errors import ConfigError
-    from redis_components.server.signing import signing_is_on
-    from workers.consumers.allowed_targets import check_place
+    from redis_components.items.groups import ItemGroup
     from workers.consumers.consume import consume as move
-    from workers.consumers.targets import TargetKind
+    from workers.consumers.targets import SinkOptions, parse_target
+    from workers.fleet.consumers import ConsumerHost, ConsumerPlaces, declared_consumers
 
-    interrupts = Interrupts()
+    interrupts, node = Interrupts(), f"trawl consume on {socket.gethostname()}"
     if every == bool(service):
         raise ConfigError("name a service, or say --all for each that declares a consumer")
     if every:
         interrupts.listen()
-        return _supervise(interrupts)
+        ConsumerHost(node, complain).run(lambda: bool(interrupts.asked), stays=True)
+        return 0
     with redis_client() as client:
         stream = _stream_of(client, service, group)
-        target = _target(client, service, getattr(stream, "group", ""), to)
-        if key and target.kind is not TargetKind.DATABASE:
-            raise ConfigError(f"--key is for databases: {target.kind} only appends")
-        named = bool(to) or _is_in_file(client, service)
-        if not named and not signing_is_on():
-            check_place(target)
-        sink: Sink
-        if target.kind is TargetKind.S3:
-            sink = _parts(stream, target, max_bytes=int(max_mb * MIB), max_age_s=max_age, once=once)
-        else:
-            sink = _sink(target, key=key, table=table or service, max_bytes=int(max_mb * MIB), max_age_s=max_age, named=named)
+        name = f"{service}/{stream.group}" if isinstance(stream, ItemGroup) else service
+        declared = declared_consumers(client).get(name)
+        target = parse_target(to) if to else _declared(declared, name)
+        options = SinkOptions(
+            table=table or service,
+            key=key,
+            max_bytes=int(max_mb * MIB),
+            max_age_s=max_age,
+            once=once,
+            named=bool(to) or bool(declared and declared.in_file),
+        )
+        if declared and (not to or parse_target(declared.text) == target):
+            ConsumerPlaces(client).claim(name, target, node, moved=bool(to))
+        sink = target.open(options)
         interrupts.listen()
         done = move(stream, sink, stopped=lambda: interrupts.asked, once=once, log=lambda line: complain(f"{service}: {line}"))
     say(f"{service}: {counted(done.items, 'item')} taken{f', {done.refused:,} refused' if done.refused else ''}")
     if done.refused:
         complain(f"trawl dead items {service} shows what was refused, and why")
-    return 0
-
-
-def _supervise(interrupts: Interrupts) -> int:
-    """A consumer process for each service that declares one, until somebody asks for the end."""
-    from cli.access.redis import redis_client
-    from cli.processes.consumers import Consumers
-    from workers.fleet.sizes import declared_targets
-
-    with redis_client() as client:
-        consumers = Consumers(lambda: declared_targets(client), lambda name, line: complain(f"{name}: {line}"))
-        try:
-            while not interrupts.asked:
-                consumers.tend()
-                time.sleep(TICK_S)
-        finally:
-            consumers.stop(hurry=lambda: interrupts.impatient)
     return 0
 
 
@@ -134,51 +119,10 @@ def _group_of(client: redis.Redis, service: str, keys: CrawlKeys, named: str) ->
     return named or next(iter(known), "")
 
 
-def _target(client: redis.Redis, service: str, group: str, to: str) -> Target:
+def _declared(declared: Declared | None, name: str) -> Target:
     from redis_components.errors import ConfigError
-    from workers.consumers.targets import FORMS, is_target, parse_target
-    from workers.fleet.sizes import service_in
 
-    if to:
-        return parse_target(to)
-    record = service_in(client, service)
-    declared = (record.groups.get(group, "") if group else record.consumer) if record else ""
-    if not is_target(declared):
+    if declared is None:
+        service, _, group = name.partition("/")
         raise ConfigError(f"{service} declares no consumer{f' for {group}' if group else ''}: say --to {FORMS}")
-    return parse_target(declared)
-
-
-def _is_in_file(client: redis.Redis, service: str) -> bool:
-    """Whether the declaration that counts is in this machine's file; what is in Redis may be anybody's who can write there."""
-    from workers.fleet.service_file import services_in_file
-    from workers.state.services import Services
-
-    return service in services_in_file() and Services(client).of(service) is None
-
-
-def _sink(target: Target, *, key: str, table: str, max_bytes: int, max_age_s: float, named: bool) -> Sink:
-    from workers.consumers.database_rows import DatabaseRows
-    from workers.consumers.files import CsvRows, JsonLines
-    from workers.consumers.http_post import HttpPost
-    from workers.consumers.parquet_files import ParquetFiles
-    from workers.consumers.targets import TargetKind
-
-    match target.kind:
-        case TargetKind.JSONL:
-            return JsonLines(Path(target.place), max_bytes=max_bytes, max_age_s=max_age_s)
-        case TargetKind.CSV:
-            return CsvRows(Path(target.place), max_bytes=max_bytes, max_age_s=max_age_s)
-        case TargetKind.PARQUET:
-            return ParquetFiles(Path(target.place), max_bytes=max_bytes, max_age_s=max_age_s)
-        case TargetKind.DATABASE:
-            return DatabaseRows(target.place, table, key)
-        case _:
-            return HttpPost(target.place, named=named)
-
-
-def _parts(stream: ItemStream | ItemGroup, target: Target, *, max_bytes: int, max_age_s: float, once: bool) -> Sink:
-    from workers.consumers.parts import LOCK_S, Parts
-    from workers.consumers.s3_objects import S3Objects
-
-    stream.lock_s = LOCK_S
-    return Parts(stream, S3Objects(target.place), max_bytes=max_bytes, max_age_s=max_age_s, at_once=once)
+    return declared.target

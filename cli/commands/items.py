@@ -34,6 +34,7 @@ def items(
     from cli.access.values import item_keys
     from cli.views.output import print_json
     from redis_components.admin.crawl_records import CrawlRecords
+    from workers.fleet.consumers import ConsumerPlaces
     from workers.fleet.sizes import desired_fleet
     from workers.state.registry import Registry
 
@@ -47,9 +48,15 @@ def items(
         before = {name: _waiting(client, keys) for name, keys in crawls.items()}
         time.sleep(SAMPLE_S)
         rows = {name: _row(client, keys, before[name]) for name, keys in crawls.items()}
+        places = ConsumerPlaces(client).all()
     for name, row in rows.items():
         row["declared"] = records[name].consumer if name in records else ""
         row["redis"] = records[name].redis if name in records else ""
+        row["written"] = {
+            one.partition("/")[2]: f"{place.target} on {place.node}"
+            for one, place in places.items()
+            if one.partition("/")[0] == name
+        }
     if as_json:
         print_json(rows)
     elif rows:
@@ -57,6 +64,8 @@ def items(
     else:
         say("The fleet has no service.")
     for name, row in () if as_json else rows.items():
+        for group, place in sorted(row["written"].items()):
+            say(f"{name}{f'/{group}' if group else ''}: written to {place}")
         if row["redis"]:
             complain(f"the crawlers of {name} work with {row['redis']}, not with the fleet's Redis: look at its items there")
     return 0

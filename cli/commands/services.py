@@ -145,6 +145,7 @@ def remove(name: Name, as_json: AsJson = False) -> int:
     from cli.access.redis import redis_client
     from cli.views.output import print_json
     from redis_components.errors import ConfigError, unknown_name
+    from workers.fleet.consumers import ConsumerPlaces
     from workers.state.services import Services
 
     with redis_client() as client:
@@ -155,6 +156,7 @@ def remove(name: Name, as_json: AsJson = False) -> int:
             raise ConfigError(
                 f"{name} is declared in {rows[name]['declared']}: remove it there, or stop it: trawl scale {name}=0"
             )
+        ConsumerPlaces(client).forget(name)
         left = _rows(client).get(name)
     if as_json:
         print_json({"service": name, "removed": left is None})

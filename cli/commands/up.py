@@ -22,13 +22,12 @@ if TYPE_CHECKING:
     from cli.processes.node_services import FlowerAccess
 
 TICK_S = 0.1
-CONSUMERS_LOOK_S = 1.0
 INTERRUPTED = 130
 _COLOURS = {"trawl": "bold", "worker": "cyan", "beat": "magenta", "flower": "yellow", "exporter": "green"}
 # What beat starts every few seconds, and ended well: true, and of no interest to anybody.
 _ROUTINE = re.compile(
     # also "Discarding revoked task": on a busy machine one that expired before its turn; the next one does its work
-    r"([Tt]ask:?) trawl\.(store_items|reconcile_fleet|seed_forums"
+    r"([Tt]ask:?) trawl\.(store_items|consume_items|reconcile_fleet|seed_forums"
     r"|recheck_threads|probe_sites|publish_events|notify_alarms|sample_fleet|prune_raw_pages)"
     r"\[[\w-]+\]( received| succeeded|$)"
     r"|Inspect method \w+ failed"  # Flower asks before the worker answers, and again soon
@@ -57,8 +56,6 @@ def up(
     A second `trawl up` with the same Redis is a second node of the same fleet, and says so; on one machine it takes other ports
     (`--port-flower 0 --port-exporter 0`). Another fleet has another TRAWL_DATA_DIR, or another TRAWL_NAMESPACE.
 
-    A service that declares a consumer of its items (`consumer = "jsonl:books.jsonl"`) gets it, as a process.
-
     Flower asks for a password: a new one each time, or TRAWL_FLOWER_AUTH (`user:password`). Only warnings
     and errors of the crawlers are shown; `trawl logs -f` shows everything.
 
@@ -68,16 +65,12 @@ def up(
         trawl up --fleet forum_list=1,forum_detail=4 --port-flower 0
     """
     from cli.access.redis import redis_client
-    from cli.processes.consumers import Consumers
     from cli.processes.interrupts import Interrupts
     from cli.processes.node_services import FlowerAccess, node_services
     from cli.processes.ports import PortInUse, take
     from cli.processes.services import Services
     from cli.views.output import console
-    from redis_components.connection import connect
-    from redis_components.embedded import redis_url
-    from redis_components.server.url import impatient
-    from workers.fleet.sizes import declared_targets, node_crawlers
+    from workers.fleet.sizes import node_crawlers
     from workers.process import open_files
 
     refuse_example_secrets(os.environ)
@@ -113,17 +106,13 @@ def up(
         log.line("trawl", f"this fleet runs here already, as node {first}: this is a second node of it, not a second fleet")
     _welcome(log, size, flower, exporter)
     services = Services(node_services(flower, exporter), log.line)
-    looking = connect(impatient(redis_url(), CONSUMERS_LOOK_S))
-    consumers = Consumers(lambda: declared_targets(looking), log.line)
     try:
         services.start()
         while not interrupts.asked:
             services.tend()
-            consumers.tend()
             time.sleep(TICK_S)
         log.line("trawl", "stopping: crawlers finish their pages (Ctrl-C again: at once)")
     finally:
-        consumers.stop(hurry=lambda: interrupts.impatient)
         services.stop(hurry=lambda: interrupts.impatient)
     log.line("trawl", "everything is stopped; what is queued and stored stays")
     return 0

@@ -158,7 +158,7 @@ def _items(view: Overview) -> Iterator[Problem]:
     for name in view.without_consumer:
         number = waiting.get(name.partition("/")[0], 0)
         what = f"{name} declares a consumer and none runs" + (f", {number:,} items wait" if number else "")
-        yield Problem(what=what, fix="trawl consume --all, or trawl up", grave=bool(number))
+        yield Problem(what=what, fix="start a worker with -Q control (trawl up), or trawl consume --all", grave=bool(number))
     if (view.sites.writer_lag_s or 0.0) >= WRITER_LATE_S:
         what = f"the oldest item has waited for {_span(view.sites.writer_lag_s or 0.0)} to be stored"
         yield Problem(what=what, fix="is there a worker with -Q control, and does the database answer? trawl doctor")

@@ -34,8 +34,9 @@ from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server import health
 from redis_components.server.health import Finding
 from workers.consumers.item_consumers import streams_of
+from workers.fleet.consumers import without_consumer
 from workers.fleet.holds import why_not_seeded
-from workers.fleet.sizes import declared_fleet, without_consumer
+from workers.fleet.sizes import declared_fleet
 from workers.process.stat_metrics import readable_metrics
 from workers.state.autoscaling import Autoscaling
 from workers.state.beats import Beats
@@ -223,9 +224,6 @@ class _Reading:
         nodes = self.part("nodes", Nodes(client).all) or []
         services = self._kept(self._views(names, records, crawlers, held), crawlers)
         crawls = [one.keys for one in records.values() if not one.redis]
-        keys = {name: CrawlKeys.for_spider(name) for name in self._declared} | {
-            name: one.keys for name, one in records.items() if not one.redis
-        }
         found = find(self, names, crawls)
         return Overview(
             now=now,
@@ -244,7 +242,7 @@ class _Reading:
             another_database=self.part("database", claim.is_another) or False,
             refused_database=self.part("database", claim.refused),
             troubles=tuple(self.part("troubles", lambda: Troubles(client).all(now)) or []),
-            without_consumer=tuple(self.part("consumers", lambda: without_consumer(client, keys)) or []),
+            without_consumer=tuple(self.part("consumers", lambda: without_consumer(client)) or []),
             memory=found.memory,
             server=found.server,
             foreign=found.foreign,

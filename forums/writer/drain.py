@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import msgspec
 import redis
@@ -17,8 +16,10 @@ from forums.records.stored import scan_task
 from forums.storage import Check, Comment, Database, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
 from forums.storage.write.row_changes import is_of_fleet
 from forums.storage.write.upsert import Written
-from redis_components.admin.lock_release import give_back
-from redis_components.items.stream import ItemStream, Lock, Refusal, Settled, new_token
+from redis_components.items.stream import ItemStream, new_token
+from workers.consumers import consume as loop
+from workers.consumers.consume import Outcome
+from workers.consumers.sink import Sink, Stored
 from workers.tracing import traces
 
 
@@ -67,15 +68,6 @@ _COUNTED: dict[type[Item], str] = {Post: "posts", Comment: "comments", Forum: "f
 logger = logging.getLogger(__name__)
 
 
-class Outcome(StrEnum):
-    """Reason for the end of a drain."""
-
-    EMPTY = "empty"  # the stream was empty
-    BUDGET = "budget"  # its time was spent; the rest waits for the next one
-    BUSY = "busy"  # another writer has the lock; nothing was done
-    LOCK_LOST = "lock_lost"  # it took longer than the lock lives; the last batch is stored and will be stored again
-
-
 @dataclass(frozen=True, kw_only=True)
 class WriteReport:
     """Result of one drain. Counts are of items that left the stream; an item that came twice counts twice."""
@@ -102,10 +94,41 @@ class _Batch:
 
     counts: Counter[str] = field(default_factory=Counter)
     changes: Counter[str] = field(default_factory=Counter)
-    bad: list[Refusal] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     stored: list[Item] = field(default_factory=list)
     new: list[Item] = field(default_factory=list)  # stored posts and comments that were not in the database
+
+
+class ForumSink(Sink):
+    """Stores forum records in the (open) database, `batch` items per transaction.
+
+    `after` is called with the stored items, then `arrived` with the posts and comments that were new. Redis's errors in `after`
+    are raised: the batch comes again. Any other exception of `after` is logged, and the items leave the stream: they are stored,
+    and a failing hook must not block later items.
+    """
+
+    def __init__(
+        self, database: Database, *, batch: int = 1000, after: After | None = None, arrived: After | None = None
+    ) -> None:
+        self.batch = batch
+        self.totals = _Batch()
+        self._database, self._after, self._arrived = database, after, arrived
+        self._last = _Batch()
+
+    def store(self, payloads: Sequence[bytes]) -> Stored:
+        """Validate and store one batch; when this returns, it is committed. Raises StorageError, `redis.RedisError`."""
+        with storing(payloads):
+            self._last = last = _store(self._database, payloads)
+        for hook, items in ((self._after, last.stored), (self._arrived, last.new)):
+            if hook and items:
+                _notify(hook, items)
+        return Stored(last.refused, last.done)
+
+    def settled(self) -> None:
+        """Add the last batch to the totals."""
+        self.totals.counts.update(self._last.counts, batches=1)
+        self.totals.changes.update(self._last.changes)
 
 
 def drain(
@@ -117,75 +140,28 @@ def drain(
     after: After | None = None,
     arrived: After | None = None,
 ) -> WriteReport:
-    """Move the stream into the (open) database, `batch` items per transaction, until it is empty or `budget_s` seconds are spent.
+    """Move the stream into the (open) database until it is empty or `budget_s` seconds are spent; at least one batch is moved.
 
-    `after` is called with the stored items, then `arrived` with the posts and comments that were new.
-    At least one batch is moved, even with an empty budget. Raises StorageError when the database fails and `redis.RedisError`
-    when Redis does, also in `after`: unsettled items are still in the stream. Any other exception of `after` is logged, and
-    the items leave the stream: they are stored, and a failing hook must not block later items.
+    Raises StorageError when the database fails and `redis.RedisError` when Redis does: unsettled items are still in the stream.
     """
-    started = time.monotonic()
-    token = new_token()
-    if stream.lock(token) is Lock.BUSY:
-        return WriteReport(outcome=Outcome.BUSY, seconds=time.monotonic() - started)
-    totals = _Batch()
+    started, token = time.monotonic(), new_token()
+    sink = ForumSink(database, batch=batch, after=after, arrived=arrived)
     try:
-        outcome = _drain(stream, database, token, batch, started + budget_s, totals, after, arrived)
+        outcome = loop.drain(stream, sink, token, loop.Consumed(), lambda: time.monotonic() >= started + budget_s)
     finally:
-        give_back(lambda: stream.unlock(token), f"{stream.keys.items}: the writer's lock", held_s=stream.lock_s)
-    return WriteReport(outcome=outcome, seconds=time.monotonic() - started, changes=dict(totals.changes), **totals.counts)
-
-
-def _drain(
-    stream: ItemStream,
-    database: Database,
-    token: str,
-    size: int,
-    deadline: float,
-    totals: _Batch,
-    after: After | None,
-    arrived: After | None,
-) -> Outcome:
-    while True:
-        payloads = stream.peek(size)
-        if not payloads:
-            return Outcome.EMPTY
-        with storing(payloads):
-            batch = _store(database, payloads)
-        if after and batch.stored:
-            _notify(after, batch.stored)
-        if arrived and batch.new:
-            _notify(arrived, batch.new)
-        if stream.settle(token, len(payloads), batch.bad, batch.done) is Settled.LOCK_LOST:
-            logger.warning(
-                "%s: the writer's lock ran out while %d items were stored; they stay and are stored again",
-                stream.keys.items,
-                len(payloads),
-            )
-            return Outcome.LOCK_LOST
-        if batch.bad:
-            logger.warning(
-                "%s: %d of %d items were refused and are kept in %s; trawl dead items shows why",
-                stream.keys.items,
-                len(batch.bad),
-                len(payloads),
-                stream.keys.bad_items(),
-            )
-        totals.counts.update(batch.counts, batches=1)
-        totals.changes.update(batch.changes)
-        if time.monotonic() >= deadline:
-            return Outcome.BUDGET
+        loop.unlock(stream, token)
+    seconds, totals = time.monotonic() - started, sink.totals
+    return WriteReport(outcome=outcome, seconds=seconds, changes=dict(totals.changes), **totals.counts)
 
 
 def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
-    """Validate and store one batch; when this returns, it is committed."""
     batch = _Batch()
     good: list[tuple[int, Item]] = []
     for place, payload in enumerate(payloads):
         try:
             item = parse(payload)
         except InvalidItem as error:
-            batch.bad.append(Refusal(place, str(error)))
+            batch.refused[place] = str(error)
             if task := task_of_scan(payload):  # the scan has ended all the same: its forum must be seeded again
                 batch.done.append(task)
         else:
@@ -195,7 +171,7 @@ def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
     batch.changes.update(f"{one.site}|{one.row}|{one.kind}" for one in written.changes if not is_of_fleet(one))
     for number, (place, item) in enumerate(good):
         if number in refused:
-            batch.bad.append(Refusal(place, refused[number]))
+            batch.refused[place] = refused[number]
         else:
             batch.stored.append(item)
             if isinstance(item, Post | Comment) and (key := (type(item), item.site, item.id)) in written.new:
@@ -204,8 +180,7 @@ def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
             batch.counts[_COUNTED[type(item)]] += 1
         if isinstance(item, Scan):
             batch.done.append(scan_task(item.site, item.forum_id, item.mode))
-    batch.bad.sort()
-    batch.counts["bad"] = len(batch.bad)
+    batch.counts["bad"] = len(batch.refused)
     return batch
 
 

@@ -75,6 +75,14 @@ class FleetKeys:
         """
         return f"{self.prefix}:job_ends:{job}"
 
+    def consumers(self) -> str:
+        """HASH: the last consumer of each service's items, or of a group's (`books`, `books/files` -> JSON with target, node,
+        host, and the mark of a file's folder).
+
+        Written by consumers; read by these and `trawl items`.
+        """
+        return f"{self.prefix}:consumers"
+
     def versions(self) -> str:
         """HASH: versions of deployed projects (service -> JSON with the current and the previous one, and of each the name of
         its wheel, the digest, the settings module).

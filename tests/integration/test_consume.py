@@ -20,9 +20,9 @@ from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
-from workers.consumers.consume import BATCH, consume
+from workers.consumers.consume import consume
 from workers.consumers.files import JsonLines
-from workers.consumers.sink import Item
+from workers.consumers.sink import Item, Sink
 from workers.state.services import ServiceRecord, Services
 
 KEYS = CrawlKeys.for_spider("books")
@@ -76,10 +76,10 @@ def test_a_consumer_that_is_killed_loses_no_item(trawl: Trawl, redis_client: red
     assert len(files) > 1
     lines = [json.loads(line)["n"] for file in files for line in file.read_bytes().splitlines()]
     assert set(lines) == set(range(MANY))
-    assert len(lines) <= MANY + LIVES * BATCH, "at most one batch comes again for each death"
+    assert len(lines) <= MANY + LIVES * Sink.batch, "at most one batch comes again for each death"
     rows = [n for file in tmp_path.glob("books-*.parquet") for n in pq.read_table(file)["n"].to_pylist()]
     assert set(rows) == set(range(MANY))
-    assert len(rows) <= MANY + LIVES * BATCH
+    assert len(rows) <= MANY + LIVES * Sink.batch
     with sa.create_engine(f"sqlite:///{database}", poolclass=sa.NullPool).connect() as connection:
         assert [row.n for row in connection.execute(sa.text("select n from books order by n"))] == list(range(MANY))
     assert not redis_client.exists("books:items:dead")
@@ -112,7 +112,7 @@ def test_a_second_consumer_waits_and_what_cannot_be_kept_is_refused(
     redis_client.rpush("books:items", '{"n":1}', "no json", "2")
     shown = json.loads(trawl("items", "books", "--json").out)["books"]
     figures = {"waiting": 3, "per_s": 0, "refused": 0, "oldest": '{"n":1}'}
-    assert shown == {**figures, "consumer": True, "declared": "", "redis": ""}
+    assert shown == {**figures, "consumer": True, "declared": "", "redis": "", "written": {}}
     with consumer(*to) as waiting:
         wait_until(lambda: (tmp_path / "books.jsonl").exists(), "it has begun", 60)
         redis_client.delete(KEYS.writer())

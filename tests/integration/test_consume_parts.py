@@ -68,11 +68,11 @@ def test_a_death_after_a_part_was_written_brings_the_same_part_again(redis_clien
         stream = ItemGroup(redis_client, GROUPED, "files") if grouped else ItemStream(redis_client, KEYS)
         redis_client.delete(stream.writer_key)
         with pytest.raises(SystemExit):
-            consume(stream, Parts(stream, Store(parts, dies=life + 1), max_bytes=3_000, at_once=True), stopped=lambda: False)
+            consume(stream, Parts(Store(parts, dies=life + 1), max_bytes=3_000, at_once=True), stopped=lambda: False)
         assert redis_client.exists(stream.part_key)
     stream = ItemGroup(redis_client, GROUPED, "files") if grouped else ItemStream(redis_client, KEYS)
     redis_client.delete(stream.writer_key)
-    consume(stream, Parts(stream, Store(parts), max_bytes=3_000, at_once=True), stopped=lambda: False, once=True)
+    consume(stream, Parts(Store(parts), max_bytes=3_000, at_once=True), stopped=lambda: False, once=True)
     assert len(parts) > 4
     assert sorted(one["n"] for part in parts.values() for one in part) == list(range(4 * 700))
     assert not redis_client.exists(stream.part_key)
@@ -83,24 +83,24 @@ def test_items_that_came_in_place_of_the_noted_ones_do_not_replace_a_part(redis_
     stream = ItemStream(redis_client, KEYS)
     fill(redis_client, grouped=False, first=0, number=3)
     with pytest.raises(SystemExit):
-        consume(stream, Parts(stream, Store(parts, dies=1), at_once=True), stopped=lambda: False)
+        consume(stream, Parts(Store(parts, dies=1), at_once=True), stopped=lambda: False)
     redis_client.delete("books:items", stream.writer_key)  # somebody has taken them
     fill(redis_client, grouped=False, first=3, number=3)
-    consume(stream, Parts(stream, Store(parts), at_once=True), stopped=lambda: False, once=True)
+    consume(stream, Parts(Store(parts), at_once=True), stopped=lambda: False, once=True)
     assert sorted(one["n"] for part in parts.values() for one in part) == list(range(6))
 
 
 def test_a_small_part_waits_for_more_items_until_it_is_old(redis_client: redis.Redis) -> None:
     stream = ItemStream(redis_client, KEYS)
-    parts = Parts(stream, Store({}), max_age_s=600)
+    parts = Parts(Store({}), max_age_s=600)
     stream.lock("a")
-    assert parts.peek("a") == []
+    assert parts.peek(stream, "a") == []
     fill(redis_client, grouped=False, first=0, number=3)
-    assert parts.peek("a") == []
+    assert parts.peek(stream, "a") == []
     assert parts._since is not None
     parts._since -= 600
-    assert len(parts.peek("a")) == 3
-    assert Parts(stream, Store({})).peek("b") != [], "what was noted comes at once"
+    assert len(parts.peek(stream, "a")) == 3
+    assert Parts(Store({})).peek(stream, "b") != [], "what was noted comes at once"
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ class BooksSpider(RedisSpider):
     many = 1
 
     def parse(self, response):
-        for number in range(self.many):
+        for number in range(int(self.many)):
             yield {"url": response.url, "number": number}
         yield from response.follow_all(css="a")
 

@@ -1,4 +1,4 @@
-"""Moves a service's items out of Redis, for as long as it is wanted: read in place, keep, and only then remove.
+"""Moves a service's items out of Redis: read in place, keep, and only then remove.
 
 One consumer at a time has the stream; others wait and take over when it dies (its lock lives `LOCK_S`). A consumer that is killed
 loses nothing: what it had read is still in the stream, and what it had written but not removed is written again.
@@ -11,32 +11,77 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 
-import msgspec
 import redis
 
+from redis_components.admin.lock_release import give_back
+from redis_components.connection import is_servers_state
 from redis_components.errors import TrawlError
 from redis_components.items.groups import ItemGroup
 from redis_components.items.stream import ItemStream, Lock, Refusal, Settled, new_token
 from redis_components.server.health import Problem
 from workers.state.troubles import Troubles
 
-from .parts import Parts
-from .sink import Item, Sink, SinkUnavailable
+from .sink import Sink, SinkUnavailable
 
-BATCH = 500
 POLL_S = 0.2
 AGAIN_S = 1.0
+WAITS = "another consumer takes its items; this one waits for its turn"
 
 logger = logging.getLogger(__name__)
 
 
+class Outcome(StrEnum):
+    """Reason for the end of a drain."""
+
+    EMPTY = "empty"  # the stream was empty
+    BUDGET = "budget"  # its time was spent; the rest waits for the next one
+    BUSY = "busy"  # another consumer has the lock; nothing was done
+    LOCK_LOST = "lock_lost"  # it took longer than the lock lives; the last batch is stored and will be stored again
+
+
 @dataclass(kw_only=True)
 class Consumed:
-    """Results of a consumer up to now."""
+    """Results of a consumer up to now: of the items that left the stream."""
 
     items: int = 0
     refused: int = 0
+
+
+def drain(stream: ItemStream | ItemGroup, sink: Sink, token: str, done: Consumed, stopped: Callable[[], bool]) -> Outcome:
+    """Move batches, at least one, until there are none or `stopped`. The lock `token` is kept; `unlock` gives it back."""
+    if stream.lock(token) is Lock.BUSY:
+        return Outcome.BUSY
+    while payloads := sink.peek(stream, token):
+        stored = sink.store(payloads)
+        bad = [Refusal(place, reason) for place, reason in sorted(stored.refused.items())]
+        if stream.settle(token, len(payloads), bad, stored.done) is Settled.LOCK_LOST:
+            logger.warning(
+                "%s: the consumer's lock ran out while %d items were stored; they stay and are stored again",
+                stream.keys.items,
+                len(payloads),
+            )
+            return Outcome.LOCK_LOST
+        if bad:
+            logger.warning(
+                "%s: %d of %d items were refused and are kept in %s; trawl dead items shows why",
+                stream.keys.items,
+                len(bad),
+                len(payloads),
+                stream.keys.bad_items(),
+            )
+        done.items += len(payloads) - len(bad)
+        done.refused += len(bad)
+        sink.settled()
+        if stopped():
+            return Outcome.BUDGET
+    return Outcome.EMPTY
+
+
+def unlock(stream: ItemStream | ItemGroup, token: str) -> None:
+    """Give the consumer's lock back, later where Redis is away."""
+    give_back(lambda: stream.unlock(token), f"{stream.keys.items}: the consumer's lock", held_s=stream.lock_s)
 
 
 def consume(
@@ -45,46 +90,56 @@ def consume(
     *,
     stopped: Callable[[], bool],
     once: bool = False,
+    token: str = "",
     log: Callable[[str], object] = logger.info,
 ) -> Consumed:
-    """Move items until `stopped`; with `once` until there are none. `log` gets a line when something changes.
+    """Drain again and again until `stopped`; with `once` until there are no items. `log` gets a line when something changes.
 
-    Raises TrawlError for a fault that the operator has to mend. A Redis or a place that is away is waited for, also with `once`.
+    With `token`, a lock that is held already, it ends when another consumer has the lock. Raises TrawlError for a fault that the
+    operator has to mend. A Redis or a place that is away is waited for, also with `once`.
     """
-    done, token, tick_at, logged = Consumed(), new_token(), 0.0, ""
+    done, tick_at, logged = Consumed(), 0.0, ""
+    waits, token = not token, token or new_token()
+    stream.lock_s = max(stream.lock_s, sink.lock_s)
     try:
         while not stopped():
-            try:
-                lock = stream.lock(token)
-                moved = 0 if lock is Lock.BUSY else _batch(stream, sink, token, done)
-                now = "another consumer takes its items; this one waits for its turn" if lock is Lock.BUSY else ""
-                if once and not moved and lock is not Lock.BUSY:
-                    break
-                pause = 0.0 if moved else POLL_S
-            except (SinkUnavailable, redis.ConnectionError, redis.TimeoutError) as error:
-                now, pause, moved = f"{error}; trying again, nothing is lost", AGAIN_S, 0
+            outcome, away = _attempt(stream, sink, token, done, _within(AGAIN_S, stopped))
+            if (outcome is Outcome.EMPTY and once) or (outcome is Outcome.BUSY and not waits):
+                break
+            now = away or (WAITS if outcome is Outcome.BUSY else "")
             if now != logged:
                 log(now or "going on")
             if now or logged:
-                _report(stream, now if pause == AGAIN_S else "")
+                report(stream, away)
             logged = now
-            if not moved and time.monotonic() >= tick_at:
+            if time.monotonic() >= tick_at:
                 sink.tick()
                 tick_at = time.monotonic() + AGAIN_S
-            _sleep(pause, stopped)
+            _sleep(AGAIN_S if away else POLL_S if outcome in (Outcome.EMPTY, Outcome.BUSY) else 0.0, stopped)
     except TrawlError as error:
-        _report(stream, str(error))
+        report(stream, str(error))
         raise
     finally:
         try:
-            stream.unlock(token)
-        except redis.RedisError:
-            logger.debug("the lock of %s runs out", stream.keys.items)
-        sink.close()
+            sink.close()
+        finally:
+            unlock(stream, token)  # not before: the next one opens the same file
     return done
 
 
-def _report(stream: ItemStream | ItemGroup, why: str) -> None:
+def _attempt(
+    stream: ItemStream | ItemGroup, sink: Sink, token: str, done: Consumed, stopped: Callable[[], bool]
+) -> tuple[Outcome | None, str]:
+    """Drain; return the outcome, or None with the reason why it may work later."""
+    try:
+        return drain(stream, sink, token, done, stopped), ""
+    except (SinkUnavailable, redis.RedisError) as error:
+        if isinstance(error, redis.RedisError) and not is_servers_state(error):
+            raise
+        return None, f"{error}; trying again, nothing is lost"
+
+
+def report(stream: ItemStream | ItemGroup, why: str) -> None:
     """Report to the fleet why nothing is taken; "": something is."""
     found = (
         [Problem(what=f"items wait: {' '.join(why.split())}", fix="mend the place, or declare another consumer")] if why else []
@@ -94,27 +149,12 @@ def _report(stream: ItemStream | ItemGroup, why: str) -> None:
         Troubles(stream.client).report(f"consumer of {of}", found)
 
 
-def _batch(stream: ItemStream | ItemGroup, sink: Sink, token: str, done: Consumed) -> int:
-    """Move one batch; how many items it had."""
-    payloads = sink.peek(token) if isinstance(sink, Parts) else stream.peek(BATCH)
-    if not payloads:
-        return 0
-    items, refused = [], dict[int, str]()
-    for place, payload in enumerate(payloads):
-        try:
-            items.append(Item(place, msgspec.json.decode(payload)))
-        except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
-            refused[place] = "it is not JSON: REDIS_ITEMS_SERIALIZER writes something else"
-    if items:
-        refused |= sink.write(items)
-    bad = [Refusal(place, reason) for place, reason in sorted(refused.items())]
-    if stream.settle(token, len(payloads), bad, []) is Settled.SETTLED:
-        done.items += len(payloads) - len(bad)
-        done.refused += len(bad)
-    return len(payloads)
+def _within(seconds: float, stopped: Callable[[], bool]) -> Callable[[], bool]:
+    until = time.monotonic() + seconds
+    return lambda: stopped() or time.monotonic() > until
 
 
 def _sleep(seconds: float, stopped: Callable[[], bool]) -> None:
-    until = time.monotonic() + seconds
-    while not stopped() and (left := until - time.monotonic()) > 0:
-        time.sleep(min(left, POLL_S))
+    over = _within(seconds, stopped)
+    while not over():
+        time.sleep(min(seconds, POLL_S))

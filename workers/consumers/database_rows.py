@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -19,7 +20,7 @@ from redis_components.server.url import masked
 
 from .mysql_dialect import CONNECT_ARGS, DRIVER, ROW_CODES, LongText, Varchar, error_code, has_other_driver, is_mysql
 from .packet_limit import most_bytes, sent_bytes, why_too_large
-from .sink import Item, SinkUnavailable, as_cell, as_row
+from .sink import Item, Sink, SinkUnavailable, as_cell, as_row, by_halves
 
 # data exception, integrity violation, program limit (index row too long), raised by a trigger
 _SQLSTATES = ("22", "23", "54", "P0")
@@ -55,7 +56,7 @@ _KINDS: dict[type, Any] = {bool: sa.Boolean, int: sa.BigInteger, float: sa.Doubl
 _INT64 = 2**63
 
 
-class DatabaseRows:
+class DatabaseRows(Sink):
     """Writes items to `table`. With `key`, an item replaces the fields of the row that has the same value there."""
 
     def __init__(self, url: str, table: str, key: str = "") -> None:
@@ -83,9 +84,6 @@ class DatabaseRows:
         except sa.exc.SQLAlchemyError as error:
             raise ConfigError(f"{self._shown}, table {self._name}: {_message(error)}") from None
         return refused
-
-    def tick(self) -> None:
-        """Do nothing."""
 
     def close(self) -> None:
         """Close its connections."""
@@ -174,23 +172,19 @@ class DatabaseRows:
         full = [(place, row) for place, row in rows if row]
         for _, group in groupby(full, key=lambda one: list(one[1])):  # rows with the same fields; their order stays
             for part in _sendable(connection, list(group), refused):
-                self._insert_alike(connection, table, part, refused)
+                alike = partial(self._insert_alike, connection, table)
+                refused |= {place: reason for (place, _), reason in by_halves(alike, part)}
 
-    def _insert_alike(
-        self, connection: sa.Connection, table: sa.Table, rows: list[tuple[int, dict[str, Any]]], refused: dict[int, str]
-    ) -> None:
-        """Insert all rows at once; where the database refuses one of them, each alone."""
+    def _insert_alike(self, connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[int, dict[str, Any]]]) -> str | None:
+        """Insert all rows at once; return why the database refuses one of them."""
         try:
             with connection.begin_nested():
                 connection.execute(self._statement(table, rows[0][1]), [row for _, row in rows])
         except sa.exc.StatementError as error:
             if not is_of_a_row(error):
                 raise
-            if len(rows) == 1:
-                refused[rows[0][0]] = _message(error)
-                return
-            for one in rows:
-                self._insert_alike(connection, table, [one], refused)
+            return _message(error)
+        return None
 
     def _statement(self, table: sa.Table, row: Mapping[str, Any]) -> Any:
         others = [name for name in row if name != self._key]

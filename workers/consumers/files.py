@@ -14,7 +14,7 @@ from typing import Any
 
 from redis_components.errors import ConfigError
 
-from .sink import Item, SinkUnavailable, as_cell, as_row, to_line
+from .sink import Item, Sink, SinkUnavailable, as_cell, as_row, to_line
 
 Ends = Callable[[bytes], int]
 """Returns the number of bytes of a file that are whole records."""
@@ -109,7 +109,7 @@ class RotatedFile:
             os.close(folder)
 
 
-class JsonLines:
+class JsonLines(Sink):
     """One item a line."""
 
     def __init__(self, path: Path, *, max_bytes: int = 0, max_age_s: float = 0.0) -> None:
@@ -130,7 +130,7 @@ class JsonLines:
         self._file.close()
 
 
-class CsvRows:
+class CsvRows(Sink):
     """One item a row, with a header. An item with a new field begins another file, whose header has it, too."""
 
     def __init__(self, path: Path, *, max_bytes: int = 0, max_age_s: float = 0.0) -> None:

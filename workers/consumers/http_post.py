@@ -16,7 +16,7 @@ from redis_components.errors import ConfigError
 from redis_components.server.url import masked
 from workers.http.public_addresses import Allowance, private_addresses_allowed
 
-from .sink import Item, SinkUnavailable, to_line
+from .sink import Item, Sink, SinkUnavailable, by_halves, to_line
 
 TIMEOUT_S = 15.0
 """Shorter than the consumer's lock lives."""
@@ -77,7 +77,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-class HttpPost:
+class HttpPost(Sink):
     """Sends batches to `url`; a login in it becomes a header.
 
     `named`: the operator of this machine has written the URL, and so it may name a private address. A URL from Redis reaches
@@ -97,7 +97,11 @@ class HttpPost:
         self._opener = urllib.request.build_opener(_NoRedirect(), _Guarded(allowance))
 
     def write(self, items: Sequence[Item]) -> dict[int, str]:
-        """Send them."""
+        """Send them; where that is too much for one request, by halves."""
+        return {one.place: reason for one, reason in by_halves(self._send, items)}
+
+    def _send(self, items: Sequence[Item]) -> str | None:
+        """Send them in one request; return why that is too large for the server."""
         body = b"".join(to_line(one.value) for one in items)
         request = urllib.request.Request(self._url, body, self._headers, method="POST")  # noqa: S310 - http or https: `parse_target`
         try:
@@ -106,7 +110,7 @@ class HttpPost:
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == _TOO_LARGE:
-                return self._smaller(items)
+                return f"{self._shown} answers {_TOO_LARGE}: it is too large"
             if error.code >= 500 or error.code in _LATER:
                 raise SinkUnavailable(f"{self._shown} answers {error.code}") from None
             raise ConfigError(
@@ -114,17 +118,4 @@ class HttpPost:
             ) from None
         except (OSError, http.client.HTTPException) as error:
             raise SinkUnavailable(f"{self._shown} cannot be reached: {getattr(error, 'reason', None) or error!r}") from None
-        return {}
-
-    def _smaller(self, items: Sequence[Item]) -> dict[int, str]:
-        """Send them in two parts; one that is too large alone is refused."""
-        if len(items) == 1:
-            return {items[0].place: f"{self._shown} answers {_TOO_LARGE}: it is too large"}
-        half = len(items) // 2
-        return self.write(items[:half]) | self.write(items[half:])
-
-    def tick(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
+        return None

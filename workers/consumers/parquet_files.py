@@ -14,7 +14,7 @@ from pathlib import Path
 from redis_components.errors import ConfigError
 
 from .files import RotatedFile, whole_lines
-from .sink import Item, SinkUnavailable, as_row, to_line
+from .sink import Item, Sink, SinkUnavailable, as_row, to_line
 
 MOST_COLUMNS = 1_000
 DEFAULT_MAX_AGE_S = 3600.0
@@ -24,7 +24,7 @@ JOURNAL, PARQUET = ".journal", ".parquet"
 logger = logging.getLogger(__name__)
 
 
-class ParquetFiles:
+class ParquetFiles(Sink):
     """Writes `<name>-<time>.parquet` files; `path` gives their folder and name. Items of `<name>.journal` are in none yet."""
 
     def __init__(self, path: Path, *, max_bytes: int = 0, max_age_s: float = 0.0) -> None:

@@ -16,7 +16,7 @@ from typing import Protocol
 from redis_components.items.groups import ItemGroup, ItemParts, PartNote
 from redis_components.items.stream import ItemStream
 
-from .sink import Item
+from .sink import Item, Sink
 
 MOST_ITEMS = 5_000
 FIRST_ITEMS = 500  # of the first part: how large the items are is not known yet
@@ -24,7 +24,6 @@ MOST_BYTES = 16 * 1024 * 1024
 """Most bytes of a part, which is in memory and has to be written while the consumer's lock lives."""
 DEFAULT_MAX_AGE_S = 60.0
 """Longest wait of a part for more items."""
-LOCK_S = 60.0
 
 
 class PartStore(Protocol):
@@ -34,21 +33,13 @@ class PartStore(Protocol):
         """Keep a part for good, in place of one of that name; returns and raises as `Sink.write`."""
 
 
-class Parts:
+class Parts(Sink):
     """A sink that writes parts to a store, and selects the next items."""
 
-    def __init__(
-        self,
-        stream: ItemStream | ItemGroup,
-        store: PartStore,
-        *,
-        max_bytes: int = 0,
-        max_age_s: float = 0.0,
-        at_once: bool = False,
-    ) -> None:
-        self._stream = stream
+    lock_s = 60.0
+
+    def __init__(self, store: PartStore, *, max_bytes: int = 0, max_age_s: float = 0.0, at_once: bool = False) -> None:
         self._store = store
-        self._notes = ItemParts(stream)
         self._most_bytes = min(max_bytes or MOST_BYTES, MOST_BYTES)
         self._within_s = max_age_s or DEFAULT_MAX_AGE_S
         self._at_once = at_once
@@ -56,21 +47,22 @@ class Parts:
         self._since: float | None = None  # some items wait
         self._name = ""
 
-    def peek(self, token: str) -> list[bytes]:
+    def peek(self, stream: ItemStream | ItemGroup, token: str) -> list[bytes]:
         """Return the items of the next part, noted under the lock `token`; none while it is worth waiting for more."""
-        if note := self._notes.noted():
-            payloads = self._stream.peek(note.count)
+        notes = ItemParts(stream)
+        if note := notes.noted():
+            payloads = stream.peek(note.count)
             if len(payloads) == note.count and _digest(payloads) == note.digest:
                 self._name = note.name
                 return payloads
-        if not self._is_due():
+        if not self._is_due(stream):
             return []
-        payloads = self._cut(self._stream.peek(self._most))
+        payloads = self._cut(stream.peek(self._most))
         if not payloads:
             return []
         digest = _digest(payloads)
         self._name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{digest[:16]}"
-        if not self._notes.note(token, PartNote(name=self._name, count=len(payloads), digest=digest)):
+        if not notes.note(token, PartNote(name=self._name, count=len(payloads), digest=digest)):
             return []  # the lock is lost: the part is another consumer's
         self._since = None
         return payloads
@@ -79,16 +71,10 @@ class Parts:
         """Write the part that was peeked at last."""
         return self._store.put(self._name, items)
 
-    def tick(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing: items of a part that was not written are in Redis."""
-
-    def _is_due(self) -> bool:
+    def _is_due(self, stream: ItemStream | ItemGroup) -> bool:
         if self._at_once:
             return True
-        waiting = len(self._stream)
+        waiting = len(stream)
         if not waiting:
             self._since = None
             return False

@@ -1,31 +1,49 @@
-"""Parses the target of `trawl consume`: `jsonl:PATH`, `parquet:PATH`, a URL of SQLAlchemy's, `http://…`. Pure."""
+"""Kinds of targets of `trawl consume`, in one table: `jsonl:PATH`, `parquet:PATH`, a URL of SQLAlchemy's, `http://…`."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from redis_components.errors import ConfigError, did_you_mean
 
-_DATABASES = ("sqlite", "postgresql", "mysql", "mariadb", "oracle", "mssql")
-_DATABASE = re.compile(rf"({'|'.join(_DATABASES)})(\+\w+)?://", re.ASCII)
-_BUCKET = re.compile(r"//[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s?#@\\]{0,500})?", re.ASCII)
-FORMS = (
-    "jsonl:PATH, csv:PATH, parquet:PATH, s3://BUCKET/PREFIX, s3+gzip://BUCKET/PREFIX, http://HOST/PATH, https://HOST/PATH, or a"
-    " database such as sqlite:///PATH"
-)
+if TYPE_CHECKING:
+    from .sink import Sink
+
+MIB = 1024 * 1024
 
 
-class TargetKind(StrEnum):
-    """Kinds of targets."""
+@dataclass(frozen=True, kw_only=True)
+class SinkOptions:
+    """Options of a sink; each kind takes its own."""
 
-    JSONL = "jsonl"  # JSON Lines, in files that are rotated
-    CSV = "csv"  # comma-separated values, in files that are rotated
-    PARQUET = "parquet"  # Parquet files, of a journal that is rotated
-    DATABASE = "database"  # a table of any database that SQLAlchemy knows
-    S3 = "s3"  # objects of JSON Lines in S3-compatible storage
-    HTTP = "http"  # POST of JSON Lines
+    table: str
+    key: str = ""
+    max_bytes: int = 100 * MIB
+    max_age_s: float = 0.0
+    once: bool = False
+    named: bool = True
+    """The operator of this machine has named the target; one from Redis may be anybody's who can write there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetKind:
+    """One kind of targets."""
+
+    name: str
+    schemes: tuple[str, ...]
+    pattern: re.Pattern[str]
+    """What fits a whole target; its group `place` is what the sink gets."""
+    form: str
+    """The words of help and messages."""
+    sink: Callable[[str, SinkOptions], Sink]
+    path: Callable[[str], Path | None] | None = None
+    """The file of a target on this machine, None for a target without one. A target of a kind without this function
+    may not be declared in Redis."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,27 +54,98 @@ class Target:
     place: str
     """A path for files, a URL for the others. It may hold a password."""
 
+    def open(self, options: SinkOptions) -> Sink:
+        """Open the sink. Raises ConfigError."""
+        if options.key and self.kind.name != "database":
+            raise ConfigError(f"--key is for databases: {self.kind.name} only appends")
+        return self.kind.sink(self.place, options)
+
+    @property
+    def path(self) -> Path | None:
+        """The file that is written on this machine."""
+        return self.kind.path(self.place) if self.kind.path else None
+
+
+def _class(name: str) -> Any:
+    module, _, of = name.partition(":")
+    return getattr(import_module(f"workers.consumers.{module}"), of)
+
+
+def _files(name: str, module: str, sink: str) -> TargetKind:
+    return TargetKind(
+        name=name,
+        schemes=(name,),
+        pattern=re.compile(rf"{name}:(?P<place>.*\S.*)", re.DOTALL),
+        form=f"{name}:PATH",
+        sink=lambda place, o: _class(f"{module}:{sink}")(Path(place), max_bytes=o.max_bytes, max_age_s=o.max_age_s),
+        path=Path,
+    )
+
+
+def _database_file(url: str) -> Path | None:
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    if not url.startswith("sqlite"):
+        return None
+    try:
+        name = make_url(url).database or ""
+    except (ArgumentError, ValueError):
+        return None  # the consumer reports it
+    # SQLite takes `file:` with options, which could be any path: as a path it is outside.
+    return Path("/") / name if name.startswith("file:") else Path(name) if name not in ("", ":memory:") else None
+
+
+def _parts(place: str, options: SinkOptions) -> Sink:
+    store = _class("s3_objects:S3Objects")(place)
+    sink: Sink = _class("parts:Parts")(store, max_bytes=options.max_bytes, max_age_s=options.max_age_s, at_once=options.once)
+    return sink
+
+
+_DATABASES = ("sqlite", "postgresql", "mysql", "mariadb", "oracle", "mssql")
+KINDS = (
+    _files("jsonl", "files", "JsonLines"),
+    _files("csv", "files", "CsvRows"),
+    _files("parquet", "parquet_files", "ParquetFiles"),
+    TargetKind(
+        name="s3",
+        schemes=("s3", "s3+gzip"),
+        pattern=re.compile(r"(?P<place>s3(\+gzip)?://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s?#@\\]{0,500})?)", re.ASCII),
+        form="s3://BUCKET/PREFIX, s3+gzip://BUCKET/PREFIX",
+        sink=_parts,
+    ),
+    TargetKind(
+        name="http",
+        schemes=("http", "https"),
+        pattern=re.compile(r"(?P<place>https?://[^/?#\s]\S*)"),
+        form="http://HOST/PATH, https://HOST/PATH",
+        sink=lambda place, o: _class("http_post:HttpPost")(place, named=o.named),
+        path=lambda _url: None,  # its address is checked where it is connected to
+    ),
+    TargetKind(
+        name="database",
+        schemes=_DATABASES,
+        pattern=re.compile(rf"(?P<place>({'|'.join(_DATABASES)})(\+\w+)?://.*)", re.ASCII | re.DOTALL),
+        form="a database such as sqlite:///PATH",
+        sink=lambda place, o: _class("database_rows:DatabaseRows")(place, o.table, o.key),
+        path=_database_file,
+    ),
+)
+"""All kinds. Help, messages, checks and tests follow from this table."""
+FORMS = f"{', '.join(one.form for one in KINDS[:-1])}, or {KINDS[-1].form}"
+
 
 def is_target(text: str) -> bool:
     """Return True if `parse_target` accepts the text."""
-    try:
-        parse_target(text)
-    except ConfigError:
-        return False
-    return True
+    return any(one.pattern.fullmatch(text) for one in KINDS)
 
 
 def parse_target(text: str) -> Target:
     """Parse a target. Raises ConfigError, which shows nothing behind a URL's scheme: it may hold a password."""
-    scheme, colon, rest = text.partition(":")
-    if scheme in (TargetKind.JSONL, TargetKind.CSV, TargetKind.PARQUET) and rest.strip():
-        return Target(kind=TargetKind(scheme), place=rest)
-    if scheme in ("http", "https") and re.fullmatch(r"//[^/?#\s]\S*", rest):
-        return Target(kind=TargetKind.HTTP, place=text)
-    if scheme in ("s3", "s3+gzip") and _BUCKET.fullmatch(rest):
-        return Target(kind=TargetKind.S3, place=text)
-    if _DATABASE.match(text):
-        return Target(kind=TargetKind.DATABASE, place=text)
+    for kind in KINDS:
+        if found := kind.pattern.fullmatch(text):
+            return Target(kind=kind, place=found["place"])
+    scheme, colon, _ = text.partition(":")
     shown = f"{scheme}:…" if colon else text
-    hint = did_you_mean(scheme, ["jsonl", "csv", "parquet", "s3", "http", *_DATABASES])
+    hint = did_you_mean(scheme, [scheme for kind in KINDS for scheme in kind.schemes])
     raise ConfigError(f"{shown!r:.100} is not a target: write {FORMS}{hint}")

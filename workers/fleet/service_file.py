@@ -22,12 +22,11 @@ from redis_components.server.names import check_groups, service_name
 from redis_components.server.toml import toml_table
 from workers.application import application
 from workers.consumers.item_consumers import NO_CONSUMER
-from workers.consumers.targets import is_target, parse_target
+from workers.consumers.targets import FORMS, is_target, parse_target
 from workers.environment.variables import Fleet
 from workers.state.services import ServiceRecord
 
 FILE = "services.toml"
-PLACES = "jsonl:PATH, csv:PATH, parquet:PATH, s3://BUCKET/PREFIX, a database's URL or an http:// address"
 _FIELDS = [one.name for one in fields(ServiceRecord)]
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -95,7 +94,7 @@ def _check_values(record: ServiceRecord, where: str) -> None:
     known = [NO_CONSUMER, *application().consumers()]
     if record.consumer not in ("", *known) and not is_target(record.consumer):
         raise ConfigError(
-            f"{where}.consumer: {record.consumer!r} is not {', '.join(known)}, {PLACES}{did_you_mean(record.consumer, known)}"
+            f"{where}.consumer: {record.consumer!r} is not {', '.join(known)}, {FORMS}{did_you_mean(record.consumer, known)}"
         )
     _check_groups(record, where)
 

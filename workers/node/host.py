@@ -61,12 +61,16 @@ class Node:
         self.failed_starts = FailedStarts()
         self.crawlers = 1  # how many it may host
         self.once = 1  # how many small crawls (`crawl_once`) it may run at one time
+        self.consumers = 1  # how many processes may consume items (`consume_items`): one, or none where the pool is too small
 
     def room(self, name: str, folder: Callable[[], Path] = data_dir) -> NodeCapacity:
         return NodeCapacity(folder() / "run", name, self.crawlers)
 
     def once_room(self, name: str, folder: Callable[[], Path] = data_dir) -> NodeCapacity:
         return NodeCapacity(folder() / "run", f"{name}-once", self.once)
+
+    def consumers_room(self, name: str, folder: Callable[[], Path] = data_dir) -> NodeCapacity:
+        return NodeCapacity(folder() / "run", f"{name}-consumers", self.consumers)
 
     def host(
         self,

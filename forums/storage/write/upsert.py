@@ -20,6 +20,7 @@ from forums.storage.engine import too_large
 from forums.storage.errors import row_refusal
 from forums.storage.fleet_events import run_changes
 from forums.storage.schema.tables import comments, crawler_runs, posts, scans
+from workers.consumers.sink import by_halves
 
 from .bulk import upsert
 from .event_log import append, lock_writers
@@ -95,20 +96,19 @@ def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf,
 
 
 def _store(connection: Connection, act: _Store, group: _Group, changes: list[Change]) -> list[Refused]:
-    before = len(changes)
-    try:
-        with connection.begin_nested():
-            act(connection, [item for _, item in group])
-    except (SQLAlchemyError, ValueError, OverflowError, TypeError) as error:
-        del changes[before:]  # they were rolled back
-        reason = row_refusal(error)
-        if reason is None:
-            raise
-        if len(group) == 1:
-            return [Refused(place=group[0][0], reason=reason)]
-        half = len(group) // 2
-        return _store(connection, act, group[:half], changes) + _store(connection, act, group[half:], changes)
-    return []
+    def at_once(part: Sequence[tuple[int, Any]]) -> str | None:
+        before = len(changes)
+        try:
+            with connection.begin_nested():
+                act(connection, [item for _, item in part])
+        except (SQLAlchemyError, ValueError, OverflowError, TypeError) as error:
+            del changes[before:]  # they were rolled back
+            if (reason := row_refusal(error)) is None:
+                raise
+            return reason
+        return None
+
+    return [Refused(place=place, reason=reason) for (place, _), reason in by_halves(at_once, group)]
 
 
 def _store_scans(connection: Connection, items: Sequence[Scan], changes: list[Change]) -> None:

@@ -47,7 +47,7 @@ def test_every_task_has_a_time_limit_but_the_one_that_lives_as_long_as_its_node(
     unlimited = tasks_of() - {
         name for name in tasks_of() if 0 < (app.tasks[name].soft_time_limit or 0) < app.tasks[name].time_limit
     }
-    assert unlimited - set(config.task_annotations) == {"trawl.run_crawler"}
+    assert unlimited - set(config.task_annotations) == {"trawl.run_crawler", "trawl.consume_items"}
     assert not hasattr(config, "task_time_limit")  # it would be the pool's, and so run_crawler's
     for limits in config.task_annotations.values():
         assert 0 < limits["soft_time_limit"] < limits["time_limit"]
@@ -95,14 +95,16 @@ def test_each_service_has_its_queue_and_control_comes_first(config: ModuleType) 
 
 
 def test_the_pool_holds_the_whole_fleet_and_some_processes_for_short_tasks(config: ModuleType) -> None:
-    from tasks.node import room_for_crawlers, room_for_small_crawls
+    from tasks.node import room_for_consumers, room_for_crawlers, room_for_small_crawls
     from workers.environment.machine import cores, memory_bytes, places
 
     assert config.worker_concurrency == max(7, places(cores(), memory_bytes())) + config.RESERVED_PROCESSES
-    assert room_for_crawlers(11, {"control", "crawlers.forum_list"}) == 7
-    assert room_for_small_crawls(11, {"control", "crawlers.forum_list"}) == 1
-    assert room_for_small_crawls(4, {"control"}) == 1
-    assert room_for_small_crawls(8, {"control"}) == 5
+    assert room_for_crawlers(12, {"control", "crawlers.forum_list"}) == 7
+    assert room_for_small_crawls(12, {"control", "crawlers.forum_list"}) == 1
+    assert room_for_small_crawls(5, {"control"}) == 1
+    assert room_for_small_crawls(9, {"control"}) == 5
+    assert [room_for_consumers(n, {"control"}) for n in (1, 2)] == [0, 1], "the queue is never without a process"
+    assert [room_for_consumers(n, {"control", "crawlers.forum_list"}) for n in (2, 3)] == [0, 1]
     assert room_for_small_crawls(8, {"once"}) == 8  # a node that does nothing else
     assert room_for_crawlers(10, {"crawlers.forum_list"}) == 10  # a node that serves no short tasks keeps nothing back
     assert room_for_crawlers(2, {"control"}) == 1

@@ -1,0 +1,33 @@
+"""The table of targets: everything that is said of a kind, and what a kind may write, follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from redis_components.errors import ConfigError
+from workers.consumers.allowed_targets import check_place
+from workers.consumers.targets import KINDS, TargetKind, parse_target
+
+DOCS = Path(__file__).parents[4] / "docs"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_each_kind_is_parsed_and_shown_as_the_table_has_it(kind: TargetKind) -> None:
+    for form in kind.form.removeprefix("a database such as ").split(", "):
+        example = form.replace("BUCKET", "shop").replace("HOST", "x.example")
+        assert parse_target(example).kind is kind
+    assert all(scheme in (DOCS / "services.md").read_text() for scheme in kind.schemes[:1])
+    with pytest.raises(ConfigError) as error:
+        parse_target("nothing")
+    assert kind.form in str(error.value)
+    assert kind.form.split(", ")[0] in " ".join(next(DOCS.rglob("cli.md")).read_text().split())
+
+
+def test_a_kind_that_names_no_path_of_its_targets_is_not_taken_from_redis() -> None:
+    target = parse_target("http://x.example/in")
+    check_place(target)
+    with pytest.raises(ConfigError, match="is declared in Redis"):
+        check_place(replace(target, kind=replace(target.kind, path=None)))

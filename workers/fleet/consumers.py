@@ -1,0 +1,266 @@
+"""Consumers of the fleet's declared services: where the items of each go, and the process of a node that takes them.
+
+One consumer for each service, or each group of one, by the lock of its items. Which node has it is in Redis. A file stays where
+it was begun: another machine would begin another file under the same name, so there nothing is taken.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import redis
+
+from redis_components import defaults
+from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
+from redis_components.connection import connect
+from redis_components.errors import ConfigError, TrawlError
+from redis_components.items.groups import ItemGroup
+from redis_components.items.stream import ItemStream, Lock, new_token
+from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.server.record_store import JsonRecord, RecordStore
+from redis_components.server.signing import signing_is_on
+from redis_components.server.url import masked
+from workers.consumers.allowed_targets import check_place
+from workers.consumers.consume import consume, report, unlock
+from workers.consumers.targets import SinkOptions, Target, is_target, parse_target
+from workers.state.services import ServiceRecord, Services
+
+from .service_file import services_in_file
+
+LOOK_S = 2.0
+AGAIN_S = 10.0  # after a consumer that ended: what was missing may be back
+MARK = ".trawl-consumer"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """A consumer that a service declares, for its items or those of one group."""
+
+    service: str
+    group: str
+    text: str
+    """The target, which may hold a password."""
+    keys: CrawlKeys
+    in_file: bool
+    """The declaration that counts is in this machine's file; what is in Redis may be anybody's who can write there."""
+    taken_by: str = ""
+
+    @property
+    def target(self) -> Target:
+        """The target. Raises ConfigError for one that Redis may not name."""
+        target = parse_target(self.text)
+        if not self.in_file and not signing_is_on():
+            check_place(target)
+        return target
+
+    def stream(self, client: redis.Redis) -> ItemStream | ItemGroup:
+        """Return the items. Raises ConfigError where they are another consumer's."""
+        if self.taken_by:
+            raise ConfigError(f"the items of {self.service} are taken by {self.taken_by}: trawl roll {self.service}")
+        return ItemGroup(client, self.keys, self.group) if self.group else ItemStream(client, self.keys)
+
+
+def declared_consumers(client: redis.Redis) -> dict[str, Declared]:
+    """Return the consumers by service, `books`, or group of one, `books/files`. Raises ConfigError and `redis.RedisError`."""
+    in_file, in_redis = services_in_file(), Services(client).all()
+    targets = {
+        (service, group): (text, one)
+        for service, one in (in_file | in_redis).items()
+        for group, text in {"": one.consumer, **one.groups}.items()
+        if is_target(text)
+    }
+    crawls = CrawlRecords(client).all() if targets else {}
+    return {
+        f"{service}/{group}" if group else service: Declared(
+            service=service,
+            group=group,
+            text=text,
+            keys=crawl_keys(service, crawls.get(service), one),
+            in_file=service not in in_redis,
+            taken_by=crawls[service].consumer if service in crawls else "",
+        )
+        for (service, group), (text, one) in targets.items()
+        if service not in crawls or not crawls[service].redis
+    }
+
+
+def crawl_keys(service: str, crawl: CrawlRecord | None, declared: ServiceRecord | None) -> CrawlKeys:
+    """Return the keys of the service's crawl, with the groups that are declared."""
+    items = (declared.items_key if declared else "") or defaults.PIPELINE_KEY
+    keys = crawl.keys if crawl else CrawlKeys.for_spider(service, items=items)
+    named = tuple(declared.groups) if declared else ()
+    return replace(keys, item_groups=tuple(dict.fromkeys((*keys.item_groups, *named))))
+
+
+def without_consumer(client: redis.Redis) -> list[str]:
+    """Return the names in `declared_consumers` whose items no consumer takes at the moment."""
+    locks = {name: one.stream(client).writer_key for name, one in declared_consumers(client).items() if not one.taken_by}
+    with client.pipeline(transaction=False) as pipe:
+        for lock in locks.values():
+            pipe.exists(lock)
+        return [name for name, runs in zip(locks, pipe.execute(), strict=True) if not runs]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerPlace(JsonRecord):
+    """The last consumer of a service's items."""
+
+    target: str
+    """As it may be shown."""
+    node: str
+    host: str
+    folder: str = ""
+    """Of a file: what its folder is known by, on each machine that has it."""
+
+
+class ConsumerPlaces:
+    """Record of where the items of each service are written. Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._client, self._key = client, FleetKeys().consumers()
+        self._store = RecordStore(client, self._key, ConsumerPlace)
+
+    def all(self) -> dict[str, ConsumerPlace]:
+        """Return the last consumer of each service or group."""
+        return self._store.all()
+
+    def claim(self, name: str, target: Target, node: str, *, moved: bool = False) -> None:
+        """Note that `node` writes the items from now on; call it under the lock of the items.
+
+        Raises ConfigError where they are written to a file of another machine, unless it is `moved` on purpose.
+        """
+        path, known, here = target.path, self._store.get(name), socket.gethostname()
+        shown = str(path) if path else masked(target.place)
+        mark = path.absolute().parent / MARK if path else None
+        folder = _read(mark) if mark else ""
+        of_another = known and known.folder and known.target == shown and known.folder != folder and known.host != here
+        if known and of_another and not moved:
+            raise ConfigError(
+                f"the items of {name} are written to {shown} on {known.node}, whose folder this machine does not have, and"
+                f" nothing is written here: start that node or share the folder; to go on in another file here, run once: trawl"
+                f" consume {name.replace('/', ' --group ')} --to {target.kind.name}:{shown}"
+            )
+        if mark and not folder:
+            folder = _mark(mark)
+        record = ConsumerPlace(target=shown, node=node, host=here, folder=folder)
+        self._client.hset(self._key, name, self._store.encoded(name, record))
+
+    def forget(self, service: str) -> None:
+        """Forget where the items of a service were written: it is not declared any more."""
+        if names := [name for name in self.all() if name.partition("/")[0] == service]:
+            self._client.hdel(self._key, *names)
+
+
+def _read(mark: Path) -> str:
+    try:
+        with mark.open(encoding="ascii", errors="replace") as file:
+            return file.read(32).strip()
+    except OSError:
+        return ""
+
+
+def _mark(mark: Path) -> str:
+    name = secrets.token_hex(8)
+    try:
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.write_text(f"{name}\n", "ascii")
+    except OSError as error:
+        raise ConfigError(f"{mark} cannot be written: {error.strerror}: name a file that this user may write") from None
+    return name
+
+
+class _Consumer:
+    """One consumer, in a thread."""
+
+    def __init__(self, name: str, declared: Declared, node: str, log: Callable[[str], object]) -> None:
+        self.declared = declared
+        self._name, self._node, self._log = name, node, log
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"consumer of {name}", daemon=True)
+        self._thread.start()
+
+    def runs(self) -> bool:
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        self._over.set()
+
+    def join(self) -> None:
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._take()
+        except (TrawlError, redis.RedisError) as error:
+            self._log(f"{self._name}: {error}")
+        except Exception:
+            logger.exception("the consumer of %s ended; it is started again", self._name)
+
+    def _take(self) -> None:
+        client, token = connect(), new_token()
+        stream = self.declared.stream(client)
+        if stream.lock(token) is Lock.BUSY:
+            return
+        try:
+            target = self.declared.target
+            ConsumerPlaces(client).claim(self._name, target, self._node)
+            sink = target.open(SinkOptions(table=self.declared.service, named=self.declared.in_file))
+        except BaseException as error:
+            report(stream, str(error))
+            unlock(stream, token)
+            raise
+        report(stream, "")
+        log = self._log
+        consume(stream, sink, stopped=self._over.is_set, token=token, log=lambda line: log(f"{self._name}: {line}"))
+
+
+class ConsumerHost:
+    """Consumers of all declared services that no other process consumes. Used from one thread."""
+
+    def __init__(self, node: str, log: Callable[[str], object] = logger.info) -> None:
+        self._node, self._log = node, log
+        self._running: dict[str, _Consumer] = {}
+        self._not_before: dict[str, float] = {}
+
+    def run(self, stopped: Callable[[], bool], *, stays: bool = False) -> None:
+        """Start what is declared and missing, end what is not declared any more, until `stopped`; what the consumers write is
+        finished then. Ends where nothing is declared, unless it `stays`.
+        """
+        client, declared = connect(), dict[str, Declared]()
+        look_at = 0.0
+        try:
+            while not stopped():
+                if time.monotonic() >= look_at:
+                    look_at = time.monotonic() + LOOK_S
+                    with suppress(TrawlError, OSError, redis.RedisError):  # Redis is away, or the file is being edited
+                        declared = declared_consumers(client)
+                        self._follow(declared, without_consumer(client))
+                    if not declared and not self._running and not stays:
+                        return
+                time.sleep(0.1)
+        finally:
+            for one in self._running.values():
+                one.stop()
+            for one in self._running.values():
+                one.join()
+
+    def _follow(self, declared: Mapping[str, Declared], missing: list[str]) -> None:
+        for name, one in list(self._running.items()):
+            if declared.get(name) != one.declared:
+                one.stop()
+            if not one.runs():
+                del self._running[name]
+                self._not_before[name] = time.monotonic() + AGAIN_S if declared.get(name) == one.declared else 0.0
+        for name in missing:
+            if name not in self._running and time.monotonic() >= self._not_before.get(name, 0.0):
+                self._running[name] = _Consumer(name, declared[name], self._node, self._log)
