@@ -79,7 +79,7 @@ def preload() -> Sequence[str]:
     """Return the modules that `forums/tasks.py` imports in its functions."""
     return (
         "forums.breaker.probe",
-        "forums.raw_pages.folders",
+        "forums.raw_pages",
         "forums.scheduling.rechecking",
         "forums.scheduling.seeding",
         "forums.writer.store",

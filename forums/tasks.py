@@ -126,7 +126,7 @@ def probe_sites() -> dict[str, str]:
 @task(name="trawl.prune_raw_pages")
 def prune_raw_pages() -> list[str]:
     """Delete expired raw pages on this node; crawlers do the same on theirs. Returns the deleted folders."""
-    from forums.raw_pages.folders import prune_here
+    from forums.raw_pages import prune_here
 
     return [str(place) for place in prune_here()]
 

@@ -20,12 +20,12 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response, TextResponse
 
 from forum_reader.page import soft_block
-from forums.raw_pages import RawPage, RawStore
-from forums.raw_pages.folders import size_of
 from forums.raw_pages.reparse import reparse
 from forums.sites import Site
 from forums.sites.load import load_file
 from forums.storage import Database
+from workers.raw_pages import RawPage, RawStore
+from workers.raw_pages.folders import size_of
 
 ROOT = Path(__file__).parents[2]
 AT = "2026-11-22T10:00:00.000+00:00"

@@ -49,14 +49,14 @@ def reparse(
     from cli.access.redis import redis_client, running_url
     from cli.access.values import parse_since
     from cli.views.output import console, print_json
-    from forums.raw_pages import raw_dir
-    from forums.raw_pages.folders import size_of
     from forums.raw_pages.reparse import KINDS, stored_days
     from forums.raw_pages.reparse import reparse as read_again
     from forums.sites import load_site
     from forums.storage import Database
     from forums.writer.claim import check_claim
     from redis_components.errors import ConfigError
+    from workers.raw_pages import raw_dir
+    from workers.raw_pages.folders import size_of
 
     if unknown := [name for name in kind or () if name not in KINDS]:
         raise ConfigError(f"--kind {unknown[0]!r}: kinds of pages are {', '.join(KINDS)}")

@@ -112,9 +112,9 @@ def path_of(site: str) -> Path:
 
 def list_all(*, as_json: bool) -> int:
     """A line for each site; what is wrong with the others on standard error."""
-    from forums.raw_pages import raw_dir
-    from forums.raw_pages.folders import size_of
     from forums.sites import load_all, sites_dir
+    from workers.raw_pages import raw_dir
+    from workers.raw_pages.folders import size_of
 
     sites, wrong = load_all()
     kept = {one.name: size_of(raw_dir(), one.name) for one in sites}

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from forum_reader.definition.site_options import BreakerOptions
 from forum_reader.page import soft_block
 from forum_reader.page.soft_block import BlockVerdict, Cause
-from forums.sites.http.site_page import is_site_page
 from forums.state.site_breakers import HOST, Breaker, Breakers
 from redis_components.frontier.holds import names_of
 from redis_components.scrapy_glue.engine import known_frontier
+from workers.http.site_page import is_site_page
 
 from .health import SETTLING_S, SiteHealth, Step
 from .missing_site_file import in_background

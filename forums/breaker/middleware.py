@@ -20,20 +20,20 @@ from forum_reader.definition.origins import elsewhere
 from forum_reader.definition.page_fields import DISPENSABLE
 from forum_reader.page import soft_block
 from forum_reader.page.soft_block import BlockVerdict, Cause
-from forums.raw_pages import RawPage
-from forums.raw_pages.folders import prune_here
-from forums.raw_pages.raw_page_stats import RawPageStats
+from forums.raw_pages import prune_here
 from forums.records.items import file_digest, now_in_reading
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, site_in_use
 from forums.sites.http.allowed_origins import NotAllowed
-from forums.sites.http.site_page import is_site_page
 from redis_components.frontier.holds import HoldKind
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import current_lease, plain
 from workers.http.connector import PrivateAddress
+from workers.http.site_page import is_site_page
 from workers.process import page_at_work
 from workers.process.page_at_work import PageAtWork
+from workers.raw_pages import RawPage
+from workers.raw_pages.raw_page_stats import RawPageStats
 
 from .deadly_pages import open_for_page
 from .health import SiteHealth, Step

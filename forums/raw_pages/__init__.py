@@ -1,11 +1,22 @@
-"""Raw pages: responses as received, stored on the disk of the node that fetched them, for sites with `raw.keep_days`.
+"""Raw pages of sites with `raw.keep_days`: deleted when they are too old, and read again (`reparse.py`)."""
 
-Each site and day has a folder, `<data dir>/raw/<site>/<YYYY-MM-DD>/`, with one file for each crawler process in the WARC format
-(ISO 28500). Each record is compressed separately, so that other tools can read the files.
-"""
+from __future__ import annotations
 
-from .folders import raw_dir
-from .store import RawStore
-from .warc_record import RawPage
+import logging
+from pathlib import Path
 
-__all__ = ["RawPage", "RawStore", "raw_dir"]
+from forums.sites import load_all
+from workers.raw_pages.folders import prune, raw_dir
+
+logger = logging.getLogger(__name__)
+
+
+def prune_here() -> list[Path]:
+    """Delete pages that are too old; return the deleted folders.
+
+    With `keep_days` 0 only the present day is kept. A site whose file is missing or invalid keeps all until it is valid again.
+    """
+    gone = prune(raw_dir(), {site.name: float(site.raw.keep_days) for site in load_all()[0]})
+    if gone:
+        logger.info("raw pages that were too old are deleted: %s", ", ".join(str(place) for place in gone))
+    return gone

@@ -28,9 +28,8 @@ from forums.sites import Site, UnreadablePage, isolated
 from forums.storage import Database, InvalidItem, Item, parse
 from forums.storage.read.compare import differences
 from redis_components.errors import ConfigError
-
-from .folders import days_of, files_of
-from .warc_record import RawPage
+from workers.raw_pages.folders import days_of, files_of
+from workers.raw_pages.warc_record import RawPage
 
 logger = logging.getLogger(__name__)
 

@@ -14,9 +14,6 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forums.raw_pages.folders import days_of, prune
-from forums.raw_pages.store import RawStore
-from forums.raw_pages.warc_record import RawPage
 from forums.sites import SiteError, load_site
 from redis_components.errors import ConfigError
 from redis_components.keys import FleetKeys
@@ -27,6 +24,9 @@ from tests.support.broker_attack import AttackedWorker, body, task
 from workers.environment.values import parse_fleet
 from workers.logs.slot_log import SlotLog
 from workers.process.options import parse
+from workers.raw_pages.folders import days_of, prune
+from workers.raw_pages.store import RawStore
+from workers.raw_pages.warc_record import RawPage
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 

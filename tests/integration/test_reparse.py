@@ -12,7 +12,6 @@ import pytest
 from sqlalchemy import func, select
 
 from cli.main import main
-from forums.raw_pages import RawPage, RawStore, raw_dir
 from forums.raw_pages.reparse import BATCH, reparse
 from forums.records.items import stamp
 from forums.sites import load_site
@@ -20,6 +19,7 @@ from forums.storage import Database, comments, parse, posts
 from forums.storage.schema.tables import revisions
 from tests.support.demo_sites import declare
 from tests.support.items import comment
+from workers.raw_pages import RawPage, RawStore, raw_dir
 
 T0 = datetime(2026, 11, 20, 10, tzinfo=UTC)
 Trawl = Callable[..., tuple[int, str, str]]

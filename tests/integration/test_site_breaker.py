@@ -19,7 +19,6 @@ import redis
 from demo.forum.process import ForumProcess
 from forums.breaker import close_breaker
 from forums.breaker.probe import probe_sites
-from forums.raw_pages import RawPage, raw_dir
 from forums.raw_pages.reparse import read_pages
 from forums.scheduling.outcomes import sentences
 from forums.scheduling.seeding import seed
@@ -29,6 +28,7 @@ from redis_components.keys import CrawlKeys
 from tests.support.demo_sites import declare
 from tests.support.processes import stays, wait_until
 from tests.support.scrapy_command import crawl_command
+from workers.raw_pages import RawPage, raw_dir
 from workers.state.holds import FleetHolds
 
 ROOT = Path(__file__).parents[2]

@@ -14,11 +14,11 @@ from scrapy import Request
 from scrapy.http import HtmlResponse
 from warcio.archiveiterator import ArchiveIterator
 
-from forums.raw_pages import RawPage, RawStore
-from forums.raw_pages import store as store_module
-from forums.raw_pages.folders import days_of, prune, size_of
 from forums.raw_pages.reparse import Broken, read_file, read_pages
 from tests.support.processes import wait_until
+from workers.raw_pages import RawPage, RawStore
+from workers.raw_pages import store as store_module
+from workers.raw_pages.folders import days_of, prune, size_of
 
 PAGE = {"kind": "comments", "forum": "f1", "thread": "t/ü", "number": 2}
 

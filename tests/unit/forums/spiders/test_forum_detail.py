@@ -14,7 +14,6 @@ from twisted.python.failure import Failure
 
 from forums.breaker.middleware import SiteBlocked
 from forums.raw_pages.reparse import ReparseReport, _read
-from forums.raw_pages.warc_record import RawPage
 from forums.records.items import file_digest, utc_now
 from forums.records.start_tasks import PostTask, encode
 from forums.sites import load_site
@@ -23,6 +22,7 @@ from forums.spiders.thread_reading import Reading
 from forums.storage import parse
 from forums.writer.remember import _records
 from tests.support.callbacks import collected
+from workers.raw_pages.warc_record import RawPage
 
 CHANGED = PostTask(site="example", post="p", mode="changed", token="t", page=4, after="c70", known=70)
 

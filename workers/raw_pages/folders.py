@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from forums.sites import load_all
 from redis_components.embedded import data_dir
 from redis_components.server.names import below, is_name, site_name
 
@@ -66,15 +65,4 @@ def prune(folder: Path, keep_days: Mapping[str, float], now: datetime | None = N
                 logger.warning("%s is too old and cannot be deleted: %s", place, error)
                 continue
             gone.append(place)
-    return gone
-
-
-def prune_here() -> list[Path]:
-    """Delete pages that are too old; return the deleted folders.
-
-    With `keep_days` 0 only the present day is kept. A site whose file is missing or invalid keeps all until it is valid again.
-    """
-    gone = prune(raw_dir(), {site.name: float(site.raw.keep_days) for site in load_all()[0]})
-    if gone:
-        logger.info("raw pages that were too old are deleted: %s", ", ".join(str(place) for place in gone))
     return gone

@@ -1,4 +1,4 @@
-"""Distinguishes the requests of the forum spiders from others."""
+"""Distinguishes the requests of an application's sites, which it watches and keeps itself, from others."""
 
 from __future__ import annotations
 
