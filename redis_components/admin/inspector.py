@@ -173,16 +173,6 @@ def empty_snapshot(spider: str) -> CrawlSnapshot:
     return CrawlSnapshot(**{**sizes, "spider": spider, "false_positive_rate": 0.0, "stats": {}})  # type: ignore[arg-type]  # the rest are numbers
 
 
-def expire_owner(client: redis.Redis, keys: CrawlKeys, owner: str, why: str = "") -> bool:
-    """Let an owner count as dead at once, because its process was seen to end; True if the frontier knew it.
-
-    `owner` is the first name of the process; the names it took after being fenced end too. `why` it
-    ended stands with what is given up over that.
-    """
-    named = {"owners": keys.owners(), "numbers": keys.numbers(), "own_stats": keys.own_stats(owner)}
-    return bool(script("expire_owner")(client, named, {"owner": owner, "why": " ".join(why.split())[:600]}))
-
-
 def wipe(client: redis.Redis, keys: CrawlKeys, *, but_not_for: str, fingerprints: bool = True) -> str | None:
     """Delete a crawl's queue and dupefilter (without its `fingerprints`: only the queue), unless a live owner other than
     `but_not_for` works with them.
