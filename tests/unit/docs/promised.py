@@ -73,7 +73,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "What was replaced or deleted before anybody": (
             "tests/faults/test_chaos.py::test_a_change_that_was_taken_back_before_anybody_read_it_is_no_fault",
         ),
-        "What operators have said": _STATE,
+        "Operator settings": _STATE,
         "- **Dedupe and store are one step.**": (
             "tests/faults/test_exchange_properties.py::test_no_request_and_no_item_is_lost_or_leased_twice_in_any_interleaving",
             f"{_EXCHANGE}test_a_new_request_is_stored_once_and_leased_to_one_owner",

@@ -95,3 +95,27 @@ def _idioms(text: str) -> Iterator[tuple[int, str, str]]:
         for match in re.finditer(pattern, joined, re.IGNORECASE):
             line = max(number for start, number in starts if start <= match.start())
             yield line, match[0], instead
+
+
+SPEECH = re.compile(r"\b(tells?|told|says?|said|somebody|nobody|whoever|anew|beside)\b", re.IGNORECASE)
+QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
+PAGES = (*(ROOT / "docs").glob("*.md"), *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "packaging/README.md")))
+
+
+def _speech(text: str) -> Iterator[tuple[int, str]]:
+    """Yield line and word where a page lets data speak, or names no role; blocks of code and quotations are left out."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        fenced ^= line.startswith("```")
+        if not fenced:
+            yield from ((number, word) for word in SPEECH.findall(QUOTED.sub("", line)))
+
+
+def test_in_the_pages_data_is_sent_and_shown_and_people_have_roles() -> None:
+    found = [f"{page.relative_to(ROOT)}:{line}: {word}" for page in PAGES for line, word in _speech(page.read_text("utf-8"))]
+    assert not found, "\n".join(["write shows, reports, returns; operator, user, client, process:", *found])
+
+
+def test_speech_is_found_outside_of_quotations() -> None:
+    page = 'Nobody asks.\n`trawl status` says why, "said".\n```\ntell\n```\nIt shows `told`.'
+    assert list(_speech(page)) == [(1, "Nobody"), (2, "says")]
