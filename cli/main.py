@@ -7,8 +7,8 @@
 | 2         | wrong use: an option, a name, a setting or a file has to be corrected |
 | 130       | Ctrl-C                                                               |
 
-Only the command that is asked for is imported. The modules of commands are cheap to import, too: what talks to Redis or a
-database is imported when a command runs, so that `trawl --help` answers at once.
+Only the module of the command that runs is imported. The list of commands, their completion and the message for a wrong word
+are made from the table `COMMANDS`, without any of their modules.
 """
 
 from __future__ import annotations
@@ -71,70 +71,68 @@ def trawl(
 
 RUN, LOOK, CHANGE, DATA, SITES = "Run the fleet", "Look", "Change what is crawled", "Data", "Sites and set-up"
 
-COMMANDS = {  # in the order of the help: panel, and the function or group of commands in `cli.commands`
-    "up": (RUN, "up.up"),
-    "api": (RUN, "api.api"),
-    "services": (RUN, "services.app"),
-    "scale": (RUN, "scale.scale"),
-    "autoscale": (RUN, "autoscale.autoscale"),
-    "roll": (RUN, "roll.roll"),
-    "limit": (RUN, "limit.limit"),
-    "pause": (RUN, "hold.pause"),
-    "drain": (RUN, "hold.drain"),
-    "stop": (RUN, "hold.stop"),
-    "resume": (RUN, "hold.resume"),
-    "crawl": (RUN, "crawl.crawl"),
-    "deploy": (RUN, "deploy.deploy"),
-    "versions": (RUN, "versions.app"),
-    "run": (RUN, "run.run"),
-    "jobs": (RUN, "jobs.app"),
-    "status": (LOOK, "status.status"),
-    "forums": (LOOK, "forums.forums"),
-    "nodes": (LOOK, "nodes.nodes"),
-    "logs": (LOOK, "logs.logs"),
-    "history": (LOOK, "history.history"),
-    "lanes": (LOOK, "lanes.lanes"),
-    "health": (LOOK, "health.health"),
-    "audit": (LOOK, "audit.audit"),
-    "doctor": (LOOK, "doctor.doctor"),
-    "bot": (LOOK, "bot.app"),
-    "seed": (CHANGE, "seed.seed"),
-    "seed-urls": (CHANGE, "seed_urls.seed_urls"),
-    "rescan": (CHANGE, "rescan.rescan"),
-    "backfill": (CHANGE, "rescan.backfill"),
-    "forget": (CHANGE, "forget.forget"),
-    "dupefilter": (CHANGE, "dupefilter.dupefilter"),
-    "schedule": (CHANGE, "schedule.app"),
-    "dead": (CHANGE, "dead.app"),
-    "tail": (LOOK, "tail.tail"),
-    "notify": (LOOK, "notify.app"),
-    "events": (DATA, "events.app"),
-    "why": (LOOK, "why.why"),
-    "export": (DATA, "export.export"),
-    "query": (DATA, "query.query"),
-    "sql": (DATA, "query.sql"),
-    "consume": (DATA, "consume.consume"),
-    "items": (LOOK, "items.items"),
-    "reparse": (DATA, "reparse.reparse"),
-    "backup": (DATA, "backup.backup"),
-    "restore": (DATA, "backup.restore"),
-    "db": (DATA, "db.app"),
-    "migrate": (DATA, "migrate.app"),
-    "init": (SITES, "init.init"),
-    "sites": (SITES, "sites.app"),
-    "capacity": (SITES, "capacity.capacity"),
-    "systemd": (SITES, "systemd.systemd"),
-    "upgrade": (SITES, "upgrade.upgrade"),
-    "read": (SITES, "read.read"),
-    "acl": (SITES, "acl.acl"),
-    "config": (SITES, "config.app"),
+COMMANDS = {  # in the order of the help: panel, the function or group of commands in `cli.commands`, and the line of the list
+    "up": (RUN, "up.up", "Start Redis, a worker with its crawlers, beat, Flower and the exporter here, until Ctrl-C."),
+    "api": (RUN, "api.api", "Serve the fleet's HTTP API, with scrapyd's schedule.json."),
+    "services": (RUN, "services.app", "Declare services: any Scrapy project's spiders."),
+    "scale": (RUN, "scale.scale", "Set the number of crawlers of a service."),
+    "autoscale": (RUN, "autoscale.autoscale", "Scale a service automatically between two bounds."),
+    "roll": (RUN, "roll.roll", "Replace running crawlers by new processes, one after the other."),
+    "limit": (RUN, "limit.limit", "Limit the requests that all crawlers together send to a site."),
+    "pause": (RUN, "hold.pause", "Start no more requests; crawlers stay, and queued requests wait."),
+    "drain": (RUN, "hold.drain", "Accept no new work; queued requests are crawled to the end."),
+    "stop": (RUN, "hold.stop", "Stop the crawlers of a service, or of one slot."),
+    "resume": (RUN, "hold.resume", "End pauses, drains and stops."),
+    "crawl": (RUN, "crawl.crawl", "Run one crawl with a spider and show its result."),
+    "deploy": (RUN, "deploy.deploy", "Bring a project to the crawlers of a service, and replace them one by one."),
+    "versions": (RUN, "versions.app", "List, use and remove deployed versions."),
+    "run": (RUN, "run.run", "Start a job: a crawl with its own queue, shared by several crawlers."),
+    "jobs": (RUN, "jobs.app", "List, show, cancel, resume and rerun jobs."),
+    "status": (LOOK, "status.status", "Show what needs attention, services, queues, crawlers and the last errors."),
+    "forums": (LOOK, "forums.forums", "Show how fresh each forum is, the stalest first."),
+    "nodes": (LOOK, "nodes.nodes", "Show the nodes: their services, crawlers and capacity."),
+    "logs": (LOOK, "logs.logs", "Show the logs of the crawlers on this machine, sorted by time."),
+    "history": (LOOK, "history.history", "Show crawler processes, newest first, and why each ended."),
+    "lanes": (LOOK, "lanes.lanes", "Show the sites that have limits, that asked for a pause, or that answered badly."),
+    "health": (LOOK, "health.health", "Check that the worker of this machine works; for containers and systemd."),
+    "audit": (LOOK, "audit.audit", "Show the commands and tasks that changed something, and who ran them."),
+    "doctor": (LOOK, "doctor.doctor", "Check Redis, broker, clocks, database, disks, permissions, ports and site files."),
+    "bot": (LOOK, "bot.app", "Make and show the key by which sites recognise the fleet (Web Bot Auth)."),
+    "seed": (CHANGE, "seed.seed", "Queue forums for a scan, which finds their new and changed threads."),
+    "seed-urls": (CHANGE, "seed_urls.seed_urls", "Queue URLs for a spider, in the order of the lines."),
+    "rescan": (CHANGE, "rescan.rescan", "Scan forums now, down to known threads or to a depth."),
+    "backfill": (CHANGE, "rescan.backfill", "Fetch history: threads from before the forum was watched."),
+    "forget": (CHANGE, "forget.forget", "Forget which threads are stored, so that the next scans read them again."),
+    "dupefilter": (CHANGE, "dupefilter.dupefilter", "Show size and false positives of a dupefilter, or remove URLs from it."),
+    "schedule": (CHANGE, "schedule.app", "Show and change which tasks beat sends, and how often."),
+    "dead": (CHANGE, "dead.app", "Show, replay and delete requests, items and messages that were given up."),
+    "tail": (LOOK, "tail.tail", "Show new, edited and deleted posts and comments as they are stored."),
+    "notify": (LOOK, "notify.app", "Send a test message, or alarms without a running fleet."),
+    "events": (DATA, "events.app", "Show the outputs of events, and send refused or past events again."),
+    "why": (LOOK, "why.why", "Explain why a page is stored, or is not."),
+    "export": (DATA, "export.export", "Write stored posts, comments, forums, scans or gaps as JSON lines, CSV or Parquet."),
+    "query": (DATA, "query.query", "Search stored posts and comments, the newest first."),
+    "sql": (DATA, "query.sql", "Run one SELECT or VALUES on the stored data; read-only."),
+    "consume": (DATA, "consume.consume", "Take a service's items out of Redis, into a file, a database or a URL."),
+    "items": (LOOK, "items.items", "Show how many items wait, and whether a consumer takes them."),
+    "reparse": (DATA, "reparse.reparse", "Read the kept raw pages of a site again, and store the results."),
+    "backup": (DATA, "backup.backup", "Write the fleet's state, queues and database into one file."),
+    "restore": (DATA, "backup.restore", "Put a backup back."),
+    "db": (DATA, "db.app", "Check, upgrade and move the database."),
+    "migrate": (DATA, "migrate.app", "Continue a crawl that another package started."),
+    "init": (SITES, "init.init", "Make a project: site files, settings, a package for your own spiders."),
+    "sites": (SITES, "sites.app", "Make, try, list and show site files."),
+    "capacity": (SITES, "capacity.capacity", "Compute what a fleet needs: crawlers, cores, memory, rows per second."),
+    "systemd": (SITES, "systemd.systemd", "Print systemd units for this machine."),
+    "upgrade": (SITES, "upgrade.upgrade", "Show what this version of Trawl will change in the running fleet and its data."),
+    "read": (SITES, "read.read", "Show what Trawl reads from a page of any forum."),
+    "acl": (SITES, "acl.acl", "Print Redis users, each with the keys and commands that it needs."),
+    "config": (SITES, "config.app", "Show the configuration."),
 }
 
 
 def program(only: str | None = None, outline: bool = False) -> Any:
-    """All commands, or the one that is asked for. With `outline` they have names and descriptions but no options: enough for the
-    list of commands, and made in half the time.
-    """
+    """Return the group of all commands, or of `only`. With `outline` they have a name and a line of help, but no options."""
     return _program(only, outline)
 
 
@@ -151,11 +149,12 @@ def _program(only: str | None, outline: bool) -> Any:
     )
     app.callback()(trawl)
     for name in (only,) if only in COMMANDS else COMMANDS:
-        panel, place = COMMANDS[name]
-        module, _, what = place.partition(".")
-        found = getattr(import_module(f".commands.{module}", __package__), what)
+        panel, place, line = COMMANDS[name]
         if outline:
-            found = _outlined(found)
+            app.command(name, rich_help_panel=panel, help=line)(_outlined)
+            continue
+        module, _, function = place.partition(".")
+        found = getattr(import_module(f".commands.{module}", __package__), function)
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=name, rich_help_panel=panel)
         else:
@@ -163,16 +162,7 @@ def _program(only: str | None, outline: bool) -> Any:
     return typer.main.get_command(app)
 
 
-def _outlined(found: Any) -> Any:
-    """A command or a group that has nothing but its description."""
-    if isinstance(found, typer.Typer):
-        of_callback = getattr(found.registered_callback, "callback", None)
-        return typer.Typer(help=found.info.help if isinstance(found.info.help, str) else of_callback and of_callback.__doc__)
-
-    def named() -> None: ...
-
-    named.__doc__ = found.__doc__
-    return named
+def _outlined() -> None: ...
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -194,9 +184,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     try:
         load_env_file()
-        code = program(_only(arguments), outline=_asks_for_the_list(arguments))(
-            arguments, prog_name="trawl", standalone_mode=False
-        )
+        only = _only(arguments)
+        code = program(only, outline=only is None)(arguments, prog_name="trawl", standalone_mode=False)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # the latter is how typer ends when a pipe breaks
         _forget_output()  # `trawl export | head`: the reader has enough
@@ -214,13 +203,12 @@ def _forget_output() -> None:
 
 
 def _only(arguments: list[str]) -> str | None:
-    """The command that is asked for; None where all of them are: for the help, a typing error, a shell that completes."""
+    """Return the command that runs, or whose arguments a shell completes; None for the help and for a wrong word."""
+    completing = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    if "_TRAWL_COMPLETE" in os.environ:
+        arguments = completing.split()[1:] if completing.endswith(" ") else completing.split()[1:-1]
     words = words_of_command(arguments)
-    return words[0] if words and words[0] in COMMANDS and "_TRAWL_COMPLETE" not in os.environ else None
-
-
-def _asks_for_the_list(arguments: list[str]) -> bool:
-    return arguments in ([], ["-h"], ["--help"]) and "_TRAWL_COMPLETE" not in os.environ
+    return words[0] if words and words[0] in COMMANDS else None
 
 
 def _complain(error: Exception) -> int:

@@ -8,8 +8,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import redis
+
 from cli.views.output import complain
+from redis_components.embedded import data_dir
+from redis_components.embedded.private_files import FILE, private_folder
 from redis_components.errors import TrawlError
+from redis_components.server.url import impatient
+from workers.fleet.holds import who
+from workers.state.audit import Act, append, without_secrets
+
+from .redis import redis_client, running_url
 
 FILE_NAME = "audit.jsonl"
 MOST_BYTES = 10 << 20  # then it becomes `audit.jsonl.1`
@@ -17,14 +26,6 @@ MOST_BYTES = 10 << 20  # then it becomes `audit.jsonl.1`
 
 def record(arguments: Sequence[str], code: int) -> None:
     """Keep what was done. A failure is said, and changes nothing about the command."""
-    import redis
-
-    from redis_components.server.url import impatient
-    from workers.fleet.holds import who
-    from workers.state.audit import Act, append, without_secrets
-
-    from .redis import redis_client, running_url
-
     act = Act(
         at=time.time(),
         by=who(),
@@ -46,13 +47,10 @@ def record(arguments: Sequence[str], code: int) -> None:
 
 def audit_file() -> Path:
     """The file of this data folder."""
-    from redis_components.embedded import data_dir
-
     return data_dir() / FILE_NAME
 
 
 def _to_file(line: str) -> None:
-    from redis_components.embedded.private_files import FILE, private_folder
 
     file = audit_file()
     private_folder(file.parent)

@@ -6,12 +6,17 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import redis
+
+from cli.access.redis import redis_client, running_url
+from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError, unknown_name
+from redis_components.keys import CrawlKeys
+from workers.fleet.sizes import default_fleet, desired_fleet
 from workers.state.records import parse_slot
+from workers.state.registry import Registry
 
 if TYPE_CHECKING:
-    import redis
-
     from forums.storage import Database
     from redis_components.migration import Project
 
@@ -47,9 +52,6 @@ def check_spiders(client: redis.Redis, names: Iterable[str]) -> None:
 
 def check_ran(spider: str) -> None:
     """Raises ConfigError for a service that has no history and that neither the fleet nor this project knows."""
-    from cli.access.redis import redis_client, running_url
-    from workers.fleet.sizes import default_fleet
-
     known = set(default_fleet())
     if url := running_url():
         with suppress(TrawlError), redis_client(url) as client:  # the history can be read without Redis
@@ -82,16 +84,12 @@ def check_import(client: redis.Redis, spider: str, project: Project) -> None:
 
 
 def _services(client: redis.Redis) -> set[str]:
-    from redis_components.admin.crawl_records import CrawlRecords
-    from workers.fleet.sizes import desired_fleet
-    from workers.state.registry import Registry
 
     registry = Registry(client)
     return {*desired_fleet(registry), *CrawlRecords(client).all(), *(one.spider for one in registry.crawlers())}
 
 
 def _has_keys(client: redis.Redis, spider: str) -> bool:
-    from redis_components.keys import CrawlKeys
 
     keys = CrawlKeys.for_spider(spider)
     named = (keys.requests, keys.dupefilter, keys.items, keys.dead(), keys.bad_items(), keys.start_tasks(), keys.stats_hash())

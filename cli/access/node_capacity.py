@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import redis
+import redis
+
+from redis_components.server.replies import server_time
+from workers.environment.machine import CRAWLER_BYTES, crawlers_in_memory
+from workers.state.nodes import Nodes, unplaced
 
 NO_NODE = "no node is running: these crawlers start with `trawl up`, or with `celery -A tasks worker`"
 
@@ -16,9 +18,6 @@ def lack_of_room(client: redis.Redis, desired: Mapping[str, int], asked: Collect
 
     `desired`: the size of every service, that of `asked` ones as large as they may become.
     """
-    from redis_components.server.replies import server_time
-    from workers.state.nodes import Nodes, unplaced
-
     nodes, now = Nodes(client).all(), server_time(client)
     up = [node for node in nodes if node.alive(now)]
     in_order = {name: desired[name] for name in sorted(desired, key=lambda name: name in asked)}
@@ -37,8 +36,6 @@ def _sentence(service: str, size: int, missing: int, all_together: int) -> str:
 
 def too_much_for_machine(crawlers: int, memory: int) -> str:
     """What to say of a node with so many crawlers on a machine with so many bytes of memory; empty where they fit."""
-    from workers.environment.machine import CRAWLER_BYTES, crawlers_in_memory
-
     if crawlers <= (room := crawlers_in_memory(memory)):
         return ""
     need, there = crawlers * CRAWLER_BYTES / 2**30, memory / 2**30

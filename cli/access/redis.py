@@ -12,6 +12,8 @@ from redis_components.connection import connect, explain
 from redis_components.errors import RedisUnavailable
 from redis_components.server.variables import variable
 
+NOTHING = "Nothing is running here. Start the fleet with `trawl up`, or set TRAWL_REDIS_URL to look at another fleet."
+
 
 @contextmanager
 def redis_client(url: str | None = None) -> Iterator[redis.Redis]:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
+import redis
 import typer
 
-from forums.records.items import moment_of
+from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError
-
-if TYPE_CHECKING:
-    import redis
-
-    from redis_components.keys import CrawlKeys
+from redis_components.keys import CrawlKeys
+from workers.fleet.consumers import crawl_keys
+from workers.fleet.sizes import service_in
 
 
 def pairs(option: str, words: Iterable[str] | None) -> dict[str, str]:
@@ -42,6 +40,8 @@ def parse_span(text: str, *, option: str = "--every") -> float:
 
 def parse_since(text: str, now: datetime | None = None, *, option: str = "--since") -> datetime:
     """The moment that `2h`, `2026-01-31` or `2026-01-31T12:00:00Z` names; without a zone it is UTC. Raises ConfigError."""
+    from forums.records.items import moment_of  # a second's worth of site files, which few commands need
+
     try:
         if (age := _SPAN.fullmatch(text)) and age[2]:
             return (now or datetime.now(UTC)) - timedelta(seconds=float(age[1]) * _UNITS[age[2]])
@@ -59,8 +59,4 @@ def refuse_own_options(context: typer.Context, *, given: bool) -> None:
 
 def item_keys(client: redis.Redis, service: str) -> CrawlKeys:
     """Raises ConfigError and `redis.RedisError`."""
-    from redis_components.admin.crawl_records import CrawlRecords
-    from workers.fleet.consumers import crawl_keys
-    from workers.fleet.sizes import service_in
-
     return crawl_keys(service, CrawlRecords(client).of(service), service_in(client, service))

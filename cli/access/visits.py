@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from forums.sites.http.visit_limits import VisitLimits
+from cli.access.redis import running_url
+from forum_reader.definition.origins import place_of
+from forums.sites import load_all
+from forums.sites.http.visit_limits import VisitLimits
+from redis_components.connection import connect
+from redis_components.keys import limits_key
+from redis_components.politeness.limits import LanePermits
 
 
 def visit_limits(url: str, site: str | None = None) -> VisitLimits | None:
     """Of the site at `url`, which a site file may name; None where no Redis is running: then nobody crawls it."""
-    from cli.access.redis import running_url
-    from forum_reader.definition.origins import place_of
-    from forums.sites import load_all
-    from forums.sites.http.visit_limits import VisitLimits
-    from redis_components.connection import connect
-    from redis_components.keys import limits_key
-    from redis_components.politeness.limits import LanePermits
-
     running = running_url()
     if running is None:
         return None

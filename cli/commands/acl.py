@@ -8,6 +8,7 @@ for nobody; a script that never ends is killed by `cli-admin`.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,12 +18,15 @@ from typing import Annotated
 
 import typer
 
-from cli.views.output import say
+from cli.views.output import print_json, say
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.keys import ForumFleetKeys
+from redis_components.embedded.private_files import FILE
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
+from redis_components.server.names import service_name
 from redis_components.server.namespace import fleet_namespace, literal
+from workers.fleet.sizes import default_fleet
 
 FEEDS = {FORUM_LIST: FORUM_DETAIL}
 _ANY = "*"
@@ -191,10 +195,6 @@ def acl(
         TRAWL_NAMESPACE=job42 trawl acl --service books --passwords books.txt | redis-cli --user default
     """
     # dropped import
-    from cli.views.output import print_json
-    from redis_components.keys import CrawlKeys
-    from redis_components.server.names import service_name
-    from workers.fleet.sizes import default_fleet
 
     if feeds is not None and not services:
         raise typer.BadParameter("--feeds goes with --service")
@@ -219,10 +219,6 @@ def acl(
 
 
 def _keep(file: Path, given: dict[str, str]) -> None:
-    import os
-
-    from redis_components.embedded.private_files import FILE
-    from redis_components.errors import ConfigError
 
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, NoReturn
 
 import typer
+
+from workers.process.run_module import own_module
 
 
 def api(
@@ -20,9 +23,5 @@ def api(
         trawl api
         trawl api --host 0.0.0.0 --port 6801
     """
-    import os
-
-    from workers.process.run_module import own_module
-
     command = own_module("monitoring.api", f"--host={host}", f"--port={port}")
     os.execv(command[0], command)  # noqa: S606 - no shell is what we want

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from cli.views.output import say
+from cli.access.redis import NOTHING, redis_client, running_url
+from cli.views.output import console, iso, plain_table, print_json, say
+from workers.state.audit import latest
 
 
 def audit(
@@ -25,14 +28,6 @@ def audit(
         trawl audit
         trawl audit --limit 1000 --json
     """
-    from dataclasses import asdict
-
-    from cli.access.redis import redis_client, running_url
-    from cli.views.output import iso, plain_table, print_json
-    from workers.state.audit import latest
-
-    from .status import NOTHING
-
     url = running_url()
     if url is None:
         say(NOTHING)
@@ -49,7 +44,6 @@ def audit(
     table = plain_table("when", "who", "from", "what", "outcome")
     for act in found:
         table.add_row(iso(act.at), act.by, act.origin, " ".join(act.what), act.outcome)
-    from cli.views.output import console
 
     console().print(table)
     return 0

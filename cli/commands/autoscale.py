@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from cli.views.output import complain, say
-
-if TYPE_CHECKING:
-    from cli.views.output import PlainTable
-    from workers.state.autoscaling import Autoscaled, Policy
+from cli.access.node_capacity import lack_of_room
+from cli.access.redis import redis_client
+from cli.views.output import PlainTable, complain, console, plain_table, print_json, say
+from redis_components.errors import ConfigError
+from workers.fleet.autoscale import check_policy
+from workers.fleet.sizes import desired_fleet, largest_fleet
+from workers.state.autoscaling import Autoscaled, Autoscaling, Policy
+from workers.state.registry import Registry
 
 
 def autoscale(
@@ -39,15 +42,6 @@ def autoscale(
         trawl autoscale forum_detail --off
         trawl autoscale
     """
-    from cli.access.node_capacity import lack_of_room
-    from cli.access.redis import redis_client
-    from cli.views.output import console, print_json
-    from redis_components.errors import ConfigError
-    from workers.fleet.autoscale import check_policy
-    from workers.fleet.sizes import desired_fleet, largest_fleet
-    from workers.state.autoscaling import Autoscaling
-    from workers.state.registry import Registry
-
     given = least is not None or most is not None or target is not None
     if service is None and (given or off):
         raise ConfigError("the service is missing: write for example trawl autoscale forum_detail --max 8")
@@ -76,9 +70,6 @@ def autoscale(
 
 def _changed(service: str, before: Policy | None, **given: float | None) -> Policy:
     """The policy with what was given, in place of what it was. Raises ConfigError where a new one lacks its upper bound."""
-    from redis_components.errors import ConfigError
-    from workers.state.autoscaling import Policy
-
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if before:
         return replace(before, **changes)
@@ -105,8 +96,6 @@ def autoscaled_json(service: str, one: Autoscaled, size: int | None) -> dict[str
 
 def autoscaled_table(found: dict[str, Autoscaled], desired: dict[str, int]) -> PlainTable:
     """One line per service."""
-    from cli.views.output import plain_table
-
     table = plain_table("service", "crawlers", "min", "max", "target", "each", "comes in", "last decision")
     for service, one in found.items():
         policy, memory = one.policy, one.memory

@@ -13,21 +13,26 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import redis
 import typer
 
-from cli.views.output import complain, say
+from cli.access.redis import redis_client
+from cli.views.output import complain, print_json, say
+from cli.views.progress import working
+from forums.storage import Database
+from forums.storage.copying import check, copy_from, copy_name, copy_to, has_posts
+from redis_components import __version__
+from redis_components.embedded.private_files import private_file
 from redis_components.server.namespace import fleet_namespace
+from redis_components.server.replies import server_time
 from workers.backup.archive import FORMAT, MANIFEST, SIGNATURE, SUMS, Parts, Writer, members_again, records, verified
 from workers.backup.key_names import KeyNames, key_names
 from workers.backup.snapshot import BackupError, read, snapshot
-
-if TYPE_CHECKING:
-    import redis
-
-    from forums.storage import Database
-
+from workers.backup.staging import Staging
+from workers.fleet.sizes import default_fleet
+from workers.state.nodes import Nodes
 
 _COPIED = 1 << 20
 _KEPT_FREE = 1 << 28
@@ -56,9 +61,6 @@ def file_for(place: Path) -> Path:
 
 def make(client: redis.Redis, services: Collection[str], database: Database, target: Path) -> Saved:
     """Write a backup. Raises BackupError, StorageError, OSError; there is no file at `target` then, or the former one."""
-    from forums.storage.copying import copy_name, copy_to
-    from redis_components import __version__
-
     names = key_names(client, services)
     with tempfile.TemporaryDirectory(prefix=".trawl-backup-", dir=target.parent) as folder, Writer(target) as writer:
         with snapshot(client, names) as copies:
@@ -90,9 +92,6 @@ def put_back(
     Raises BackupError, StorageError, OSError: nothing is changed then, but where Redis fails in the last step the database is
     restored already; the same command again completes it.
     """
-    from forums.storage.copying import check, copy_from
-    from workers.backup.staging import Staging
-
     manifest, sums = verified(source, unsigned=unsigned)
     if manifest.get("namespace") != fleet_namespace():
         raise BackupError(f"{source} is of namespace {manifest.get('namespace')!r:.200}: name it with trawl --namespace")
@@ -120,8 +119,6 @@ def put_back(
 
 def _load(source: Path, sums: bytes, staging: Any, copy: Path) -> str:
     """Into Redis under other names, and the database into a file; returns the name of that member, "" where there is none."""
-    from redis_components.embedded.private_files import private_file
-
     found = ""
     with members_again(source, sums) as every:
         for name, size, content in every:
@@ -156,9 +153,6 @@ def _with_crawls_of(staging: Any, names: KeyNames) -> KeyNames:
 
 
 def _refuse_to_overwrite(client: redis.Redis, names: KeyNames, database: Database) -> None:
-    from forums.storage.copying import has_posts
-    from redis_components.server.replies import server_time
-    from workers.state.nodes import Nodes
 
     now = server_time(client)
     if running := [node.name for node in Nodes(client).all() if node.alive(now)]:
@@ -190,12 +184,6 @@ def backup(
         trawl backup monday.backup --json
     """
     # dropped import
-    from cli.access.redis import redis_client
-    from cli.views.output import print_json
-    from cli.views.progress import working
-    from forums.storage import Database
-    from workers.backup.snapshot import BackupError
-    from workers.fleet.sizes import default_fleet
 
     target = file_for(place)
     try:
@@ -233,12 +221,6 @@ def restore(
         trawl restore monday.backup --force
     """
     # dropped import
-    from cli.access.redis import redis_client
-    from cli.views.output import print_json
-    from cli.views.progress import working
-    from forums.storage import Database
-    from workers.backup.snapshot import BackupError
-    from workers.fleet.sizes import default_fleet
 
     try:
         with redis_client() as client, working("checking, then putting back", shown=not as_json):

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from cli.views.output import print_json, say
+from redis_components.errors import ConfigError
+from workers.http.bot_identity import DIRECTORY, BotIdentity, bot_identity, new_key
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="The key by which sites know the fleet (Web Bot Auth).")
 
@@ -23,9 +25,6 @@ def new(
 
     **Example:** `trawl bot new bot.pem`
     """
-    from redis_components.errors import ConfigError
-    from workers.http.bot_identity import BotIdentity, new_key
-
     key = new_key()
     try:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
@@ -42,9 +41,6 @@ def new(
 @app.command()
 def show() -> int:
     """Print the public key as a site wants it, and where it is to be served. The exporter serves it, too."""
-    from redis_components.errors import ConfigError
-    from workers.http.bot_identity import DIRECTORY, bot_identity
-
     identity = bot_identity()
     if identity is None:
         raise ConfigError("requests are not signed: make a key with `trawl bot new FILE`, and set what it says")

@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
-from cli.views.output import complain, say
+from cli.views.output import complain, print_json, say
+from redis_components.errors import ConfigError
+from workers.fleet.capacity_plan import Demand, plan
 
 
 class Kind(StrEnum):
@@ -45,10 +47,6 @@ def capacity(
         trawl capacity 20
         trawl capacity 200 --kind json --threads 2000000 --queued 500000
     """
-    from cli.views.output import print_json
-    from redis_components.errors import ConfigError
-    from workers.fleet.capacity_plan import Demand, plan
-
     if not all(map(math.isfinite, (pages_per_second, latency, rows))):
         raise ConfigError("PAGES_PER_SECOND, --latency and --rows are numbers, such as 20 or 0.5")
 

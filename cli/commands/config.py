@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from cli.views.environment import rows, unknown
+from cli.views.output import complain, console, plain_table, print_json
+
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 
@@ -36,9 +39,6 @@ def show(
         trawl config show --origin
         trawl config show --json | jq '.[] | select(.origin != "default")'
     """
-    from cli.views.environment import rows, unknown
-    from cli.views.output import complain, console, plain_table, print_json
-
     found = rows()
     if as_json:
         print_json([asdict(row) for row in found])

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import redis
 import typer
 
+from cli.access.names import check_spiders
+from cli.access.redis import redis_client
+from cli.access.values import item_keys
+from cli.processes.interrupts import Interrupts
 from cli.views.output import complain, counted, say
-from workers.consumers.targets import FORMS, MIB
-
-if TYPE_CHECKING:
-    import redis
-
-    from redis_components.items.groups import ItemGroup
-    from redis_components.items.stream import ItemStream
-    from redis_components.keys import CrawlKeys
-    from workers.consumers.targets import Target
-    from workers.fleet.consumers import Declared
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.errors import ConfigError, unknown_name
+from redis_components.items.group_states import group_names
+from redis_components.items.groups import ItemGroup
+from redis_components.items.stream import ItemStream
+from redis_components.keys import CrawlKeys
+from workers.consumers.consume import consume as move
+from workers.consumers.targets import FORMS, MIB, SinkOptions, Target, parse_target
+from workers.fleet.consumers import ConsumerHost, ConsumerPlaces, Declared, declared_consumers
 
 
 def consume(
@@ -45,14 +49,6 @@ def consume(
         trawl consume --all
         trawl consume books --to postgresql+psycopg://user@host/shop --key url
     """
-    from cli.access.redis import redis_client
-    from cli.processes.interrupts import Interrupts
-    from redis_components.errors import ConfigError
-    from redis_components.items.groups import ItemGroup
-    from workers.consumers.consume import consume as move
-    from workers.consumers.targets import SinkOptions, parse_target
-    from workers.fleet.consumers import ConsumerHost, ConsumerPlaces, declared_consumers
-
     interrupts, node = Interrupts(), f"trawl consume on {socket.gethostname()}"
     if every == bool(service):
         raise ConfigError("name a service, or say --all for each that declares a consumer")
@@ -86,13 +82,6 @@ def consume(
 
 def _stream_of(client: redis.Redis, service: str, group: str) -> ItemStream | ItemGroup:
     """Its items, or those of one group. Raises ConfigError for what is not there, elsewhere, or another consumer's."""
-    from cli.access.names import check_spiders
-    from cli.access.values import item_keys
-    from redis_components.admin.crawl_records import CrawlRecords
-    from redis_components.errors import ConfigError
-    from redis_components.items.groups import ItemGroup
-    from redis_components.items.stream import ItemStream
-
     check_spiders(client, [service])
     record = CrawlRecords(client).of(service)
     if record and record.redis:
@@ -106,9 +95,6 @@ def _stream_of(client: redis.Redis, service: str, group: str) -> ItemStream | It
 
 def _group_of(client: redis.Redis, service: str, keys: CrawlKeys, named: str) -> str:
     """The group whose items are meant; "": they are a list. Raises ConfigError."""
-    from redis_components.errors import ConfigError, unknown_name
-    from redis_components.items.group_states import group_names
-
     known = dict.fromkeys((*keys.item_groups, *group_names(client, keys)))
     if named and not known:
         raise ConfigError(f"{service} has no consumer groups: leave --group out, or declare them (groups in services.toml)")
@@ -120,7 +106,6 @@ def _group_of(client: redis.Redis, service: str, keys: CrawlKeys, named: str) ->
 
 
 def _declared(declared: Declared | None, name: str) -> Target:
-    from redis_components.errors import ConfigError
 
     if declared is None:
         service, _, group = name.partition("/")

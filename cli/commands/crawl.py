@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from cli.views.output import complain
+from cli.access.redis import redis_client
+from cli.processes.interrupts import Interrupts
+from cli.views.output import complain, console, plain_table, print_json
+from redis_components.embedded.die_with_parent import tied
+from redis_components.errors import ConfigError, TrawlError
+from workers.node.crawl_once_result import MOST_ITEMS, OnceOutcome, OnceResult
+from workers.process.exit_kinds import Exit, ExitKind
+from workers.process.options import CrawlerOptions, handed_over
+from workers.process.pipes import PulseReader, announced_in, pulse_pipe
+from workers.process.run_module import own_module
+from workers.state.registry import CrawlerRecord
 
-if TYPE_CHECKING:
-    from workers.node.crawl_once_result import OnceResult
-    from workers.process.exit_kinds import ExitKind
-    from workers.process.pipes import PulseReader
-    from workers.state.registry import CrawlerRecord
+from .export import ExportError
 
 TICK_S = 0.1
 FORMATS = {".jsonl": "jsonlines", ".jl": "jsonlines", ".json": "json", ".csv": "csv", ".xml": "xml"}
@@ -59,8 +66,6 @@ def crawl(
         trawl crawl news -a section=world -s CLOSESPIDER_PAGECOUNT=100 -o news.jsonl
         trawl crawl news -a section=world --worker --timeout 30 --json
     """
-    from redis_components.errors import ConfigError
-
     given, changed = pairs("-a", arguments), pairs("-s", settings)
     if output and _format(output) != "jsonlines" and worker:
         raise ConfigError(f"--output {str(output)!r}: with --worker the file name must end with .jsonl")
@@ -74,8 +79,6 @@ def crawl(
 
 def pairs(option: str, words: Iterable[str] | None) -> dict[str, str]:
     """`{"k": "v"}` for `["k=v"]`. Raises ConfigError."""
-    from redis_components.errors import ConfigError
-
     found = {}
     for word in words or ():
         name, equals, value = word.partition("=")
@@ -86,7 +89,6 @@ def pairs(option: str, words: Iterable[str] | None) -> dict[str, str]:
 
 
 def _format(output: Path) -> str:
-    from redis_components.errors import ConfigError
 
     if output.suffix not in FORMATS:
         raise ConfigError(f"--output {str(output)!r}: the file name must end with one of {', '.join(FORMATS)}")
@@ -99,12 +101,6 @@ def _format(output: Path) -> str:
 def _in_a_process(
     spider: str, arguments: dict[str, str], settings: dict[str, str], timeout: float | None, output: Path | None
 ) -> dict[str, Any]:
-    from cli.processes.interrupts import Interrupts
-    from redis_components.embedded.die_with_parent import tied
-    from workers.process.exit_kinds import Exit
-    from workers.process.options import CrawlerOptions, handed_over
-    from workers.process.pipes import pulse_pipe
-    from workers.process.run_module import own_module
 
     if timeout is not None:
         settings = {"CLOSESPIDER_TIMEOUT": f"{timeout:g}", **settings}
@@ -148,12 +144,6 @@ def _in_a_process(
 
 def _wait(process: subprocess.Popen[bytes], pulse: PulseReader, interrupts: Any) -> tuple[CrawlerRecord | None, ExitKind | None]:
     """Wait for its end; returns its last record, with the highest memory of all, and the end that it announced."""
-    import signal
-    from dataclasses import replace
-
-    from workers.process.pipes import announced_in
-    from workers.state.registry import CrawlerRecord
-
     told, last, peak, announced = 0, None, 0, None
     while True:
         ended = process.poll() is not None  # before its last words are read
@@ -176,8 +166,6 @@ def _wait(process: subprocess.Popen[bytes], pulse: PulseReader, interrupts: Any)
 def _in_a_worker(
     spider: str, arguments: dict[str, str], settings: dict[str, str], timeout: float, output: Path | None, queue: str
 ) -> dict[str, Any]:
-    from cli.access.redis import redis_client
-    from workers.node.crawl_once_result import MOST_ITEMS, OnceOutcome, OnceResult
 
     sent = {"arguments": arguments, "settings": settings, "timeout": timeout, "items": MOST_ITEMS if output else 0}
     with redis_client():
@@ -197,8 +185,6 @@ def _result_of(spider: str, sent: dict[str, Any], queue: str) -> dict[str, Any] 
     """What the task has returned; None when it was cancelled before it began. Raises what the task has raised."""
     from celery.exceptions import TaskRevokedError, TimeoutError, WorkerLostError
 
-    from cli.processes.interrupts import Interrupts
-    from redis_components.errors import TrawlError
     from tasks import cancel_crawl, crawl_once
 
     interrupts = Interrupts()
@@ -227,7 +213,6 @@ def _result_of(spider: str, sent: dict[str, Any], queue: str) -> dict[str, Any] 
 
 
 def _write(result: OnceResult, output: Path) -> None:
-    from .export import ExportError
 
     try:
         with output.open("w", encoding="utf-8") as file:
@@ -242,7 +227,6 @@ def _write(result: OnceResult, output: Path) -> None:
 
 
 def _show(result: dict[str, Any], as_json: bool) -> None:
-    from cli.views.output import console, plain_table, print_json
 
     if as_json:
         print_json(result)

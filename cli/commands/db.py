@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from cli.views.output import say
-
-if TYPE_CHECKING:
-    from forums.storage import Database
+from cli.access.database import existing
+from cli.access.redis import NOTHING, redis_client, running_url
+from cli.views.output import print_json, say
+from forums.state.database_identity import LATELY_S, DatabaseClaim
+from forums.storage import Database
+from forums.storage.engine import place_of
+from forums.storage.schema.version import VERSION, mismatch
+from redis_components.errors import ConfigError
 
 app = typer.Typer(no_args_is_help=True, help="The version of the database's tables, and bringing older ones up to date.")
 
@@ -19,8 +23,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 @app.command()
 def check(as_json: AsJson = False) -> int:
     """Say which version the tables have and which this Trawl needs. Exit code 1: they are not the same."""
-    from forums.storage.schema.version import VERSION, mismatch
-
     database = _found()
     version = database.version()
     problem = f"it has no tables; {_HOW_MADE}" if version is None else mismatch(version)
@@ -68,14 +70,6 @@ def move(
 
         TRAWL_DATABASE_URL=postgresql+psycopg://trawl:…@db/trawl trawl db move
     """
-    from cli.access.redis import redis_client, running_url
-    from forums.state.database_identity import LATELY_S, DatabaseClaim
-    from forums.storage import Database
-    from forums.storage.engine import place_of
-    from redis_components.errors import ConfigError
-
-    from .status import NOTHING
-
     if (url := running_url()) is None:
         say(NOTHING)
         return 1
@@ -99,14 +93,10 @@ _HOW_MADE = "the fleet makes them when it first stores items (trawl up)"
 
 def _found() -> Database:
     """The database, which exists. Raises NoData."""
-    from cli.access.database import existing
-
     return existing()
 
 
 def _print_json(database: Database, version: int | None, problem: str | None, before: int | None = None) -> None:
-    from cli.views.output import print_json
-    from forums.storage.schema.version import VERSION
 
     known = {"database": database.name, "version": version, "needed": VERSION, "problem": problem}
     print_json(known if before is None else known | {"before": before})

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import redis
 import typer
 
-from cli.access.values import refuse_own_options
-from cli.views.output import complain, say
+from cli.access.names import check_spiders
+from cli.access.redis import NOTHING, redis_client, running_url
+from cli.access.values import parse_since, refuse_own_options
+from cli.views.dead import dead_table
+from cli.views.output import complain, console, iso, print_json, say
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.dead_letters import Cleared, DeadEntry, newest
+from redis_components.errors import ConfigError
+from redis_components.items import refused as refused_items
+from redis_components.keys import CrawlKeys
+from redis_components.server.replies import server_time
+from workers.fleet.sizes import desired_fleet
+from workers.state.registry import Registry
 
-from . import dead_messages
+from . import dead_items, dead_messages
 from .dead_items import of_each
-
-if TYPE_CHECKING:
-    import redis
-
-    from redis_components.admin.dead_letters import Cleared, DeadEntry
-    from redis_components.keys import CrawlKeys
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
 
@@ -49,13 +55,6 @@ def dead(
     if context.invoked_subcommand is not None:
         refuse_own_options(context, given=bool(spiders or as_json))
         return 0
-    from cli.access.redis import redis_client, running_url
-    from cli.views.dead import dead_table
-    from cli.views.output import console, print_json
-    from redis_components.admin.dead_letters import newest
-    from redis_components.server.replies import server_time
-
-    from .status import NOTHING
 
     url = running_url()
     if url is None:
@@ -120,9 +119,7 @@ def purge(
         trawl dead purge --older-than 30d
         trawl dead purge --spider forum_list --yes
     """
-    from cli.access.values import parse_since
     from redis_components.admin import dead_letters as dead
-    from redis_components.errors import ConfigError
 
     if older_than is None and not yes:
         raise ConfigError("purge deletes requests permanently: choose them with --older-than 30d, or use --yes for all")
@@ -131,8 +128,6 @@ def purge(
 
 
 def _clear(word: str, spiders: list[str] | None, as_json: bool, act: Callable[[redis.Redis, CrawlKeys], Cleared]) -> int:
-    from cli.access.redis import redis_client
-    from cli.views.output import print_json
 
     with redis_client() as client:
         crawls = _crawls(client, spiders)
@@ -174,13 +169,6 @@ def items(
         trawl dead items replay --reason "views"
         trawl dead items purge books --older-than 30d
     """
-    from cli.access.redis import redis_client, running_url
-    from cli.access.values import parse_since
-    from redis_components.errors import ConfigError
-    from redis_components.items import refused as refused_items
-
-    from . import dead_items
-
     act, names = dead_items.split_words(words, spiders)
     if act != "purge" and (older_than or yes):
         raise ConfigError("--older-than and --yes need purge: trawl dead items purge")
@@ -192,8 +180,6 @@ def items(
         raise ConfigError("--limit cannot be combined with purge: choose the items with --older-than or --reason")
     before_s = parse_since(older_than, option="--older-than").timestamp() if older_than else None
     if not act and running_url() is None:
-        from .status import NOTHING
-
         say(NOTHING)
         return 0
     with redis_client() as client:
@@ -210,11 +196,6 @@ def items(
 
 def _crawls(client: redis.Redis, spiders: list[str] | None) -> dict[str, CrawlKeys]:
     """The keys of the crawls to look at: of those that were named, else of every service that the fleet has or had."""
-    from cli.access.names import check_spiders
-    from redis_components.admin.crawl_records import CrawlRecords
-    from workers.fleet.sizes import desired_fleet
-    from workers.state.registry import Registry
-
     records, registry = CrawlRecords(client), Registry(client)
     if spiders:
         check_spiders(client, spiders)
@@ -229,7 +210,6 @@ def _name_foreign(foreign: Mapping[str, int]) -> None:
 
 
 def _json(spider: str, entry: DeadEntry) -> dict[str, object]:
-    from cli.views.output import iso
 
     kind = entry.kind.name.lower()
     return {"spider": spider, "at": iso(entry.at_s), "kind": kind, "reason": entry.reason, "url": entry.url}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+import redis
 
-    import redis
-
-    from redis_components.admin.dead_letters import Cleared
-    from redis_components.keys import CrawlKeys
+from cli.views.dead import refused_table
+from cli.views.output import complain, console, iso, print_json, say
+from redis_components.admin.dead_letters import Cleared
+from redis_components.errors import ConfigError
+from redis_components.items.refused import newest
+from redis_components.keys import CrawlKeys
+from redis_components.server.replies import server_time
 
 T = TypeVar("T")
 
@@ -19,8 +22,6 @@ ACTS = {"replay": "replayed", "purge": "purged"}
 
 def split_words(words: list[str] | None, spiders: list[str] | None) -> tuple[str, list[str]]:
     """What to do ("", "replay" or "purge") and the services that are named. Raises ConfigError for two things at once."""
-    from redis_components.errors import ConfigError
-
     acts = [word for word in words or [] if word in ACTS]
     if len(acts) > 1:
         raise ConfigError(f"{' '.join(acts)}: say one of replay and purge; a service of that name goes behind --spider")
@@ -29,10 +30,6 @@ def split_words(words: list[str] | None, spiders: list[str] | None) -> tuple[str
 
 def of_each(crawls: Mapping[str, CrawlKeys], ask: Callable[[CrawlKeys], T]) -> dict[str, T]:
     """The answers by crawl; a crawl with a key of another type is named and left out, the others go on."""
-    import redis
-
-    from cli.views.output import complain
-
     found = {}
     for name, keys in crawls.items():
         try:
@@ -48,11 +45,6 @@ def of_each(crawls: Mapping[str, CrawlKeys], ask: Callable[[CrawlKeys], T]) -> d
 
 def show(client: redis.Redis, crawls: Mapping[str, CrawlKeys], limit: int, *, as_json: bool) -> int:
     """Print the newest refused items of these crawls, and how many there are; 1 where one of them cannot be read."""
-    from cli.views.dead import refused_table
-    from cli.views.output import console, iso, print_json, say
-    from redis_components.items.refused import newest
-    from redis_components.server.replies import server_time
-
     now = server_time(client)
     found = of_each(crawls, lambda keys: newest(client, keys, limit))
     entries = sorted(((name, one) for name, (some, _) in found.items() for one in some), key=lambda pair: -pair[1].at_s)
@@ -81,8 +73,6 @@ def show(client: redis.Redis, crawls: Mapping[str, CrawlKeys], limit: int, *, as
 
 def tell(act: str, outcomes: Mapping[str, Cleared], keys: Mapping[str, CrawlKeys], *, as_json: bool) -> None:
     """Print what became of a replay or a purge."""
-    from cli.views.output import complain, print_json, say
-
     word = ACTS[act]
     if as_json:
         print_json({name: {word: one.done, "foreign": one.foreign, "stuck": one.stuck} for name, one in outcomes.items()})

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from cli.access.values import refuse_own_options
-
-if TYPE_CHECKING:
-    from workers.state.dead_messages import DeadMessage, DeadMessages
+from cli.access.redis import NOTHING, redis_client, running_url
+from cli.access.values import parse_since, refuse_own_options
+from cli.views.output import console, duration, iso, plain_table, print_json, say
+from redis_components.errors import ConfigError, TrawlError
+from redis_components.server.replies import server_time
+from workers.state.dead_messages import DeadMessage, DeadMessages
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
 
@@ -38,12 +41,6 @@ def messages(
     if context.invoked_subcommand is not None:
         refuse_own_options(context, given=as_json)
         return 0
-    from cli.access.redis import redis_client, running_url
-    from cli.views.output import console, iso, print_json, say
-    from redis_components.server.replies import server_time
-    from workers.state.dead_messages import DeadMessages
-
-    from .status import NOTHING
 
     url = running_url()
     if url is None:
@@ -84,12 +81,9 @@ def replay(
     """
     from kombu.exceptions import OperationalError
 
-    from cli.access.redis import redis_client
-    from redis_components.errors import TrawlError
     from tasks import app as celery
     from tasks.guard.refused import replay as put_back
     from tasks.routing import IMPATIENT
-    from workers.state.dead_messages import DeadMessages
 
     done = 0
     with redis_client() as client, celery.connection_for_write(transport_options=IMPATIENT) as broker:
@@ -118,11 +112,6 @@ def purge(
         trawl dead messages purge --older-than 30d
         trawl dead messages purge --queue control --yes
     """
-    from cli.access.redis import redis_client
-    from cli.access.values import parse_since
-    from redis_components.errors import ConfigError
-    from workers.state.dead_messages import DeadMessages
-
     if older_than is None and not yes:
         raise ConfigError("purge deletes messages permanently: choose them with --older-than 30d, or use --yes for all")
     before_s = parse_since(older_than, option="--older-than").timestamp() if older_than else None
@@ -149,16 +138,12 @@ def _chosen(kept: DeadMessages, limit: int | None, reason: str, queue: str | Non
 
 
 def _said(word: str, done: int, as_json: bool) -> int:
-    from cli.views.output import print_json, say
 
     print_json({word: done}) if as_json else say(f"{word}: {done}")
     return 0
 
 
 def _table(found: list[DeadMessage], now: float) -> object:
-    from rich.text import Text
-
-    from cli.views.output import duration, plain_table
 
     table = plain_table("queue", "age", "reason", "message")
     for one in found:

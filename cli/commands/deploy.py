@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import redis
 import typer
 
+from cli.access.redis import redis_client
+from cli.commands.roll import watch
 from cli.views.output import complain, say
-
-if TYPE_CHECKING:
-    import redis
+from redis_components.errors import TrawlError
+from workers.deploy.deploy import blame, install, is_new, nodes_of, resize, store, use
+from workers.fleet.holds import who
+from workers.fleet.roll import start_roll
+from workers.state.registry import Registry
+from workers.state.rolls import RollNote
+from workers.state.versions import Deployments
 
 LOOK_S = 0.5
 INSTALL_S = 600.0
@@ -35,10 +42,6 @@ def deploy(
         trawl deploy . --service books
         trawl versions rollback books
     """
-    from cli.access.redis import redis_client
-    from workers.deploy.deploy import is_new, store
-    from workers.fleet.holds import who
-
     with redis_client() as client:
         new = is_new(client, service)
         version = store(client, service, project.expanduser().absolute(), size=0 if activate else size, by=who())
@@ -52,10 +55,8 @@ def installed(client: redis.Redis, service: str, version: str) -> bool:
     """Whether each node that serves the service has installed the version, and can load it; what is wrong is said."""
     from celery.exceptions import TimeoutError as NotYet
 
-    from redis_components.errors import TrawlError
     from tasks import install_version
     from tasks.routing import node_queue
-    from workers.deploy.deploy import blame, install, nodes_of
 
     nodes = nodes_of(client, service)
     sent = {}
@@ -87,9 +88,6 @@ def switch(client: redis.Redis, service: str, version: str, *, size: int | None 
 
     `size`: of a service that has no crawlers before its first version; none of it runs with what the nodes have instead.
     """
-    from workers.deploy.deploy import blame, resize, use
-    from workers.state.versions import Deployments
-
     if version and not installed(client, service, version):
         complain(f"{service} stays as it is")
         return 1
@@ -110,10 +108,6 @@ def switch(client: redis.Redis, service: str, version: str, *, size: int | None 
 
 
 def _roll(client: redis.Redis, service: str) -> int:
-    from cli.commands.roll import watch
-    from workers.fleet.roll import start_roll
-    from workers.state.registry import Registry
-    from workers.state.rolls import RollNote
 
     begun = start_roll(Registry(client), RollNote(client), [service])
     return watch(client, begun, False) if begun.total else 0

@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 import os
+import platform
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import redis
 import typer
 
-from cli.views.output import counted, say_indented
+from cli.access.database import NoData, existing
+from cli.access.redis import redis_client, running_url
+from cli.views.output import counted, print_json, say_indented
+from forums.overview import OverviewReader, problems
+from forums.sites import load_all
+from forums.sites.load import sites_dir
+from forums.storage import Database
+from forums.storage.engine import sqlite_file
+from forums.storage.schema.version import mismatch
+from redis_components import __version__
+from redis_components.embedded import data_dir, redis_url
+from redis_components.embedded.server import is_free
 from redis_components.errors import TrawlError
-
-if TYPE_CHECKING:
-    from workers.state.quarantine import Foreign
-    # dropped import
-
+from redis_components.keys import FleetKeys
+from redis_components.server.replies import server_time
+from redis_components.server.url import impatient, masked
+from redis_components.server.variables import example_secrets
+from workers.fleet.sizes import declared_fleet
+from workers.node.broker import broker_of
+from workers.node.machine import clock_problem, disk_problems
+from workers.state.quarantine import Foreign, find, set_aside
+from workers.state.registry import Registry
 
 PORTS = {"Flower": 5555, "the exporter": 9410}
 
 
 def _database() -> Iterator[Verdict]:
-    from cli.access.database import NoData, existing
-    from forums.storage.schema.version import mismatch
 
     try:
         database = existing()
@@ -42,8 +58,6 @@ def _database() -> Iterator[Verdict]:
 
 
 def _disks() -> Iterator[Verdict]:
-    from redis_components.embedded import data_dir
-    from workers.node.machine import disk_problems
 
     found = list(disk_problems(data_dir()))
     for one in found:
@@ -54,10 +68,6 @@ def _disks() -> Iterator[Verdict]:
 
 def _permissions() -> Iterator[Verdict]:
     """Folders and files that others on this machine may read: made by an older Trawl, or by hand."""
-    from forums.storage import Database
-    from forums.storage.engine import sqlite_file
-    from redis_components.embedded import data_dir
-
     file = sqlite_file(Database.from_url().engine.url)
     names = [data_dir(), *(Path(f"{file}{end}") for end in ("", "-wal", "-shm") if file)]
     open_ones = [path for path in names if path.exists() and path.stat().st_mode & 0o077]
@@ -69,7 +79,6 @@ def _permissions() -> Iterator[Verdict]:
 
 
 def _secrets() -> Iterator[Verdict]:
-    from redis_components.server.variables import example_secrets
 
     for name in example_secrets(os.environ):
         fix = "write a secret of your own, for example from: openssl rand -hex 24"
@@ -77,7 +86,6 @@ def _secrets() -> Iterator[Verdict]:
 
 
 def _ports() -> Iterator[Verdict]:
-    from redis_components.embedded.server import is_free
 
     taken = [f"{port} ({of})" for of, port in PORTS.items() if not is_free(port)]
     if taken:
@@ -88,8 +96,6 @@ def _ports() -> Iterator[Verdict]:
 
 
 def _sites() -> Iterator[Verdict]:
-    from forums.sites import load_all
-    from forums.sites.load import sites_dir
 
     known, errors = load_all()
     for name, error in errors.items():
@@ -103,12 +109,6 @@ def _sites() -> Iterator[Verdict]:
 
 def _versions() -> Iterator[Verdict]:
     """What runs here, and whether it is what Trawl was tested with."""
-    import platform
-    import sqlite3
-    from importlib.metadata import version
-
-    from redis_components import __version__
-
     names = ("Scrapy", "celery", "redis", "SQLAlchemy")
     said = ", ".join(f"{name} {version(name)}" for name in names)
     said = f"Trawl {__version__}, Python {platform.python_version()}, {said}, SQLite {sqlite3.sqlite_version}"
@@ -145,10 +145,6 @@ class Verdict:
 
 def of_redis(*, repair: bool) -> Iterator[Verdict]:
     """Everything that needs Redis; one verdict where there is none."""
-    from cli.access.redis import redis_client, running_url
-    from redis_components.embedded import redis_url
-    from redis_components.server.url import impatient, masked
-
     try:
         url = running_url()
         if url is None and not repair:
@@ -189,8 +185,6 @@ def _latency(client: redis.Redis) -> Iterator[Verdict]:
 
 
 def _clock(client: redis.Redis) -> Iterator[Verdict]:
-    from redis_components.server.replies import server_time
-    from workers.node.machine import clock_problem
 
     asked = time.time()
     if problem := clock_problem(server_time(client), asked, time.time()):
@@ -200,10 +194,6 @@ def _clock(client: redis.Redis) -> Iterator[Verdict]:
 
 
 def _foreign(client: redis.Redis, *, repair: bool) -> Iterator[Verdict]:
-    from redis_components.keys import FleetKeys
-    from workers.fleet.sizes import declared_fleet
-    from workers.state.quarantine import find, set_aside
-    from workers.state.registry import Registry
 
     services = dict.fromkeys((*declared_fleet(client), *Registry(client).desired()))
     found = find(client, services, threads=True)
@@ -229,8 +219,6 @@ def _named(found: list[Foreign]) -> Iterator[Verdict]:
 
 def _fleet(client: redis.Redis) -> Iterator[Verdict]:
     """What `trawl status` has to say; of a fleet that does not run only what is wrong all the same."""
-    from forums.overview import OverviewReader, problems
-
     view = replace(OverviewReader(client).read(), foreign=())  # those are named above
     nodes = [one for one in view.nodes if one.alive(view.now)]
     if not nodes:
@@ -249,8 +237,6 @@ def _fleet(client: redis.Redis) -> Iterator[Verdict]:
 
 def _broker(redis_url: str) -> Iterable[Verdict]:
     from kombu.connection import Connection
-
-    from workers.node.broker import broker_of
 
     try:
         broker = broker_of(redis_url)
@@ -286,8 +272,6 @@ def doctor(
         trawl doctor --repair
         trawl doctor --json | jq '.[] | select(.state == "bad")'
     """
-    # dropped import
-    from cli.views.output import print_json
 
     found = [*of_redis(repair=repair), *_each(CHECKS)]
     if as_json:
@@ -302,8 +286,6 @@ def doctor(
 
 def _each(checks: Iterable[tuple[str, Callable[[], Iterable[Verdict]]]]) -> Iterable[Verdict]:
     """Run the checks; a check that fails becomes a finding and does not stop the others."""
-    # dropped import
-    from redis_components.errors import TrawlError
 
     for what, check in checks:
         try:

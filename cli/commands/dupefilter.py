@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import redis
 import typer
 
-from cli.views.output import say
-
-if TYPE_CHECKING:
-    import redis
-
-    from redis_components.dupefilter import RFPDupeFilter
-    from redis_components.dupefilters.report import FilterReport
-    from redis_components.keys import CrawlKeys
+from cli.access.names import check_spiders
+from cli.access.redis import NOTHING, redis_client, running_url
+from cli.views.output import print_json, say
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.dupefilter import RFPDupeFilter, dupefilter_class
+from redis_components.dupefilters.report import FilterReport, report
+from redis_components.errors import ConfigError, did_you_mean
+from redis_components.keys import CrawlKeys
+from redis_components.scrapy_glue.config import crawl_keys
 
 Urls = Annotated[list[str] | None, typer.Option("--forget", metavar="URL", help="Remove this URL; may be repeated.")]
 
@@ -34,12 +36,6 @@ def dupefilter(
         trawl dupefilter forum_list
         trawl dupefilter forum_list --forget http://127.0.0.1:8000/thread/7 --json
     """
-    from cli.access.names import check_spiders
-    from cli.access.redis import redis_client, running_url
-    from cli.views.output import print_json
-
-    from .status import NOTHING
-
     url = running_url()
     if url is None:
         print_json({"running": False}) if as_json else say(NOTHING)
@@ -54,7 +50,6 @@ def dupefilter(
             else:
                 say("\n".join(f"{word}: {one}" for one, word in outcomes.items()))
             return 0
-        from redis_components.dupefilters.report import report
 
         found = report(client, _keys_of(client, spider))
     print_json(_json(spider, found)) if as_json else say(_sentence(spider, found))
@@ -83,10 +78,6 @@ def _keys_of(client: redis.Redis, spider: str) -> CrawlKeys:
     from scrapy.spiderloader import get_spider_loader
     from scrapy.utils.project import get_project_settings, inside_project
 
-    from redis_components.admin.crawl_records import CrawlRecords
-    from redis_components.keys import CrawlKeys
-    from redis_components.scrapy_glue.config import crawl_keys
-
     if record := CrawlRecords(client).of(spider):
         return record.keys
     if not inside_project():
@@ -100,8 +91,6 @@ def _keys_of(client: redis.Redis, spider: str) -> CrawlKeys:
 def _forget(client: redis.Redis, spider: str, urls: list[str]) -> dict[str, str]:
     """What became of each URL: forgotten, or unknown."""
     from scrapy import Request
-
-    from redis_components.errors import ConfigError
 
     df = _filter_of(spider, client)
     outcomes = {}
@@ -120,9 +109,6 @@ def _filter_of(spider: str, client: redis.Redis) -> RFPDupeFilter:
     from scrapy.spiderloader import get_spider_loader
     from scrapy.utils.misc import build_from_crawler, load_object
     from scrapy.utils.project import get_project_settings
-
-    from redis_components.dupefilter import RFPDupeFilter, dupefilter_class
-    from redis_components.errors import ConfigError, did_you_mean
 
     settings = get_project_settings()
     loader = get_spider_loader(settings)

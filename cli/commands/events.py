@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
 
-from cli.views.output import say
-
-if TYPE_CHECKING:
-    from forums.events.cursors import Cursors
-    from forums.events.rules import Rules
-    from forums.storage.read.event_reader import EventLog
+from cli.access.database import stored_data
+from cli.access.redis import redis_client
+from cli.access.values import parse_since
+from cli.views.output import console, counted, plain_table, print_json, say
+from forums.environment import Events
+from forums.events.cursors import Cursors
+from forums.events.rules import Rules, load
+from forums.storage.read.event_reader import EventLog
+from forums.storage.write.event_log import Position
+from redis_components.errors import ConfigError, did_you_mean
 
 app = typer.Typer(no_args_is_help=True, help="Outputs that are told of new, edited and deleted posts.")
 
@@ -22,13 +27,6 @@ def list_outputs(as_json: Annotated[bool, typer.Option("--json", help="Print one
 
     Ends with 1 where one takes nothing.
     """
-    from datetime import UTC, datetime
-
-    from cli.access.database import stored_data
-    from cli.views.output import console, counted, plain_table, print_json
-    from forums.events.cursors import Cursors
-    from forums.storage.read.event_reader import EventLog
-
     rules = rules_file()
     with stored_data() as database:
         log, known, dead = EventLog(database), Cursors(database).all(), Cursors(database).counts()
@@ -69,10 +67,6 @@ def refused(
     again: Annotated[bool, typer.Option("--again", help="Hand them over again, all of them.")] = False,
 ) -> int:
     """Show the events that an output refused, with its answers, or hand them over again."""
-    from cli.access.database import stored_data
-    from forums.events.cursors import Cursors
-    from forums.storage.read.event_reader import EventLog
-
     rules = rules_file()
     check_output(output, rules)
     with stored_data() as database:
@@ -102,13 +96,6 @@ def replay(
 
     A stream and a file have each event once: read those from their beginning instead.
     """
-    from cli.access.database import stored_data
-    from cli.access.values import parse_since
-    from forums.events.cursors import Cursors
-    from forums.storage.read.event_reader import EventLog
-    from forums.storage.write.event_log import Position
-    from redis_components.errors import ConfigError
-
     rules = rules_file()
     check_output(output, rules)
     if (since is None) == (after is None):
@@ -126,7 +113,6 @@ def replay(
 
 
 def _again(output: str, rules: Rules, cursors: Cursors, log: EventLog) -> int:
-    from cli.access.redis import redis_client
     from forums.events.publish import redeliver
 
     with redis_client() as client:
@@ -137,10 +123,6 @@ def _again(output: str, rules: Rules, cursors: Cursors, log: EventLog) -> int:
 
 def rules_file() -> Rules:
     """Raises ConfigError where there is no rules file."""
-    from forums.environment import Events
-    from forums.events.rules import load
-    from redis_components.errors import ConfigError
-
     if (rules := load()) is None:
         path = Events.read().events_file
         raise ConfigError(f"there is no rules file {path}: write one (docs/events.md), or name it in TRAWL_EVENTS_FILE")
@@ -148,7 +130,6 @@ def rules_file() -> Rules:
 
 
 def check_output(output: str, rules: Rules) -> None:
-    from redis_components.errors import ConfigError, did_you_mean
 
     if output not in rules.outputs:
         known, hint = ", ".join(rules.outputs) or "none", did_you_mean(output, list(rules.outputs))

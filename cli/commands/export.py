@@ -11,8 +11,12 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from cli.views.output import say
+from cli.access.database import stored_data
+from cli.access.names import check_site
+from cli.access.values import parse_since
+from cli.views.output import print_json, say
 from cli.views.progress import progress_bar
+from forums.storage import export as write_rows
 from redis_components.errors import ConfigError, TrawlError
 
 
@@ -90,12 +94,6 @@ def export(
         trawl export comments --since 24h -f csv -o comments.csv
         trawl export posts --site demo -f parquet -o posts.parquet
     """
-    from cli.access.database import stored_data
-    from cli.access.names import check_site
-    from cli.access.values import parse_since
-    from cli.views.output import print_json
-    from forums.storage import export as write_rows
-
     moment = parse_since(since) if since else None
     if fmt is Format.PARQUET and output is None and sys.stdout.isatty():
         raise ConfigError("Parquet is binary and cannot be written to a terminal: name a file (-o posts.parquet), or use a pipe")

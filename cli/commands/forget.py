@@ -7,9 +7,15 @@ from typing import Annotated
 
 import typer
 
-from cli.access.names import OF_SITE, either
-from cli.views.output import say
+from cli.access.names import OF_SITE, check_site, either
+from cli.access.redis import NOTHING, redis_client, running_url
+from cli.views.output import print_json, say
+from forums.spiders.scan_marks import forget_marks
+from forums.state.database_identity import DatabaseClaim
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
+from forums.state.thread_records import forget as forget_threads
+from redis_components.admin.crawl_records import keys_in
+from redis_components.errors import ConfigError
 
 
 def forget(
@@ -37,15 +43,6 @@ def forget(
     site = either(site, of_site)
     if everything == (site is not None) or (threads and site is None):
         raise typer.BadParameter("name a site, or use --all")
-    from cli.access.names import check_site
-    from cli.access.redis import redis_client, running_url
-    from cli.views.output import print_json
-    from forums.spiders.scan_marks import forget_marks
-    from forums.state.database_identity import DatabaseClaim
-    from forums.state.thread_records import forget as forget_threads
-    from redis_components.admin.crawl_records import keys_in
-
-    from .status import NOTHING
 
     url = running_url()
     if url is None:
@@ -70,8 +67,6 @@ def forget(
 
 def _ask(known: object, site: str | None) -> None:
     """Say what follows, and go on after a yes. Raises ConfigError where nobody can be asked, Abort after a no."""
-    from redis_components.errors import ConfigError
-
     whose = f"every thread of {site}" if site is not None else "every thread of every site"
     said = (
         f"the next scans will read {whose} again that they list ({known} threads are known in all); the database is not changed"

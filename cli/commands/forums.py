@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
+from cli.access.database import NoData, stored_data
 from cli.access.names import OF_SITE, either
-from cli.views.output import complain, say
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from cli.views.columns import FittedTable
-    from forums.overview import BoardView
-    from forums.state.request_ledger import Spent
-    from forums.storage.read.site_figures import Delay
+from cli.access.redis import redis_client, running_url
+from cli.views.columns import Column, FittedTable, figures
+from cli.views.output import complain, console, counted, duration, iso, print_json, say
+from forums.freshness import DAY_S, estimate
+from forums.overview import BoardView, OverviewReader
+from forums.overview.boards import BAD_STATES, SOON_S, BoardState
+from forums.sites import load_all, load_site
+from forums.state.request_ledger import Purpose, Spent
+from forums.storage import StorageError
+from forums.storage.read.site_figures import Delay, delays, last_scans
 
 NOTHING = "No forum is watched yet. `trawl seed` queues the first scans; while `trawl up` runs, beat does it."
 NO_REDIS = "No Redis runs here to say how fresh the forums are: start the fleet with `trawl up`, or name it in TRAWL_REDIS_URL."
@@ -42,8 +46,6 @@ def forums(
         trawl forums demo
         trawl forums --site demo --json | jq '.forums[] | select(.state == "stale")'
     """
-    from cli.views.output import console, print_json
-
     site = either(site, of_site)
     found = _look(site)
     for line in found.wrong:
@@ -70,8 +72,6 @@ class _Forum:
 
     def to_json(self) -> dict[str, Any]:
         """As `--json` shows it: times in ISO 8601, spans in seconds."""
-        from cli.views.output import iso
-
         watched, state = self.board.watched, self.board.state
 
         def time(at: float | None) -> str | None:
@@ -106,10 +106,6 @@ class _Found:
 
 
 def _look(site: str | None) -> _Found:
-    from cli.access.redis import redis_client, running_url
-    from forums.freshness import estimate
-    from forums.overview import OverviewReader
-    from forums.sites import load_all, load_site
 
     known, errors = ([load_site(site)], {}) if site else load_all()
     wrong = tuple(line for error in errors.values() for line in str(error).splitlines())
@@ -132,13 +128,6 @@ def _look(site: str | None) -> _Found:
 
 def _stored(site: str | None) -> str:
     """What the database knows of forums; "" for nothing."""
-    from datetime import UTC, datetime
-
-    from cli.access.database import NoData, stored_data
-    from cli.views.output import counted, duration
-    from forums.storage import StorageError
-    from forums.storage.read.site_figures import last_scans
-
     try:
         with stored_data() as database:
             known = last_scans(database, site)
@@ -152,13 +141,6 @@ def _stored(site: str | None) -> str:
 
 def _delays(site: str | None, now: float) -> dict[str, Delay]:
     """None where nothing is stored yet, or the database does not answer: the rest is shown all the same."""
-    from datetime import UTC, datetime
-
-    from cli.access.database import NoData, stored_data
-    from forums.freshness import DAY_S
-    from forums.storage import StorageError
-    from forums.storage.read.site_figures import delays
-
     with ExitStack() as stack:
         try:
             return delays(stack.enter_context(stored_data()), datetime.fromtimestamp(now - DAY_S, UTC), site)
@@ -171,8 +153,6 @@ def _delays(site: str | None, now: float) -> dict[str, Delay]:
 
 def forums_table(found: list[_Forum]) -> FittedTable:
     """One line per board."""
-    from cli.views.columns import Column, FittedTable, figures
-
     columns = (
         Column(name="forum", least=16),
         Column(name="state"),
@@ -188,10 +168,6 @@ def forums_table(found: list[_Forum]) -> FittedTable:
 
 
 def _cells(one: _Forum) -> tuple[str | Text, ...]:
-    from rich.text import Text
-
-    from cli.views.output import duration
-    from forums.overview.boards import BAD_STATES, SOON_S, BoardState
 
     def ago(at: float | None) -> str:
         return "-" if at is None else f"{duration(one.board.now - at)} ago"
@@ -222,7 +198,6 @@ def _budget_lines(found: _Found) -> list[str]:
 
 
 def _budgets_json(found: _Found) -> list[dict[str, Any]]:
-    from forums.state.request_ledger import Purpose
 
     return [
         {

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
-from cli.views.output import complain, say
-
-if TYPE_CHECKING:
-    from cli.views.columns import FittedTable
-    from forums.storage import RunRow, Wanted
+from cli.access.database import NoData, stored_data
+from cli.access.names import check_ran, parse_target
+from cli.access.redis import redis_client, running_url
+from cli.access.values import parse_since
+from cli.views.columns import Column, FittedTable, figures
+from cli.views.output import complain, console, duration, print_json, say
+from forums.storage import RunRow, Wanted
+from forums.storage.fleet_events import LOST
+from forums.writer.run_history import latest
+from redis_components.errors import ConfigError, RedisUnavailable, did_you_mean
+from workers.node.crawl_once_result import OnceOutcome
+from workers.process.exit_kinds import ExitKind, signal_name
 
 RUNNING = "running"
 
@@ -45,11 +54,6 @@ def history(
         trawl history forum_detail/2 --since 1d
         trawl history --kind crashed -n 100 --json
     """
-    from cli.access.names import check_ran, parse_target
-    from cli.access.values import parse_since
-    from cli.views.output import console, print_json
-    from forums.storage import Wanted
-
     spider, number = parse_target(target) if target else (None, None)
     moment = parse_since(since) if since else None
     found = _look(Wanted(spider=spider, number=number, outcome=_kind(kind), since=moment), limit)
@@ -66,11 +70,6 @@ def history(
 
 def _kind(text: str | None) -> str | None:
     """Raises ConfigError for what no run can have."""
-    from forums.storage.fleet_events import LOST
-    from redis_components.errors import ConfigError, did_you_mean
-    from workers.node.crawl_once_result import OnceOutcome
-    from workers.process.exit_kinds import ExitKind
-
     known = sorted({*(kind.label for kind in ExitKind), *OnceOutcome, LOST})
     if text is not None and text not in known:
         raise ConfigError(f"--kind {text!r} is unknown: write one of {', '.join(known)}{did_you_mean(text, known)}")
@@ -78,10 +77,6 @@ def _kind(text: str | None) -> str | None:
 
 
 def _look(wanted: Wanted, limit: int) -> list[RunRow]:
-    from cli.access.database import NoData, stored_data
-    from cli.access.redis import redis_client, running_url
-    from forums.writer.run_history import latest
-    from redis_components.errors import RedisUnavailable
 
     url = running_url()
     with ExitStack() as stack:
@@ -104,9 +99,6 @@ def _look(wanted: Wanted, limit: int) -> list[RunRow]:
 
 def history_table(found: list[RunRow]) -> FittedTable:
     """One line per process."""
-    from cli.views.columns import Column, FittedTable, figures
-    from cli.views.output import duration
-
     columns = (
         Column(name="started"),
         Column(name="took", rank=1),
@@ -141,7 +133,6 @@ def name_of(run: RunRow) -> str:
 
 
 def _end(run: RunRow) -> str:
-    from workers.process.exit_kinds import signal_name
 
     if run.exit_code is not None and run.exit_code < 0:
         return f"{run.outcome} ({signal_name(-run.exit_code)})"
@@ -150,14 +141,11 @@ def _end(run: RunRow) -> str:
 
 def _seconds(run: RunRow) -> float | None:
     """How long it took, or takes; None when nobody knows."""
-    from datetime import UTC, datetime
-
     until = run.ended_at or (datetime.now(UTC) if run.outcome is None else None)
     return (until - run.started_at).total_seconds() if until else None
 
 
 def _json(run: RunRow) -> dict[str, Any]:
-    import msgspec
 
     fields = msgspec.to_builtins(run)
     seconds = _seconds(run)

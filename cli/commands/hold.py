@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import starmap
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import redis
 import typer
 
-from cli.views.output import complain, say
-
-if TYPE_CHECKING:
-    import redis
-
-    from redis_components.frontier.holds import HoldKind
-    from workers.fleet.holds import Target
-    from workers.state.holds import Held
+from cli.access.names import parse_target
+from cli.access.redis import redis_client
+from cli.views.holds import held_json, held_lines
+from cli.views.output import complain, print_json, say
+from redis_components.errors import ConfigError, did_you_mean
+from redis_components.frontier.holds import HoldKind
+from redis_components.server.replies import server_time
+from workers.fleet import holds
+from workers.fleet.holds import Target, who
+from workers.state.beats import Beats
+from workers.state.holds import Held
+from workers.state.nodes import Nodes
+from workers.state.records import slot_name
 
 Services = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services (spiders).", show_default=False)]
 Slots = Annotated[
@@ -45,8 +51,6 @@ def pause(services: Services = None, site: Site = None, whole: All = False, reas
         trawl pause forum_detail --site example.com
         trawl pause --all
     """
-    from redis_components.frontier.holds import HoldKind
-
     return _hold(services, site, whole, HoldKind.PAUSE, reason, as_json)
 
 
@@ -69,13 +73,9 @@ def drain(
         trawl drain --site demo
         trawl drain --node celery@host1
     """
-    from redis_components.frontier.holds import HoldKind
-
     if node is None:
         return _hold(services, site, whole, HoldKind.DRAIN, reason, as_json)
     _only_the_node(services, site, whole)
-    from cli.access.redis import redis_client
-    from workers.state.nodes import Nodes
 
     with redis_client() as client:
         nodes = Nodes(client)
@@ -104,8 +104,6 @@ def stop(
         trawl stop forum_detail/2 --reason "for the debugger"
         trawl stop --all --now
     """
-    from redis_components.frontier.holds import HoldKind
-
     return _hold(services, None, whole, HoldKind.STOP, reason, as_json, at_once=now)
 
 
@@ -133,12 +131,8 @@ def resume(
         trawl resume forum_detail
         trawl resume --all
     """
-    from cli.access.redis import redis_client
-    from workers.fleet import holds
-
     if node is not None:
         _only_the_node(services, site, whole)
-        from workers.state.nodes import Nodes
 
         with redis_client() as client:
             nodes = Nodes(client)
@@ -147,8 +141,6 @@ def resume(
         return _show_node(node, as_json, draining=False)
     target = _target(services, site, whole, "resume")
     if breaker and (target.services or target.slots or not target.site):
-        from redis_components.errors import ConfigError
-
         raise ConfigError("--breaker needs --site: trawl resume --site NAME --breaker")
     with redis_client() as client:
         left = holds.resume(client, target)  # which checks the name: the site of a breaker may have no file
@@ -163,7 +155,6 @@ def resume(
 
 def _close_breaker(client: redis.Redis, site: str) -> None:
     from forums.breaker import close_breaker, forgive
-    from workers.fleet.holds import who
 
     forgive(client, site, forget=True)
     close_breaker(client, site, f"closed by {who()}")
@@ -179,11 +170,6 @@ def _hold(
     *,
     at_once: bool = False,
 ) -> int:
-    from cli.access.redis import redis_client
-    from redis_components.frontier.holds import HoldKind
-    from redis_components.server.replies import server_time
-    from workers.fleet import holds
-    from workers.state.beats import Beats
 
     target = _target(services, site, whole, word.value)
     with redis_client() as client:
@@ -204,10 +190,6 @@ _TO_ADD = {
 
 def _target(services: list[str] | None, site: str | None, whole: bool, command: str) -> Target:
     """Raises ConfigError for what names nothing, or two things."""
-    from cli.access.names import parse_target
-    from redis_components.errors import ConfigError
-    from workers.fleet.holds import Target
-
     if not (services or site or whole):
         raise ConfigError(f"trawl {command} did nothing, because nothing was named: add {_TO_ADD[command]}")
 
@@ -221,7 +203,6 @@ def _target(services: list[str] | None, site: str | None, whole: bool, command: 
 
 
 def _name(target: Target) -> str:
-    from workers.state.records import slot_name
 
     places = ", ".join([*target.services, *starmap(slot_name, target.slots)])
     if target.site:
@@ -231,17 +212,12 @@ def _name(target: Target) -> str:
 
 def _words(target: Target) -> str:
     """The target as it is typed."""
-    from workers.state.records import slot_name
-
     words = [*target.services, *starmap(slot_name, target.slots)]
     words += ["--site", target.site] if target.site else []
     return " ".join(words or ["--all"])
 
 
 def _show(client: redis.Redis, held: Sequence[Held], as_json: bool, said: str, *, resumed: bool = False) -> None:
-    from cli.views.holds import held_json, held_lines
-    from cli.views.output import print_json
-    from redis_components.server.replies import server_time
 
     now = server_time(client)
     if as_json:
@@ -253,14 +229,12 @@ def _show(client: redis.Redis, held: Sequence[Held], as_json: bool, said: str, *
 
 
 def _only_the_node(services: list[str] | None, site: str | None, whole: bool) -> None:
-    from redis_components.errors import ConfigError
 
     if services or site or whole:
         raise ConfigError("--node cannot be combined with services, --site or --all")
 
 
 def _check_node(node: str, known: Sequence[str]) -> None:
-    from redis_components.errors import ConfigError, did_you_mean
 
     if node not in known:
         hint = did_you_mean(node, known)
@@ -268,7 +242,6 @@ def _check_node(node: str, known: Sequence[str]) -> None:
 
 
 def _show_node(node: str, as_json: bool, *, draining: bool) -> int:
-    from cli.views.output import print_json
 
     result: dict[str, Any] = {"node": node, "draining": draining}
     if as_json:

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from cli.views.output import say
+from cli.views.output import print_json, say
+from redis_components.errors import ConfigError
 
 PACKAGE = re.compile(r"[a-z_][a-z0-9_]*")
 _ENVIRONMENT = """\
@@ -89,9 +90,6 @@ def init(
         trawl init forums
         trawl init . --package news_spiders
     """
-    from cli.views.output import print_json
-    from redis_components.errors import ConfigError
-
     name = _package_of(folder) if package is None else package
     if not _is_free(name):
         raise ConfigError(f"--package {name}: must be lower-case letters, digits and _, and not one of Trawl's: choose another")

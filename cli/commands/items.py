@@ -5,16 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import redis
 import typer
 
-from cli.views.output import complain, say
-
-if TYPE_CHECKING:
-    import redis
-
-    from redis_components.keys import CrawlKeys
+from cli.access.names import check_spiders
+from cli.access.redis import redis_client
+from cli.access.values import item_keys
+from cli.views.output import complain, console, duration, plain_table, print_json, say
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import snapshot
+from redis_components.items.group_states import group_states, is_stream
+from redis_components.keys import CrawlKeys
+from redis_components.server.replies import as_text, server_time
+from workers.fleet.consumers import ConsumerPlaces
+from workers.fleet.sizes import desired_fleet
+from workers.state.registry import Registry
 
 SAMPLE_S = 1.0
 SHOWN_CHARS = 120
@@ -29,15 +36,6 @@ def items(
     Of a stream also its consumer groups: what waits for each, and what its consumers were given and have not acknowledged.
     Items of a service's jobs, which go where its own go, stand in its line.
     """
-    from cli.access.names import check_spiders
-    from cli.access.redis import redis_client
-    from cli.access.values import item_keys
-    from cli.views.output import print_json
-    from redis_components.admin.crawl_records import CrawlRecords
-    from workers.fleet.consumers import ConsumerPlaces
-    from workers.fleet.sizes import desired_fleet
-    from workers.state.registry import Registry
-
     with redis_client() as client:
         check_spiders(client, services or ())
         records = CrawlRecords(client).all()
@@ -78,14 +76,11 @@ def _of_its_service(name: str, crawls: Mapping[str, CrawlKeys]) -> bool:
 
 
 def _waiting(client: redis.Redis, keys: CrawlKeys) -> int:
-    from redis_components.admin.inspector import snapshot
 
     return snapshot(client, "", keys).items
 
 
 def _row(client: redis.Redis, keys: CrawlKeys, before: int) -> dict[str, Any]:
-    from redis_components.items.group_states import group_states, is_stream
-    from redis_components.server.replies import as_text, server_time
 
     stream = is_stream(client, keys)
     waiting = _waiting(client, keys)
@@ -110,7 +105,6 @@ def _oldest_of_stream(client: redis.Redis, keys: CrawlKeys) -> bytes | None:
 
 
 def _print(rows: Mapping[str, Mapping[str, Any]]) -> None:
-    from cli.views.output import console, duration, plain_table
 
     table = plain_table("SERVICE", "WAIT", "PER S", "REFUSED", "CONSUMER", "OLDEST")
     for name, row in rows.items():

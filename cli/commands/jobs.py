@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import redis
 import typer
 
-from cli.views.output import complain, counted, say
-
-if TYPE_CHECKING:
-    import redis
-
-    from workers.state.jobs import Job
+from cli.access.names import check_spiders
+from cli.access.redis import redis_client
+from cli.views.output import complain, console, counted, duration, iso, plain_table, print_json, say
+from redis_components.server.masking import masked_values
+from redis_components.server.replies import server_time
+from workers.fleet.holds import who
+from workers.jobs import jobs
+from workers.jobs.jobs import job_fields
+from workers.jobs.orders import delay
+from workers.state.jobs import Job, Jobs, JobState
 
 LOOK_S = 0.5
 DELAY_S = 3.0
@@ -29,13 +34,6 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> int:
     """List jobs, the newest first; those that are over for TRAWL_JOB_RETENTION_S."""
-    from cli.access.names import check_spiders
-    from cli.access.redis import redis_client
-    from cli.views.output import console, duration, iso, plain_table, print_json
-    from redis_components.server.replies import server_time
-    from workers.jobs.jobs import job_fields
-    from workers.state.jobs import Jobs
-
     with redis_client() as client:
         found = [job for job in Jobs(client).all().values() if service in ("", job.service)]
         if service and not found:
@@ -57,12 +55,6 @@ def list_jobs(
 @app.command()
 def show(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
     """Show what a job has done, and why it ended. Values of what is named like a secret are not shown."""
-    from cli.access.redis import redis_client
-    from cli.views.output import iso, print_json
-    from redis_components.server.masking import masked_values
-    from workers.jobs import jobs
-    from workers.jobs.orders import delay
-
     with redis_client() as client:
         job = jobs.find(client, name)
         if wait:
@@ -87,9 +79,6 @@ def show(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
 @app.command()
 def cancel(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
     """End a job: pages in flight are finished; what is left in its queue is kept, and `trawl jobs resume` goes on."""
-    from cli.access.redis import redis_client
-    from workers.jobs import jobs
-
     with redis_client() as client:
         job = jobs.cancel(client, name)
         if wait:
@@ -106,9 +95,6 @@ def resume(
     as_json: AsJson = False,
 ) -> int:
     """Go on with a job that was cancelled, has failed or closed itself, where it stopped."""
-    from cli.access.redis import redis_client
-    from workers.jobs import jobs
-
     with redis_client() as client:
         job = jobs.resume(client, name, crawlers=crawlers)
         if wait:
@@ -119,10 +105,6 @@ def resume(
 @app.command()
 def rerun(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
     """Start the same crawl once more, as a new job that knows nothing of the first."""
-    from cli.access.redis import redis_client
-    from workers.fleet.holds import who
-    from workers.jobs import jobs
-
     with redis_client() as client:
         job = jobs.rerun(client, name, by=who())
         if wait:
@@ -132,10 +114,6 @@ def rerun(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
 
 def follow(client: redis.Redis, job: Job, *, as_json: bool) -> int:
     """Wait for the end of a job and show it; the exit code."""
-    from cli.views.output import print_json
-    from workers.jobs import jobs
-    from workers.state.jobs import JobState
-
     said, waits = "", Delay(client)
     if not as_json:
         say(job.id)
@@ -162,8 +140,6 @@ class Delay:
 
     def new_reason(self, job: Job) -> str:
         """The reason that has lasted, "" where there is none, or it was told."""
-        from workers.jobs.orders import delay
-
         now = time.monotonic()
         if (reason := delay(self._client, job)) != self._reason:
             self._reason, self._since = reason, now
@@ -174,8 +150,6 @@ class Delay:
 
 
 def _say(job: Job, as_json: bool, line: str) -> int:
-    from cli.views.output import print_json
-    from workers.jobs.jobs import job_fields
 
     if as_json:
         print_json(job_fields(job))

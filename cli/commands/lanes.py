@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from cli.views.output import plain_table, print_json, say
-
-if TYPE_CHECKING:
-    from redis_components.admin.lanes import LaneView
+from cli.access.redis import redis_client
+from cli.views.output import console, plain_table, print_json, say
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.lanes import LaneView, look
+from redis_components.keys import limits_key
+from redis_components.server.replies import server_time
 
 
 def lanes(as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> int:
@@ -23,13 +25,6 @@ def lanes(as_json: Annotated[bool, typer.Option("--json", help="Print one line o
         trawl lanes
         trawl lanes --json | jq '.[] | select(.state == "left alone") | .site'
     """
-    from cli.access.redis import redis_client
-    from cli.views.output import console
-    from redis_components.admin.crawl_records import CrawlRecords
-    from redis_components.admin.lanes import look
-    from redis_components.keys import limits_key
-    from redis_components.server.replies import server_time
-
     with redis_client() as client:
         crawls = [record.keys for record in CrawlRecords(client).all().values() if not record.redis]
         found = look(client, limits_key(), crawls, server_time(client))

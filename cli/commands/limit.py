@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import redis
 import typer
 
 from cli.access.names import OF_SITE, either
-from cli.views.output import plain_table, print_json, say
-
-if TYPE_CHECKING:
-    import redis
+from cli.access.redis import redis_client
+from cli.views.output import console, iso, plain_table, print_json, say
+from redis_components.errors import ConfigError, did_you_mean
+from redis_components.keys import lane_state_key, limits_key
+from redis_components.politeness import limits
+from redis_components.politeness.quiet_hours import parse_quiet_hours
+from redis_components.server.replies import server_time
+from workers.fleet.holds import known_site, who
+from workers.state.audit import KEPT, latest
 
 MOST_HISTORY = 100
 _SETS = {"--rate", "--concurrency", "--weight", "--per-hour", "--per-day", "--quiet", "--remove"}
@@ -68,13 +74,6 @@ def limit(
         trawl limit example.org --remove
         trawl limit example.org --history
     """
-    from cli.access.redis import redis_client
-    from redis_components.errors import ConfigError
-    from redis_components.keys import limits_key
-    from redis_components.politeness import limits
-    from redis_components.politeness.quiet_hours import parse_quiet_hours
-    from workers.fleet.holds import who
-
     site = either(site, of_site)
     given = any(value is not None for value in (rate, concurrency, weight, per_hour, per_day, quiet))
     if site is None and (given or remove):
@@ -112,8 +111,6 @@ def limit(
 def _check(client: redis.Redis, key: str, site: str) -> None:
     """Raises ConfigError for a name that is neither a site, a host, nor a lane that a site file or a crawler names."""
     from forums.sites import load_all
-    from redis_components.keys import lane_state_key
-    from workers.fleet.holds import known_site
 
     if client.hexists(key, site) or client.exists(lane_state_key(key, site)):
         return
@@ -126,9 +123,6 @@ def _options(what: Sequence[str]) -> set[str]:
 
 
 def _say_history(site: str | None, as_json: bool) -> int:
-    from cli.access.redis import redis_client
-    from cli.views.output import console, iso
-    from workers.state.audit import KEPT, latest
 
     with redis_client() as client:
         acts = [act for act in latest(client, KEPT) if act.what[:1] == ("limit",) and _SETS & _options(act.what)]
@@ -148,8 +142,6 @@ def _say_history(site: str | None, as_json: bool) -> int:
 
 
 def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> None:
-    from redis_components.politeness import limits
-    from redis_components.server.replies import server_time
 
     now = server_time(client)
     found = {lane: one for lane, one in limits.read(client, key).items() if only in (None, lane)}
@@ -164,15 +156,12 @@ def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> Non
     for row in rows:
         left_alone = f"{row['left_alone_s']:.0f} s" if row["left_alone_s"] else ""
         table.add_row(row["site"], _in_words(row), left_alone, row["by"])
-    from cli.views.output import console
 
     console().print(table)
 
 
 def _unlimited(client: redis.Redis, key: str, only: str | None) -> str:
     from forums.sites import site_names
-    from redis_components.errors import did_you_mean
-    from redis_components.politeness import limits
 
     if only is None:
         return "no site is limited"

@@ -5,21 +5,25 @@ from __future__ import annotations
 import heapq
 import logging
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import psutil
 import typer
+from rich.text import Text
 
-from cli.views.output import complain
-from redis_components.errors import TrawlError, did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from workers.logs.lines import LogLine
-    from workers.logs.slot_log import SlotLog
-    from workers.state.registry import CrawlerRecord
+from cli.access.names import parse_target
+from cli.access.redis import redis_client, running_url
+from cli.access.values import parse_since
+from cli.views.output import complain, console, print_json
+from redis_components.embedded import data_dir
+from redis_components.errors import ConfigError, TrawlError, did_you_mean
+from workers.logs.follow import LogFollower
+from workers.logs.lines import LEVELS, LineReader, LogLine, last_lines
+from workers.logs.slot_log import SlotLog, slot_logs
+from workers.state.registry import CrawlerRecord, Registry
 
 LOOK_S = 0.2  # between two looks for new lines
 LOOK_FOR_SLOTS_S = 2.0  # between two looks for crawlers that were not there when it began
@@ -57,9 +61,6 @@ def logs(
         trawl logs forum_detail --level WARNING --since 1h
         trawl logs -n 200 --json
     """
-    from cli.access.names import parse_target
-    from cli.access.values import parse_since
-
     spider, number = parse_target(target) if target else (None, None)
     wanted = _Wanted(
         spider=spider,
@@ -88,8 +89,6 @@ class _Wanted:
 
     def logs(self) -> dict[str, SlotLog]:
         """The logs on this machine that were asked for, by slot."""
-        from workers.logs.slot_log import slot_logs
-
         return {
             f"{spider}/{number}": log
             for (spider, number), log in slot_logs().items()
@@ -101,8 +100,6 @@ class _Wanted:
 
 
 def _level(name: str) -> int:
-    from redis_components.errors import ConfigError
-    from workers.logs.lines import LEVELS
 
     if name.upper() not in LEVELS:
         raise ConfigError(f"--level {name!r} is unknown: write one of {', '.join(LEVELS)}{did_you_mean(name, LEVELS)}")
@@ -111,9 +108,6 @@ def _level(name: str) -> int:
 
 def _check(wanted: _Wanted) -> None:
     """Raise NoLogs when nothing of it is here; say where the rest is."""
-    from redis_components.embedded import data_dir
-    from workers.logs.slot_log import slot_logs
-
     here = wanted.logs()
     elsewhere = [f"{one.name} runs on {one.node}" for one in _crawlers(wanted) if not _is_here(one)]
     hint = f"{'; '.join(elsewhere)}: its log is there, in the data/logs of that machine (trawl logs on it)" if elsewhere else ""
@@ -129,9 +123,6 @@ def _check(wanted: _Wanted) -> None:
 
 def _crawlers(wanted: _Wanted) -> list[CrawlerRecord]:
     """Those that were asked for and were heard lately, if there is a Redis that knows."""
-    from cli.access.redis import redis_client, running_url
-    from workers.state.registry import Registry
-
     url = running_url()
     if wanted.spider is None or url is None:
         return []
@@ -151,7 +142,6 @@ def _crawlers(wanted: _Wanted) -> list[CrawlerRecord]:
 
 
 def _is_here(record: CrawlerRecord) -> bool:
-    import psutil
 
     try:
         return "workers.crawler" in psutil.Process(record.pid).cmdline()
@@ -161,8 +151,6 @@ def _is_here(record: CrawlerRecord) -> bool:
 
 def _last(wanted: _Wanted) -> list[tuple[str, LogLine]]:
     """The last lines of all logs, in the order of time."""
-    from workers.logs.lines import last_lines
-
     return _merged(
         wanted,
         [
@@ -178,8 +166,6 @@ def _merged(wanted: _Wanted, parts: list[list[tuple[str, LogLine]]]) -> list[tup
 
 
 def _follow(wanted: _Wanted, printer: _Printer) -> None:
-    from workers.logs.follow import LogFollower
-    from workers.logs.lines import LineReader, last_lines
 
     followed: dict[str, tuple[LogFollower, LineReader]] = {}
     parts = []
@@ -208,16 +194,12 @@ class _Printer:
     """Prints lines; with the name of the slot where there may be several."""
 
     def __init__(self, *, as_json: bool, named: bool) -> None:
-        from cli.views.output import console
 
         self._as_json = as_json
         self._named = named
         self._console = console()
 
     def print(self, lines: Iterable[tuple[str, LogLine]]) -> None:
-        from rich.text import Text
-
-        from cli.views.output import print_json
 
         for slot, line in lines:
             if self._as_json:

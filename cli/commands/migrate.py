@@ -6,17 +6,20 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
+import redis
 import typer
 
-from cli.views.output import say
+from cli.access.names import check_import
+from cli.access.redis import redis_client
+from cli.views.output import print_json, say
 from cli.views.progress import progress_bar
-
-if TYPE_CHECKING:
-    import redis
-
-    from redis_components.migration import MigrationReport, Project
+from redis_components.connection import explain, get_redis_from_settings
+from redis_components.errors import ConfigError
+from redis_components.frontier.messages import QueueOrder
+from redis_components.migration import MigrationReport, Project
+from redis_components.server.variables import variable
 
 SHOWN_REASONS = 10
 
@@ -66,9 +69,6 @@ def scrapy_redis(
         trawl migrate scrapy-redis forum --dry-run --allow-pickle
         trawl migrate scrapy-redis forum --allow-pickle
     """
-    from cli.access.names import check_import
-    from cli.views.output import print_json
-    from redis_components.frontier.messages import QueueOrder
     from redis_components.migration import Options, migrate, project_of
 
     options = Options(
@@ -97,13 +97,6 @@ def scrapy_redis(
 @contextmanager
 def _client(project: Project) -> Iterator[redis.Redis]:
     """The Redis of TRAWL_REDIS_URL, else the one in the project's settings; never the private one, which is empty."""
-    import redis
-
-    from cli.access.redis import redis_client
-    from redis_components.connection import explain, get_redis_from_settings
-    from redis_components.errors import ConfigError
-    from redis_components.server.variables import variable
-
     if named := variable("TRAWL_REDIS_URL"):
         with redis_client(named) as client:
             yield client

@@ -6,7 +6,11 @@ from typing import Annotated
 
 import typer
 
-from cli.views.output import say
+from cli.access.redis import redis_client
+from cli.views.nodes import node_json, nodes_table
+from cli.views.output import console, print_json, say
+from redis_components.server.replies import server_time
+from workers.state.nodes import Nodes
 
 NONE = "No node is running. Start one with `trawl up`, or with `celery -A tasks worker`."
 
@@ -22,12 +26,6 @@ def nodes(as_json: Annotated[bool, typer.Option("--json", help="Print one line o
         trawl nodes
         trawl nodes --json | jq '.[] | select(.state == "up") | .name'
     """
-    from cli.access.redis import redis_client
-    from cli.views.nodes import node_json, nodes_table
-    from cli.views.output import console, print_json
-    from redis_components.server.replies import server_time
-    from workers.state.nodes import Nodes
-
     with redis_client() as client:
         found, now = Nodes(client).all(), server_time(client)
     if as_json:

@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
+from cli.access.redis import NOTHING, redis_client, running_url
+from cli.commands.events import check_output, rules_file
 from cli.views.output import say
+from forums.events.alarms import Trouble, send_alarms
+from forums.events.outputs.delivery import NotTaken
+from forums.events.outputs.messages import send
+from forums.events.rules import NotifyOptions
+from forums.overview.problems import problems
+from forums.overview.reader import OverviewReader
+from redis_components.errors import ConfigError
 
 app = typer.Typer(no_args_is_help=True, help="Messages to people: a test, and alarms without a running fleet.")
 
@@ -16,12 +25,6 @@ def send_test(
     output: Annotated[str | None, typer.Argument(metavar="OUTPUT", help="Only this output.", show_default=False)] = None,
 ) -> int:
     """Send a test message to the outputs of the kind notify. Ends with 1 where one was not taken."""
-    from cli.commands.events import check_output, rules_file
-    from forums.events.outputs.delivery import NotTaken
-    from forums.events.outputs.messages import send
-    from forums.events.rules import NotifyOptions
-    from redis_components.errors import ConfigError
-
     rules = rules_file()
     if output is not None:
         check_output(output, rules)
@@ -45,14 +48,6 @@ def alarms() -> int:
 
     For cron on another machine: a fleet that is dead cannot say so itself. Ends with 1 where something needs attention.
     """
-    from cli.access.redis import redis_client, running_url
-    from cli.commands.events import rules_file
-    from forums.events.alarms import Trouble, send_alarms
-    from forums.overview.problems import problems
-    from forums.overview.reader import OverviewReader
-
-    from .status import NOTHING
-
     rules = rules_file()
     if (url := running_url()) is None:
         say(NOTHING)

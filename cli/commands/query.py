@@ -8,7 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.views.output import complain, say
+from cli.access.database import stored_data
+from cli.access.names import check_site
+from cli.views.output import complain, print_json, say, say_indented
+from forums.environment import Storage
+from forums.storage.read.search import search
+from forums.storage.read_sql import read_sql
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON for each row.")]
 
@@ -31,11 +36,6 @@ def query(
         trawl query 队列 --site demo --json
         trawl query --author alice --limit 1
     """
-    from cli.access.database import stored_data
-    from cli.access.names import check_site
-    from cli.views.output import print_json, say_indented
-    from forums.storage.read.search import search
-
     with stored_data() as database:
         if site is not None:
             check_site(site, stored=database)
@@ -70,11 +70,6 @@ def sql(
         trawl sql "SELECT site, count(*) FROM posts GROUP BY site"
         trawl sql "SELECT title FROM posts ORDER BY created_at DESC" --limit 5 --json
     """
-    from cli.access.database import stored_data
-    from cli.views.output import print_json
-    from forums.environment import Storage
-    from forums.storage.read_sql import read_sql
-
     reading = Storage.read().reading_url
     with (
         stored_data(reading.get_secret_value() if reading else None) as database,

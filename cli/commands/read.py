@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
+from cli.access.visits import visit_limits
 from cli.views.output import print_json
 from cli.views.progress import working
+from cli.views.read import show
+from forum_reader.page.no_forum_page import refusal
+from forum_reader.page.records import SeenPage
+from forum_reader.page.web_encoding import in_web_encoding
+from forum_reader.readers.limited_reading import read_limited
 from redis_components.errors import ConfigError, TrawlError
 
-if TYPE_CHECKING:
-    from forum_reader.page.records import SeenPage
+from .read_batch import run
 
 _BINARY = (b"%PDF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"PK\x03\x04", b"\x1f\x8b")
 
@@ -45,7 +52,6 @@ def read(
     if batch:
         if source is not None or url is not None:
             raise ConfigError("--batch reads from standard input: remove the URL or FILE")
-        from .read_batch import run
 
         return run(sys.stdin.buffer, sys.stdout, author_names=author_names)
     if source is None:
@@ -54,14 +60,11 @@ def read(
     if as_json:
         print_json(_as_json(page))
     else:
-        from cli.views.read import show
-
         show(page, full=full)
     return 0
 
 
 def _read(source: str, url: str | None, *, obey_robots: bool) -> SeenPage:
-    from forum_reader.readers.limited_reading import read_limited
 
     if "://" in source:
         if url is not None:
@@ -80,10 +83,7 @@ def _read(source: str, url: str | None, *, obey_robots: bool) -> SeenPage:
 
 
 def _fetched(url: str, *, obey_robots: bool) -> tuple[str, str]:
-    import asyncio
 
-    from cli.access.visits import visit_limits
-    from forum_reader.page.no_forum_page import refusal
     from forums.sites.http.fetch import Visitor
 
     async def one() -> Any:
@@ -113,12 +113,9 @@ def decoded(body: bytes, name: str) -> str:
     except UnicodeDecodeError:
         from scrapy.http import HtmlResponse
 
-        from forum_reader.page.web_encoding import in_web_encoding
-
         return in_web_encoding(HtmlResponse("", body=body)).text
 
 
 def _as_json(page: SeenPage) -> Any:
-    import msgspec
 
     return msgspec.to_builtins(page)

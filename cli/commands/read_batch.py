@@ -6,14 +6,13 @@ import gc
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 from urllib.parse import unquote
 
+from forum_reader.errors import ReaderError
+from forum_reader.page.records import SeenPage, SeenPost
+from forum_reader.readers.limited_reading import read_limited
 from redis_components.errors import TrawlError
-
-if TYPE_CHECKING:
-    from forum_reader.page.records import SeenPage, SeenPost
-
 
 _GC_THRESHOLD = (50_000, 50, 50)  # as in crawlers; the default of 700 takes a fifteenth of the time of a page
 _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}  # Python's splitlines, among others, ends lines there
@@ -35,8 +34,6 @@ def run(lines: Iterable[bytes], out: IO[str], *, author_names: bool = False) -> 
 
 
 def _answer(line: bytes, *, author_names: bool) -> dict[str, Any]:
-    from forum_reader.errors import ReaderError
-    from forum_reader.readers.limited_reading import read_limited
 
     url: Any = None
     try:

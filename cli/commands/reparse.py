@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from contextlib import closing
+from typing import Annotated, Any
 
 import typer
 
 from cli.access.names import OF_SITE, either
-from cli.views.output import complain, say
+from cli.access.redis import redis_client, running_url
+from cli.access.values import parse_since
+from cli.views.output import PlainTable, complain, console, plain_table, print_json, say
 from cli.views.progress import progress_bar
-
-if TYPE_CHECKING:
-    from cli.views.output import PlainTable
-    from forums.raw_pages.reparse import ReparseReport
+from forums.raw_pages.reparse import KINDS, ReparseReport, stored_days
+from forums.raw_pages.reparse import reparse as read_again
+from forums.sites import load_site
+from forums.storage import Database
+from forums.writer.claim import check_claim
+from redis_components.errors import ConfigError
+from workers.raw_pages import raw_dir
+from workers.raw_pages.folders import size_of
 
 
 def reparse(
@@ -44,19 +51,6 @@ def reparse(
         trawl reparse books --since 3d --dry-run
         trawl reparse --site books --kind comments
     """
-    from contextlib import closing
-
-    from cli.access.redis import redis_client, running_url
-    from cli.access.values import parse_since
-    from cli.views.output import console, print_json
-    from forums.raw_pages.reparse import KINDS, stored_days
-    from forums.raw_pages.reparse import reparse as read_again
-    from forums.sites import load_site
-    from forums.storage import Database
-    from forums.writer.claim import check_claim
-    from redis_components.errors import ConfigError
-    from workers.raw_pages import raw_dir
-    from workers.raw_pages.folders import size_of
 
     if unknown := [name for name in kind or () if name not in KINDS]:
         raise ConfigError(f"--kind {unknown[0]!r}: kinds of pages are {', '.join(KINDS)}")
@@ -107,7 +101,6 @@ def _sentence(report: ReparseReport, *, dry_run: bool) -> str:
 
 
 def _tables(report: ReparseReport) -> list[PlainTable]:
-    from cli.views.output import plain_table
 
     read = plain_table("page", "pages", "rows", "fields with a value")
     for kind, pages in report.pages.items():

@@ -6,6 +6,10 @@ from typing import Annotated
 
 import typer
 
+from cli.access.redis import redis_client
+from cli.access.values import parse_since
+from forums.scheduling import rechecking, seeding
+
 from .seed import print_outcomes
 
 
@@ -27,9 +31,6 @@ def rescan(
         trawl rescan f1 --site demo
         trawl rescan f1 --depth 100
     """
-    from cli.access.redis import redis_client
-    from forums.scheduling import seeding
-
     with redis_client() as client:
         return print_outcomes(client, seeding.rescan(client, forums, site, depth), as_json)
 
@@ -62,9 +63,6 @@ def backfill(
         forums = [forum, *forums] if slash else forums
     if site is None:
         raise typer.BadParameter("name a site: trawl backfill SITE, or --site SITE")
-    from cli.access.redis import redis_client
-    from cli.access.values import parse_since
-    from forums.scheduling import rechecking
 
     moment = parse_since(since) if since else None
     with redis_client() as client:

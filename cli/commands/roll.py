@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import redis
 import typer
 
-from cli.views.output import say
+from cli.access.redis import redis_client
+from cli.views.output import iso, print_json, say
 from cli.views.progress import progress_bar
-
-if TYPE_CHECKING:
-    import redis
-
-    from workers.state.rolls import Roll
+from redis_components.errors import ConfigError, TrawlError
+from workers.fleet.roll import abort_roll, start_roll
+from workers.state.registry import Registry
+from workers.state.rolls import Roll, RollNote, RollState
 
 LOOK_S = 0.5
 STUCK_S = 30.0  # without anybody who goes on with it
@@ -39,12 +40,6 @@ def roll(
         trawl roll forum_detail --no-wait
         trawl roll --abort
     """
-    from cli.access.redis import redis_client
-    from redis_components.errors import ConfigError
-    from workers.fleet.roll import abort_roll, start_roll
-    from workers.state.registry import Registry
-    from workers.state.rolls import RollNote
-
     if abort and services:
         raise ConfigError("--abort cannot be combined with services: it stops the running roll")
     with redis_client() as client:
@@ -62,10 +57,6 @@ def roll(
 
 def watch(client: redis.Redis, begun: Roll, as_json: bool) -> int:
     """Wait for the end of this roll; the exit code."""
-    from redis_components.errors import TrawlError
-    from workers.state.registry import Registry
-    from workers.state.rolls import RollNote, RollState
-
     note, registry, said = RollNote(client), Registry(client), ""
     now: Roll | None = begun
     with progress_bar("roll", "replaced", shown=not as_json) as tell:
@@ -88,8 +79,6 @@ def watch(client: redis.Redis, begun: Roll, as_json: bool) -> int:
 
 def roll_json(roll: Roll) -> dict[str, Any]:
     """A roll as `--json` shows it."""
-    from cli.views.output import iso
-
     return {
         "id": roll.id,
         "services": list(roll.services),
@@ -104,7 +93,6 @@ def roll_json(roll: Roll) -> dict[str, Any]:
 
 
 def _show(roll: Roll | None, as_json: bool, line: str) -> None:
-    from cli.views.output import print_json
 
     if as_json:
         print_json(roll_json(roll) if roll else None)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import redis
 import typer
 
-from cli.views.output import complain, say
-
-if TYPE_CHECKING:
-    import redis
+from cli.access.redis import redis_client
+from cli.access.values import pairs
+from cli.commands.jobs import follow
+from cli.views.output import complain, print_json, say
+from redis_components.errors import ConfigError
+from redis_components.server.names import service_name
+from workers.deploy.service_check import check
+from workers.fleet.holds import who
+from workers.fleet.sizes import declared_fleet
+from workers.jobs import jobs
 
 
 def run(
@@ -36,13 +43,6 @@ def run(
         trawl run books -a category=travel --crawlers 4
         trawl run pages --urls urls.txt --wait
     """
-    from cli.access.redis import redis_client
-    from cli.access.values import pairs
-    from cli.commands.jobs import follow
-    from cli.views.output import print_json
-    from workers.fleet.holds import who
-    from workers.jobs import jobs
-
     order = jobs.JobOrder(
         service=service,
         crawlers=crawlers,
@@ -67,17 +67,11 @@ def run(
 
 def _check_name(client: redis.Redis, service: str) -> None:
     """Of a spider that is not a service the project is asked whether it has it: a job of another one would only fail."""
-    from redis_components.errors import ConfigError
-    from redis_components.server.names import service_name
-    from workers.deploy.service_check import check
-    from workers.fleet.sizes import declared_fleet
-
     if service_name(service) not in declared_fleet(client) and (wrong := check(client, service).wrong):
         raise ConfigError(f"{service} is not a service of this fleet, and not a spider that this folder's project has: {wrong}")
 
 
 def _lines(file: Path) -> list[str]:
-    from redis_components.errors import ConfigError
 
     try:
         lines = file.read_text("utf-8-sig").splitlines()

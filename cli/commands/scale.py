@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from cli.views.output import complain, say
+from cli.access.node_capacity import lack_of_room
+from cli.access.redis import redis_client
+from cli.views.output import complain, print_json, say
+from redis_components.errors import ConfigError
+from workers.environment.values import check_size
+from workers.fleet import sizes as fleet
+from workers.state.autoscaling import Autoscaling
+from workers.state.registry import Registry
 
 
 def scale(
@@ -26,13 +33,6 @@ def scale(
         trawl scale forum_detail=4
         trawl scale forum_list=1 forum_detail=0
     """
-    from cli.access.node_capacity import lack_of_room
-    from cli.access.redis import redis_client
-    from cli.views.output import print_json
-    from workers.fleet import sizes as fleet
-    from workers.state.autoscaling import Autoscaling
-    from workers.state.registry import Registry
-
     wanted = parse_sizes(sizes)
     with redis_client() as client:
         desired = fleet.scale(Registry(client), Autoscaling(client), wanted)
@@ -53,9 +53,6 @@ def sentence(sizes: Mapping[str, int]) -> str:
 
 def parse_sizes(words: Iterable[str]) -> dict[str, int]:
     """`{"forum_list": 1}` for `["forum_list=1"]`; several may be joined by commas. Raises ConfigError."""
-    from redis_components.errors import ConfigError
-    from workers.environment.values import check_size
-
     sizes: dict[str, int] = {}
     for word in (part.strip() for joined in words for part in joined.split(",")):
         service, equals, number = word.partition("=")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from cli.views.output import say
-
-if TYPE_CHECKING:
-    from cli.views.schedule import Desk
+from cli.access.redis import NOTHING, running_url
+from cli.access.values import parse_span
+from cli.views.output import console, print_json, say
+from cli.views.schedule import Desk, open_desk, row_of, table_of
+from redis_components.errors import ConfigError, RedisUnavailable
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -39,12 +40,6 @@ def schedule() -> None:
 @app.command("list")
 def show(as_json: AsJson = False) -> int:
     """Show every entry with its last run and next due time, and why invalid entries are not sent."""
-    from cli.access.redis import running_url
-    from cli.views.output import console, print_json
-    from cli.views.schedule import open_desk, row_of, table_of
-
-    from .status import NOTHING
-
     if running_url() is None:
         print_json({"running": False}) if as_json else say(NOTHING)
         return 0
@@ -79,10 +74,6 @@ def change(
         trawl schedule set seed_forums --every 30s
         trawl schedule set nightly --cron "0 3 * * *" --task trawl.seed_forums --kwargs '{"site": "demo", "force": true}'
     """
-    from cli.access.values import parse_span
-    from cli.views.schedule import open_desk
-    from redis_components.errors import ConfigError
-
     if every is not None and cron is not None:
         raise ConfigError("--every and --cron cannot be combined: give one of them")
     if not re.fullmatch(r"[\w.:/-]{1,100}", name):
@@ -116,10 +107,6 @@ def disable(name: Name, as_json: AsJson = False) -> int:
 @app.command()
 def remove(name: Name, as_json: AsJson = False) -> int:
     """Remove an added entry; an entry of `celeryconfig.py` gets its values from there again."""
-    from cli.views.output import print_json
-    from cli.views.schedule import open_desk
-    from redis_components.errors import ConfigError
-
     with open_desk() as desk:
         default = desk.defaults.entries.get(name)
         if not desk.schedules.remove(name):
@@ -138,10 +125,6 @@ def run(name: Name, as_json: AsJson = False) -> int:
     """Send this entry's task now, in addition to its schedule."""
     from kombu.exceptions import OperationalError
 
-    from cli.views.output import print_json
-    from cli.views.schedule import open_desk
-    from redis_components.errors import RedisUnavailable
-
     with open_desk() as desk:
         entry = desk.known(name)
         try:
@@ -156,7 +139,6 @@ def run(name: Name, as_json: AsJson = False) -> int:
 
 
 def _switch(name: str, *, enabled: bool, as_json: bool) -> int:
-    from cli.views.schedule import open_desk
 
     with open_desk() as desk:
         desk.known(name)
@@ -165,8 +147,6 @@ def _switch(name: str, *, enabled: bool, as_json: bool) -> int:
 
 
 def _said(desk: Desk, name: str, as_json: bool) -> int:
-    from cli.views.output import print_json
-    from cli.views.schedule import row_of
 
     entry = desk.schedule.entries[name]
     if as_json:
@@ -177,7 +157,6 @@ def _said(desk: Desk, name: str, as_json: bool) -> int:
 
 
 def _json_of(text: str, kind: type, option: str) -> Any:
-    from redis_components.errors import ConfigError
 
     example = '[1, "two"]' if kind is list else '{"site": "demo"}'
     try:

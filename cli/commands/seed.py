@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import redis
 import typer
+from rich.text import Text
 
-from cli.views.output import complain, say
+from cli.access.redis import redis_client
+from cli.views.output import complain, console, plain_table, print_json, say
+from forums.scheduling import seeding
+from forums.scheduling.outcomes import Outcome, OutcomeKind, sentences
+from forums.sites import SiteError, sites_dir
 from forums.state.forum_states import FORUM_LIST
-
-if TYPE_CHECKING:
-    import redis
-
-    from forums.scheduling.outcomes import Outcome
+from workers.state.registry import Registry
 
 
 def seed(
@@ -35,10 +37,6 @@ def seed(
         trawl seed f1 f2 --site demo
         trawl seed --force
     """
-    from cli.access.redis import redis_client
-    from forums.scheduling import seeding
-    from forums.sites import SiteError, sites_dir
-
     with redis_client() as client:
         outcomes = seeding.seed(client, forums or None, site, force)
         if not outcomes:
@@ -50,9 +48,6 @@ def seed(
 
 def print_outcomes(client: redis.Redis, outcomes: Mapping[str, Outcome], as_json: bool) -> int:
     """Show what became of forums that somebody wants scanned; returns the exit code."""
-    from cli.views.output import print_json
-    from forums.scheduling.outcomes import sentences
-
     refused = {forum: outcome for forum, outcome in outcomes.items() if outcome.kind.is_refused}
     if as_json:
         print_json(sentences(outcomes))
@@ -66,7 +61,6 @@ def print_outcomes(client: redis.Redis, outcomes: Mapping[str, Outcome], as_json
 
 
 def _somebody_scans(client: redis.Redis) -> bool:
-    from workers.state.registry import Registry
 
     registry = Registry(client)
     now = registry.now()
@@ -74,10 +68,6 @@ def _somebody_scans(client: redis.Redis) -> bool:
 
 
 def _show(outcomes: Mapping[str, Outcome]) -> None:
-    from rich.text import Text
-
-    from cli.views.output import console, plain_table
-    from forums.scheduling.outcomes import OutcomeKind
 
     table = plain_table("forum", "outcome")
     for forum, outcome in outcomes.items():

@@ -11,9 +11,11 @@ from typing import Annotated, BinaryIO
 
 import typer
 
+from cli.access.redis import redis_client
 from cli.views.output import complain, counted, print_json, say
 from cli.views.progress import progress_bar
 from redis_components.errors import ConfigError
+from workers.fleet import seed_urls as seeding
 
 MOST_SHOWN = 20
 """Refused lines that are named; the others are counted."""
@@ -39,9 +41,6 @@ def seed_urls(
         trawl seed-urls books urls.txt
         zcat urls.txt.gz | trawl seed-urls books --unique
     """
-    from cli.access.redis import redis_client
-    from workers.fleet import seed_urls as seeding
-
     queued, refused, line = 0, dict[int, str](), skip
     bar = progress_bar(f"queued for {service}", "URLs", shown=not as_json)
     with redis_client() as client, _opened(file) as lines, bar as tell:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import redis
 import typer
 
-from cli.views.output import complain, counted, say
-
-if TYPE_CHECKING:
-    import redis
-
-    from workers.state.services import ServiceRecord
+from cli.access.redis import redis_client
+from cli.access.values import item_keys, pairs
+from cli.views.output import complain, console, counted, plain_table, print_json, say
+from redis_components.errors import ConfigError, unknown_name
+from redis_components.items.group_states import forget, group_states
+from redis_components.server.masking import masked_values
+from redis_components.server.replies import server_time
+from redis_components.server.signing import signing_is_on
+from redis_components.server.url import masked
+from workers.consumers.allowed_targets import check_place
+from workers.consumers.targets import is_target, parse_target
+from workers.deploy.service_check import check as check_one
+from workers.fleet.consumers import ConsumerPlaces
+from workers.fleet.service_file import check_service, service_file, services_in_file
+from workers.fleet.sizes import default_fleet, service_in
+from workers.state.services import ServiceRecord, Services
 
 app = typer.Typer(no_args_is_help=True, help="Declare services: any Scrapy project's spiders.")
 Name = Annotated[str, typer.Argument(metavar="SERVICE", help="Name of the service.", show_default=False)]
@@ -28,9 +39,6 @@ Settings = Annotated[list[str] | None, typer.Option("-s", metavar="NAME=VALUE", 
 @app.command("list")
 def list_services(as_json: AsJson = False) -> int:
     """List the fleet's services and where each is declared."""
-    from cli.access.redis import redis_client
-    from cli.views.output import console, plain_table, print_json
-
     with redis_client() as client:
         rows = _rows(client)
     if as_json:
@@ -46,10 +54,6 @@ def list_services(as_json: AsJson = False) -> int:
 @app.command()
 def show(name: Name, as_json: AsJson = False) -> int:
     """Show how a service is declared."""
-    from cli.access.redis import redis_client
-    from cli.views.output import print_json
-    from redis_components.errors import unknown_name
-
     with redis_client() as client:
         rows = _rows(client)
     if name not in rows:
@@ -88,12 +92,6 @@ def add(
         trawl services add books --project shop.settings --size 2
         trawl services add news-de --spider news --project shop.settings -a language=de
     """
-    from cli.access.redis import redis_client
-    from cli.access.values import pairs
-    from cli.views.output import print_json
-    from workers.fleet.service_file import check_service
-    from workers.state.services import Services
-
     given = {
         "spider": spider,
         "project": project,
@@ -126,11 +124,6 @@ def add(
 
 def _tell_refused_places(name: str, record: ServiceRecord) -> None:
     """Say now what the consumers would end with: where Redis may not send them, since others can write there."""
-    from redis_components.errors import ConfigError
-    from redis_components.server.signing import signing_is_on
-    from workers.consumers.allowed_targets import check_place
-    from workers.consumers.targets import is_target, parse_target
-
     for target in () if signing_is_on() else (record.consumer, *record.groups.values()):
         if target and is_target(target):
             try:
@@ -142,12 +135,6 @@ def _tell_refused_places(name: str, record: ServiceRecord) -> None:
 @app.command()
 def remove(name: Name, as_json: AsJson = False) -> int:
     """Forget what `trawl services add` declared. A service of a file or TRAWL_FLEET is what it says there again."""
-    from cli.access.redis import redis_client
-    from cli.views.output import print_json
-    from redis_components.errors import ConfigError, unknown_name
-    from workers.fleet.consumers import ConsumerPlaces
-    from workers.state.services import Services
-
     with redis_client() as client:
         rows = _rows(client)
         if name not in rows:
@@ -178,14 +165,6 @@ def forget_group(
 
         trawl services forget-group books search
     """
-    from cli.access.redis import redis_client
-    from cli.access.values import item_keys
-    from cli.views.output import print_json
-    from redis_components.errors import ConfigError, unknown_name
-    from redis_components.items.group_states import forget, group_states
-    from redis_components.server.replies import server_time
-    from workers.fleet.sizes import service_in
-
     with redis_client() as client:
         states = {one.name: one for one in group_states(client, item_keys(client, name), server_time(client))}
         if group not in states:
@@ -210,11 +189,6 @@ def check(
     as_json: AsJson = False,
 ) -> int:
     """Load project and spider of each service on this machine, and say what is wrong."""
-    from cli.access.redis import redis_client
-    from cli.views.output import print_json
-    from redis_components.errors import unknown_name
-    from workers.deploy.service_check import check as check_one
-
     with redis_client() as client:
         rows = _rows(client)
         for name in names or ():
@@ -235,10 +209,6 @@ def check(
 
 def _rows(client: redis.Redis) -> dict[str, dict[str, Any]]:
     """How each service is declared, and where; of several declarations the one that counts."""
-    from workers.fleet.service_file import service_file, services_in_file
-    from workers.fleet.sizes import default_fleet
-    from workers.state.services import ServiceRecord, Services
-
     found = {name: _row(name, ServiceRecord(size=size), "TRAWL_FLEET") for name, size in default_fleet().items()}
     found |= {name: _row(name, record, str(service_file())) for name, record in services_in_file().items()}
     found |= {name: _row(name, record, "run time") for name, record in Services(client).all().items()}
@@ -246,7 +216,6 @@ def _rows(client: redis.Redis) -> dict[str, dict[str, Any]]:
 
 
 def _row(name: str, record: ServiceRecord, declared: str) -> dict[str, Any]:
-    from redis_components.server.masking import masked_values
 
     hidden = {"arguments": masked_values(record.arguments), "settings": masked_values(record.settings)}
     shown = asdict(record) | hidden | {"spider": record.spider or name, "declared": declared}
@@ -255,7 +224,6 @@ def _row(name: str, record: ServiceRecord, declared: str) -> dict[str, Any]:
 
 
 def _shown(target: str) -> str:
-    from redis_components.server.url import masked
 
     return masked(target) if "://" in target else target
 

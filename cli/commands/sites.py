@@ -12,6 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from cli.views.output import complain, console, plain_table, print_json, say
+from forum_reader.definition import layers
+from forum_reader.definition.site import Site
+from forums.sites import load_all, sites_dir
+from forums.sites.load import checked, layers_of, site_path
 
 app = typer.Typer(no_args_is_help=True, help="Make, try, list and show site files.")
 
@@ -83,7 +87,6 @@ def check(
 @app.command("list")
 def list_sites(as_json: AsJson = False) -> int:
     """List the sites, and what is wrong with invalid site files. Exit code 2 if a file is invalid."""
-    # dropped import
 
     return list_all(as_json=as_json)
 
@@ -94,7 +97,6 @@ def show(
     as_json: AsJson = False,
 ) -> int:
     """Show every value of a site and the file that it comes from. Headers and cookies are not shown."""
-    # dropped import
 
     return show_one(name, as_json=as_json)
 
@@ -105,14 +107,11 @@ _DEFAULT_IN_VARIABLE = re.compile(r"(\$\{\w+):-[^}]*(?:\}|\Z)")
 
 def path_of(site: str) -> Path:
     """The file that a user means by a path or by a name. Raises SiteError."""
-    from forums.sites.load import site_path
-
     return Path(site) if site.endswith(".toml") or "/" in site else site_path(site)
 
 
 def list_all(*, as_json: bool) -> int:
     """A line for each site; what is wrong with the others on standard error."""
-    from forums.sites import load_all, sites_dir
     from workers.raw_pages import raw_dir
     from workers.raw_pages.folders import size_of
 
@@ -143,9 +142,6 @@ def list_all(*, as_json: bool) -> int:
 
 def show_one(name: str, *, as_json: bool) -> int:
     """The merged values as TOML, the origin of each behind it."""
-    from forum_reader.definition import layers
-    from forums.sites.load import checked, layers_of
-
     path = path_of(name)
     read = layers_of(path)
     checked(read)  # only what is right is shown
@@ -187,8 +183,6 @@ def _name(file: Path, site_file: Path) -> str:
 
 def _defaults() -> dict[str, Any]:
     """What counts where no file says anything: the tables of numbers and switches."""
-    from forum_reader.definition.site import Site
-
     tables = ("limits", "schedule", "politeness", "raw", "breaker")
     return {name: Site.model_fields[name].default.model_dump(mode="json", exclude_none=True) for name in tables} | {
         "time_zone": Site.model_fields["time_zone"].default

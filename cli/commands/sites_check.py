@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from rich.text import Text
 from sqlalchemy import URL, select
 
+from cli.access.visits import visit_limits
 from cli.views.output import console, counted, plain_table, print_json, say
 from cli.views.progress import working
+from forum_reader.definition.advice import advice
 from forums.records.items import comment_item, post_item, stamp, utc_now, with_listed
+from forums.records.stored import Stored
+from forums.sites import Site
+from forums.sites.check import Trial, TriedPage, TriedThread
+from forums.sites.http.fetch import Visitor
+from forums.sites.load import load_file
 from forums.spiders.thread_reading import Reading, with_own_id
 from forums.storage import Database, InvalidItem, parse
 from forums.storage.schema.tables import comments, posts
 
 from .sites import path_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from forums.records.stored import Stored
-    from forums.sites import Site
-    from forums.sites.check import TriedPage, TriedThread
-
-    # dropped import
+# dropped import
 
 
 _SHOWN = 5  # comments
@@ -109,9 +111,6 @@ _TEXT = 40  # characters of a row that was stored
 
 def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json: bool) -> int:
     """Exit code 0 or 1. Raises SiteError for a file that is wrong, with all that is wrong in it."""
-    from forum_reader.definition.advice import advice
-    from forums.sites.load import load_file
-
     path = path_of(site)
     known = load_file(path)
     hints = advice(known)
@@ -135,9 +134,6 @@ def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json
 
 
 async def _try(site: Site, forum: str | None, thread: str | None) -> tuple[list[TriedPage], StoredSample | None]:
-    from cli.access.visits import visit_limits
-    from forums.sites.check import Trial
-    from forums.sites.http.fetch import Visitor
 
     async with Visitor(site, limits=visit_limits(str(site.base_url), site.name)) as visitor:
         trial = Trial(site, visitor)
@@ -151,7 +147,6 @@ async def _try(site: Site, forum: str | None, thread: str | None) -> tuple[list[
 
 
 def _as_json(path: Path, site: Site, hints: list[str], tried: list[TriedPage], stored: StoredSample | None) -> dict[str, object]:
-    import msgspec
 
     told = {"file": str(path), "site": site.name, "hints": hints, "pages": msgspec.to_builtins(tried)}
     return told | ({"stored": msgspec.to_builtins(stored)} if stored else {})
@@ -164,7 +159,6 @@ def _summary(site: Site) -> str:
 
 
 def _show(page: TriedPage) -> None:
-    from rich.text import Text
 
     say(f"\n{page.kind}: {page.url}")
     if page.fields:
@@ -188,7 +182,6 @@ def _show(page: TriedPage) -> None:
 
 
 def _show_stored(stored: StoredSample) -> None:
-    from rich.text import Text
 
     say(f"\nstored in a temporary database: {counted(stored.posts, 'post')}, {counted(stored.comments, 'comment')}")
     table = plain_table("  kind", "id", "answers", "author", "date", "text")

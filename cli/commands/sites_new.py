@@ -6,23 +6,28 @@ import asyncio
 import shlex
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import typer
+from rich.text import Text
 
-from cli.views.output import complain, print_json, say
+from cli.access.visits import visit_limits
+from cli.views.output import complain, console, plain_table, print_json, say
 from cli.views.progress import working
+from forum_reader.definition import layers
+from forum_reader.definition.origins import is_this_machine
+from forum_reader.draft.draft_file import Draft, name_of, text_of
+from forum_reader.draft.draft_site import Drafted, drafted
+from forum_reader.draft.preview import Preview
+from forum_reader.errors import AnotherHost
+from forum_reader.recognise.recognise import Guess
+from forums.sites import sites_dir
+from forums.sites.http.fetch import Visitor, is_web_address
+from forums.sites.http.user_agent import USER_AGENT, agent_with
+from forums.state.trial import TRIAL_PER_DAY
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
 from redis_components.server.names import RULE, below, is_name
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from forum_reader.draft.draft_file import Draft
-    from forum_reader.draft.draft_site import Drafted
-    from forum_reader.draft.preview import Preview
-    from forum_reader.recognise.recognise import Guess
 
 _SHOWN = 20  # forums in the table
 
@@ -45,13 +50,6 @@ def write(
     contact: str | None = None,
 ) -> int:
     """Look at the page, write the file, say what was found."""
-    from forum_reader.definition.origins import is_this_machine
-    from forum_reader.draft.draft_file import name_of, text_of
-    from forums.sites import sites_dir
-    from forums.sites.http.fetch import is_web_address
-    from forums.sites.http.user_agent import agent_with
-    from forums.state.trial import TRIAL_PER_DAY
-
     if not is_web_address(url):
         raise ConfigError(f"{url!r} is not the URL of a web page: write http://… or https://…")
     name = name or name_of(url)
@@ -113,13 +111,6 @@ def _asked_contact(trial: int) -> str | None:
 async def _drafted(
     url: str, name: str, profile: str | None, *, obey_robots: bool, allow_private: bool, agent: str | None
 ) -> Drafted:
-    from cli.access.visits import visit_limits
-    from forum_reader.definition import layers
-    from forum_reader.draft.draft_file import Draft
-    from forum_reader.draft.draft_site import drafted
-    from forum_reader.errors import AnotherHost
-    from forums.sites.http.fetch import Visitor
-    from forums.sites.http.user_agent import USER_AGENT
 
     if profile is not None and profile not in (names := layers.profile_names()):
         raise ConfigError(f"--profile {profile} is unknown: write one of {', '.join(names)}{did_you_mean(profile, names)}")
@@ -133,9 +124,6 @@ async def _drafted(
 
 
 def _say(path: Path, draft: Draft, guess: Guess | None) -> None:
-    from rich.text import Text
-
-    from cli.views.output import console, plain_table
 
     marks = f", by {' and '.join(repr(mark) for mark in guess.marks[:3])}" if guess else ""
     say(f"{path} written: {draft.software}{marks}")
@@ -161,10 +149,6 @@ def _say(path: Path, draft: Draft, guess: Guess | None) -> None:
 
 def _show(shown: Preview) -> None:
     """The threads, with what the file reads of their first pages."""
-    from rich.text import Text
-
-    from cli.views.output import console, plain_table
-
     if shown.problem:
         say(f"  wrong: {shown.problem}")
     if not shown.threads:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import RenderableType
+from rich.live import Live
+from rich.text import Text
 
-from cli.views.output import say
+from cli.access.redis import NOTHING, redis_client, running_url
+from cli.views.fleet_json import overview_json
+from cli.views.fleet_screen import FleetScreen
+from cli.views.output import console, print_json, say
+from forums.overview import Overview, OverviewReader, problems
+from redis_components.errors import RedisUnavailable
+from redis_components.server.url import masked
 
-if TYPE_CHECKING:
-    from forums.overview import Overview
-
-NOTHING = "Nothing is running here. Start the fleet with `trawl up`, or set TRAWL_REDIS_URL to look at another fleet."
 WELL, ATTENTION = 0, 1
 
 
@@ -47,13 +52,9 @@ def status(
 
 def look() -> tuple[Overview, str] | None:
     """The fleet and the name of its Redis; None when no Redis runs that could know one."""
-    from cli.access.redis import redis_client, running_url
-
     url = running_url()
     if url is None:
         return None
-    from forums.overview import OverviewReader
-    from redis_components.server.url import masked
 
     with redis_client(url) as client:
         return OverviewReader(client).read(), masked(url)
@@ -61,21 +62,14 @@ def look() -> tuple[Overview, str] | None:
 
 def _show(seen: tuple[Overview, str] | None, as_json: bool, *, everything: bool = False) -> int:
     """Print it; the exit code."""
-    from cli.views.output import console, print_json
-
     if seen is None:
         print_json({"running": False}) if as_json else say(NOTHING)
         return ATTENTION
-    from forums.overview import problems
 
     view, name = seen
     if as_json:
-        from cli.views.fleet_json import overview_json
-
         print_json({"running": True, "redis": name, **overview_json(view)})
     else:
-        from cli.views.fleet_screen import FleetScreen
-
         to = console()
         height = to.height - 1 if to.is_terminal and not everything else None  # the prompt takes a line
         to.print(FleetScreen(view, name, height))
@@ -83,8 +77,6 @@ def _show(seen: tuple[Overview, str] | None, as_json: bool, *, everything: bool 
 
 
 def _repeat_json(every: float) -> None:
-    from cli.views.output import print_json
-    from redis_components.errors import RedisUnavailable
 
     while True:
         try:
@@ -95,13 +87,6 @@ def _repeat_json(every: float) -> None:
 
 
 def _repeat(every: float, *, everything: bool) -> None:
-    from rich.console import RenderableType
-    from rich.live import Live
-    from rich.text import Text
-
-    from cli.views.fleet_screen import FleetScreen
-    from cli.views.output import console
-    from redis_components.errors import RedisUnavailable
 
     to = console()
 

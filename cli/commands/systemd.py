@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
+from cli.processes.node_services import EXPORTER_PORT, FLOWER_PORT, FlowerAccess, node_services
+from cli.processes.systemd_units import Host, units
 from cli.views.output import complain, say
+from redis_components.embedded import data_dir, project_dir
+from redis_components.errors import ConfigError, TrawlError
+from redis_components.server.variables import variable
+from workers.process.run_module import own_module
+from workers.process.shutdown_times import container_s, shutdown_grace
 
 
 def systemd(
@@ -27,14 +34,6 @@ def systemd(
         sudo trawl systemd --user trawl --write /etc/systemd/system
         sudo systemctl daemon-reload && sudo systemctl enable --now trawl.target
     """
-    from cli.processes.node_services import EXPORTER_PORT, FLOWER_PORT, FlowerAccess, node_services
-    from cli.processes.systemd_units import Host, units
-    from redis_components.embedded import data_dir, project_dir
-    from redis_components.errors import ConfigError, TrawlError
-    from redis_components.server.variables import variable
-    from workers.process.run_module import own_module
-    from workers.process.shutdown_times import container_s, shutdown_grace
-
     if not variable("TRAWL_REDIS_URL"):
         raise ConfigError("TRAWL_REDIS_URL is not set: write it to .env first; services of a machine need a Redis that stays")
     services = node_services(FlowerAccess.on(FLOWER_PORT, kept=True), EXPORTER_PORT)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import msgspec
 import typer
 
-from cli.views.output import complain, say
-
-if TYPE_CHECKING:
-    from forums.storage.read.event_reader import Event, EventLog
-    from forums.storage.write.event_log import Position
+from cli.access.database import stored_data
+from cli.access.names import check_site
+from cli.access.values import parse_since
+from cli.views.dead import line
+from cli.views.output import complain, print_json, say
+from forums.events.expression import ROWS, Filter, Subject, Undecided, parse
+from forums.storage import StorageError
+from forums.storage.read.event_reader import Event, EventLog
+from forums.storage.write.event_log import Position
+from redis_components.errors import ConfigError, did_you_mean
 
 _LOOK_S = 1.0
 _STEP = 500
@@ -54,12 +61,6 @@ def tail(
         trawl tail --since 1d --no-follow --json
         trawl tail --kind crawler --kind breaker --kind gap --since 1d
     """
-    from cli.access.database import stored_data
-    from cli.access.names import check_site
-    from cli.access.values import parse_since
-    from forums.events.expression import parse
-    from forums.storage.read.event_reader import EventLog
-
     wanted = parse(match) if match is not None else None
     rows = _rows_of(kind)
     moment = parse_since(since) if since else None
@@ -83,9 +84,6 @@ def tail(
 
 def _rows_of(kinds: list[str] | None) -> tuple[str, ...]:
     """What `--kind` names. Raises ConfigError."""
-    from forums.events.expression import ROWS
-    from redis_components.errors import ConfigError, did_you_mean
-
     chosen = tuple(kinds or ("post", "comment"))
     for name in chosen:
         if name not in (*ROWS, "all"):
@@ -96,8 +94,6 @@ def _rows_of(kinds: list[str] | None) -> tuple[str, ...]:
 
 def _next(log: EventLog, after: Position) -> list[Event]:
     """What comes after; nothing while the database is away."""
-    from forums.storage import StorageError
-
     try:
         return log.read(after, _STEP, fleet=True)
     except StorageError as error:
@@ -106,7 +102,6 @@ def _next(log: EventLog, after: Position) -> list[Event]:
 
 
 def _fits(wanted: object, event: Event) -> bool:
-    from forums.events.expression import Filter, Subject, Undecided
 
     if not isinstance(wanted, Filter):
         return True
@@ -118,12 +113,6 @@ def _fits(wanted: object, event: Event) -> bool:
 
 
 def _show(event: Event, as_json: bool) -> None:
-    import json
-
-    import msgspec
-
-    from cli.views.dead import line
-    from cli.views.output import print_json
 
     if as_json:
         print_json(json.loads(msgspec.json.encode(event)))

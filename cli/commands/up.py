@@ -7,19 +7,42 @@ import re
 import socket
 import threading
 import time
-from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from contextlib import closing, suppress
+from typing import Annotated
 
+import psutil
+import redis
 import typer
+from rich.console import Console
+from rich.text import Text
 
+from cli.access.node_capacity import too_much_for_machine
+from cli.access.redis import redis_client, running_url
+from cli.processes.interrupts import Interrupts
+from cli.processes.node_services import FlowerAccess, node_services
+from cli.processes.ports import PortInUse, take
+from cli.processes.services import Services
+from cli.views.environment import rows, unknown
+from cli.views.output import complain, console
+from forums.sites.load import sites_dir
+from forums.state.forum_states import FORUM_LIST
+from forums.storage import Database, StorageError
+from forums.storage.database import check_url
+from forums.writer.claim import AnotherDatabase, check_claim
+from redis_components.embedded import data_dir, redis_url
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.server.replies import server_time
+from redis_components.server.url import masked
 from redis_components.server.variables import refuse_example_secrets, variable
+from workers.environment.machine import memory_bytes
+from workers.fleet.shared_files import differences, shared_digests
+from workers.fleet.sizes import default_fleet, largest_fleet, node_crawlers, scale
+from workers.process import open_files
+from workers.state.autoscaling import Autoscaling
+from workers.state.nodes import NodeRecord, Nodes
+from workers.state.registry import Registry
 
-if TYPE_CHECKING:
-    import redis
-    from rich.console import Console
-
-    from cli.processes.node_services import FlowerAccess
+from .scale import parse_sizes, sentence
 
 TICK_S = 0.1
 INTERRUPTED = 130
@@ -64,21 +87,10 @@ def up(
         trawl up
         trawl up --fleet forum_list=1,forum_detail=4 --port-flower 0
     """
-    from cli.access.redis import redis_client
-    from cli.processes.interrupts import Interrupts
-    from cli.processes.node_services import FlowerAccess, node_services
-    from cli.processes.ports import PortInUse, take
-    from cli.processes.services import Services
-    from cli.views.output import console
-    from workers.fleet.sizes import node_crawlers
-    from workers.process import open_files
-
     refuse_example_secrets(os.environ)
     _refuse_wrong_variables()
     open_files.require_for_worker(node_crawlers())
     if variable("TRAWL_DATABASE_URL"):
-        from forums.storage.database import check_url
-
         check_url()
     interrupts = Interrupts()
     interrupts.listen()
@@ -120,9 +132,6 @@ def up(
 
 def _refuse_wrong_variables() -> None:
     """Raises ConfigError for a value that crawlers, or another process, would refuse again and again; tells unknown names."""
-    from cli.views.environment import rows, unknown
-    from cli.views.output import complain
-
     if wrong := [row.fault for row in rows() if row.fault]:
         raise ConfigError("; ".join(wrong))
     for line in unknown():
@@ -131,11 +140,6 @@ def _refuse_wrong_variables() -> None:
 
 def _runs_here() -> str | None:
     """The node of another `trawl up` of this fleet on this machine; None where none runs."""
-    import psutil
-
-    from cli.access.redis import redis_client, running_url
-    from redis_components.server.replies import server_time
-    from workers.state.nodes import Nodes
 
     if (url := running_url()) is None:
         return None
@@ -150,13 +154,6 @@ def _runs_here() -> str | None:
 
 def _refuse_to_differ(client: redis.Redis) -> None:
     """Raise TrawlError where this machine has another database or other files than the nodes that run elsewhere."""
-    from contextlib import closing
-
-    from forums.storage import Database, StorageError
-    from forums.writer.claim import AnotherDatabase, check_claim
-    from redis_components.server.replies import server_time
-    from workers.fleet.shared_files import differences, shared_digests
-    from workers.state.nodes import NodeRecord, Nodes
 
     try:
         with closing(Database.from_url()) as database:
@@ -173,22 +170,12 @@ def _refuse_to_differ(client: redis.Redis) -> None:
 
 def _say_without_sites() -> None:
     """A forum fleet without a site file would run for nothing, without a word."""
-    from cli.views.output import complain
-    from forums.sites.load import sites_dir
-    from forums.state.forum_states import FORUM_LIST
-    from workers.fleet.sizes import default_fleet
-
     if FORUM_LIST in default_fleet() and not any(sites_dir().glob("*.toml")):
         complain(f"no site file in {sites_dir()}: nothing will be crawled until `trawl sites new URL` has written one")
 
 
 def _resize(client: redis.Redis, fleet: str | None) -> dict[str, int]:
     """Scale as asked, and make room for that on this node; the desired size of every service. Raises ConfigError."""
-    from workers.fleet.sizes import largest_fleet, scale
-    from workers.state.autoscaling import Autoscaling
-    from workers.state.registry import Registry
-
-    from .scale import parse_sizes
 
     autoscaling = Autoscaling(client)
     desired = scale(Registry(client), autoscaling, parse_sizes([fleet]) if fleet else {})
@@ -198,11 +185,6 @@ def _resize(client: redis.Redis, fleet: str | None) -> dict[str, int]:
 
 def _make_room(largest: dict[str, int]) -> None:
     """Size the node, our child, for the fleet asked for, and say at once where that cannot be."""
-    from cli.access.node_capacity import too_much_for_machine
-    from cli.views.output import complain
-    from workers.environment.machine import memory_bytes
-    from workers.fleet.sizes import node_crawlers
-
     room, wanted = node_crawlers(), sum(largest.values())
     named = variable("TRAWL_NODE_CRAWLERS") is not None
     if named and room < wanted:
@@ -215,11 +197,6 @@ def _make_room(largest: dict[str, int]) -> None:
 
 
 def _welcome(log: _Log, size: dict[str, int], flower: FlowerAccess, exporter_port: int) -> None:
-    from forums.state.forum_states import FORUM_LIST
-    from redis_components.embedded import data_dir, redis_url
-    from redis_components.server.url import masked
-
-    from .scale import sentence
 
     log.line("trawl", f"fleet     {sentence(size)}")
     log.line("trawl", f"Redis     {masked(redis_url())}")
@@ -239,7 +216,6 @@ class _Log:
         self._lock = threading.Lock()
 
     def line(self, name: str, text: str) -> None:
-        from rich.text import Text
 
         if not self._verbose and _ROUTINE.search(text):
             return

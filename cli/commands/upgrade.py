@@ -10,10 +10,18 @@ from typing import Annotated
 import redis
 import typer
 
-from cli.views.output import say_indented
+from cli.access.database import NoData, existing
+from cli.access.redis import redis_client, running_url
+from cli.views.output import print_json, say_indented
+from forums.storage.schema.version import VERSION
 from redis_components import __version__
+from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError
-from workers.state.nodes import NodeRecord
+from redis_components.keys import CrawlKeys
+from redis_components.server.replies import server_time
+from workers.fleet.sizes import declared_fleet
+from workers.state.nodes import NodeRecord, Nodes
+from workers.state.registry import Registry
 
 from .doctor import Verdict
 
@@ -80,9 +88,6 @@ def _each(what: str, look: Callable[[], Iterator[Verdict]]) -> Iterator[Verdict]
 
 
 def _of_redis() -> Iterator[Verdict]:
-    from cli.access.redis import redis_client, running_url
-    from redis_components.server.replies import server_time
-    from workers.state.nodes import Nodes
 
     url = running_url()
     if url is None:
@@ -96,15 +101,11 @@ def _of_redis() -> Iterator[Verdict]:
 
 
 def _services(client: redis.Redis) -> list[str]:
-    from workers.fleet.sizes import declared_fleet
-    from workers.state.registry import Registry
 
     return sorted({*declared_fleet(client), *Registry(client).desired()})
 
 
 def _layout_of(client: redis.Redis, service: str) -> str | None:
-    from redis_components.admin.crawl_records import CrawlRecords
-    from redis_components.keys import CrawlKeys
 
     record = CrawlRecords(client).of(service)
     stored = client.hget((record.keys if record else CrawlKeys.for_spider(service)).counters(), "layout")
@@ -112,8 +113,6 @@ def _layout_of(client: redis.Redis, service: str) -> str | None:
 
 
 def _of_database() -> Iterator[Verdict]:
-    from cli.access.database import NoData, existing
-    from forums.storage.schema.version import VERSION
 
     try:
         stored = existing().version()
@@ -140,7 +139,6 @@ def upgrade(
         trawl upgrade --check --json | jq '.[] | select(.state != "ok")'
     """
     # dropped import
-    from cli.views.output import print_json
 
     if not check:
         raise ConfigError(

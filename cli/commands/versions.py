@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from cli.views.output import say
+from cli.access.names import check_spiders
+from cli.access.redis import redis_client
+from cli.commands.deploy import switch
+from cli.views.output import console, iso, plain_table, print_json, say
+from redis_components.errors import ConfigError
+from workers.deploy.deploy import find
+from workers.deploy.deploy import remove as forget
+from workers.state.versions import Deployments
 
 app = typer.Typer(no_args_is_help=True, help="List, use and remove deployed versions (trawl deploy).")
 Service = Annotated[str, typer.Argument(metavar="SERVICE", help="Name of the service.", show_default=False)]
@@ -19,11 +26,6 @@ def list_versions(
     service: Service, as_json: Annotated[bool, typer.Option("--json", help="Print them as one line of JSON.")] = False
 ) -> int:
     """List the versions of a service, the newest last; * is the one that its crawlers have."""
-    from cli.access.names import check_spiders
-    from cli.access.redis import redis_client
-    from cli.views.output import console, iso, plain_table, print_json
-    from workers.state.versions import Deployments
-
     with redis_client() as client:
         known = Deployments(client).of(service)
         if not known.versions:
@@ -41,10 +43,6 @@ def list_versions(
 @app.command()
 def use(service: Service, version: Name) -> int:
     """Pin a version: install it where it is missing, and replace the crawlers one by one. `none`: what the nodes have."""
-    from cli.access.redis import redis_client
-    from cli.commands.deploy import switch
-    from workers.deploy.deploy import find
-
     with redis_client() as client:
         return switch(client, service, "" if version == "none" else find(client, service, version).name)
 
@@ -52,11 +50,6 @@ def use(service: Service, version: Name) -> int:
 @app.command()
 def rollback(service: Service) -> int:
     """Give the crawlers the version before the present one."""
-    from cli.access.redis import redis_client
-    from cli.commands.deploy import switch
-    from redis_components.errors import ConfigError
-    from workers.state.versions import Deployments
-
     with redis_client() as client:
         known = Deployments(client).of(service)
         if not known.current:
@@ -67,9 +60,6 @@ def rollback(service: Service) -> int:
 @app.command()
 def remove(service: Service, version: Name) -> int:
     """Forget a version that the crawlers do not have, and delete its wheel."""
-    from cli.access.redis import redis_client
-    from workers.deploy.deploy import remove as forget
-
     with redis_client() as client:
         forget(client, service, version)
     say(f"{service}: version {version} is removed")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+from urllib.parse import urlsplit
 
+import msgspec
 import typer
 
-from cli.views.output import say
-
-if TYPE_CHECKING:
-    from forums.overview.why import Why
+from cli.access.database import NoData, stored_data
+from cli.access.redis import NOTHING, redis_client, running_url
+from cli.views.output import print_json, say
+from forums.overview.why import Why
+from forums.overview.why import why as look
+from redis_components.errors import ConfigError
+from redis_components.server.printable import in_one_line
 
 
 def why(
@@ -26,16 +31,6 @@ def why(
 
         trawl why http://127.0.0.1:8000/thread/7
     """
-    from urllib.parse import urlsplit
-
-    from cli.access.database import NoData, stored_data
-    from cli.access.redis import redis_client, running_url
-    from cli.views.output import print_json
-    from forums.overview.why import why as look
-    from redis_components.errors import ConfigError
-
-    from .status import NOTHING
-
     try:
         known = urlsplit(url)
     except ValueError as error:
@@ -59,14 +54,12 @@ def why(
 
 
 def _json(found: Why) -> dict[str, Any]:
-    import msgspec
 
     plain: dict[str, Any] = msgspec.to_builtins(found)
     return plain | {"known": found.is_known}
 
 
 def _show(found: Why) -> None:
-    from redis_components.server.printable import in_one_line
 
     where = [f"site {found.site}" if found.site else "no site"]
     where += [f"thread {found.thread}"] if found.thread else []

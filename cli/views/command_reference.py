@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from cli.main import program
+
 from .option_help import argument_in_usage
 
 HEAD = """# Commands
@@ -19,8 +21,6 @@ WIDTH = 118
 
 def reference() -> str:
     """The page, with a heading for each group of commands and each command."""
-    from cli.main import program
-
     parts, panels = [HEAD], dict[str, list[tuple[str, Any]]]()
     root = program()
     for name, command in root.commands.items():

@@ -7,15 +7,17 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len, set_cell_size
+
+from redis_components.admin.dead_letters import DeadEntry
+from redis_components.items.refused import RefusedItem
 from redis_components.server.printable import in_one_line
 
 from .columns import Column, FittedTable
 from .output import PIPE_WIDTH, duration
 
 if TYPE_CHECKING:
-    from forums.storage.read.event_reader import Event
-    from redis_components.admin.dead_letters import DeadEntry
-    from redis_components.items.refused import RefusedItem
+    from forums.storage.read.event_reader import Event  # loads SQLAlchemy
 
 
 def dead_table(entries: Iterable[tuple[str, DeadEntry]], now: float) -> FittedTable:
@@ -73,6 +75,4 @@ def one_line(text: str) -> str:
 
 def cut(text: str, width: int) -> str:
     """As much as fits into `width` columns; a Chinese character takes two."""
-    from rich.cells import cell_len, set_cell_size
-
     return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from rich.text import Text
 
+from forums.overview import SitesView
 from forums.state.site_breakers import Breaker, drift_sentence
+from workers.state.holds import Held
 
-if TYPE_CHECKING:
-    from forums.overview import SitesView
-    from workers.state.holds import Held
-
-    from .columns import FittedTable
+from .columns import Column, FittedTable
+from .output import duration, iso
 
 
 def held_json(held: Held) -> dict[str, Any]:
     """One hold as `--json` shows it; null: all of them."""
-    from .output import iso
-
     return {
         "service": held.service or None,
         "slot": held.slot,
@@ -33,18 +31,11 @@ def held_json(held: Held) -> dict[str, Any]:
 
 def held_lines(held: Iterable[Held], now: float) -> list[str]:
     """`forum_detail (12 s): paused by ops@host: the database is moved`; `now` is Redis's time."""
-    from .output import duration
-
     return [f"{one.what} ({duration(now - one.hold.at)}): {one.hold}" for one in held]
 
 
 def held_table(held: Iterable[Held], now: float, *, most: int | None = None) -> FittedTable:
     """What is held, since when, by whom and why."""
-    from rich.text import Text
-
-    from .columns import Column, FittedTable
-    from .output import duration
-
     columns = (
         Column(name="held", least=12),
         Column(name=""),
@@ -67,8 +58,6 @@ def held_table(held: Iterable[Held], now: float, *, most: int | None = None) -> 
 
 def sites_json(view: SitesView) -> dict[str, Any]:
     """All of it as `--json` shows it; times in ISO 8601."""
-    from .output import iso
-
     breakers = []
     for site, one in view.breakers.items():
         fields = msgspec.to_builtins(one) | {"since": iso(one.since), "next_probe_at": iso(one.next_probe_at)}
@@ -86,11 +75,6 @@ def sites_table(view: SitesView, now: float) -> FittedTable:
     """One line for each open breaker: why, when the site is tried again, and what it answered. Then site files that are wrong,
     and what has drifted.
     """
-    from rich.text import Text
-
-    from .columns import Column, FittedTable
-    from .output import duration
-
     columns = (
         Column(name="site", least=8),
         Column(name=""),

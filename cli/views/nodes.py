@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rich.text import Text
+from rich.text import Text
 
-    from workers.state.nodes import NodeRecord
+from workers.state.nodes import NodeRecord
 
-    from .columns import FittedTable
+from .columns import Column, FittedTable
+from .output import duration, iso
 
 
 def node_json(node: NodeRecord, now: float) -> dict[str, Any]:
     """A node as `--json` shows it; `now` is Redis's time."""
-    from .output import iso
-
     fields = asdict(node)
     del fields["files"]
     beat_at, started_at = fields.pop("beat_at"), fields.pop("started_at")
@@ -32,8 +30,6 @@ def node_json(node: NodeRecord, now: float) -> dict[str, Any]:
 
 def nodes_line(found: Iterable[NodeRecord], now: float) -> Text:
     """`nodes  7 of 8 up, 62 of 64 crawlers`."""
-    from rich.text import Text
-
     nodes = list(found)
     alive = [one for one in nodes if one.alive(now)]
     said = f"{len(alive)} of {len(nodes)} up, {sum(one.taken for one in alive)} of {sum(one.capacity for one in alive)} crawlers"
@@ -42,11 +38,6 @@ def nodes_line(found: Iterable[NodeRecord], now: float) -> Text:
 
 def nodes_table(found: Iterable[NodeRecord], now: float, *, most: int | None = None) -> FittedTable:
     """One line per node, those in trouble first."""
-    from rich.text import Text
-
-    from .columns import Column, FittedTable
-    from .output import duration
-
     styles = {"up": "green", "draining": "yellow", "gone": "bold red"}
     columns = (
         Column(name="node", least=26),

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typer import core
-from typer._coercion import RuntimeParam, build_runtime_param
-
-if TYPE_CHECKING:
-    from typer._click import Context
-    from typer._coercion import TypeDescriptor
+from typer._click import Context
+from typer._coercion import RuntimeParam, TypeDescriptor, build_runtime_param
 
 
 def validate_what_needs_it() -> None:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
@@ -18,10 +18,7 @@ from redis_components.server.printable import in_json, in_one_line, printable
 
 from .columns import Column, FittedTable
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    # dropped import
+# dropped import
 
 
 class SafeConsole(Console):
@@ -101,8 +98,6 @@ def say_indented(head: str, text: str) -> None:
     """
     lines = [in_one_line(text)]
     if sys.stdout.isatty():
-        from rich.text import Text
-
         screen = console()
         lines = [line.plain.rstrip() for line in Text(lines[0]).wrap(screen, max(screen.width - len(head), 20))] or [""]
     say(head + lines[0], *(" " * len(head) + line for line in lines[1:]))

@@ -6,12 +6,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
 from cli.views.output import console
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 Tell = Callable[..., None]
 """`tell(done, total=None, what=None)`: with a total a bar and the time that is left, without one the count."""
@@ -59,8 +58,6 @@ class _Bar:
 
 def _drawn() -> Progress:
     """Without a thread of rich's: `tell` draws, so nothing is written while the command asks or fails."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -77,7 +74,6 @@ def working(what: str, *, shown: bool = True) -> Iterator[None]:
     if not shown or not sys.stderr.isatty():
         yield
         return
-    from rich.text import Text
 
     with console(stderr=True).status(Text(what)):  # an address may have brackets, which is not markup
         yield

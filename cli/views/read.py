@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rich.console import Console
 from rich.text import Text
 
+from forum_reader.page.records import SeenPage, SeenPost
+
 from .output import console, counted
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from forum_reader.page.records import SeenPage, SeenPost
 
 _WIDTH = 80
 _LINES = 3  # of a post

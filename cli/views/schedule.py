@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import redis
+from rich.text import Text
 
 from cli.access.redis import redis_client
 from redis_components.errors import ConfigError, unknown_name
@@ -19,12 +20,8 @@ from tasks.routing import IMPATIENT
 from workers.state.beats import Beats
 from workers.state.schedules import Schedules, StoredEntry
 
+from .columns import Column, FittedTable
 from .output import duration, iso
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from .columns import FittedTable
 
 
 class Desk:
@@ -112,9 +109,6 @@ def row_of(desk: Desk, name: str) -> dict[str, Any]:
 
 def table_of(rows: list[dict[str, Any]]) -> FittedTable:
     """The same for people."""
-
-    from .columns import Column, FittedTable
-
     columns = (
         Column(name="entry"),
         Column(name="task", least=20, rank=4),
@@ -127,7 +121,6 @@ def table_of(rows: list[dict[str, Any]]) -> FittedTable:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str | Text, ...]:
-    from rich.text import Text
 
     if "task" not in row:
         return row["entry"], "-", "-", "-", "-", Text(f"left out: {row['refused']}", style="bold red")
