@@ -194,7 +194,6 @@ def acl(
         TRAWL_NAMESPACE=job42 trawl acl --passwords users.txt | redis-cli --user default
         TRAWL_NAMESPACE=job42 trawl acl --service books --passwords books.txt | redis-cli --user default
     """
-    # dropped import
 
     if feeds is not None and not services:
         raise typer.BadParameter("--feeds goes with --service")

@@ -183,7 +183,6 @@ def backup(
         trawl backup /var/backups/
         trawl backup monday.backup --json
     """
-    # dropped import
 
     target = file_for(place)
     try:
@@ -220,7 +219,6 @@ def restore(
         trawl restore /var/backups/trawl-fleet-20260102T030405Z.backup
         trawl restore monday.backup --force
     """
-    # dropped import
 
     try:
         with redis_client() as client, working("checking, then putting back", shown=not as_json):

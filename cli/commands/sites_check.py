@@ -29,9 +29,6 @@ from forums.storage.schema.tables import comments, posts
 
 from .sites import path_of
 
-# dropped import
-
-
 _SHOWN = 5  # comments
 
 
@@ -141,7 +138,6 @@ async def _try(site: Site, forum: str | None, thread: str | None) -> tuple[list[
     read = trial.thread
     if read is None or (read.post is None and not read.comments):
         return tried, None
-    # dropped import
 
     return tried, await asyncio.to_thread(store_sample, site, read)
 

@@ -138,7 +138,6 @@ def upgrade(
         trawl upgrade --check
         trawl upgrade --check --json | jq '.[] | select(.state != "ok")'
     """
-    # dropped import
 
     if not check:
         raise ConfigError(

@@ -18,8 +18,6 @@ from redis_components.server.printable import in_json, in_one_line, printable
 
 from .columns import Column, FittedTable
 
-# dropped import
-
 
 class SafeConsole(Console):
     """Colours come from styles alone. `render` is the one way of all text to the terminal; rich's own control codes pass it."""
@@ -79,7 +77,6 @@ PIPE_WIDTH = 200  # columns; rich would take 80 where there is no terminal, and 
 
 def console(*, stderr: bool = False) -> Console:
     """A console on standard output, or standard error; 200 columns wide when that is not a terminal."""
-    # dropped import
 
     stream = sys.stderr if stderr else sys.stdout
     return SafeConsole(file=stream, width=None if stream.isatty() else PIPE_WIDTH)
@@ -117,7 +114,6 @@ def print_json(value: Any) -> None:
 
 def plain_table(*columns: str, show_header: bool = True) -> PlainTable:
     """A table without lines that fits any width, in the form that all commands have in common."""
-    # dropped import
 
     return PlainTable(*columns, show_header=show_header)
 
