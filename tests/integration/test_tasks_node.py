@@ -101,7 +101,7 @@ def test_a_worker_without_options_starts_without_a_warning(fleet: ToyFleet) -> N
     wait_until(Nodes(fleet.redis.client()).all, fleet.said, 60)  # a node is a place for crawlers from its first beat on
     assert fleet.ask("reconcile_fleet.apply_async(ignore_result=False).get(timeout=60)") == "['launch toy/0 on a@test']"
     banner, _, after = node.said().partition("node.a@test")
-    assert ".> concurrency: 5 (prefork)" in banner
+    assert ".> concurrency: 6 (prefork)" in banner
     assert not after.partition("\n")[2].strip(), after
 
 

@@ -15,6 +15,7 @@ from forum_reader.draft.list_wrapper import _alone
 from forum_reader.recognise import recognise
 from forums.overview import thread_address
 from tests.support.product_patterns import ROOT, Use
+from workers.consumers import targets
 from workers.process.stat_metrics import StatKind, StatMetric
 
 _PROFILES = ROOT / "forum_reader/profiles"
@@ -63,6 +64,7 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/page/soft_block.py:": list,  # kept by its module
     "forum_reader/reading/reading_budget.py:": list,  # kept by its module
     "forums/storage/errors.py:storage_error": lambda: [("search", pattern) for pattern, _ in _fixes()],
+    "workers/consumers/targets.py:_files": lambda: [("fullmatch", kind.pattern.pattern) for kind in targets.KINDS],
     "workers/consumers/parquet_files.py:__init__": lambda: [("fullmatch", r"items-\d{8}T\d{6}\.\d{3,}\.journal")],
     "workers/environment/declaration.py:parse": lambda: [("fullmatch", r"-?\d{1,15}"), ("fullmatch", r"\d{1,9}(?:\.\d{1,9})?")],
     "workers/process/stat_metrics.py:_form": lambda: [

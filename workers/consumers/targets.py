@@ -75,7 +75,7 @@ def _files(name: str, module: str, sink: str) -> TargetKind:
     return TargetKind(
         name=name,
         schemes=(name,),
-        pattern=re.compile(rf"{name}:(?P<place>.*\S.*)", re.DOTALL),
+        pattern=re.compile(rf"{name}:(?P<place>\s*+\S.*)", re.DOTALL),
         form=f"{name}:PATH",
         sink=lambda place, o: _class(f"{module}:{sink}")(Path(place), max_bytes=o.max_bytes, max_age_s=o.max_age_s),
         path=Path,

@@ -115,8 +115,9 @@ local function free_time(limits, lane, at)
       break
     end
   end
-  for window, from in string.gmatch(known[4] or '', '(%d+)@(%d+)') do
-    local field = bucket(window, at)
-    if at >= tonumber(from) and (tonumber(redis.call('HGET', state, field) or 0) or 0) > 0 then count_in(state, field, -1) end
+  for quota in string.gmatch(known[4] or '', '[^ ]+') do
+    local window, from = string.match(quota, '^(%d+)@(%d+)$')
+    local field = window and bucket(window, at)
+    if window and at >= tonumber(from) and (tonumber(redis.call('HGET', state, field) or 0) or 0) > 0 then count_in(state, field, -1) end
   end
 end

@@ -19,6 +19,7 @@ from redis_components.keys import CrawlKeys
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
 from redis_components.server.record_store import JsonRecord
+from workers.fleet.consumers import ConsumerPlace
 from workers.state.audit import Act
 from workers.state.autoscaling import Autoscaled, Policy
 from workers.state.jobs import Job, Jobs, JobState
@@ -42,6 +43,7 @@ GIVEN: dict[Any, Any] = {
 KINDS: list[JsonRecord] = [
     Act(at=1.0, by="me", what=("pause",)),
     Autoscaled(policy=Policy(min=1, max=2)),
+    ConsumerPlace(target="jsonl:items.jsonl", node="node", host="host"),
     CrawlRecord(spider="books", keys=CrawlKeys.for_spider("books")),
     CrawlerRecord(spider="books", number=0, state=CrawlerState.RUNNING),
     Deployment(),

@@ -180,4 +180,4 @@ def test_celery_reads_env_file_before_its_settings(tmp_path: Path) -> None:
     said = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=60
     )
-    assert said.stdout.split() == ["redis://127.0.0.1:1/7", "10"]
+    assert said.stdout.split() == ["redis://127.0.0.1:1/7", "11"]
