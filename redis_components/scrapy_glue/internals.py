@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-    # dropped import
-
 
 LONG_S = 0.75
 LOOK_S = 0.25

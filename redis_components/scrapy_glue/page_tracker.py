@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from .page_age import Step
 
-    # dropped import
-
 
 current_page: ContextVar[Page | None] = ContextVar("trawl_page", default=None)
 """The page in work in the running code: set for each page by the scheduler, for each start task by `RedisMixin`.
