@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_help_is_a_word_too(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.processes
-def test_a_command_imports_nothing_heavy_of_another() -> None:
+def test_a_command_imports_nothing_heavy_of_another(tmp_path: Path) -> None:
     code = """
 import sys
 from cli.main import main
@@ -61,7 +62,8 @@ print(sorted({"pydantic", "sqlalchemy", "celery", "scrapy", "forums.sites", "cli
 import forums.sites
 print("scrapy" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    nothing_runs = {**os.environ, "TRAWL_DATA_DIR": str(tmp_path)}  # an older test's server may not have ended yet
+    done = subprocess.run([sys.executable, "-c", code], env=nothing_runs, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines()[-2:] == ["[]", "False"]
 
 
