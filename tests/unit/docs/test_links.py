@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks/results").glob("*.md")]
+CODE = re.compile(r"`[^`\n]+`")  # of a regular expression, which may look like a link
 LINK = re.compile(r"\]\((?!\w+://)([^)\s#]*)(?:#([^)\s]*))?\)")
 
 
@@ -17,7 +18,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_every_link_leads_somewhere() -> None:
-    links = [(page, *found.groups()) for page in PAGES for found in LINK.finditer(page.read_text("utf-8"))]
+    links = [(page, *found.groups()) for page in PAGES for found in LINK.finditer(CODE.sub("", page.read_text("utf-8")))]
     assert len(links) > 40, "the pattern still finds them"
     for page, path, anchor in links:
         target = page.parent / path if path else page
