@@ -55,8 +55,7 @@ class Records(Variables):
 
     thread_records: Whole = declare(
         2_000_000,
-        "threads whose stored state Redis remembers, about 100 bytes each; a thread without a record is read whole when a list"
-        " shows it again",
+        "threads whose stored state Redis remembers, about 100 bytes each; others are read whole when listed again",
         rule="must be a whole number from 1",
         ge=1,
     )
@@ -67,8 +66,8 @@ class Reading(Variables):
 
     parse_timeout_s: Whole = declare(
         10,
-        "CPU seconds for an unusually large page (over 1 MiB, 20,000 tags, or with a tag of thousands of attributes): it is"
-        " parsed in a child process, and rejected after that time",
+        "CPU seconds for an unusually large page, which is parsed in a child process"
+        " ([which](../guarantees.md#promises-about-crawlers-and-redis)), and rejected after that time",
         rule="the seconds for parsing a page in a child process are a number from 1 to 600",
         ge=1,
         le=600,

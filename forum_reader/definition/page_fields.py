@@ -105,8 +105,7 @@ class CommentFields(Fields):
     position: FieldSpec | None = Field(default=None, description="its place in the thread from 1; else counted")
     load_more: FieldSpec | None = Field(
         default=None,
-        description="only on a comment whose answers are left out: the address of a page with them, or the value of "
-        "`{more}` of `[pages.more]`",
+        description="where a comment's answers are left out: the address of their page, or `{more}` of `[pages.more]`",
     )
 
 

@@ -43,8 +43,7 @@ class Page(BaseModel):
     )
     html_at: Select | None = Field(
         default=None,
-        description="JMESPath: place of the HTML in a JSON page; everything is read from it except `next`, `pages`, `total`, "
-        "`cursor`, `more` and `current`",
+        description="JMESPath: HTML in a JSON page; all but `next`, `pages`, `total`, `cursor`, `more`, `current` is read there",
     )
     json_at: Select | None = Field(
         default=None,
@@ -156,8 +155,7 @@ class RowsPage(Page):
     per_page: int | None = Field(default=None, ge=1, description="rows of a full page")
     ends: Literal["empty", "short"] = Field(
         default="empty",
-        description="the last page where none of `next`, `pages`, `total`, `cursor` and `more` is given: "
-        "one without rows, or one with fewer than `per_page`",
+        description="the last page, without `next`, `pages`, `total`, `cursor`, `more`: no rows, or fewer than `per_page`",
     )
 
     @model_validator(mode="after")
@@ -217,8 +215,7 @@ class CommentRows(RowsPage):
     children: Select | None = Field(default=None, description="JSON: the answers to a row, rows themselves")
     load_more: FieldSpec | None = Field(
         default=None,
-        description="each match leads to comments of the thread that the page leaves out: the address of a page "
-        "with them, or the value of `{more}` of `[pages.more]`",
+        description="each match leads to comments that the page leaves out: an address, or `{more}` of `[pages.more]`",
     )
 
     @model_validator(mode="after")
@@ -247,8 +244,7 @@ class CommentsPageSpec(CommentRows):
     )
     order: Literal["oldest", "newest", "newest_page"] = Field(
         default="oldest",
-        description="order of the posts: the oldest first, the newest first, or the newest page first, with the oldest "
-        "post of each page first",
+        description="order of the posts: oldest first, newest first, or newest page first with its oldest post first",
     )
     repeats_post: bool = Field(
         default=False,

@@ -57,8 +57,7 @@ class Recognise(BaseModel):
     )
     forum: str | None = Field(
         default=None,
-        description="regular expression whose first group is a forum's id in an address behind base_url, for software without"
-        " an index; left out: the address of the list pages",
+        description="regular expression for a forum's id (first group) in an address; else the list pages' address",
     )
     comment_ids: str | None = Field(
         default=None,

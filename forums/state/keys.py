@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from redis_components.keys import CrawlKeys, FleetKeys
-from redis_components.keys.reference import HEAD, rows
+from redis_components.keys.reference import rows
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def document() -> str:
         *rows(crawl, ForumCrawlKeys, {}),
         *rows(ForumFleetKeys(prefix="trawl:fleet"), ForumFleetKeys, {"site": "<site>", "output": "<output>"}),
     ]
-    return "\n## Keys of the forum application\n\n" + HEAD + "\n".join(found) + "\n"
+    return "\n## Keys of the forum application\n\n" + "\n".join(found) + "\n"
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def _group(name: str, help: str, value: Callable[[GroupState], float | None]) ->
 GROUP_METRICS: tuple[MetricSpec, ...] = (
     _group(
         "trawl_item_group_waiting",
-        "Items that the consumer group was not given yet; missing where Redis has no count. Of a service 20 groups at most.",
+        "Items that the consumer group was not given yet; missing where Redis has no count.",
         lambda one: one.waiting,
     ),
     _group("trawl_item_group_pending", "Items that the group was given and has not acknowledged.", lambda one: one.pending),
@@ -109,7 +109,7 @@ MEMORY_METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_redis_memory_bytes",
         kind="gauge",
-        help="Memory of Redis by kind of key, by estimate, looked at once a minute; other: the broker's, and what Redis needs.",
+        help="Memory of Redis by kind of key, estimated once a minute; other: the broker's and Redis's own.",
         labels=("kind",),
         samples=lambda view: [((kind,), float(size)) for kind, size in view.memory.kinds.items()] if view.memory else [],
     ),

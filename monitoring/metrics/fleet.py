@@ -235,8 +235,7 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_held",
         kind="gauge",
-        help="What an operator, or a site's breaker, holds (word: pause, drain, stop); no service: all, no site: all of it. "
-        "Of slots, how many.",
+        help="Holds of operators and breakers (word: pause, drain, stop); no service: all, no site: all; of slots the number.",
         labels=("service", "spider", "site", "word"),
         samples=lambda view: sorted(
             Counter((one.service, one.service, one.site, str(one.hold.word)) for one in view.held).items()
@@ -301,7 +300,7 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_readable",
         kind="gauge",
-        help="Whether this part (a service, or a kind of record) could be read; 0: a key has another type or a foreign value.",
+        help="1 if this part (a service, a kind of record) could be read; 0: foreign type or value.",
         labels=("part",),
         samples=lambda view: [] if view.failure else [((part,), float(part not in view.unreadable)) for part in view.parts],
     ),
@@ -325,7 +324,7 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_stats_left_out",
         kind="gauge",
-        help="Series of a service's own stats (STATS_METRICS) that are not shown: over 200 of a pattern, or a name in two forms.",
+        help="Series of own stats (STATS_METRICS) that are left out: over 200 of a pattern, or two forms.",
         labels=("service", "spider"),
         samples=left_out,
     ),

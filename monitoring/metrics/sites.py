@@ -81,14 +81,14 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_forums_stale",
         kind="gauge",
-        help="Forums that are overdue for 5 min, and for longer than they were to wait, although their site is not held.",
+        help="Forums overdue for 5 min and for longer than their interval, although their site is not held.",
         labels=("site",),
         samples=_stale,
     ),
     MetricSpec(
         name="trawl_forum_gaps",
         kind="gauge",
-        help="Forums of which a scan did not come to what was known: threads may be missing until a deeper one has been.",
+        help="Forums whose scan did not reach known threads: some may be missing until a deeper scan.",
         labels=("site",),
         samples=lambda view: [((site,), float(one.with_gap)) for site, one in view.sites.tallies.items()],
     ),
@@ -144,7 +144,7 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_site_breaker",
         kind="gauge",
-        help="1 while the breaker of a site is open: it does not answer with its pages, or its file is wrong; not crawled.",
+        help="1 while a site's breaker is open: other pages than its own, or a wrong file; not crawled.",
         labels=("site", "cause"),
         samples=lambda view: [((site, one.cause), 1.0) for site, one in view.sites.breakers.items()],
     ),
@@ -165,7 +165,7 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_site_drift",
         kind="gauge",
-        help="What has drifted: share of rows in which a field is empty, or `rows` per page; only while it is not as usual.",
+        help="Unusual figures alone: share of rows in which a field is empty, or `rows` per page.",
         labels=("site", "kind", "figure"),
         samples=lambda view: [(names, now) for names, (now, _) in view.sites.drifts.items()],
     ),

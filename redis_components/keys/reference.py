@@ -9,7 +9,6 @@ from .fleet import FleetKeys
 from .items import ItemKeys
 from .start_tasks import StartTaskKeys
 
-HEAD = "| key | type | content, writers, readers |\n|---|---|---|\n"
 CRAWL_SAMPLES = {
     "owner": "<owner>",
     "part": "<part>",
@@ -32,7 +31,7 @@ FLEET_SAMPLES = {
 
 
 def rows(keys: object, cls: type, samples: Mapping[str, str]) -> list[str]:
-    """Return one line of the table for each method that `cls`, the class of `keys` or one of its bases, defines; `samples` are
+    """Return one entry of the list for each method that `cls`, the class of `keys` or one of its bases, defines; `samples` are
     the arguments by their names.
     """
     found = []
@@ -43,7 +42,7 @@ def rows(keys: object, cls: type, samples: Mapping[str, str]) -> list[str]:
         doc = " ".join(line.strip() for line in (method.__doc__ or "").splitlines() if line.strip())
         kind, _, text = doc.partition(": ")
         key = method(keys, *(samples[param] for param in params))
-        found.append(f"| `{key}` | {kind} | {text.replace('|', chr(92) + '|')} |")
+        found.append(f"- `{key}` ({kind}): {text}")
     return found
 
 
@@ -58,4 +57,4 @@ def document() -> str:
     ]
     head = "# Redis keys\n\nGenerated from `redis_components/keys/` and `forums/state/keys.py` by `make docs`; do not edit.\n\n"
     head += "With a namespace (`REDIS_NAMESPACE`, `TRAWL_NAMESPACE`) every key begins with it and a colon.\n\n"
-    return head + HEAD + "\n".join(found) + "\n"
+    return head + "\n".join(found) + "\n"

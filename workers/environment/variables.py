@@ -33,8 +33,7 @@ class Frontier(Variables):
     )
     namespace: Annotated[str, parsed_by(lambda _: fleet_namespace())] = declare(
         "",
-        "name of a job: every key of fleet and crawls begins with it and a colon; `trawl --namespace NAME` is the same. At most"
-        " 128 characters that can be printed, without spaces and `%`. On a Redis Cluster a hash tag, such as `{job42}`",
+        "name before every key of fleet and crawls, as `trawl --namespace NAME` ([its form](#form-of-a-namespace))",
         shown="none",
     )
     redis_bin: Annotated[Path | None, EmptyIsNone] = declare(None, "server program for the private Redis", shown="found on PATH")
@@ -63,19 +62,18 @@ class Fleet(Variables):
 
     broker_url: Annotated[Secret | None, EmptyIsNone] = declare(
         None,
-        "another Redis for Celery's messages and results, in the same forms but for a Cluster, or a broker of Celery's own, as in"
-        " `amqp://…`",
+        "another Redis for Celery's messages and results, but no Cluster; or a broker of Celery's own, as in `amqp://…`",
         shown="`TRAWL_REDIS_URL`",
     )
     redis_users: Annotated[Path | None, EmptyIsNone] = declare(
         None,
-        "file of `trawl acl --service NAME --passwords FILE`: its crawlers get their service's user of Redis, where"
-        " the file has one, and no URL of the broker ([security.md](../security.md#a-user-for-each-service))",
+        "file of `trawl acl --service NAME --passwords FILE`: each service's own user of Redis"
+        " ([security.md](../security.md#a-user-for-each-service))",
         shown="the worker's user",
     )
     fleet: Annotated[dict[str, int], parsed_by(parse_fleet)] = declare(
-        meaning="services, and their sizes until `trawl scale` changes them; a service is the name of a spider: ASCII letters,"
-        " digits and `. _ -`, at most 128, the first neither `.` nor `-` ([other names](../deployment.md#names))",
+        meaning="services, by the names of their spiders ([names](../deployment.md#names)), and their sizes until `trawl scale`"
+        " changes them",
         shown=f"`{DEFAULT_FLEET}`",
         factory=lambda: parse_fleet(DEFAULT_FLEET),
     )
@@ -95,20 +93,19 @@ class Fleet(Variables):
     )
     shutdown_grace_s: Number = declare(
         10.0,
-        "s that pages in flight get when crawlers are stopped; workers wait 10 s longer, containers should wait three"
-        " times as long ([deployment.md](../deployment.md#stopping-and-updating))",
+        "s that pages in flight get when crawlers are stopped ([who waits longer](../deployment.md#stopping-and-updating))",
         rule="must be a number of seconds from 0 to 3600",
         ge=0,
         le=3600,
     )
     wheels_dir: Annotated[Path | None, EmptyIsNone] = declare(
         None,
-        "folder into which `trawl deploy` puts wheels, and from which nodes install them: the same one, or a copy, on every node",
+        "folder of `trawl deploy`'s wheels, from which nodes install them: the same, or a copy, on every node",
         shown="`wheels` in the data folder",
     )
     job_retention_s: Number = declare(
         604_800.0,
-        "s for which the keys and the record of a job (`trawl run`) are kept after its end; its items stay until they are taken",
+        "s for which keys and record of a job (`trawl run`) are kept after its end; items stay until taken",
         rule="must be a number of seconds from 60 to 31536000",
         ge=60,
         le=31_536_000,
@@ -143,8 +140,8 @@ class Crawlers(Variables):
 
     allow_private: Switch = declare(
         False,
-        "1: names of every site may resolve to addresses that are not public; else only those of sites with `allow_private ="
-        " true` ([security.md](../security.md#the-owner-of-a-name))",
+        "1: names of every site may resolve to private addresses, as with `allow_private = true`"
+        " ([security.md](../security.md#the-owner-of-a-name))",
         rule="must be 1 or 0",
         shown="0",
     )
@@ -163,7 +160,7 @@ class Logs(Variables):
 
     log_format: Annotated[Literal["text", "json"], _LOWER] = declare(
         "text",
-        "`json`: each line of a worker, beat and crawler is a JSON object with the ids of its node, slot, site and so on"
+        "`json`: each line is a JSON object with ids of node, slot and site"
         " ([operations.md](../operations.md#logs-for-a-collector))",
         rule="must be text or json",
     )
@@ -218,9 +215,8 @@ class Exporter(Variables):
 
     exporter_hosts: Annotated[frozenset[str], parsed_by(parse_hosts)] = declare(
         frozenset(),
-        "names, without ports and with commas between them, by which the exporter may be asked, besides `localhost`,"
-        " `127.0.0.1`, `[::1]`, its `--host` and the address that a request came in at; others get 421, for a page elsewhere"
-        " could read the status through a browser (DNS rebinding)",
+        "more names, without ports, with commas between them, by which the exporter may be asked"
+        " ([monitoring.md](../monitoring.md#who-may-see-it))",
         shown="none",
     )
 
@@ -230,9 +226,8 @@ class Api(Variables):
 
     api_read_token: Annotated[Secret | None, EmptyIsNone] = declare(
         None,
-        "token with which the API (`trawl api`) and the page may be read, at least 16 characters; the API is off"
-        " while neither this nor the next is set ([http-api.md](../http-api.md)), the page is open to this machine alone"
-        " ([monitoring.md](../monitoring.md#who-may-see-it))",
+        "token for reading the API ([http-api.md](../http-api.md)) and the page"
+        " ([monitoring.md](../monitoring.md#who-may-see-it)), at least 16 characters",
         shown="none",
     )
     api_act_token: Annotated[Secret | None, EmptyIsNone] = declare(
@@ -245,8 +240,7 @@ class Signing(Variables):
 
     signing_key: Annotated[Secret | None, EmptyIsNone, parsed_by(lambda text: parse_keys(text) and text)] = declare(
         None,
-        "keys with which messages of Celery and entries of the schedule are signed, 32 characters or more each; better in a file,"
-        " `TRAWL_SIGNING_KEY_FILE`, one a line: the first one signs, each is accepted"
+        "keys that sign messages and schedule, of 32 characters or more; better a file, `TRAWL_SIGNING_KEY_FILE`"
         " ([security.md](../security.md#signed-messages))",
         shown="none: nothing is signed",
     )

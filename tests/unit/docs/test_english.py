@@ -99,7 +99,10 @@ def _idioms(text: str) -> Iterator[tuple[int, str, str]]:
 
 SPEECH = re.compile(r"\b(tells?|told|says?|said|somebody|nobody|whoever|anew|beside)\b", re.IGNORECASE)
 QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
-PAGES = (*(ROOT / "docs").glob("*.md"), *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "packaging/README.md")))
+GENERATED = "cli.md"  # from the commands' docstrings
+PAGES = [
+    page for page in (*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), ROOT / "packaging/README.md") if page.name != GENERATED
+]
 
 
 def _speech(text: str) -> Iterator[tuple[int, str]]:
