@@ -14,9 +14,9 @@ from cli.access.visits import visit_limits
 from cli.views.output import print_json
 from cli.views.progress import working
 from cli.views.read import show
-from forum_reader.page.no_forum_page import refusal
 from forum_reader.page.records import SeenPage
-from forum_reader.page.web_encoding import in_web_encoding
+from forum_reader.page.response import in_web_encoding
+from forum_reader.page.soft_block import refusal
 from forum_reader.readers.limited_reading import read_limited
 from redis_components.errors import ConfigError, TrawlError
 

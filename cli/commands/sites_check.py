@@ -16,7 +16,7 @@ from sqlalchemy import URL, select
 from cli.access.visits import visit_limits
 from cli.views.output import console, counted, plain_table, print_json, say
 from cli.views.progress import working
-from forum_reader.definition.advice import advice
+from forum_reader.definition.load import advice
 from forums.records.items import comment_item, post_item, stamp, utc_now, with_listed
 from forums.records.stored import Stored
 from forums.sites import Site

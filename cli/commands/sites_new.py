@@ -17,9 +17,8 @@ from cli.views.output import complain, console, plain_table, print_json, say
 from cli.views.progress import working
 from forum_reader.definition import layers
 from forum_reader.definition.origins import is_this_machine
-from forum_reader.draft.draft_file import Draft, name_of, text_of
+from forum_reader.draft.draft_file import Draft, Preview, name_of, text_of
 from forum_reader.draft.draft_site import Drafted, drafted
-from forum_reader.draft.preview import Preview
 from forum_reader.errors import AnotherHost
 from forum_reader.recognise.recognise import Guess
 from forums.sites import sites_dir

@@ -1,17 +1,20 @@
-"""Dates of the posts of a page, read together: `10-04-2017` is read in the order of its neighbours.
-
-`Calendar` reads all dates that `post_dates` found in a page's posts at once: it takes the order of day and month in which each
-number is possible and the posts are in order.
+"""Dates of the posts of a page, read together: `10-04-2017` is read in the order of day and month in which each number is
+possible and the posts stand closest to each other. `Calendar` does it for dates that `post_dates` found.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING
 
 from .post_dates import Spotted
+
+if TYPE_CHECKING:
+    from forum_reader.reading.read_page import CommentsPage
 
 
 def disorder(moments: Sequence[datetime | None], now: datetime) -> float:
@@ -130,3 +133,25 @@ class Calendar:
             if moment <= latest and (date.weekday is None or moment.weekday() == date.weekday):
                 return year
         return latest.year
+
+
+ENGLISH = "en-GB"
+"""English that writes the day before the month."""
+# It begins with a digit: `re` searches for one in a tenth of the time that a look-behind at each character takes.
+_NUMERIC = re.compile(r"\d(?<![\d./-].)\d?([./-])\d{1,2}\1(?:19|20)?\d\d(?![\d./-])", re.DOTALL)
+
+
+def has_numeric_dates(text: str) -> bool:
+    """Return True if a text may hold a date whose day and month are numbers, in an order that its language decides."""
+    return _NUMERIC.search(text) is not None
+
+
+def disorder_of(page: CommentsPage, now: datetime) -> float:
+    """Return a measure of disorder and distance between the posts of a page; see `post_calendar.disorder`."""
+    moments = [None if one is None else one.replace(tzinfo=None) for one in moments_of(page)]
+    return disorder(moments, now.astimezone(UTC).replace(tzinfo=None))
+
+
+def moments_of(page: CommentsPage) -> list[datetime | None]:
+    """Return the dates of the page's posts, in its order."""
+    return [*([page.post.created_at] if page.post else []), *(comment.created_at for comment in page.comments)]

@@ -15,12 +15,9 @@ from functools import cached_property
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from .calendars import in_common_era
-from .date_span import is_elapsed_time, plain, span
-from .eastern import EAST
-from .forms import Form, Other, learn_shape, learn_text, numbers_of, shape_of
-from .language import OutOfTime, ask
-from .short_forms import just_now, latest, year_is_missing
+from .language import Form, Other, OutOfTime, ask, learn_shape, learn_text, numbers_of, shape_of
+from .normalised import in_common_era, is_elapsed_time, plain, span
+from .short_forms import EAST, just_now, latest, year_is_missing
 from .words import in_january, in_known_words, is_english, on_24_hours
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")

@@ -1,12 +1,15 @@
-"""Dates that dateparser misreads or does not read, in every language: month and day as numbers (`11-21 08:03`), "just now" in a
-word, and "2.87 years ago".
+"""Dates that dateparser misreads or does not read: month and day as numbers (`11-21 08:03`), "just now" in a word, "2.87 years
+ago", and dates in Chinese, Japanese and Korean (`11月21日 08:03`, `昨晚 20:11`, `3分鐘前`, `发表于 昨天 12:11`, `어제 08:00`).
+
+The words before and after a date stand without a space in these three languages, so a date is searched within the text. Chinese
+is read in its simplified and its traditional signs.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 _MONTH_DAY = re.compile(
     r"(\d{1,2})([-/.])\s?(\d{1,2})(\.?)"
@@ -109,3 +112,140 @@ def parts_ago(text: str, now: datetime, read: Callable[[str], datetime | None]) 
     if whole is None or whole >= now or now - whole > timedelta(days=367):
         return None
     return now - (now - whole) * float(".".join(found[0]))
+
+
+EAST = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""A sign of one of the three languages."""
+
+_SIMPLE = str.maketrans("鐘剛後個週時點兩間號幾億萬", "钟刚后个周时点两间号几亿万")
+_NUMERAL = r"(?:\d{1,9}(?:\.\d{1,9})?|[半一两二三四五六七八九十几数]{1,4}|[한두세네몇]|일(?=\s*년))"
+_NUMERALS = {
+    "半": 0.5, "一": 1, "两": 2, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10,
+    "几": 3, "数": 3, "한": 1, "일": 1, "두": 2, "세": 3, "네": 4, "몇": 3,
+}  # fmt: skip
+_UNITS = {
+    "秒": 1, "초": 1, "分": 60, "분": 60, "小时": 3600, "时": 3600, "钟头": 3600, "시간": 3600,
+    "天": 86400, "日": 86400, "일": 86400, "周": 604800, "星期": 604800, "礼拜": 604800, "주": 604800, "주일": 604800,
+}  # fmt: skip
+_AGO = re.compile(
+    rf"(?<![\d.])({_NUMERAL})\s*+(?:(?:个|か|ヶ|カ)\s*+)?(半)?(?:个)?"
+    r"(秒|초|分|분|小时|时间|时|钟头|시간|天|日|일|周间|周|星期|礼拜|주일|주|月|개월|달|年|년)(半)?(?:钟|间)?\s*+(?:多\s*+)?(?:以|之)?(?:前|전)"
+)
+_DAYS = {
+    "刚刚": 0, "今天": 0, "今日": 0, "今晚": 0, "今早": 0, "今晨": 0, "本日": 0, "きょう": 0, "오늘": 0,
+    "昨天": -1, "昨日": -1, "昨晚": -1, "昨夜": -1, "きのう": -1, "어제": -1,
+    "前天": -2, "前日": -2, "一昨日": -2, "おととい": -2, "그저께": -2, "그제": -2, "大前天": -3,
+}  # fmt: skip
+_WEEKDAY = {
+    sign: day
+    for day, signs in enumerate(["一月월", "二火화", "三水수", "四木목", "五金금", "六土토", "日天일"])
+    for sign in signs
+}
+_NOW = re.compile(r"刚刚|刚才|方才|たった今|たったいま|ただいま|방금|지금|几秒前|数秒前")
+_DAY = (
+    r"(?:(?P<year>\d{4}|\d{2})\s*[年년./-]\s*)?(?P<month>\d{1,2})\s*[月월./-]\s*(?P<day>\d{1,2})(?:\s*[日号일])?\.?"
+    rf"|(?P<word>{'|'.join(sorted(_DAYS, key=len, reverse=True))})"
+    r"|(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])|(?P<weekday_ja>[月火水木金土日])曜日?|(?P<weekday_ko>[월화수목금토일])요일"
+)
+_HALF_OF_DAY = r"上午|早上|清晨|凌晨|早晨|下午|中午|傍晚|晚上|夜里|午前|午后|오전|오후|AM|PM|am|pm"
+_TIME = (
+    rf"(?P<half>{_HALF_OF_DAY})?\s*(?P<hour>\d{{1,2}})\s*(?:[:时시]|点)"
+    r"(?:\s*(?P<minute>\d{1,2})(?:\s*[分분])?(?:[:\s]?\s*(?P<second>\d{1,2})(?:\s*[秒초])?)?)?(?:\s*(?P<behind>AM|PM|am|pm))?"
+)
+_WEEKDAY_BEHIND = r"\s*[(（]?(?:周|星期)?[一二三四五六日天月火水木金土월화수목금토][)）]?(?:曜日)?"
+_WHOLE = re.compile(rf"(?<![\d.:])(?:{_DAY})(?:{_WEEKDAY_BEHIND})?(?:[\s,，·]*+(?:的)?{_TIME})?(?![\d.])")
+_ONLY_TIME = re.compile(rf"(?:{_TIME})(?!\d)")
+_EVENING = frozenset({"今晚", "昨晚", "昨夜"})
+
+
+def read(text: str, now: datetime) -> datetime | None:
+    """Return the time in a text, relative to `now`; None without a date, or where other numbers stand next to it."""
+    text = text.translate(_SIMPLE).replace("하루", "1일").replace("이틀", "2일")
+    ago = _AGO.search(text)
+    if ago is not None and not _has_digits_around(text, ago):
+        return _ago(ago, now)
+    whole = _WHOLE.search(text)
+    if whole is not None and not _has_digits_around(text, whole):
+        return _whole(whole, now)
+    if _NOW.search(text) and not re.search(r"\d", text):
+        return now
+    alone = _ONLY_TIME.fullmatch(text.strip())
+    if alone is None or not alone["half"]:
+        return None
+    at = _time(alone, evening=False)
+    found = datetime.combine(now, at) if at else None
+    return found - timedelta(days=1) if found and found > now else found
+
+
+def _has_digits_around(text: str, match: re.Match[str]) -> bool:
+    return re.search(r"\d", text[: match.start()] + text[match.end() :]) is not None
+
+
+def _ago(match: re.Match[str], now: datetime) -> datetime | None:
+    count = _count(match[1])
+    if count is None:
+        return None
+    count += 0.5 if match[2] or match[4] else 0
+    unit = match[3]
+    if unit in ("月", "개월", "달", "年", "년"):
+        months = count * (12 if unit in ("年", "년") else 1)
+        return _months_before(now, int(months)) if months == int(months) else now - timedelta(days=30.436875 * months)
+    name = next(name for name in sorted(_UNITS, key=len, reverse=True) if unit.startswith(name))
+    return now - timedelta(seconds=count * _UNITS[name])
+
+
+def _count(text: str) -> float | None:
+    if text[0].isdigit():
+        return float(text)
+    if text in _NUMERALS:
+        return _NUMERALS[text]
+    if "十" not in text or len(text) > 3:
+        return None
+    tens, _, ones = text.partition("十")
+    try:
+        return _NUMERALS.get(tens, 1) * 10 + (_NUMERALS[ones] if ones else 0)
+    except KeyError:
+        return None
+
+
+def _whole(match: re.Match[str], now: datetime) -> datetime | None:
+    at = _time(match, evening=match["word"] in _EVENING) if match["hour"] else time()
+    if at is None:
+        return None
+    if match["month"]:
+        if not match["year"]:
+            return latest(now, int(match["month"]), int(match["day"]), at.hour, at.minute, at.second)
+        year = int(match["year"]) + (0 if len(match["year"]) == 4 else 2000)
+        try:
+            return datetime.combine(datetime(year, int(match["month"]), int(match["day"])), at)
+        except ValueError:
+            return None
+    if match["word"]:
+        if match["word"] == "刚刚":
+            return now
+        return datetime.combine(now + timedelta(days=_DAYS[match["word"]]), at)
+    weekday = _WEEKDAY[match["weekday"] or match["weekday_ja"] or match["weekday_ko"]]
+    found = datetime.combine(now - timedelta(days=(now.weekday() - weekday) % 7), at)
+    return found if found <= now else found - timedelta(days=7)
+
+
+def _time(match: re.Match[str], *, evening: bool) -> time | None:
+    hour, half = int(match["hour"]), match["half"] or match["behind"]
+    if half in ("下午", "傍晚", "晚上", "午后", "오후", "PM", "pm") or (half == "中午" and hour < 3) or (evening and hour >= 5):
+        hour += 12 if hour < 12 else 0
+    elif half is not None and half != "中午" and hour == 12:
+        hour = 0
+    try:
+        return time(hour, int(match["minute"] or 0), int(match["second"] or 0))
+    except ValueError:
+        return None
+
+
+def _months_before(now: datetime, months: int) -> datetime | None:
+    for days in range(4):  # the 31st of a month that has fewer days is its last
+        year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
+        try:
+            return now.replace(year=year, month=month + 1, day=now.day - days)
+        except ValueError:
+            continue
+    return None

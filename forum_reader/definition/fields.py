@@ -1,4 +1,4 @@
-"""Model of one field: how its value is taken from a page; the tables of `[pages.….fields]`."""
+"""Fields of a site file: how each value is taken from a page, the kind of the value, and the fields of each kind of page."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from forum_reader.dates.short_forms import check_form
-from forum_reader.patterns import PatternError, compile_pattern
 
-from . import url_templates
-from .selectors import Finder, Syntax, compiled, is_xpath
+from . import page_requests
+from .selectors import Finder, PatternError, Syntax, compile_pattern, compiled, is_xpath
 
 Kind = Literal["text", "int", "date", "url", "html", "bool", "id"]
 
@@ -96,7 +95,7 @@ class FieldSpec(Select):
         if self.join is not None and (self.regex is None or compile_pattern(self.regex).groups < 2):
             raise ValueError("join is put between the groups of `regex`: give one of two or more, as /(\\w+)/t(\\d+)")
         if self.prefix is not None:
-            url_templates.check_text(self.prefix, ("thread",))
+            page_requests.check_text(self.prefix, ("thread",))
         return self
 
     @model_validator(mode="after")
@@ -123,3 +122,166 @@ def with_syntax(value: Any, syntax: str) -> Any:
         lists = ("select", "without", "formats")  # a single value need not be a list
         value = {key: [one] if key in lists and isinstance(one, str) else one for key, one in value.items()}
     return {**value, "syntax": syntax} if isinstance(value, Mapping) else value
+
+
+KINDS: dict[str, Kind] = {
+    "id": "id", "forum_id": "id", "parent_id": "id", "thread": "id",
+    "url": "url", "next": "url", "load_more": "url",
+    "reply_count": "int", "views": "int", "threads": "int", "position": "int", "pages": "int", "total": "int", "current": "int",
+    "number": "id", "parent_number": "id",
+    "created_at": "date", "edited_at": "date", "last_activity": "date",
+    "sticky": "bool", "deleted": "bool", "more": "bool", "opening": "bool",
+}  # fmt: skip
+"""Kind of a field, by its name; other fields are text."""
+
+_STRINGS: frozenset[Kind] = frozenset({"text", "html", "id", "url"})
+_AS: dict[Kind, frozenset[Kind]] = {
+    "id": _STRINGS, "text": _STRINGS, "url": frozenset({"url", "text"}), "int": frozenset({"int"}),
+    "date": frozenset({"date"}), "bool": frozenset({"bool"}), "html": _STRINGS,
+}  # fmt: skip
+_DEFAULTS: dict[Kind, tuple[type, ...]] = {"int": (int,), "bool": (bool, int, str), "date": ()}
+_NAMED = {"id": "an id", "text": "text", "url": "an address", "int": "a number", "date": "a date", "bool": "true or false"}
+
+
+def check_kind(name: str, field: FieldSpec) -> None:
+    """Raise ValueError for a field whose kind does not match its name: a date that is kept as text could not be stored, and
+    would fail each page.
+    """
+    is_a = KINDS.get(name, "text")
+    fix = "take the part that counts with `regex`, or give its form with `formats`" if is_a == "date" else "leave it out"
+    if field.as_ is not None and field.as_ not in _AS[is_a]:
+        raise ValueError(f'{name}: as = "{field.as_}" cannot be stored: {name} is {_NAMED[is_a]}; {fix}')
+    if (field.join or field.prefix) and is_a != "id":
+        key = "join" if field.join else "prefix"
+        raise ValueError(f"{name}: {key} is for ids: {name} is {_NAMED[is_a]}; leave it out")
+    if field.default is None:
+        return
+    if is_a == "date" or type(field.default) not in _DEFAULTS.get(is_a, (str,)):
+        raise ValueError(f"{name}: default = {field.default!r} cannot be stored: {name} is {_NAMED[is_a]}; leave it out")
+
+
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "index": ("id",),
+    "list": ("id",),
+    "thread": ("body",),
+    "comments": ("id", "body"),
+    "more": ("id", "body"),
+    "recent": ("thread",),
+}
+DISPENSABLE = frozenset({"more", "recent"})
+"""Kinds of pages that a site can be watched without: they never open its breaker."""
+
+
+class Fields(BaseModel):
+    """Fields of a row."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    @model_validator(mode="after")
+    def _can_be_stored(self) -> Self:
+        """Check each field's kind against its name: a date that is kept as text could not be stored, and would fail each page."""
+        for name, field in self.declared:
+            check_kind(name, field)
+        return self
+
+    @cached_property
+    def declared(self) -> tuple[tuple[str, FieldSpec], ...]:
+        """Return the fields that the site file declares, by name."""
+        fields = ((name, getattr(self, name)) for name in type(self).model_fields)
+        return tuple((name, field) for name, field in fields if field is not None)
+
+
+class IndexFields(Fields):
+    """A forum in the index."""
+
+    id: FieldSpec = Field(description="as `{forum}` of the other pages")
+    name: FieldSpec | None = Field(default=None, description="its name")
+    url: FieldSpec | None = Field(default=None, description="its address")
+    parent_id: FieldSpec | None = Field(default=None, description="its forum")
+    threads: FieldSpec | None = Field(default=None, description="number of its threads")
+    last_activity: FieldSpec | None = Field(default=None, description="time of the last message in it")
+
+
+class ListFields(Fields):
+    """A thread in the list of a forum."""
+
+    id: FieldSpec = Field(description="as `{thread}` of the other pages")
+    url: FieldSpec | None = Field(default=None, description="its address")
+    title: FieldSpec | None = Field(default=None, description="its title")
+    author: FieldSpec | None = Field(default=None, description="author of the opening post")
+    reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
+    created_at: FieldSpec | None = Field(default=None, description="time of the opening post")
+    last_activity: FieldSpec | None = Field(default=None, description="time of the last message in it")
+    sticky: FieldSpec | None = Field(default=None, description="true if it stays on top of the list, and so ends no scan")
+    token: FieldSpec | None = Field(
+        default=None, description="changes whenever the thread does; without it reply count and last activity"
+    )
+
+
+class PostFields(Fields):
+    """An opening post."""
+
+    id: FieldSpec | None = Field(default=None, description="the thread's own, where the list has another: it is stored")
+    forum_id: FieldSpec | None = Field(default=None, description="its forum")
+    title: FieldSpec | None = Field(default=None, description="its title")
+    body: FieldSpec | None = Field(default=None, description="its text")
+    author: FieldSpec | None = Field(default=None, description="its author")
+    created_at: FieldSpec | None = Field(default=None, description="its time")
+    edited_at: FieldSpec | None = Field(default=None, description="time of the last edit")
+    views: FieldSpec | None = Field(default=None, description="number of views")
+    reply_count: FieldSpec | None = Field(default=None, description="replies without the opening post")
+    last_activity: FieldSpec | None = Field(default=None, description="time of the last message in the thread")
+    sticky: FieldSpec | None = Field(default=None, description="true if it stays on top of the list")
+    deleted: FieldSpec | None = Field(default=None, description="true if only a placeholder is left")
+
+
+class CommentFields(Fields):
+    """A comment."""
+
+    id: FieldSpec = Field(description="its own, which never changes")
+    body: FieldSpec = Field(description="its text")
+    parent_id: FieldSpec | None = Field(default=None, description="the comment that it answers")
+    number: FieldSpec | None = Field(
+        default=None, description="its number or mark on the page, by which `parent_number` names it"
+    )
+    parent_number: FieldSpec | None = Field(
+        default=None, description="the number of the comment that it answers, on the same page; where `parent_id` finds nothing"
+    )
+    author: FieldSpec | None = Field(default=None, description="its author")
+    created_at: FieldSpec | None = Field(default=None, description="its time")
+    edited_at: FieldSpec | None = Field(default=None, description="time of the last edit")
+    deleted: FieldSpec | None = Field(default=None, description="true if only a placeholder is left")
+    position: FieldSpec | None = Field(default=None, description="its place in the thread from 1; else counted")
+    load_more: FieldSpec | None = Field(
+        default=None,
+        description="where a comment's answers are left out: the address of their page, or `{more}` of `[pages.more]`",
+    )
+
+
+class RecentFields(Fields):
+    """A message among the newest of the site, or a thread among those that were active last."""
+
+    thread: FieldSpec = Field(description="its thread, as `{thread}` of the other pages")
+    forum_id: FieldSpec | None = Field(default=None, description="its forum; without it, unknown threads are left to the lists")
+    id: FieldSpec | None = Field(default=None, description="of a message: its own, as on the thread's page")
+    url: FieldSpec | None = Field(default=None, description="the thread's address, where the list has it, too")
+    token: FieldSpec | None = Field(default=None, description="of a thread: the list's `token`")
+    reply_count: FieldSpec | None = Field(default=None, description="of the thread: replies without the opening post")
+    opening: FieldSpec | None = Field(default=None, description="true if it opens its thread, which is then read whole")
+    title: FieldSpec | None = Field(
+        default=None,
+        description="its thread's title: a new thread that is whole on this page is then stored from here, and not read",
+    )
+    body: FieldSpec | None = Field(
+        default=None,
+        description="its text, as on the thread's page: a reply is then stored from here, and its thread not read",
+    )
+    parent_id: FieldSpec | None = Field(default=None, description="the comment that it answers")
+    number: FieldSpec | None = Field(default=None, description="its number in the thread, by which `parent_number` names it")
+    parent_number: FieldSpec | None = Field(
+        default=None, description="the number of the comment that it answers; the thread is read where no row has it"
+    )
+    author: FieldSpec | None = Field(default=None, description="its author")
+    created_at: FieldSpec | None = Field(default=None, description="its time; of a thread: time of the last message in it")
+    edited_at: FieldSpec | None = Field(default=None, description="time of the last edit")
+    deleted: FieldSpec | None = Field(default=None, description="true if only a placeholder is left")

@@ -8,11 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from . import url_templates
-from .fields import FieldSpec, Select, with_syntax
-from .kinds import check_kind
-from .page_body import PageBody
-from .page_fields import CommentFields, IndexFields, ListFields, PostFields, RecentFields
+from . import page_requests
+from .fields import CommentFields, FieldSpec, IndexFields, ListFields, PostFields, RecentFields, Select, check_kind, with_syntax
+from .page_requests import PageBody
 from .selectors import Syntax
 
 _STRICT = ConfigDict(defer_build=True, extra="forbid", frozen=True)
@@ -78,7 +76,7 @@ class Page(BaseModel):
     @field_validator("url", "first_url", check_fields=False)
     @classmethod
     def _fillable(cls, template: str | None) -> str | None:
-        return None if template is None else url_templates.check(template, cls._places)
+        return None if template is None else page_requests.check(template, cls._places)
 
     @field_validator("body")
     @classmethod
@@ -112,17 +110,17 @@ class Page(BaseModel):
     @cached_property
     def names(self) -> frozenset[str]:
         """Return the names in its URL and its body."""
-        return frozenset(url_templates.names(self.url) | (self.body.names() if self.body is not None else set()))
+        return frozenset(page_requests.names(self.url) | (self.body.names() if self.body is not None else set()))
 
     @cached_property
     def parts(self) -> frozenset[str]:
         """Return the ids of which the URL or the body has only a part."""
-        return frozenset(url_templates.parts_of(self.url) | (self.body.parts() if self.body is not None else set()))
+        return frozenset(page_requests.parts_of(self.url) | (self.body.parts() if self.body is not None else set()))
 
     @cached_property
     def is_numbered(self) -> bool:
         """Return True if the page n can be requested by n alone."""
-        return url_templates.is_numbered(self.names)
+        return page_requests.is_numbered(self.names)
 
 
 class RowsPage(Page):
@@ -164,7 +162,7 @@ class RowsPage(Page):
             if (field := getattr(self, name)) is not None:
                 check_kind(name, field)
         if "offset" in self.names and self.per_page is None:
-            where = "url" if "offset" in url_templates.names(self.url) else "body"
+            where = "url" if "offset" in page_requests.names(self.url) else "body"
             raise ValueError(f"{where} has {{offset}}: give `per_page`, the rows of a full page")
         if self.ends == "short" and self.per_page is None:
             raise ValueError('ends = "short" needs `per_page`, the rows of a full page')

@@ -21,9 +21,9 @@ from forum_reader.dates.language import check_language
 from forum_reader.errors import SiteError
 from forum_reader.recognise.recognise import Recognise
 
-from . import url_templates
+from . import page_requests
 from .origins import Place, place_of
-from .page_body import PageRequest, apart, with_body
+from .page_requests import PageRequest, apart, with_body
 from .pages import IndexPageSpec, MorePageSpec, Page, PageKind, Pages, RecentPageSpec, RowsPage, ThreadPageSpec
 from .site_options import BreakerOptions, Discover, Politeness, Raw, ScanLimits, Schedule
 
@@ -240,7 +240,7 @@ class Site(BaseModel):
             "more": more,
         }
         try:
-            filled = url_templates.fill(template, values, self._joins)
+            filled = page_requests.fill(template, values, self._joins)
             body = page.body.fill(values, self._joins) if page.body is not None else None
         except ValueError as error:
             raise SiteError(f"site {self.name!r}: pages.{kind}: {error}") from None

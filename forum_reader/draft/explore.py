@@ -13,12 +13,10 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 from forum_reader.errors import FetchFailed
 
-from .inner_boards import MOST_BOARDS, Boards, all_boards
-from .link_groups import LinkGroup, link_groups, target_of
-from .numbered_paging import numbered_selector
+from .boards import MOST_BOARDS, Boards, all_boards
+from .link_groups import LinkGroup, is_of, is_titled, link_groups, shared, target_of, titles_of
 from .page_sample import OpenedPage, opened
-from .paging_links import leads_to, next_selector
-from .title_match import is_of, is_titled, shared, titles_of
+from .paging_links import leads_to, next_selector, numbered_selector
 
 if TYPE_CHECKING:
     from forum_reader.page.response import Get, TextResponse

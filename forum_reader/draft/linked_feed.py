@@ -8,8 +8,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from forum_reader.definition.origins import place_of
 from forum_reader.errors import FetchFailed, UnreadablePage
-from forum_reader.reading.parse_body import markup_root
-from forum_reader.reading.xml_page import xml_of
+from forum_reader.reading.parse_body import markup_root, xml_of
 
 if TYPE_CHECKING:
     from forum_reader.page.response import Get, TextResponse

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-from forum_reader.dates.date_fields import date_field, moves
 from forum_reader.definition.selectors import compiled, is_xpath
 from forum_reader.fields import class_words
 from forum_reader.fields.author_field import find_authors, name_of
@@ -23,6 +22,7 @@ from .element_selectors import as_value, attribute_of, field_selectors, rows_sel
 from .link_groups import AddressShape, LinkGroup
 from .page_sample import OpenedPage
 from .paging_links import next_selector
+from .row_fields import date_field, moves
 
 _REPLIES = re.compile(r"repl|answer|comment|antwort|respuesta|réponse|rispost|ответ|odpowied|回复|回覆|返信|댓글", re.IGNORECASE)
 _POSTS = re.compile(r"posts?\b|messages?\b|beitr|nachricht|сообщен|wiadomo|帖", re.IGNORECASE)

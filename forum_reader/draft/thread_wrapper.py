@@ -11,19 +11,23 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from forum_reader.dates.date_fields import date_field
 from forum_reader.definition.selectors import compiled
 from forum_reader.fields.author_field import name_of
 
-from .article_lead import article_field, begin_before
 from .element_selectors import as_value, class_selector, field_selectors, id_selector, own_text_of, rows_selector, xpath_of
-from .numbered_paging import numbered_selector
 from .page_sample import OpenedPage
-from .paging_links import next_selector
-from .post_id import id_field
-from .synthetic_id import made_id
-from .thread_author import of_name_alone
-from .thread_rows import PostRows, begins_each_page, order_of, post_rows, title_selector
+from .paging_links import next_selector, numbered_selector
+from .row_fields import date_field, id_field, made_id
+from .thread_rows import (
+    PostRows,
+    article_field,
+    begin_before,
+    begins_each_page,
+    of_name_alone,
+    order_of,
+    post_rows,
+    title_selector,
+)
 
 _LEAST_SAME = 3  # threads
 _MOST_SHARED = 0.5  # of the posts of a page

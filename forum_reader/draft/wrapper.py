@@ -10,12 +10,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from forum_reader.dates.language import known_language
-from forum_reader.dates.time_zones import FoundZone, ahead_of, zone_of
 from forum_reader.definition.selectors import compiled
 from forum_reader.reading.parse_body import read_at
 from forum_reader.reading.read_page import ListedForum
 
-from .board_link import board_field
+from .boards import board_field
+from .date_customs import FoundZone, ahead_of, zone_of
 from .explore import FoundForum
 from .link_groups import AddressShape, LinkGroup, shape_of, target_of
 from .list_wrapper import learn_index, learn_list

@@ -11,13 +11,11 @@ import msgspec
 
 from forum_reader.fields.post_marks import Marks, find_marks
 from forum_reader.readers.checks import is_complete
-from forum_reader.readers.row_links import LEAST_ROWS, listed
+from forum_reader.readers.row_links import LEAST_FORUMS, LEAST_ROWS, listed
 
-from .frames import is_entry
 from .page_address import host_of, is_named_in, is_page_of
-from .page_tree import PageTree
+from .page_tree import PageTree, is_entry
 from .records import PageKind, SeenLink, SeenPost
-from .row_labels import LEAST_FORUMS
 
 _PAGE_NUMBER = re.compile(r"^\[?\s*(\d{1,5})\s*\]?$")
 _OLDER = (

@@ -1,17 +1,19 @@
-"""Plausibility of the posts that a reader found: grades by which the readers of a page are compared."""
+"""Plausibility of the posts that a reader found (grades by which the readers of a page are compared), and their final form."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from urllib.parse import urljoin
 
 import msgspec
 
 from forum_reader.page.page_tree import PageTree
 from forum_reader.page.records import SeenPost
+from forum_reader.reading.html_text import text_of
 
 _MOST_PICTURES = 0.8  # of the posts of a page
 _HELD = 0.35  # of a page's words outside of links: posts with this share are not a box at its side
@@ -108,3 +110,49 @@ def completed(ours: Sequence[SeenPost], others: Sequence[SeenPost]) -> tuple[See
 
 def _key(post: SeenPost) -> str:
     return "".join(post.text[:400].split())[:60].lower()
+
+
+def with_their_posts(posts: Sequence[SeenPost], comments: Collection[int]) -> tuple[SeenPost, ...]:
+    """Return the posts with their comments. `comments`: their indexes in `posts`; a comment without a known post goes to the
+    first.
+    """
+    if not comments:
+        return tuple(posts)
+    kept = [n for n in range(len(posts)) if n not in comments]
+    if not kept:
+        return tuple(posts)
+    places = {post_id: n for n in kept if (post_id := posts[n].id) is not None}
+    above: dict[int, list[SeenPost]] = {n: [] for n in kept}
+    for n in sorted(comments):
+        above[places.get(posts[n].parent or "", kept[0])].append(posts[n])
+    return tuple(msgspec.structs.replace(posts[n], comments=tuple(above[n])) for n in kept)
+
+
+_ESCAPED = re.compile(r"<(p|div|blockquote|span|table|ul|ol)\b[^<>]*>.*</\1>", re.DOTALL | re.IGNORECASE)
+
+
+def finished(posts: Iterable[SeenPost], url: str, *, numbered: bool = True) -> Iterable[SeenPost]:
+    """Yield the posts of the page at `url` in their final form; comments on posts have no numbers."""
+    for number, post in enumerate(posts, 1):
+        yield msgspec.structs.replace(
+            post,
+            text=_unescaped(post.text),
+            number=post.number or number if numbered else None,
+            url=_absolute(url, post.url),
+            author_url=_absolute(url, post.author_url),
+            comments=tuple(finished(post.comments, url, numbered=False)),
+        )
+
+
+def _unescaped(text: str) -> str:
+    """Unescape the text of a post that the site shows as its HTML source, as some do after a move to another software."""
+    return text_of(text) or "" if text.startswith("<") and _ESCAPED.match(text) else text
+
+
+def _absolute(base: str, href: str | None) -> str | None:
+    if not href:
+        return None
+    try:
+        return urljoin(base, href.strip())
+    except ValueError:
+        return None

@@ -1,5 +1,6 @@
-"""Rows of a list of threads or forums, which have an author and a date each as posts have: the longest text of most rows is a
-link, or each row has a different title that links to another page.
+"""Repeated blocks other than posts: rows of a list of threads or forums, which have an author and a date each as posts have
+(the longest text of most rows is a link, or each row has a different title that links to another page), boxes of other threads
+next to the posts, forms, members, buttons, news.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
+from forum_reader.dates.post_calendar import Calendar
 from forum_reader.dates.post_dates import spotted
 from forum_reader.fields import class_words
+from forum_reader.fields.author_names import BEFORE_ANSWERED, SPEECH_VERB
+from forum_reader.fields.post_marks import Marks
 from forum_reader.fields.text_field import Body
-from forum_reader.page.page_address import host_of
-from forum_reader.page.page_tree import PageTree, Range
+from forum_reader.page.page_address import host_of, is_page_of
+from forum_reader.page.page_tree import PageTree, Range, are_forms
 from forum_reader.page.records import SeenLink
-from forum_reader.page.row_labels import suggests_threads
 
-from .row_links import LEAST_ROWS, form_of, is_date, links_of, rows_of
-from .structure import PostPattern
+from .checks import is_complete
+from .repeated_blocks import without
+from .row_links import LEAST_ROWS, form_of, is_date, links_of, rows_of, suggests_threads
+from .structure import PostPattern, of_blocks
 
 _LEAST_TITLED = 3
 _TITLED = 0.8  # of the blocks have different titles, where blocks are many
@@ -221,3 +226,132 @@ def _target(href: str, url: str, base: str) -> str | None:
         return None
     is_elsewhere = host_of(parts) == host_of(own) and (parts.path, parts.query) != (own.path, own.query)
     return target if href and is_elsewhere and not class_words.is_profile_link(href) else None
+
+
+_MOST_IN_ONE = 4  # authors and dates of a post
+_NEARLY_ONE = 0.6  # of the links to people
+_DIGITS = re.compile(r"\d+")
+_LEAST_ALONE = 0.1  # of dates and authors
+_RANKS = 0.5  # of the rows of members: so few differ
+_SHORT_ROW = 60  # characters of a member's row
+
+
+def are_no_posts(learned: PostPattern, *, of_forum: bool) -> bool:
+    """Return True if the blocks are not posts. `of_forum`: the page was made by forum software."""
+    return (
+        _hold_several(learned)
+        or _are_in_forms(learned)
+        or _are_members(learned)
+        or _are_names(learned)
+        or (not of_forum and _are_unsigned(learned))
+    )
+
+
+def _hold_several(learned: PostPattern) -> bool:
+    """Return True if half of the blocks hold several posts or rows each, or hardly any date or author has a block to itself."""
+    paths = learned.fields.paths
+    if learned.fields.found.alone < _LEAST_ALONE:
+        return True
+    several = sum(
+        min(len(paths.dates_in(n)), len(paths.authors_in(n))) > _MOST_IN_ONE and not _is_of_one(learned, n)
+        for n in range(paths.count)
+    )
+    return 2 * several >= paths.count
+
+
+def _is_of_one(learned: PostPattern, number: int) -> bool:
+    """Return True if most links to people in a block share a number: a member's profile, mail, and friends."""
+    paths = learned.fields.paths
+    links = [link for i in paths.authors_in(number) if (link := paths.tree.attributes[i].get("href"))]
+    ids = Counter(one for link in links for one in set(_DIGITS.findall(link)))
+    return bool(ids) and max(ids.values()) >= _NEARLY_ONE * len(links)
+
+
+def _are_in_forms(learned: PostPattern) -> bool:
+    """Return True if the blocks are parts of a form page: some of few blocks have fields, and lack an author or a date."""
+    tree = learned.fields.paths.tree
+    return not is_complete(learned.posts) and are_forms(tree, [(block.start, block.end) for block in learned.fields.paths.blocks])
+
+
+def _are_members(learned: PostPattern) -> bool:
+    """Return True if the blocks are rows of a list of members: no name appears twice, and without dates and numbers most rows
+    have the same text: a rank.
+    """
+    posts = learned.posts
+    authors = {post.author for post in posts if post.author is not None}
+    if len(posts) < LEAST_ROWS or len(authors) < len(posts):
+        return False
+    texts = Counter("\n".join(prose_lines(post.text)) for post in posts)
+    return len(texts) <= _RANKS * len(posts) and max(map(len, texts)) <= _SHORT_ROW
+
+
+def _are_names(learned: PostPattern) -> bool:
+    """Return True if half of the texts are only the author's name, or all are by one author and undated: links and buttons."""
+    posts = learned.posts
+    if 2 * sum(post.text == post.author for post in posts) >= len(posts):
+        return True
+    return len({post.author for post in posts}) == 1 and all(post.published is None for post in posts)
+
+
+def _are_unsigned(learned: PostPattern) -> bool:
+    """Return True if no block has an author or an id: news, events."""
+    return all(post.author is None and post.id is None for post in learned.posts)
+
+
+_SHORTEST = 8  # letters of a title
+
+
+def teasers(learned: PostPattern, tree: PageTree, url: str, base: str, titles: Sequence[str | None]) -> set[int]:
+    """Return the blocks with titles of other threads outside of their text; `titles` are the page's own.
+
+    None where such blocks stand between others, as each post may link another thread; where most have a title and name several,
+    or all have one and some name several: text of their authors. Among blocks with the same markup none where only one has a
+    title, the opening post with the title of the thread, or some stand before the others and some behind.
+    """
+    own = [letters for title in titles if len(letters := _letters(title or "")) >= _SHORTEST]
+    counts = [_other_threads(learned, tree, url, base, own, number) for number in range(len(learned.fields.bodies))]
+    found = {number for number, count in enumerate(counts) if count}
+    others = [number for number, count in enumerate(counts) if not count]
+    if len(found) > len(others) and 2 * sum(count > 1 for count in counts) > len(found):
+        return set()
+    if not others:
+        return found if max(counts) == 1 else set()
+    signs = [tree.sign[block.start] for block in learned.fields.paths.blocks]
+    are_alike = any(signs[number] in {signs[other] for other in others} for number in found)
+    if are_alike and (len(found) == 1 or (0 in found and len(counts) - 1 in found)):
+        return set()
+    return found if others == list(range(others[0], others[-1] + 1)) else set()
+
+
+def without_teasers(learned: PostPattern, tree: PageTree, marks: Marks, calendar: Calendar, out: set[int]) -> PostPattern:
+    """Return the learned posts without these blocks, unless these are all blocks."""
+    if not 0 < len(out) < learned.fields.paths.count:
+        return learned
+    return of_blocks(tree, marks, without(tree, learned.fields.found, out), calendar)
+
+
+def _other_threads(learned: PostPattern, tree: PageTree, url: str, base: str, own: Sequence[str], number: int) -> int:
+    """Count the threads that titles in a block lead to."""
+    here = urlsplit(url)
+    address, found = _letters(here.path), set()
+    for _, row in titles_of(learned, tree, url, base, number, outside=True):
+        if SPEECH_VERB.search(row.title) or BEFORE_ANSWERED.search(row.title.rpartition(" ")[0]):
+            continue  # the author of a quote or of the answered post
+        target, words = urlsplit(row.url), _letters(row.title)
+        is_own = is_page_of(target, here) if target.path == here.path else target.path.startswith(f"{here.path.rstrip('/')}/")
+        is_named = words in address or any(words in title or title in words for title in own)
+        if len(words) >= _SHORTEST and not is_named and not is_own and _are_alike(row.url, url):
+            found.add(row.url)
+    return len(found)
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Return True if two addresses have the same form: those of threads of one forum."""
+    if form_of(one) == form_of(other):
+        return True
+    parts, others = (urlsplit(url).path.strip("/").split("/") for url in (one, other))
+    return len(parts) == len(others) > 1 and parts[0] == others[0]
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text.casefold() if char.isalnum())

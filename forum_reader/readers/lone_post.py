@@ -14,12 +14,11 @@ from forum_reader.dates.post_dates import Spotted
 from forum_reader.fields import class_words
 from forum_reader.fields.author_names import above_details
 from forum_reader.fields.post_marks import Marks
-from forum_reader.page.frames import typed_fields
-from forum_reader.page.page_tree import PageTree
+from forum_reader.page.page_tree import PageTree, typed_fields
 from forum_reader.page.records import SeenPost
 
-from .block_fields import posts_of, read_fields
 from .repeated_blocks import Block, BlockSet
+from .structure import posts_of, read_fields
 
 _LEVELS = 6  # of elements around the text, that hold its author and date
 _SHARE = 0.4  # of the page's words outside of links, that are the post's

@@ -20,19 +20,15 @@ from forum_reader.dates.post_calendar import Calendar
 from forum_reader.errors import NotAPage, UnreadablePage
 from forum_reader.fields import class_words
 from forum_reader.fields.post_marks import Marks, find_marks
-from forum_reader.page.frames import around, asks_for_password, is_framed
-from forum_reader.page.no_forum_page import ASKS_FOR_LOGIN, why_nothing
 from forum_reader.page.page_kind import Kind, PageFrame, frame_of, kind_of
-from forum_reader.page.page_tree import PageTree
+from forum_reader.page.page_tree import PageTree, around, asks_for_password, is_framed
 from forum_reader.page.records import PageKind, Reader, SeenPage, SeenPost
+from forum_reader.page.soft_block import ASKS_FOR_LOGIN, why_nothing
 from forum_reader.reading.parse_body import root_of
 
-from .checks import agreement, completed, grade, has_all_posts, is_complete
-from .finished_posts import finished, with_their_posts
-from .list_rows import are_listed, are_rows, titled_rows
+from .checks import agreement, completed, finished, grade, has_all_posts, is_complete, with_their_posts
+from .list_rows import are_listed, are_no_posts, are_rows, teasers, titled_rows, without_teasers
 from .lone_post import lone_post
-from .no_posts import are_no_posts
-from .other_rows import teasers, without_teasers
 from .profile_reader import Listed, ProfileReader
 from .schema_org import marked_posts
 from .structure import PostPattern, infer_posts

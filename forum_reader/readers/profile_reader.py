@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from lxml import etree
 
-from forum_reader.dates import day_first
+from forum_reader.dates import post_calendar
 from forum_reader.dates.language import known_language, writes_day_first
 from forum_reader.errors import SiteError
 from forum_reader.fields import class_words
@@ -139,15 +139,15 @@ class ProfileReader:
         if page is None or site is None or writes_day_first(site.language):
             return page
         own = known_language(str(self._index.root.get("lang") or "")) or ""
-        other = own if writes_day_first(own) else day_first.ENGLISH
-        doubt = day_first.disorder_of(page, self._now)
-        is_other = other != day_first.ENGLISH and not own.startswith("en")
-        if (not is_other and doubt < _CLOSE) or not day_first.has_numeric_dates(self._response.text):
+        other = own if writes_day_first(own) else post_calendar.ENGLISH
+        doubt = post_calendar.disorder_of(page, self._now)
+        is_other = other != post_calendar.ENGLISH and not own.startswith("en")
+        if (not is_other and doubt < _CLOSE) or not post_calendar.has_numeric_dates(self._response.text):
             return page
         again = self._comments(other)
         if again is None or _dated(again) < _dated(page):
             return page
-        return again if day_first.disorder_of(again, self._now) < doubt + (_TINY if is_other else 0.0) else page
+        return again if post_calendar.disorder_of(again, self._now) < doubt + (_TINY if is_other else 0.0) else page
 
     def _with_profiles(self, posts: list[SeenPost]) -> tuple[SeenPost, ...]:
         """Add the addresses of the authors' profiles: for each name the first link with it that leads to a profile."""
@@ -175,7 +175,7 @@ def _response(html: str, url: str, now: datetime) -> TextResponse:
 
 
 def _dated(page: CommentsPage) -> int:
-    return sum(moment is not None for moment in day_first.moments_of(page))
+    return sum(moment is not None for moment in post_calendar.moments_of(page))
 
 
 @lru_cache(maxsize=64)

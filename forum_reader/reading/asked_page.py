@@ -1,21 +1,101 @@
-"""Reads a page as the kind of page that was requested."""
+"""Reads a page as the kind of page that was requested, and the page of a site's newest messages."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from forum_reader.definition.pages import PageKind
-from forum_reader.page.web_encoding import in_web_encoding
+from forum_reader.page.response import in_web_encoding
 
-from .next_page import Asked
+from .page_rows import Asked, ahead, is_behind_the_end
+from .page_values import Document, FieldCount
 from .read_page import CommentsPage, IndexPage, ListPage, ThreadPage, read_comments, read_index, read_list, read_more, read_thread
-from .recent_page import RecentPage, read_recent
 
 if TYPE_CHECKING:
     from forum_reader.definition.site import Site
     from forum_reader.page.response import Response
 
-__all__ = ["PAGES", "AnyPage", "Asked", "read"]
+
+__all__ = ["PAGES", "AnyPage", "Asked", "RecentMessage", "RecentPage", "read", "read_recent"]
+
+_DIGEST = 8  # bytes
+
+
+class RecentMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A message, or a thread, on the page of the newest. `mark` identifies it, `digest` identifies its state. `id` is None where
+    the rows are threads. `parent_id` is None for answers to the opening post, and where `has_unknown_parent`.
+    """
+
+    mark: str
+    digest: str
+    thread: str
+    forum_id: str | None = None
+    id: str | None = None
+    url: str | None = None
+    token: str | None = None
+    reply_count: int | None = None
+    opening: bool = False
+    title: str | None = None
+    body: str | None = None
+    body_html: str | None = None
+    parent_id: str | None = None
+    has_unknown_parent: bool = False
+    author: str | None = None
+    created_at: datetime | None = None
+    edited_at: datetime | None = None
+    deleted: bool = False
+
+
+class RecentPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the newest messages, in its order; `next`: the URL of the next one."""
+
+    messages: tuple[RecentMessage, ...]
+    next: str | None = None
+    fields: dict[str, FieldCount] = {}
+
+
+def read_recent(site: Site, response: Response, number: int = 1) -> RecentPage:
+    """Read the messages of a page, each once. Raises UnreadablePage."""
+    page = site.recent_page()
+    doc = Document(site, page, response)
+    place = Asked(kind="recent", number=number)
+    rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
+    rows_values = list(doc.values_of(rows, page.fields))
+    numbers = {(one["thread"], one["number"]): one for one in rows_values if one.get("number") is not None}
+    messages: dict[str, RecentMessage] = {}
+    for values in rows_values:
+        if values["thread"] is not None:
+            message = _message(values, numbers)
+            messages.setdefault(message.mark, message)
+    return RecentPage(messages=tuple(messages.values()), next=ahead(doc, page, place, len(rows)).next, fields=doc.counts())
+
+
+def _message(values: dict[str, Any], numbers: dict[tuple[str, str], dict[str, Any]]) -> RecentMessage:
+    known = {name: values[name] for name in RecentMessage.__struct_fields__ if values.get(name) is not None}
+    created, edited = values.get("created_at"), values.get("edited_at")
+    if (own := values.get("id")) is not None:
+        mark = f"{own}"
+    else:
+        mark = f"{values['thread']} {values.get('token') or values.get('reply_count')} {created and created.isoformat()}"
+    state = (values.get("body") or "", edited.isoformat() if edited else "", str(bool(values.get("deleted"))))
+    answered = numbers.get((values["thread"], values.get("parent_number") or ""))
+    parent = values.get("parent_id") or (answered or {}).get("id")
+    if answered is not None and answered.get("opening"):
+        parent = None
+    return RecentMessage(
+        **known
+        | {
+            "mark": mark,
+            "digest": hashlib.blake2b("\x1f".join(state).encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest(),
+            "parent_id": parent,
+            "has_unknown_parent": values.get("parent_number") is not None and parent is None and answered is None,
+        }
+    )
+
 
 AnyPage = IndexPage | ListPage | ThreadPage | CommentsPage | RecentPage
 PAGES: dict[PageKind, type[AnyPage]] = {

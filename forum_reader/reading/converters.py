@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 from lxml import etree
 from w3lib.url import url_query_cleaner
 
-from forum_reader.patterns import compile_pattern
+from forum_reader.definition.selectors import compile_pattern
 
 from . import reading_budget
 

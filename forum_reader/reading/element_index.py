@@ -15,8 +15,7 @@ from typing import Any
 from lxml import etree
 
 from forum_reader.definition.css_plan import Key, Listed, Plan
-from forum_reader.definition.exslt import xml_text
-from forum_reader.definition.selectors import HtmlFinder
+from forum_reader.definition.selectors import HtmlFinder, xml_text
 
 _PLACE = "trawl: a row"
 PLACEHOLDER = f"<!--{_PLACE}-->"

@@ -12,14 +12,13 @@ from w3lib.html import get_base_url
 
 from forum_reader.dates.language import known_language
 from forum_reader.dates.reader import DateReader
-from forum_reader.definition import url_templates
-from forum_reader.definition.fields import FieldSpec, Kind
-from forum_reader.definition.kinds import KINDS
+from forum_reader.definition import page_requests
+from forum_reader.definition.fields import KINDS, FieldSpec, Kind
 from forum_reader.definition.pages import Page
 from forum_reader.definition.selectors import Found
 from forum_reader.page.response import is_text
 
-from . import converters, xml_page
+from . import converters, parse_body
 from .element_index import PLACEHOLDER, outermost
 from .html_text import text_of, text_of_elements
 from .parse_body import read_at
@@ -73,7 +72,7 @@ class FoundValues:
         found = outermost(found)
         elements = [one for one in found if isinstance(one, etree._Element)]
         if self._page.format == "xml":
-            found = [xml_page.markup_of(one) if isinstance(one, etree._Element) else one for one in found]
+            found = [parse_body.markup_of(one) if isinstance(one, etree._Element) else one for one in found]
         elif field.regex is None and len(elements) == len(found):
             text = text_of_elements(elements)
             return text or field.default, self._source(found) if name == "body" else None
@@ -86,8 +85,8 @@ class FoundValues:
         """Return a match as a string: the part that the field's regular expression takes."""
         if not isinstance(one, etree._Element):
             return converters.part(field.regex, converters.string(one), field.join)
-        if self._page.format == "xml" and kind == "text" and xml_page.holds_markup(one):
-            return converters.part(field.regex, text_of(xml_page.markup_of(one)))
+        if self._page.format == "xml" and kind == "text" and parse_body.holds_markup(one):
+            return converters.part(field.regex, text_of(parse_body.markup_of(one)))
         attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if one.get(name) is not None), None)
         text = converters.part(field.regex, converters.string(one, attribute), field.join)
         if text is None and kind == "id" and field.regex:
@@ -106,7 +105,7 @@ class FoundValues:
         if kind == "id":
             # in HTML out of an address; it is quoted again when it becomes one
             own = converters.identity(unquote(text) if text and self._page.format != "json" else text)
-            return own if own is None or field.prefix is None else url_templates.fill_text(field.prefix, self._names) + own
+            return own if own is None or field.prefix is None else page_requests.fill_text(field.prefix, self._names) + own
         return converters.text(text)
 
     def _moment(self, text: str | None, field: FieldSpec) -> tuple[datetime | None, bool]:

@@ -16,7 +16,7 @@ from forum_reader.definition.selectors import Finder, Found, HtmlFinder, compile
 from forum_reader.errors import PageGone, UnreadablePage
 from forum_reader.page.response import is_text
 
-from . import converters, reading_budget, xml_page
+from . import converters, parse_body, reading_budget
 from .element_index import ElementIndex, cut, inner_rows, outermost
 from .found_values import FoundValues
 from .parse_body import content_type, html_of, json_of, json_text, tree_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from forum_reader.definition.site import Site
     from forum_reader.page.response import Response
 
-_ROOTS: dict[str, Callable[[Any], Any]] = {"json": json_of, "html": html_of, "xml": xml_page.xml_of}
+_ROOTS: dict[str, Callable[[Any], Any]] = {"json": json_of, "html": html_of, "xml": parse_body.xml_of}
 _MOST_ROWS = 10_000  # of a page; an API's page of a whole long thread has 5,000
 
 

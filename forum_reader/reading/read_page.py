@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from . import nested_comments
+from . import page_rows
 from .element_index import ElementIndex
-from .next_page import Ahead, Asked, ahead, is_behind_the_end, own_number
+from .page_rows import Ahead, Asked, ahead, is_behind_the_end, own_number
 from .page_values import Document, FieldCount
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def read_thread(site: Site, response: Response, thread: str) -> ThreadPage:
     doc = Document(site, page, response)
     post = _post(doc.values(doc.root, page.fields), thread)
     if not post.body and not post.deleted and post.title is None:
-        raise nested_comments.nothing_of("an opening post", page.fields)
+        raise page_rows.nothing_of("an opening post", page.fields)
     return ThreadPage(post=post, fields=doc.counts())
 
 
@@ -199,7 +199,7 @@ def read_comments(
     post = doc.values(doc.root, page.post) if page.post and (has_opening or number == 1) else None
     opening: str | None = None  # the row's id of the opening post: an answer to it answers no comment
     if page.first_is_post and number == 1 and not rows:
-        raise nested_comments.nothing_of("an opening post", page.fields)
+        raise page_rows.nothing_of("an opening post", page.fields)
     is_again = page.first_is_post and page.repeats_post and is_forward and not has_opening
     if (has_opening or is_again) and rows:
         opening = read[0]["id"]
@@ -240,16 +240,16 @@ def read_more(site: Site, response: Response, place: Asked) -> CommentsPage:
     )
 
 
-def _rows_with_values(doc: Document, page: CommentRows, place: Asked) -> tuple[list[nested_comments.Row], list[dict[str, Any]]]:
-    rows = [] if is_behind_the_end(doc, page, place) else nested_comments.rows(doc, page)
+def _rows_with_values(doc: Document, page: CommentRows, place: Asked) -> tuple[list[page_rows.Row], list[dict[str, Any]]]:
+    rows = [] if is_behind_the_end(doc, page, place) else page_rows.rows(doc, page)
     return rows, list(doc.values_of([row.node for row in rows], page.fields))
 
 
 def _comments(
-    rows: list[nested_comments.Row], read: list[dict[str, Any]], *, opening: str | None, first: int | None, skips: bool
+    rows: list[page_rows.Row], read: list[dict[str, Any]], *, opening: str | None, first: int | None, skips: bool
 ) -> dict[str, ReadComment]:
     """Return the rows' comments, each once. `first`: the first row's place in the thread; `skips`: it is the opening post."""
-    numbers = nested_comments.Numbers(read)
+    numbers = page_rows.Numbers(read)
     comments: dict[str, ReadComment] = {}
     for at, (row, values) in enumerate(zip(rows, read, strict=True)):
         if (skips and at == 0) or values["id"] is None or values["id"] in comments:

@@ -14,8 +14,8 @@ import regex
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from forum_reader.definition import layers
+from forum_reader.definition.selectors import PatternError, compile_pattern
 from forum_reader.errors import UnreadablePage
-from forum_reader.patterns import PatternError, compile_pattern
 from forum_reader.reading.reading_budget import Budget
 
 from .page_marks import KINDS, PageMarks

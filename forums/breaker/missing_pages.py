@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from forum_reader.definition.page_fields import DISPENSABLE
+from forum_reader.definition.fields import DISPENSABLE
 from forum_reader.definition.site_options import BreakerOptions
 from forums.sites import Site
 

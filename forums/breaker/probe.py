@@ -21,8 +21,8 @@ from msgspec.structs import replace
 from scrapy import Request
 from scrapy.http import TextResponse
 
-from forum_reader.definition.page_body import PageRequest
-from forum_reader.definition.page_fields import DISPENSABLE, NEEDED
+from forum_reader.definition.fields import DISPENSABLE, NEEDED
+from forum_reader.definition.page_requests import PageRequest
 from forum_reader.definition.pages import PageKind
 from forum_reader.page import soft_block
 from forum_reader.page.soft_block import BlockVerdict, Cause

@@ -13,7 +13,7 @@ from typing import Any
 
 import regex
 
-from forum_reader.patterns import PatternError, compile_pattern
+from forum_reader.definition.selectors import PatternError, compile_pattern
 from forums.storage.fleet_events import FleetKind, FleetRow
 from forums.storage.read.event_reader import Event
 from forums.storage.write.row_changes import ChangeKind

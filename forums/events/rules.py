@@ -20,7 +20,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from forum_reader.definition.error_lines import message_of
+from forum_reader.definition.load import message_of
 from forums.environment import Events
 from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError, did_you_mean

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 from scrapy.http import HtmlResponse
 
-from forum_reader.definition.page_fields import NEEDED
+from forum_reader.definition.fields import NEEDED
 from forum_reader.draft.paging_links import second_page
 from forum_reader.errors import UnreadablePage
 from forum_reader.reading import read_page
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from forum_reader.definition.site import Site
+    from forum_reader.reading.asked_page import RecentPage
     from forum_reader.reading.read_page import FieldCount, ListedThread, MoreComments, ReadComment, ReadPost
-    from forum_reader.reading.recent_page import RecentPage
 
 
 _FAR = timedelta(days=730)  # old threads may be answered years later, but hardly once in the middle

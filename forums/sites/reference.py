@@ -10,8 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, HttpUrl, SecretStr
 from pydantic.fields import FieldInfo
 
-from forum_reader.definition.fields import FieldSpec, Select
-from forum_reader.definition.page_fields import CommentFields, IndexFields, ListFields, PostFields, RecentFields
+from forum_reader.definition.fields import CommentFields, FieldSpec, IndexFields, ListFields, PostFields, RecentFields, Select
 from forum_reader.definition.site import Site
 
 _HEAD = """\

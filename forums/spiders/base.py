@@ -13,7 +13,7 @@ import redis
 from scrapy import Request
 from scrapy.utils.asyncio import run_in_thread, sleep
 
-from forum_reader.definition.page_body import with_body
+from forum_reader.definition.page_requests import with_body
 from forum_reader.reading.asked_page import Asked
 from forum_reader.reading.reading_budget import TooMuchHere
 from forums.breaker.middleware import watch_of

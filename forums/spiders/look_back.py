@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-    from forum_reader.reading.recent_page import RecentMessage, RecentPage
+    from forum_reader.reading.asked_page import RecentMessage, RecentPage
     from forums.state.thread_records import ThreadRecord
 
 PRIORITY = -5

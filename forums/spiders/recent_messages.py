@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from forum_reader.reading.asked_page import RecentMessage
 from forum_reader.reading.read_page import ListedThread
-from forum_reader.reading.recent_page import RecentMessage
 from forums.records.first_page import MOST_KEPT, FrontRow, is_believable
 from forums.state.thread_records import ThreadRecord
 

@@ -10,8 +10,8 @@ import msgspec
 from scrapy import Request
 from scrapy.utils.asyncio import sleep
 
+from forum_reader.reading.asked_page import RecentMessage, RecentPage
 from forum_reader.reading.read_page import ReadComment, ReadPost
-from forum_reader.reading.recent_page import RecentMessage, RecentPage
 from forums.records.items import comment_item, post_item, scan_item, stamp, utc_now
 from forums.records.start_tasks import RECENT, PostTask, encode, is_wide, thread_id
 from forums.sites import Site, UnreadablePage, site_in_use

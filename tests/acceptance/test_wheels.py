@@ -242,7 +242,7 @@ from urllib.request import urlopen
 
 import forum_reader
 from forum_reader import draft_site, read_page
-from forum_reader.draft.plain_fetch import PlainFetch
+from forum_reader.draft.draft_site import PlainFetch
 
 page = read_page(urlopen(sys.argv[1]).read().decode(), sys.argv[1])
 print(forum_reader.__file__)

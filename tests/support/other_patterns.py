@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from forum_reader.dates import words
-from forum_reader.draft import addressed_forums
-from forum_reader.draft.inner_boards import _pattern_of
+from forum_reader.draft import boards
+from forum_reader.draft.boards import _pattern_of
 from forum_reader.draft.link_groups import shape_of
 from forum_reader.draft.list_wrapper import _alone
 from forum_reader.recognise import recognise
@@ -36,28 +36,28 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forums/overview/thread_address.py:_pattern": lambda: [
         ("fullmatch", thread_address._pattern(one).pattern) for one in ("/t/{thread}?page={page}", "/b/{forum:path}/list.html")
     ],
-    "forum_reader/patterns.py:compile_pattern": list,  # within a time: tests/unit/forums/test_patterns.py
+    "forum_reader/definition/selectors.py:compile_pattern": list,  # within a time: tests/unit/forums/test_patterns.py
     "forum_reader/fields/class_words.py:_anywhere": list,  # kept by its module
-    "forum_reader/dates/calendars.py:_with_months": list,  # kept by its module
+    "forum_reader/dates/normalised.py:_with_months": list,  # kept by its module
     "forum_reader/dates/words.py:_words": lambda: [
         ("finditer", found.pattern) for name in ("", *words._WORDS) for found, _ in words._words(name)
     ],
-    "forum_reader/definition/url_templates.py:number_in": lambda: [("search", r"(?:^|[/?&;])page-(\d{1,9})(?![\w.])")],
-    "forum_reader/draft/addressed_forums.py:_forum_pattern": lambda: [
-        ("match", addressed_forums._forum_pattern({"pages": {"list": {"url": one}}}).pattern)  # type: ignore[union-attr]
+    "forum_reader/definition/page_requests.py:number_in": lambda: [("search", r"(?:^|[/?&;])page-(\d{1,9})(?![\w.])")],
+    "forum_reader/draft/boards.py:_forum_pattern": lambda: [
+        ("match", boards._forum_pattern({"pages": {"list": {"url": one}}}).pattern)  # type: ignore[union-attr]
         for one in ("/f/{forum}/", "/f/{forum:path}/threads?page={page}")
     ],
     "forum_reader/draft/linked_feed.py:_thread_url": list,  # expressions of AddressShape, below
     "forum_reader/draft/linked_feed.py:_grade": list,
     "forum_reader/draft/list_wrapper.py:_part": list,
     "forum_reader/draft/link_groups.py:is_of_another": list,
-    "forum_reader/draft/board_link.py:_has_id": list,
-    "forum_reader/draft/inner_boards.py:of": list,
-    "forum_reader/dates/date_fields.py:_right": list,  # those of its own list, which are literals
+    "forum_reader/draft/boards.py:_has_id": list,
+    "forum_reader/draft/boards.py:of": list,
+    "forum_reader/draft/row_fields.py:_right": list,  # those of its own list, which are literals
     "forum_reader/draft/link_groups.py:_of_path": lambda: [("search", _shape(_DEEP, whole=True).pattern)],
     "forum_reader/draft/link_groups.py:_patterns": lambda: [("match", _shape(one).inner) for one in (_NUMBERED, _NAMED)],
     "forum_reader/draft/link_groups.py:shape_of": lambda: [("search", _shape(one).pattern) for one in (_NUMBERED, _NAMED, _DEEP)],
-    "forum_reader/draft/inner_boards.py:_pattern_of": lambda: [("search", _pattern_of(_shape(_NAMED)).pattern)],
+    "forum_reader/draft/boards.py:_pattern_of": lambda: [("search", _pattern_of(_shape(_NAMED)).pattern)],
     "forum_reader/draft/list_wrapper.py:_by_regex": lambda: [("search", r"(?<!\d)(\d+)\W*$")],
     "forum_reader/draft/list_wrapper.py:_token": lambda: [("search", _alone(one)) for one in ("12", "a-b")],
     "forum_reader/recognise/recognise.py:_found": list,  # marks and `base` of profiles, within a time: below

@@ -22,10 +22,10 @@ from yarl import URL
 
 from forum_reader import errors
 from forum_reader.definition.origins import THIS_MACHINE, elsewhere, place_of
-from forum_reader.definition.page_body import PageRequest
+from forum_reader.definition.page_requests import PageRequest
 from forum_reader.definition.site import Site
 from forum_reader.errors import UnreadablePage
-from forum_reader.page.web_encoding import in_web_encoding
+from forum_reader.page.response import in_web_encoding
 from forum_reader.reading.reading_budget import check_attributes
 from forums.sites.load import allowance_of
 from redis_components.errors import TrawlError

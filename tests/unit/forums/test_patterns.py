@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from forum_reader.definition import exslt
-from forum_reader.draft import addressed_forums
+from forum_reader.definition import selectors
+from forum_reader.draft import boards
 from forum_reader.errors import UnreadablePage
 from forum_reader.reading import converters, reading_budget
 from forum_reader.recognise import recognise
@@ -37,7 +37,9 @@ def test_the_expression_of_a_field_ends_on_a_short_text() -> None:
         converters.part("(?:a|a|a|a)+$", "a" * 15 + "b")
 
 
-@pytest.mark.parametrize("call", [lambda: exslt._test(None, TEXT, EVIL), lambda: exslt._replace(None, TEXT, EVIL, "g", "")])
+@pytest.mark.parametrize(
+    "call", [lambda: selectors._test(None, TEXT, EVIL), lambda: selectors._replace(None, TEXT, EVIL, "g", "")]
+)
 def test_expressions_within_an_xpath_end(call: Callable[[], object]) -> None:
     with pytest.raises(UnreadablePage):
         call()
@@ -58,6 +60,6 @@ def test_marks_and_the_base_of_a_profile_end() -> None:
 
 
 def test_the_forum_of_a_profile_ends() -> None:
-    pattern = addressed_forums._forum_pattern({"recognise": {"forum": EVIL}})
+    pattern = boards._forum_pattern({"recognise": {"forum": EVIL}})
     assert pattern is not None
-    assert addressed_forums._forum_of(f"https://forum.example/{TEXT}", "https://forum.example", pattern) is None
+    assert boards._forum_of(f"https://forum.example/{TEXT}", "https://forum.example", pattern) is None

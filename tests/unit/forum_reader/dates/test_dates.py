@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from scrapy.http import HtmlResponse
 
-from forum_reader.dates import forms
-from forum_reader.dates.date_span import plain, span
+from forum_reader.dates import language as forms
 from forum_reader.dates.language import known_language
+from forum_reader.dates.normalised import plain, span
 from forum_reader.dates.reader import DateReader
 from forum_reader.dates.short_forms import check_form, latest
 from forum_reader.reading.parse_body import read_at

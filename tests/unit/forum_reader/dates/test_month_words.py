@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from forum_reader.dates import reader
-from forum_reader.dates.forms import Form, Other, learn_shape
+from forum_reader.dates.language import Form, Other, learn_shape
 from forum_reader.dates.reader import DateReader
 from forum_reader.dates.words import in_january
 

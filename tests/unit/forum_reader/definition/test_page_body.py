@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forum_reader.definition import layers
 from forum_reader.definition.load import site_of
-from forum_reader.definition.page_body import apart, with_body
+from forum_reader.definition.page_requests import apart, with_body
 from forums.sites import Site, SiteError
 
 OF_THREADS = {"url": "/t/{thread}"}

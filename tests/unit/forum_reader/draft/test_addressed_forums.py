@@ -6,7 +6,7 @@ import pytest
 from lxml import html
 
 from forum_reader.definition import layers
-from forum_reader.draft.addressed_forums import MOST, addressed_forums
+from forum_reader.draft.boards import MOST, addressed_forums
 
 BASE = "https://lists.example"
 OWN = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from parsel import Selector
 
-from forum_reader.draft.thread_author import of_name_alone
+from forum_reader.draft.thread_rows import of_name_alone
 
 
 @pytest.mark.parametrize(

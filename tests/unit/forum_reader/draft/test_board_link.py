@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scrapy.http import HtmlResponse
 
-from forum_reader.draft.board_link import board_field
+from forum_reader.draft.boards import board_field
 from forum_reader.draft.link_groups import shape_of
 from forum_reader.draft.page_sample import OpenedPage, opened
 

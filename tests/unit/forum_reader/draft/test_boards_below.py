@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scrapy.http import HtmlResponse, TextResponse
 
-from forum_reader.draft.inner_boards import MOST_BOARDS, boards_below
+from forum_reader.draft.boards import MOST_BOARDS, boards_below
 from forum_reader.reading.read_page import read_index
 from forums.sites import load_site
 from forums.sites.http.fetch import FetchFailed

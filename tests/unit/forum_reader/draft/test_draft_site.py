@@ -11,9 +11,9 @@ import pytest
 from forum_reader import FetchedPage, draft_site, read_page
 from forum_reader.definition import layers
 from forum_reader.definition.load import site_of
-from forum_reader.definition.page_body import PageRequest
-from forum_reader.draft import plain_fetch
-from forum_reader.draft.plain_fetch import PlainFetch
+from forum_reader.definition.page_requests import PageRequest
+from forum_reader.draft import draft_site as plain_fetch
+from forum_reader.draft.draft_site import PlainFetch
 from forum_reader.errors import AnotherHost, FetchFailed, NoForum, ReaderError, SiteError
 from forum_reader.reading.read_page import read_list
 from tests.support.unknown_forums import FORUMS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from parsel import Selector
 
-from forum_reader.draft.numbered_paging import numbered_selector
+from forum_reader.draft.paging_links import numbered_selector
 
 URL = "http://forum.example/board/garden"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scrapy.http import HtmlResponse, TextResponse
 
-from forum_reader.definition.page_body import PageRequest
+from forum_reader.definition.page_requests import PageRequest
 from forums.sites import load_site
 from forums.sites.check import Trial
 from forums.sites.http.fetch import Visitor

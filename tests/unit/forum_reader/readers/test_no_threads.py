@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forum_reader.page.no_forum_page import ASKS_FOR_LOGIN
 from forum_reader.page.records import PageKind, SeenPage
+from forum_reader.page.soft_block import ASKS_FOR_LOGIN
 from forum_reader.readers.page_reader import read_page
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forum_reader.dates import forms
+from forum_reader.dates import language as forms
 from forum_reader.dates import reader as dates
 from forum_reader.dates.language import ask, check_language
 from forum_reader.dates.reader import DateReader

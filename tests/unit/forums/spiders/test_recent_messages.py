@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from forum_reader.reading.recent_page import RecentMessage
+from forum_reader.reading.asked_page import RecentMessage
 from forums.records.first_page import MOST_KEPT, FrontRow
 from forums.records.stored import text_digest
 from forums.spiders.look_back import pages_back, seen_of

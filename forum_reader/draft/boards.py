@@ -1,26 +1,33 @@
-"""Boards in other boards or in categories: found by links with the same markup as links to known boards."""
+"""Boards of a forum: boards in other boards or in categories, by links with the same markup as links to known boards; the link
+from a thread to its board; and, for software without an index, boards by the addresses of pages.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from urllib.parse import unquote, urldefrag, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import msgspec
+import regex
+from lxml import etree
 
+from forum_reader.definition.selectors import compiled
 from forum_reader.errors import FetchFailed, SiteError
 from forum_reader.reading.read_page import ListedForum, read_index
 from forum_reader.reading.reading_budget import strictly
 
+from .element_selectors import NAME
 from .link_groups import PAGE_WORD, AddressShape, LinkGroup, address_of, is_other_page, shape_of, target_of
 from .page_sample import OpenedPage
 
 if TYPE_CHECKING:
     from forum_reader.definition.site import Site
     from forum_reader.page.response import Get
+
 
 MOST_BOARDS = 24
 """Pages of boards that are searched for boards in them."""
@@ -177,3 +184,135 @@ def _pattern_of(shape: AddressShape) -> re.Pattern[str]:
     place = "{id}" if "{id}" in shape.template else "{id:path}"
     before, _, after = shape.template.partition(place)
     return re.compile(re.escape(before) + ("([^/?&=;#]+)" if place == "{id}" else shape.inner) + re.escape(after))
+
+
+_LEAST = 2  # boards of which threads were seen
+_ABOVE = 3  # levels above the link
+
+
+def board_field(pages: Sequence[tuple[OpenedPage, str]], shape: AddressShape) -> dict[str, str] | None:
+    """Return the field `forum_id` of pages of threads, each with the address of its board; None where no place has it on all
+    pages, or only one board is known.
+    """
+    if len({board for _, board in pages}) < _LEAST:
+        return None
+    first, board = pages[0]
+    links = [one for one in first.root.iter("a") if _target(first, one) == board]
+    for candidate in dict.fromkeys(selector for link in links for selector in _selectors(link)):
+        found = [(page, wanted, compiled("html", candidate)(page.root)) for page, wanted in pages]
+        if all(some and _target(page, some[0]) == wanted and _has_id(shape, some[0], wanted) for page, wanted, some in found):
+            return {"select": f"{candidate}/@href", "regex": shape.pattern}
+    return None
+
+
+def _target(page: OpenedPage, link: Any) -> str | None:
+    return target_of(page.base, link.get("href") or "")
+
+
+def _has_id(shape: AddressShape, link: Any, board: str) -> bool:
+    """Return True if the board's id is in the link as written, which may be only `../`."""
+    known, written = (re.search(shape.pattern, unquote(one)) for one in (board, link.get("href") or ""))
+    return known is not None and written is not None and known[1] == written[1]
+
+
+def _selectors(link: Any) -> Iterator[str]:
+    """Yield XPaths by the names of the link and of its ancestors: the last link there, as in a trail from the index, then
+    others.
+    """
+    level = link
+    for _ in range(_ABOVE + 1):
+        if level is None or level.tag in ("body", "html"):
+            return
+        inner = "" if level is link else "//a[@href]"
+        names = [f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')" for name in _names(level.get("class"))]
+        names += [f"@id='{name}'" for name in _names(level.get("id"))]
+        for name in names:
+            yield from (f"(//{level.tag}[{name}]{inner})[{place}]" for place in ("last()", "last() - 1", "1"))
+        level = level.getparent()
+
+
+def _names(text: str | None) -> list[str]:
+    return [name for name in (text or "").split() if NAME.match(name) and not re.search(r"\d{2}", name)]
+
+
+MOST = 500
+"""Forums taken from one page."""
+_LONGEST = 2000  # characters of an address that are read
+_LONGEST_ID = 200
+_MOST_S = 0.1  # for one address
+_PLACE = re.compile(r"\{forum(:path)?\}")
+
+
+def addressed_forums(
+    profile: Mapping[str, Any], base_url: str, page_url: str, root: etree._Element | None
+) -> tuple[ListedForum, ...]:
+    """Return the forum in the page's own address; else the forums in its links' addresses, with the links' texts: of a thread's
+    page the first one, which stands above the posts. `profile`: its table; `root`: the page's tree. Empty where no address has
+    one.
+    """
+    pattern = _forum_pattern(profile)
+    if pattern is None:
+        return ()
+    if own := _forum_of(page_url, base_url, pattern):
+        return (ListedForum(id=own, name=own),)
+    found: dict[str, ListedForum] = {}
+    for url, text in _links(page_url, root):
+        forum = _forum_of(url, base_url, pattern)
+        if forum and forum not in found:
+            found[forum] = ListedForum(id=forum, name=text or forum)
+        if len(found) >= (1 if _is_thread(profile, base_url, page_url) else MOST):
+            break
+    return tuple(found.values())
+
+
+def _forum_pattern(profile: Mapping[str, Any]) -> regex.Pattern[str] | None:
+    """Return a pattern of the forum in an address behind `base_url`; None where nothing distinguishes forums from other pages."""
+    if pattern := profile.get("recognise", {}).get("forum"):
+        return regex.compile(pattern)
+    listed = profile.get("pages", {}).get("list", {})
+    template = str(listed.get("first_url") or listed.get("url") or "")
+    place = _PLACE.search(template)
+    if place is None or not re.search("[a-z]", template[: place.start()]):
+        return None  # the pattern would match any address
+    before = regex.escape(template[: place.start()])
+    if place[1] is None:
+        return regex.compile(f"{before}([^/?#&]+)")
+    after = regex.escape(re.split(r"[?{]", template[place.end() :])[0].rstrip("/"))
+    return regex.compile(f"{before}([^?#]+?)(?:{after})?/?(?:[?#]|$)")
+
+
+def _is_thread(profile: Mapping[str, Any], base_url: str, url: str) -> bool:
+    """Return True if an address is a thread's, by the text before `{thread}` in the profile's addresses."""
+    template = str(profile.get("pages", {}).get("comments", {}).get("url", ""))
+    before = template.partition("{thread}")[0]
+    return bool(re.search("[a-z]", before)) and "{" not in before and (_below(url, base_url) or "").startswith(before)
+
+
+def _forum_of(url: str, base_url: str, pattern: regex.Pattern[str]) -> str | None:
+    address = _below(url, base_url)
+    if address is None:
+        return None
+    try:
+        match = pattern.match(address, timeout=_MOST_S)
+    except TimeoutError:
+        return None
+    forum = unquote(match[1]).strip("/") if match else ""
+    return forum if 0 < len(forum) <= _LONGEST_ID and not re.search(r"\s", forum) and forum.isprintable() else None
+
+
+def _below(url: str, base_url: str) -> str | None:
+    """Return the part of an address behind the forum's root; None for an address elsewhere."""
+    base, here = urlsplit(base_url), urlsplit(urldefrag(url).url[:_LONGEST])
+    root = base.path.rstrip("/")
+    if (here.netloc, here.scheme) != (base.netloc, base.scheme) or not here.path.startswith(f"{root}/"):
+        return None
+    return here.path[len(root) :] + (f"?{here.query}" if here.query else "")
+
+
+def _links(page_url: str, root: etree._Element | None) -> Iterator[tuple[str, str]]:
+    for link in root.iter("a") if root is not None else ():
+        if href := link.get("href"):
+            try:
+                yield urljoin(page_url, href.strip()), " ".join("".join(map(str, link.itertext())).split())[:_LONGEST_ID]
+            except ValueError:
+                continue  # `http://[`

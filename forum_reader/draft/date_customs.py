@@ -1,20 +1,66 @@
-"""Time zone of dates without one: named by a page, or derived from its clock, from dates ahead of UTC, or from its language."""
+"""Date conventions of a site: language, order of day and month, and the time zone of dates without one, which a page names or
+which is derived from its clock, from dates ahead of UTC, or from its language.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
-from .language import known_language
-from .reader import DateReader
+from forum_reader.dates import post_calendar
+from forum_reader.dates.language import known_language, writes_day_first
+from forum_reader.dates.reader import DateReader
+from forum_reader.errors import SiteError
+from forum_reader.page.page_kind import language_of
+from forum_reader.reading.parse_body import read_at, root_of
+from forum_reader.reading.read_page import CommentsPage, read_comments
+from forum_reader.reading.reading_budget import strictly
 
 if TYPE_CHECKING:
-    from forum_reader.draft.page_sample import OpenedPage
+    from forum_reader.dates.post_dates import Spotted
+    from forum_reader.definition.site import Site
+    from forum_reader.page.response import TextResponse
 
-    from .post_dates import Spotted
+    from .page_sample import OpenedPage
+
+
+def customs_of(site: Site, pages: Sequence[TextResponse]) -> tuple[str | None, str | None]:
+    """Return the language and the time zone for a site's file, from some of its threads' pages; None where the profile's are
+    right, or the pages do not show them.
+    """
+    if site.pages.comments.format != "html" or not pages:
+        return None, None
+    roots = [root_of(page.text) for page in pages]
+    named = (zone_of(page.text, read_at(page), language_of(root)) for page, root in zip(pages, roots, strict=True))
+    zone = next((zone.name for zone in named if zone is not None), None)
+    return _language(site, pages, roots), zone if zone != site.time_zone else None
+
+
+def _language(site: Site, pages: Sequence[TextResponse], roots: Sequence[Any]) -> str | None:
+    named = next((known for root in roots if (known := known_language(language_of(root) or ""))), None)
+    own = site.language or ""
+    if named is not None and named.partition("-")[0] != own.partition("-")[0]:
+        return named
+    numeric = [page for page in pages if post_calendar.has_numeric_dates(page.text)]
+    if not numeric or writes_day_first(own):
+        return None
+    other = named if named is not None and writes_day_first(named) else post_calendar.ENGLISH
+    found = [(_read(site, page), _read(site.model_copy(update={"language": other}), page), page) for page in numeric]
+    now = datetime.now(UTC)
+    apart = sum(post_calendar.disorder_of(two, now) - post_calendar.disorder_of(one, now) for one, two, _ in found if one and two)
+    return other if apart < 0 else None
+
+
+def _read(site: Site, page: TextResponse) -> CommentsPage | None:
+    try:
+        with strictly():
+            return read_comments(site, page, "0", None)
+    except SiteError:
+        return None
+
 
 _TIMES_ARE = (
     r"(?:(?:times?|zeiten|heures|horas|horários?|время|час|orari|czas|tijden|tider|zaman)\b|时间|時間|時刻|시간)[^.<>]{0,40}?"

@@ -1,0 +1,242 @@
+"""Fields of posts in a site file that are tried on rows of several pages: the id, an id made of other fields, and the date."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from forum_reader.dates.language import known_language
+from forum_reader.dates.reader import DateReader
+from forum_reader.definition.selectors import compiled, is_xpath
+from forum_reader.fields.date_field import OPENING_HAS_NONE, is_code
+from forum_reader.fields.post_marks import DATE_DATA, suggests_date
+from forum_reader.reading.parse_body import read_at
+
+from .element_selectors import as_value, attribute_of, field_selectors, own_text_of, xpath_of
+from .page_sample import OpenedPage
+from .thread_rows import PostRows
+
+_ID_NAMES = (
+    "id",
+    "name",
+    "data-id",
+    "data-post-id",
+    "data-postid",
+    "data-message-id",
+    "data-comment-id",
+    "data-content",
+    "href",
+    "value",
+)
+_ID = re.compile(r"(?<![0-9A-Za-z_~.@=-])[_~.@=-]*+([0-9A-Za-z][0-9A-Za-z_~.@=-]*+)/?$")
+_NUMBER_AT_END = re.compile(r"(?<!\d)(\d+)/?$")
+_LONGEST_ID = 200
+_LEAST_IDS = 2
+
+
+def id_field(found: Sequence[PostRows]) -> dict[str, Any] | None:
+    """Return the field whose attribute is in each row, and different in all rows of all pages. An opening post needs no id."""
+    best: tuple[float, dict[str, Any]] | None = None
+    for selector, name in _id_places(found):
+        for pattern, bonus in ((_NUMBER_AT_END, 0.5), (_ID, 0.0)):
+            opening, values = _values(found, selector, name, pattern)
+            without = None in opening
+            values = values if without else [*opening, *values]
+            if len(values) < _LEAST_IDS or None in values or len(set(values)) < len(values):
+                continue
+            score = bonus - OPENING_HAS_NONE * without + _id_score(selector, name, [value for value in values if value], found)
+            if best is None or score > best[0]:
+                best = (score, {"select": attribute_of(selector, name), "regex": pattern.pattern})
+    return best[1] if best else None
+
+
+def _values(
+    found: Sequence[PostRows], selector: str, name: str, pattern: re.Pattern[str]
+) -> tuple[list[str | None], list[str | None]]:
+    """Return the values of the opening posts that are rows, and of all other rows."""
+    opening: list[str | None] = []
+    others: list[str | None] = []
+    is_first = all(one.lead is None for one in found)
+    for one in found:
+        for number, row in zip(one.numbers, one.rows, strict=True):
+            (opening if is_first and number == 0 else others).append(_value(row, selector, name, pattern))
+    return opening, others
+
+
+def _id_places(found: Sequence[PostRows]) -> list[tuple[str, str]]:
+    """Return places of ids: attributes of a row, and of the elements in it."""
+    rows, longest = found[0].rows, max((one.rows for one in found), key=len)
+    places: dict[tuple[str, str], None] = {}
+    for name in {**rows[0].attrib, **longest[-1].attrib}:
+        is_data = name.startswith("data-") and name not in DATE_DATA and not suggests_date(name)
+        if is_data or name in _ID_NAMES or name.endswith("id"):
+            places.setdefault((".", name))
+    inner: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
+    for row in (rows[0], longest[-1]):
+        for element in list(row.iterdescendants())[:200]:
+            if isinstance(element.tag, str):
+                for name, value in element.attrib.items():
+                    if (name in _ID_NAMES or name.endswith("id")) and len(value) < 300 and _ID.search(value):
+                        inner.setdefault((element.tag, name), []).append((row, element))
+    for (_, name), pairs in inner.items():
+        for selector in {one for pair in pairs[:12] for one in field_selectors([pair], 1)}:
+            places.setdefault((selector, name))
+    return list(places)[:120]
+
+
+def _value(row: Any, selector: str, name: str, pattern: re.Pattern[str]) -> str | None:
+    elements = compiled("html", selector)(row)
+    value = elements[0].get(name) if elements and not isinstance(elements[0], str) else None
+    if value is None or (pattern is _NUMBER_AT_END and is_code(value)):
+        return None
+    match = pattern.search(value.strip())
+    return match[1] if match and len(match[1]) <= _LONGEST_ID else None
+
+
+def _id_score(selector: str, name: str, values: list[str], found: Sequence[PostRows]) -> float:
+    score = 2.0 * (selector == "." and name == "id") + 1.0 * (name != "href") + 0.5 * (name.startswith("data-"))
+    text = f"{selector} {name}".lower()
+    score -= 2.0 * bool(re.search(r"user|author|avatar|member|profile|sig|quote|like|vote", text))
+    seen = {post.id for one in found for post in one.page.posts if post.id}
+    score += 1.5 * (len(seen & set(values)) >= 0.8 * len(values))
+    numbers = [int(value) for value in values if value.isdigit()]
+    if (
+        len(numbers) == len(values)
+        and sorted(numbers) == list(range(min(numbers), min(numbers) + len(numbers)))
+        and min(numbers) < 3
+    ):
+        score -= 3.0  # places in a thread: another thread has them, too
+    return score
+
+
+_TITLE = "substring(normalize-space(//title), 1, 80)"
+_LATER = timedelta(days=40)
+
+
+def made_id(pages: Sequence[tuple[OpenedPage, Sequence[Any]]], authors: list[str], date: Any, body: Any) -> str | None:
+    """Return an XPath of title, author and date of a post, as precise as needed to distinguish posts; the first words in place
+    of a relative date. None where the first row has no author or date.
+    """
+    (page, rows), dates = pages[0], _first(date)
+    if not authors or dates is None:
+        return None
+    author = _as_xpath(authors[0], rows[0])
+    last = _as_xpath(dates, rows[0])
+    if author is None or last is None:
+        return None
+    words = _as_xpath(_first(body) or "", rows[0])
+    beginning = f"substring(normalize-space({words}), 1, 80)" if words else None
+    ends = [one for one in (last, f"{last}/@datetime") if _stays(one, rows, page)]
+    if beginning:
+        ends += [beginning, *(f"concat({one}, '/', {beginning})" for one in ends)]
+    ids = [f"(concat({_TITLE}, '/', normalize-space({author}), '/', normalize-space({one})))" for one in ends or [last]]
+    return max(ids, key=lambda one: _different_ids(one, pages))
+
+
+def _different_ids(select: str, pages: Sequence[tuple[OpenedPage, Sequence[Any]]]) -> int:
+    """Count the different ids that an XPath finds."""
+    return sum(len({compiled("html", select)(row)[0] for row in rows}) for _, rows in pages)
+
+
+def _first(field: Any) -> str | None:
+    """Return the first selector of a field of a site file."""
+    select = field.get("select") if isinstance(field, dict) else field
+    return select if select is None or isinstance(select, str) else select[0]
+
+
+def _stays(step: str, rows: Sequence[Any], page: OpenedPage) -> bool:
+    """Return True if dates are absolute: read some weeks later, they give the same time."""
+    at, language = read_at(page.response), known_language(page.frame.language or "")
+    now, later = (DateReader(moment, language=language, time_zone="UTC") for moment in (at, at + _LATER))
+    texts = {str(compiled("html", f"(normalize-space({step}))")(row)[0]) for row in rows[:10]}
+    return any(texts) and all(now.read(text)[0] == later.read(text)[0] for text in texts)
+
+
+def _as_xpath(selector: str, row: Any) -> str | None:
+    """Return an XPath for a selector's first match in the row; None where it finds nothing."""
+    if not selector or not compiled("html", selector)(row):
+        return None
+    return selector if is_xpath(selector) else f"(./{xpath_of(selector, 'descendant::')})[1]"
+
+
+_ATTRIBUTES = ("title", *DATE_DATA, "content", "aria-label")  # visible text comes first, unlike in `fields/post_marks.py`
+_NUMERIC = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:\s*\(\w{1,3}\))?(?:(?:,?\s+|[.T_-])\d{1,2}:\d\d(?::\d\d)?(?:\s*[AaPp][Mm])?)?)"
+_LABELLED = r"^[^:\d]{1,30}:\s*(.+)$"
+_ORDERS = (("%d", "%m", "%Y"), ("%m", "%d", "%Y"), ("%Y", "%m", "%d"), ("%d", "%m", "%y"), ("%m", "%d", "%y"))
+_TIMES = ("", " %H:%M", ", %H:%M", " %H:%M:%S", ", %H:%M:%S", " %I:%M %p", ", %I:%M %p")
+_EXACT = 1e-4
+
+Wanted = Sequence[tuple[OpenedPage, Sequence[tuple[Any, datetime | None]]]]
+"""Pages, with their rows and the date of each."""
+
+
+def date_field(selectors: list[str], wanted: Wanted) -> Any:
+    """Return the field's value in a site file. It includes a numeric form where the dates could be read in another way."""
+    best, best_right = as_value(selectors), -1.0
+    for attribute in (None, *_ATTRIBUTES):
+        tried = selectors if attribute is None else [attribute_of(one, attribute) for one in selectors]
+        right = _right(tried[0], wanted, ())
+        if right > best_right:
+            best, best_right = as_value(tried), right
+    total = sum(moment is not None for _, rows in wanted for _, moment in rows)
+    own = [own_text_of(one) for one in selectors]  # `<div>3 days ago <a>ida</a></div>`
+    if best_right < total and (right := _right(own[0], wanted, ())) > best_right:
+        best, best_right = as_value(own), right
+    if best_right >= total:
+        return best
+    for regex in (_LABELLED, _NUMERIC):  # a label, or other words and numbers, stand around the date
+        if _right(selectors[0], wanted, (), regex) >= total:
+            return {"select": as_value(selectors), "regex": regex}
+    for form in _forms():
+        if _right(selectors[0], wanted, (form,), _NUMERIC) >= total:
+            return {"select": as_value(selectors), "regex": _NUMERIC, "formats": [form]}
+    return best
+
+
+def _forms() -> Iterator[str]:
+    for order, mark, time in itertools.product(_ORDERS, "./-", _TIMES):
+        yield mark.join(order) + time
+
+
+def moves(field: Any, rows: Sequence[Any], page: OpenedPage) -> bool:
+    """Return True if some dates are relative ("3 days ago"), so that a later reading gives another time."""
+    select = field["select"] if isinstance(field, dict) else field
+    selector: str = select if isinstance(select, str) else select[0]
+    reader = _reader(page)
+    read = [reader.read(text) for row in rows if (text := _text(selector, row))]
+    return any(moment is not None and not fixed for moment, fixed in read)
+
+
+def _reader(page: OpenedPage) -> DateReader:
+    return DateReader(read_at(page.response), language=known_language(page.frame.language or ""), time_zone="UTC")
+
+
+def _text(selector: str, row: Any) -> str | None:
+    """Return the text that is read as a date: an element's `datetime` before its text."""
+    found = compiled("html", selector)(row)
+    return (
+        (found[0] if isinstance(found[0], str) else found[0].get("datetime") or "".join(found[0].itertext())) if found else None
+    )
+
+
+def _right(selector: str, wanted: Wanted, formats: tuple[str, ...], regex: str | None = None) -> float:
+    """Count the rows whose date is right to the day, plus a little for each that is right to the minute, unlike "2 days ago"."""
+    import regex as expressions
+
+    right = 0.0
+    for page, rows in wanted:
+        reader = _reader(page)
+        for row, moment in rows:
+            text = _text(selector, row) if moment is not None else None
+            if text is None:
+                continue
+            match = expressions.search(regex, text) if regex else None
+            if regex and match is None:
+                continue
+            read, _ = reader.read(" ".join((match[1] if match else text).split()), formats)
+            if read is not None and moment is not None and (off := abs((read - moment).total_seconds())) < 43_200:
+                right += 1 + _EXACT * (off < 60)
+    return right

@@ -1,0 +1,165 @@
+"""Rows of a page in reading order, each with the id of the comment that it answers, and the address of the next page."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urldefrag
+
+import msgspec
+
+from forum_reader.definition import page_requests
+from forum_reader.definition.page_requests import apart, with_body
+from forum_reader.definition.pages import PageKind, RowsPage
+from forum_reader.errors import UnreadablePage
+
+from .element_index import parents_of
+from .page_values import Document, not_too_many
+
+if TYPE_CHECKING:
+    from forum_reader.definition.pages import CommentRows
+
+    from .page_values import Document
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A requested page: its kind, forum and thread; `number` from 1; `url`: the thread's own, where its list gave one. Of
+    comments that a page leaves out: `more` from that page, and `comment` that they answer.
+    """
+
+    kind: PageKind
+    forum: str = ""
+    thread: str = ""
+    number: int = 1
+    url: str | None = None
+    comment: str = ""
+    more: str = ""
+
+
+class Ahead(msgspec.Struct, frozen=True, kw_only=True):
+    """Pages after a page, as the page shows them."""
+
+    next: str | None
+    pages: int | None
+    total: int | None
+
+
+def is_behind_the_end(doc: Document, page: RowsPage, place: Asked) -> bool:
+    """Return True if the site sent another page than was requested, as some do behind the last one."""
+    shown = doc.value(page.current, "int")
+    return shown is not None and shown != place.number
+
+
+def own_number(doc: Document, page: RowsPage) -> int:
+    """Return the page's number from the page, else from its address; 1 where neither has it."""
+    shown = doc.value(page.current, "int")
+    return shown if shown is not None and shown > 0 else page_requests.number_in(doc.url, page.url, page.per_page)
+
+
+def ahead(doc: Document, page: RowsPage, place: Asked, rows: int) -> Ahead:
+    """Find the next page of a page with `rows` rows, by the site file: by link, cursor, number of pages, total, or until a page
+    is empty.
+    """
+    total = doc.value(page.total, "int")
+    pages = doc.value(page.pages, "int")
+    if pages is None and total is not None and page.per_page:
+        pages = max(1, math.ceil(total / page.per_page))
+    return Ahead(next=_next(doc, page, place, rows, pages), pages=pages, total=total)
+
+
+def _next(doc: Document, page: RowsPage, place: Asked, rows: int, pages: int | None) -> str | None:
+    if page.next is not None:
+        link = doc.value(page.next, "url")
+        link = urldefrag(link).url if link else None
+        if link == urldefrag(doc.url).url:  # the last page of some sites links to itself
+            return None
+        return link if link is None or page.body is None else with_body(link, apart(_address(doc, place))[1])
+    if page.cursor is not None:
+        cursor = doc.value(page.cursor, "text")
+        return _address(doc, place, cursor) if cursor and rows else None
+    if not page.is_numbered:
+        return None
+    return _address(doc, place) if _goes_on(doc, page, place, rows, pages) else None
+
+
+def _goes_on(doc: Document, page: RowsPage, place: Asked, rows: int, pages: int | None) -> bool:
+    if page.more is not None:
+        return bool(doc.value(page.more, "bool"))
+    if page.pages is not None or page.total is not None:
+        return pages is not None and place.number < pages
+    if page.ends == "short" and page.per_page:
+        return rows >= page.per_page
+    return rows > 0
+
+
+def _address(doc: Document, place: Asked, cursor: str | None = None) -> str:
+    """Return the address of the page after this one."""
+    after = msgspec.structs.replace(place, number=place.number + 1)
+    return doc.site.url(**msgspec.structs.asdict(after), cursor=cursor)
+
+
+_DEEPEST = 500  # levels; a page that nests deeper is cut there
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A row, and the id of the row around it."""
+
+    node: Any
+    parent_id: str | None
+
+
+class Numbers:
+    """Numbers of the posts of a page, by which answers refer to posts. They are removed from the rows' values."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self._ids: dict[str, str] = {}
+        self._answers: dict[str, str] = {}
+        for values in rows:
+            number, answers = values.pop("number", None), values.pop("parent_number", None)
+            if number is not None and values["id"] is not None:
+                self._ids.setdefault(number, values["id"])
+            if answers is not None and values["id"] is not None:
+                self._answers.setdefault(values["id"], answers)
+
+    def answered(self, comment_id: str) -> str | None:
+        """Return the id of the post that a row answers, by its number; None where that is unknown, or the row itself."""
+        found = self._ids.get(self._answers.get(comment_id, ""))
+        return None if found == comment_id else found
+
+
+def rows(doc: Document, page: CommentRows) -> list[Row]:
+    """Return all comments of a page."""
+    found = doc.rows(page)
+    if page.children is not None:
+        return _of_json(doc, page, found)
+    if page.nested:
+        return _of_html(doc, page, found)
+    return [Row(node, None) for node in found]
+
+
+def nothing_of(what: str, fields: Any) -> UnreadablePage:
+    """Return the error for a page without `what`, with the selectors that found nothing."""
+    selectors = ", ".join(f"{name} = {' or '.join(field.select)}" for name, field in fields.declared if name in ("id", "body"))
+    return UnreadablePage(f"has nothing of {what}: looked for {selectors}")
+
+
+def _of_json(doc: Document, page: CommentRows, top: list[Any]) -> list[Row]:
+    listed: list[Row] = []
+    waiting: list[tuple[Any, str | None, int]] = [(node, None, 0) for node in reversed(top)]
+    while waiting:
+        node, parent_id, depth = waiting.pop()
+        listed.append(Row(node, parent_id))
+        if page.children is None or depth >= _DEEPEST:
+            continue
+        own_id = doc.peek(page.fields.id, node)
+        for answers in doc.find(page.children, node):
+            if isinstance(answers, list):
+                waiting += [(answer, own_id, depth + 1) for answer in reversed(answers) if answer is not None]
+    return not_too_many(listed)
+
+
+def _of_html(doc: Document, page: CommentRows, found: list[Any]) -> list[Row]:
+    parents = parents_of(found)
+    around = frozenset(parents.values())
+    ids = {row: doc.peek(page.fields.id, row) for row in found if row in around}
+    return [Row(row, ids.get(parents[row])) for row in found]
