@@ -164,9 +164,10 @@ def notify_alarms() -> dict[str, str]:
     rules = load()
     if rules is None or not any(isinstance(one, NotifyOptions) and one.alarms for one in rules.outputs.values()):
         return {}
-    from forums.events.alarms import Trouble, send_alarms
     from forums.overview.problems import problems
     from forums.overview.reader import OverviewReader
+
+    from .events.messages import Trouble, send_alarms
 
     client = connect()
     return send_alarms(client, rules, [Trouble(one.what, one.fix) for one in problems(OverviewReader(client).read())])

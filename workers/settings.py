@@ -71,7 +71,7 @@ DOWNLOAD_HANDLERS = {
     "data": None,
 }
 ALLOW_PRIVATE_ADDRESSES = _VARIABLES.allow_private  # a name's owner must not choose an address in our network
-DOWNLOADER_MIDDLEWARES = {  # of any spider; those of the forum spiders are in `forums/spiders/middlewares.py`
+DOWNLOADER_MIDDLEWARES = {  # of any spider; those of the forum spiders are in `forums/spiders/base.py`
     "redis_components.scrapy_glue.conditional.ConditionalRequests": 940,  # 304; innermost, as the next one
     "workers.http.sign_requests.SignRequests": 960,  # its headers hold for one request; without a key it is not there
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,  # the next one in its place

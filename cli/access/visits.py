@@ -5,7 +5,7 @@ from __future__ import annotations
 from cli.access.redis import running_url
 from forum_reader.definition.origins import place_of
 from forums.sites import load_all
-from forums.sites.http.visit_limits import VisitLimits
+from forums.sites.http.fetch import VisitLimits
 from redis_components.connection import connect
 from redis_components.keys import limits_key
 from redis_components.politeness.limits import LanePermits

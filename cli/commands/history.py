@@ -16,7 +16,7 @@ from cli.access.values import parse_since
 from cli.views.columns import Column, FittedTable, figures
 from cli.views.output import complain, console, duration, print_json, say
 from forums.storage import RunRow, Wanted
-from forums.storage.fleet_events import LOST
+from forums.storage.write.event_log import LOST
 from forums.writer.run_history import latest
 from redis_components.errors import ConfigError, RedisUnavailable, did_you_mean
 from workers.node.crawl_once_result import OnceOutcome

@@ -9,9 +9,8 @@ import typer
 from cli.access.redis import NOTHING, redis_client, running_url
 from cli.commands.events import check_output, rules_file
 from cli.views.output import say
-from forums.events.alarms import Trouble, send_alarms
-from forums.events.outputs.delivery import NotTaken
-from forums.events.outputs.messages import send
+from forums.events.messages import Trouble, send, send_alarms
+from forums.events.outputs import NotTaken
 from forums.events.rules import NotifyOptions
 from forums.overview.problems import problems
 from forums.overview.reader import OverviewReader

@@ -12,8 +12,8 @@ from cli.access.database import stored_data
 from cli.access.names import check_site
 from cli.views.output import complain, print_json, say, say_indented
 from forums.environment import Storage
+from forums.storage.read.read_sql import read_sql
 from forums.storage.read.search import search
-from forums.storage.read_sql import read_sql
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON for each row.")]
 

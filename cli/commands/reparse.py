@@ -16,7 +16,7 @@ from forums.raw_pages.reparse import KINDS, ReparseReport, stored_days
 from forums.raw_pages.reparse import reparse as read_again
 from forums.sites import load_site
 from forums.storage import Database
-from forums.writer.claim import check_claim
+from forums.writer.store import check_claim
 from redis_components.errors import ConfigError
 from workers.raw_pages import raw_dir
 from workers.raw_pages.folders import size_of

@@ -28,7 +28,7 @@ from forums.sites.load import sites_dir
 from forums.state.forum_states import FORUM_LIST
 from forums.storage import Database, StorageError
 from forums.storage.database import check_url
-from forums.writer.claim import AnotherDatabase, check_claim
+from forums.writer.store import AnotherDatabase, check_claim
 from redis_components.embedded import data_dir, redis_url
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.replies import server_time

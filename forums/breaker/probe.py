@@ -29,8 +29,7 @@ from forum_reader.page.soft_block import BlockVerdict, Cause
 from forum_reader.reading.asked_page import Asked
 from forum_reader.reading.read_page import CommentsPage, FieldCount, IndexPage, ListedThread, ListPage, ThreadPage
 from forums.sites import Site, SiteError, UnreadablePage, isolated, load_all, load_site, site_names
-from forums.sites.http.fetch import FetchFailed, NameNotResolved, Visitor
-from forums.sites.http.visit_limits import NotNow, VisitLimits
+from forums.sites.http.fetch import FetchFailed, NameNotResolved, NotNow, VisitLimits, Visitor
 from forums.state.keys import ForumFleetKeys
 from forums.state.site_breakers import HOST, Breaker, Breakers
 from redis_components.admin.lock_release import give_back

@@ -14,9 +14,8 @@ from typing import Any
 import regex
 
 from forum_reader.definition.selectors import PatternError, compile_pattern
-from forums.storage.fleet_events import FleetKind, FleetRow
 from forums.storage.read.event_reader import Event
-from forums.storage.write.row_changes import ChangeKind
+from forums.storage.write.event_log import ChangeKind, FleetKind, FleetRow
 from redis_components.errors import ConfigError, did_you_mean
 
 _NO_SPACES = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"  # scripts without spaces between words

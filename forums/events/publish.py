@@ -31,7 +31,7 @@ from redis_components.errors import ConfigError
 
 from .cursors import MOST_DEAD, Cursor, Cursors
 from .expression import JudgingTime
-from .outputs.delivery import NotTaken, Output
+from .outputs import NotTaken, Output
 from .rules import AnyOptions, FileOptions, KafkaOptions, NatsOptions, NotifyOptions, Rules, StreamOptions, WebhookOptions
 
 _LOCK_S = 60.0  # longer than a round, with the slowest webhook
@@ -161,12 +161,9 @@ class _Round:
 
 def output_of(name: str, rules: Rules, client: redis.Redis, end: Position) -> Output:
     """Build the output of this name. `end` is the position after all events."""
-    from .outputs.file import FileOutput
-    from .outputs.kafka import KafkaOutput
-    from .outputs.messages import NotifyOutput
-    from .outputs.nats import NatsOutput
-    from .outputs.stream import StreamOutput
-    from .outputs.webhook import WebhookOutput
+    from .messages import NotifyOutput
+    from .outputs import FileOutput, WebhookOutput
+    from .queues import KafkaOutput, NatsOutput, StreamOutput
 
     options = rules.outputs[name]
     if isinstance(options, StreamOptions):

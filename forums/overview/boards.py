@@ -9,8 +9,7 @@ from typing import overload
 import msgspec
 
 from forums.records.start_tasks import RECENT
-from forums.state.forum_states import STALE_S, ForumState, WatchedForum
-from forums.state.watched_forums import Watched
+from forums.state.forum_states import STALE_S, ForumState, Watched, WatchedForum
 from redis_components.frontier.holds import Hold
 
 SOON_S = 10.0  # twice the seeder's interval: a board that is due for less is not late

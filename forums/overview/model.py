@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from forums.state.publication_delays import DelayHistogram
 from forums.state.request_ledger import Spent
 from forums.state.site_breakers import Breaker
-from forums.state.writer_figures import WriterFigures
+from forums.state.writer_figures import DelayHistogram, WriterFigures
 from redis_components.admin.inspector import CrawlSnapshot, total_of
 from redis_components.admin.lanes import LaneView
 from redis_components.admin.memory import RedisMemory

@@ -16,13 +16,11 @@ import redis
 
 from forums.records import FORUM_WRITER
 from forums.state.database_identity import DatabaseClaim
-from forums.state.forum_states import FORUM_LIST
+from forums.state.forum_states import FORUM_LIST, Watched, WatchedForums
 from forums.state.output_troubles import output_troubles
-from forums.state.publication_delays import PublicationDelays
 from forums.state.request_ledger import Ledger, Spent
 from forums.state.site_breakers import Breakers, drifted, wrong_files
-from forums.state.watched_forums import Watched, WatchedForums
-from forums.state.writer_figures import WriterCounts, WriterFigures
+from forums.state.writer_figures import PublicationDelays, WriterCounts, WriterFigures
 from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.admin.inspector import CrawlSnapshot, empty_snapshot, snapshots
 from redis_components.admin.lanes import look

@@ -1,4 +1,4 @@
-"""Reader of stored raw pages; files may be missing or damaged."""
+"""Stored raw pages, read again by the present site file (`trawl reparse`); files may be missing or damaged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ import msgspec
 from scrapy import Request
 from scrapy.http import Headers, TextResponse
 from scrapy.responsetypes import responsetypes
+from sqlalchemy import Table, select
 from warcio.archiveiterator import ArchiveIterator
 from warcio.exceptions import ArchiveLoadFailed
 
@@ -24,12 +25,68 @@ from forum_reader.page import soft_block
 from forum_reader.reading.asked_page import Asked
 from forum_reader.reading.read_page import CommentsPage, FieldCount, IndexPage, ReadPost, ThreadPage
 from forums.records.items import comment_item, forum_item, post_item
+from forums.records.stored import Comment, Post
 from forums.sites import Site, UnreadablePage, isolated
 from forums.storage import Database, InvalidItem, Item, parse
-from forums.storage.read.compare import differences
+from forums.storage.engine import among, listed
+from forums.storage.schema.tables import comments, posts
 from redis_components.errors import ConfigError
 from workers.raw_pages.folders import days_of, files_of
 from workers.raw_pages.warc_record import RawPage
+
+_TABLES: tuple[tuple[type[Post | Comment], Table[Any]], ...] = ((Post, posts), (Comment, comments))
+_LEFT_OUT = frozenset({"site", "id", "fetched_at", "deleted"})
+
+
+def differences(database: Database, items: Sequence[Any]) -> Counter[tuple[str, str]]:
+    """Count the effects of storing `items`, by table and effect: (`comments`, `new`), (…, `same`), (…, `older than stored`), and
+    for each field (…, `body gained`), (…, `body lost`), (…, `body changed`).
+
+    Of several states of one row the newest counts. Raises StorageError.
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    for kind, table in _TABLES:
+        newest: dict[tuple[str, str], Post | Comment] = {}
+        for item in items:
+            if type(item) is kind and not item.deleted:
+                known = newest.get((item.site, item.id))
+                if known is None or item.fetched_at >= known.fetched_at:
+                    newest[item.site, item.id] = item
+        if newest:
+            stored = _stored(database, table, newest)
+            for key, item in newest.items():
+                found.update((table.name, what) for what in _changes(item, stored.get(key)))
+    return found
+
+
+def _changes(item: Post | Comment, row: dict[str, Any] | None) -> list[str]:
+    if row is None:
+        return ["new"]
+    if row["fetched_at"] > item.fetched_at:
+        return ["older than stored"]
+    changes = []
+    for name, before in row.items():
+        after = getattr(item, name, before)
+        if name in _LEFT_OUT or after == before or (name == "forum_id" and after is None):  # the stored forum is kept then
+            continue
+        how = "gained" if before in (None, "") else "lost" if after in (None, "") else "changed"
+        changes.append(f"{name} {how}")
+    return changes or ["same"]
+
+
+def _stored(database: Database, table: Table[Any], keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
+    by_site: dict[str, list[str]] = {}
+    for site, id_ in keys:
+        by_site.setdefault(site, []).append(id_)
+    dialect = database.engine.dialect.name
+    found = {}
+    with database.translated(), database.engine.connect() as connection:
+        for site, ids in by_site.items():
+            query = select(table).where(table.c.site == site, among(table.c.id, dialect))
+            for row in connection.execute(query, {"among": listed(ids, dialect)}).mappings():
+                found[site, row["id"]] = dict(row)
+    return found
+
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from forums.records.stored import BACKFILL, scan_task
 from forums.sites import Site, load_all, load_site
 from forums.spiders.look_back import MOST_PAGES
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
+from forums.state.keys import script
 from forums.state.request_ledger import Ledger, Spent
-from forums.state.scripts import script
 from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database
 from forums.storage.read.site_figures import DueThread, depth_of, take_due

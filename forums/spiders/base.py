@@ -1,4 +1,4 @@
-"""Statistics of pages that block the reactor while they are parsed: counted by site and kind of page, the slowest named."""
+"""Base of the forum spiders, with the middlewares that they bring into any project."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ from workers.process import page_at_work
 from workers.process.page_at_work import PageAtWork
 from workers.tracing.traces import TRACEPARENT
 
-from .middlewares import MIDDLEWARES
-
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.http import Response
@@ -38,6 +36,23 @@ if TYPE_CHECKING:
 
     from forum_reader.definition.pages import PageKind
     from forum_reader.reading.read_page import MoreComments
+
+
+MIDDLEWARES: dict[str, dict[str, int | None]] = {
+    "DOWNLOADER_MIDDLEWARES": {
+        "forums.breaker.missing_site_file.SiteFiles": 40,  # holds requests of sites with a missing or invalid file
+        # restricts a site's requests to its own origins, other requests to origins in site files
+        "forums.sites.http.allowed_origins.AllowedSites": 50,
+        "forums.sites.http.politeness.SitePoliteness": 60,  # the site's delays; before the robots.txt middleware (100)
+        "forums.breaker.middleware.SiteWatch": 560,  # finds block pages: after redirects and decompression, before a retry
+        "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,  # replaced by SiteCookies if COOKIES_ENABLED is set
+        "forums.sites.http.politeness.SiteCookies": 700,
+        "forums.sites.http.politeness.SiteHeaders": 950,  # innermost: secrets go to trusted origins only, and never into Redis
+        "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # a request can switch it off
+    },
+    "SPIDER_MIDDLEWARES": {"forums.breaker.middleware.BackToTheQueue": 10},  # requests pages again that a callback finds blocked
+}
+"""Setting -> middlewares and their orders; the project's entries override them."""
 
 
 SLOW_S = 0.05

@@ -21,17 +21,21 @@ from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.page_tracker import reason_of
 
 from .base import ForumSpider, address_of, following, page_request, read_page
-from .left_out_comments import after_left_out, follow_left_out, next_left_out, placed, with_left_out
 from .thread_reading import (
     Reading,
     Step,
     ThreadWas,
+    after_left_out,
     counted_back,
     follow,
+    follow_left_out,
     from_start,
     missing,
+    next_left_out,
+    placed,
     report,
     unchanged_report,
+    with_left_out,
     with_own_id,
 )
 

@@ -12,9 +12,9 @@ from scrapy.spidermiddlewares.httperror import HttpError
 
 from forum_reader.reading.read_page import IndexPage, ListedForum, ListedThread, ListPage
 from forums.breaker.missing_site_file import site_of_task
-from forums.records.first_page import FrontRow
 from forums.records.items import file_digest, forum_item, moment_of, scan_item, stamp, utc_now
 from forums.records.start_tasks import INDEX, RECENT, ForumTask
+from forums.records.stored import FrontRow
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.state import thread_records
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
@@ -28,8 +28,7 @@ from .base import following, page_request, read_page
 from .look_back import LookBackSpider
 from .recent_messages import RecentState
 from .scan_marks import Marks
-from .scan_plan import Change, Order, ScanState, begun, change_of, is_gap, plan_page, told_until
-from .thread_tasks import checks_of, task_of
+from .scan_plan import Change, Order, ScanState, begun, change_of, checks_of, is_gap, plan_page, task_of, told_until
 
 if TYPE_CHECKING:
     from scrapy.http import Response

@@ -3,7 +3,7 @@
 A check of a thread costs two requests for some ten messages; a page of the newest messages has fifty. So if the site file has
 such a page with full texts, most requests for edits and removals go to it. Messages on the page are stored as shown. Threads
 with a message missing between its neighbours, or with another opening text, are checked
-(`forums/storage/write/removal_checks.py`).
+(`forums/storage/write/scans.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from scrapy import Request
 
-from forums.freshness.rechecks import POWER
+from forums.freshness import POWER
 from forums.records.items import scan_item, stamp, utc_now
 from forums.records.start_tasks import RECENT, ForumTask
 from forums.records.stored import SeenMessage, text_digest

@@ -16,7 +16,7 @@ import msgspec
 
 from forum_reader.reading.asked_page import RecentMessage
 from forum_reader.reading.read_page import ListedThread
-from forums.records.first_page import MOST_KEPT, FrontRow, is_believable
+from forums.records.stored import MOST_KEPT, FrontRow, is_believable
 from forums.state.thread_records import ThreadRecord
 
 from .scan_marks import Marks

@@ -27,8 +27,8 @@ from workers.tracing.traces import TRACEPARENT
 from .base import ForumSpider, page_request, read_page
 from .recent_messages import RecentPlan, RecentState, RecentSummary, plan_recent, record_with
 from .scan_marks import Marks, read_marks
+from .scan_plan import task_of
 from .thread_reading import is_behind
-from .thread_tasks import task_of
 
 if TYPE_CHECKING:
     from scrapy.http import Response

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import redis
 
-from forums.records.first_page import FrontRow
+from forums.records.stored import FrontRow
 from forums.state.keys import ForumCrawlKeys
 from forums.state.thread_records import forget_fields
 from redis_components.keys import CrawlKeys

@@ -12,7 +12,7 @@ Background: decision 24.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -20,15 +20,19 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from forums.records.first_page import TRAIL, FrontRow, front_of, retitled, vanished
-from forums.records.start_tasks import ListMode
+from forums.records.items import stamp
+from forums.records.start_tasks import ListMode, PostTask
+from forums.records.stored import TRAIL, FrontRow, front_of, retitled, vanished
 from forums.state.thread_records import ThreadRecord
 
 from .scan_marks import Marks
-from .thread_reading import WHOLE_PAGES
+from .thread_reading import WHOLE_PAGES, page_to_begin
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from forum_reader.reading.read_page import ListedThread
+
 
 Order = Literal["activity", "created", "none"]
 Stopped = Literal["overlap", "end", "limit"]
@@ -280,3 +284,53 @@ def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
 def begun(*, mode: ListMode, limit: int, read_all: bool, since: datetime | None) -> ScanState:
     """Return the state of a scan that begins now; the marks are added with its first page."""
     return ScanState(started_at=datetime.now(UTC), mode=mode, limit=limit, read_all=read_all, since=since)
+
+
+def task_of(listed: Listed, site: str, forum: str | None, *, is_backfill: bool = False) -> PostTask:
+    """Return the start task for a new or changed thread."""
+    thread, record, token = listed.thread, listed.record, listed.thread.token or None
+    if listed.change is Change.CHANGED and record is not None:
+        return PostTask(
+            site=site,
+            post=thread.id,
+            forum=forum,
+            mode="changed",
+            token=token,
+            url=thread.url,
+            page=page_to_begin(thread.reply_count, record),
+            after=record.last_comment,
+            replies=thread.reply_count,
+            expected=None if thread.reply_count is None or record.listed is None else thread.reply_count - record.listed,
+            short=record.short if record.has_token(thread.token) else 0,
+            known=record.comments,
+            cursor=record.cursor,
+            own=record.own,
+            author=thread.author,
+            created_at=_stamp(thread.created_at),
+            last_activity=_stamp(thread.last_activity),
+        )
+    return PostTask(
+        site=site,
+        post=thread.id,
+        forum=forum,
+        mode="backfill" if is_backfill else "new",
+        token=token,
+        url=thread.url,
+        replies=thread.reply_count,
+        author=thread.author,
+        created_at=_stamp(thread.created_at),
+        last_activity=_stamp(thread.last_activity),
+    )
+
+
+def _stamp(moment: datetime | None) -> str | None:
+    return None if moment is None else stamp(moment)
+
+
+def checks_of(plan: PagePlan, site: str, forum: str) -> Iterator[PostTask]:
+    """Yield the start tasks for the threads that a list page's plan has checked."""
+    for row in plan.missed:
+        yield PostTask(site=site, post=row.id, forum=forum, mode="check", token=row.token, url=row.url)
+    for thread in plan.renamed:
+        replies = thread.reply_count
+        yield PostTask(site=site, post=thread.id, forum=forum, mode="check", token=thread.token, url=thread.url, replies=replies)

@@ -9,7 +9,7 @@ import redis
 from forums.state.keys import ForumFleetKeys
 from redis_components.server.replies import as_text, server_time
 
-from .scripts import script
+from .keys import script
 
 ANOTHER_DATABASE = (
     "The database is another one than the one whose threads Redis remembers: what only that one held is not read again."

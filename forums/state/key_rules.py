@@ -15,11 +15,10 @@ from workers.state.quarantine import HASH, MOST_FIELDS, STRING
 
 from .forum_states import due_of, state_of
 from .keys import ForumCrawlKeys, ForumFleetKeys
-from .publication_delays import delay_of
 from .request_ledger import budget_of, spent_of
 from .site_breakers import Breaker
 from .thread_records import record_of
-from .writer_figures import figure_of
+from .writer_figures import delay_of, figure_of
 
 
 def key_rules(client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool) -> KeyRules:

@@ -1,4 +1,4 @@
-"""Redis keys of the forum application: one method per key, as in `redis_components/keys/`.
+"""Redis keys of the forum application: one method per key, as in `redis_components/keys/`; and its Lua scripts.
 
 `python -m forums.state.keys` prints their part of `docs/reference/redis-keys.md`.
 """
@@ -6,9 +6,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from redis_components.keys import CrawlKeys, FleetKeys
 from redis_components.keys.reference import rows
+from redis_components.server import scripts
+
+LUA = Path(__file__).with_name("lua")
+
+
+def script(name: str) -> scripts.Script:
+    """Return the script `forums/state/lua/<name>.lua`. Raises KeyError if there is none."""
+    return scripts.script(name, LUA)
 
 
 @dataclass(frozen=True)

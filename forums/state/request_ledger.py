@@ -10,9 +10,10 @@ from functools import lru_cache
 import redis
 
 from forums.state.keys import ForumFleetKeys
-from forums.state.scripts import script
 from redis_components.server.replies import server_time
 from redis_components.server.untrusted_values import LATEST, answers_of, number, readable, whole
+
+from .keys import script
 
 SLOT_S = 300
 WINDOW_S = 3600

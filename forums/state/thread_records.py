@@ -15,10 +15,11 @@ import msgspec
 import redis
 
 from forums.environment import Records
-from forums.state.scripts import script
 from redis_components.keys import CrawlKeys
 from redis_components.server.replies import beginning_with
 from redis_components.server.untrusted_values import MOST_BYTES, Count
+
+from .keys import script
 
 LONGEST_TOKEN = 40
 CHUNK = 500

@@ -1,16 +1,78 @@
-"""Counters of the forum writer for Prometheus: stored changes, and the time for them."""
+"""Figures of the forum writer for Prometheus: stored changes, the time for them, and the delays of posts and comments from
+publication to the database.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import redis
 
 from forums.state.keys import ForumFleetKeys
 from redis_components.server.untrusted_values import WrongValue, hash_at, number, readable
 
+BOUNDS_S = (5, 15, 60, 300, 900, 3600, 21_600, 86_400)
 MOST_SITES = 500  # in the exporter: a label for each
+_PLACES = (*(str(bound) for bound in BOUNDS_S), "inf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelayHistogram:
+    """Histogram of one site, since its counts began."""
+
+    counts: tuple[int, ...]  # by BOUNDS_S and above, not cumulative
+    sum_s: float
+
+    @property
+    def buckets(self) -> list[tuple[str, float]]:
+        """Return the buckets of Prometheus: upper bound and cumulative count."""
+        bounds = (*(f"{bound:.1f}" for bound in BOUNDS_S), "+Inf")
+        return list(zip(bounds, map(float, accumulate(self.counts)), strict=True))
+
+
+class PublicationDelays:
+    """The histograms of all sites. Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: ForumFleetKeys | None = None) -> None:
+        self._client = client
+        self._key = (keys or ForumFleetKeys()).delays()
+
+    def add(self, delays: Mapping[str, Iterable[float]]) -> None:
+        """Count these seconds, by site. Not idempotent: a writer that dies between its commit and this call loses a batch of
+        them.
+        """
+        with self._client.pipeline() as pipe:
+            for site, found in delays.items():
+                seconds = list(found)
+                for place, times in Counter(_PLACES[bisect_left(BOUNDS_S, one)] for one in seconds).items():
+                    pipe.hincrby(self._key, f"{site}|{place}", times)
+                pipe.hincrbyfloat(self._key, f"{site}|sum", sum(seconds))
+            pipe.execute()
+
+    def read(self) -> dict[str, DelayHistogram]:
+        """Return the histograms by site, without unreadable values."""
+        fields = readable(hash_at(self._client, self._key), delay_of)
+        sites = sorted({name.rpartition("|")[0] for name in fields})[:MOST_SITES]
+        return {
+            site: DelayHistogram(
+                counts=tuple(int(fields.get(f"{site}|{place}", 0)) for place in _PLACES), sum_s=fields.get(f"{site}|sum", 0.0)
+            )
+            for site in sites
+        }
+
+
+def delay_of(name: str, raw: bytes) -> float:
+    """Parse a count, or a sum of seconds. Raises ValueError."""
+    site, _, place = name.rpartition("|")
+    if not site or place not in (*_PLACES, "sum"):
+        raise ValueError("is not a count of delays")
+    return number(raw, 0.0, 1e18)
+
+
 _CHANGES = ("new", "restored", "moved", "edited", "corrected", "deleted")
 _ROWS = ("post", "comment")
 _WORK = ("batches", "items", "seconds")

@@ -6,8 +6,8 @@ from forums.records.stored import Check, Comment, Forum, InvalidItem, Item, Post
 
 from .database import Database, default_url
 from .errors import StorageError
+from .history import RunHistory, Wanted
 from .read.export import export
-from .runs import RunHistory, Wanted
 from .schema.tables import checks, comments, crawler_runs, forums, gaps, metadata, posts, revisions, scans, sites
 from .write.thread_checks import Rechecks
 from .write.upsert import Refused

@@ -27,9 +27,8 @@ from redis_components.server.variables import variable
 from .engine import KINDS, WRITING, build, file_identity, in_memory, leave_unread, other_mysql_driver, sqlite_file
 from .errors import StorageError, file_gone, masked, not_a_url, not_shared, storage_error, wrong_driver, wrong_kind
 from .schema.version import prepare, stored_identity, stored_version
-from .write.sites_and_forums import store_site_files
 from .write.thread_checks import Rechecks, RechecksOf
-from .write.upsert import Refused, Written, store
+from .write.upsert import Refused, Written, store, store_site_files
 
 _ROWS_AT_ONCE = 1000
 _FIRST_WITH_IDENTITY = 3  # version of the tables

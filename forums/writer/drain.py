@@ -14,7 +14,7 @@ import redis
 
 from forums.records.stored import scan_task
 from forums.storage import Check, Comment, Database, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
-from forums.storage.write.row_changes import is_of_fleet
+from forums.storage.write.event_log import is_of_fleet
 from forums.storage.write.upsert import Written
 from redis_components.items.stream import ItemStream, new_token
 from workers.consumers import consume as loop

@@ -1,20 +1,33 @@
-"""History of crawler processes: moved from Redis into the database, with runs marked as lost whose end was not reported."""
+"""History of the fleet, moved from Redis into the database: crawler processes, with runs marked as lost whose end was not
+reported, and actions of operators and of the fleet (the audit, and the notes of `state/notes.py`) as events.
+
+The position in each stream of actions is stored in the database, in the transaction that writes the events, so each entry becomes
+one event, even if a writer dies or two run at once. A stream that is new to the database is read from its end.
+"""
 
 from __future__ import annotations
 
 import logging
+import shlex
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import redis
 
 from forums.storage import Database, RunHistory, RunRow, Wanted
-from forums.storage.fleet_events import LOST
+from forums.storage.history import log_stream, stream_position
+from forums.storage.write.event_log import LOST, Change, FleetKind, FleetRow, Position
+from redis_components.errors import ConfigError
+from redis_components.keys import FleetKeys
+from redis_components.server.printable import in_one_line
 from redis_components.server.replies import server_time
 from workers.process.run_recorder import history_days
+from workers.state.audit import Act
+from workers.state.notes import Note
 from workers.state.registry import CrawlerRecord, Registry
 from workers.state.runs import MOST_WAITING, Run, RunBy, Runs
 
@@ -122,3 +135,74 @@ def _rows(entries: Iterable[bytes]) -> list[RunRow]:
 
 def _moment(at: float) -> datetime:
     return datetime.fromtimestamp(at, UTC)
+
+
+_AT_ONCE = 500
+_MOST_STEPS = 20  # in a round; the rest waits for the next one
+_LONGEST = 1_000  # characters of a sentence
+
+_Entry = tuple[bytes, dict[bytes, bytes]]
+AsChange = Callable[[str, dict[bytes, bytes]], Change | None]
+
+
+def log_fleet_notes(client: redis.Redis, database: Database) -> int:
+    """Log the new entries; return the number of events. Raises StorageError and `redis.RedisError`; nothing is lost then."""
+    keys = FleetKeys()
+    streams: dict[str, AsChange] = {keys.audit(): _of_act, keys.notes(): _of_note}
+    number = 0
+    for key, as_change in streams.items():
+        try:
+            number += _move(client, database, key, as_change)
+        except (redis.ResponseError, ConfigError) as error:  # a foreign key or id: the writer's next steps must go on
+            Registry(client).report_error(key, f"none of its entries becomes an event: {error}")
+    return number
+
+
+def _move(client: redis.Redis, database: Database, key: str, as_change: AsChange) -> int:
+    after = stream_position(database, key)
+    if after is None:
+        log_stream(database, key, None, _end(client, key), [])
+        return 0
+    number = 0
+    for _ in range(_MOST_STEPS):
+        if not (entries := _entries(client, key, after)):
+            break
+        found = [change for id_, fields in entries if (change := as_change(id_.decode(), fields or {})) is not None]
+        to = Position.parse(entries[-1][0].decode())
+        if not log_stream(database, key, after, to, found):
+            break  # another writer copies it
+        number += len(found)
+        after = to
+    return number
+
+
+def _entries(client: redis.Redis, key: str, after: Position) -> list[_Entry]:
+    found: Any = client.xrange(key, min=f"({max(after.seq, 0)}-{max(after.place, 0)}", count=_AT_ONCE)
+    return list(found)
+
+
+def _end(client: redis.Redis, key: str) -> Position:
+    last: Any = client.xrevrange(key, count=1)
+    return Position.parse(last[0][0].decode()) if last else Position(0, 0)
+
+
+def _of_act(id_: str, fields: dict[bytes, bytes]) -> Change | None:
+    try:
+        act = Act.from_json(fields[b"act"])
+    except (ValueError, KeyError):
+        return None  # not Trawl's
+    outcome = f": {act.outcome}" if act.outcome else ""
+    return _change(id_, FleetRow.FLEET, FleetKind.CHANGED, f"{shlex.join(act.what)} by {act.by}{outcome}", act.at)
+
+
+def _of_note(id_: str, fields: dict[bytes, bytes]) -> Change | None:
+    try:
+        one = Note.from_json(fields[b"note"])
+        return _change(id_, FleetRow(one.about), FleetKind(one.type), one.said, one.at, one.site)
+    except (ValueError, KeyError):
+        return None
+
+
+def _change(id_: str, row: FleetRow, kind: FleetKind, sentence: str, at: float, site: str = "") -> Change:
+    sentence = in_one_line(sentence)[:_LONGEST]
+    return Change(row=row, site=site, id=id_, thread="", version=1, kind=kind, hash="", sentence=sentence, at=at)

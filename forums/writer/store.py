@@ -1,4 +1,7 @@
-"""Retention of the event log (TRAWL_EVENTS_DAYS)."""
+"""Body of the task `store_items`: claims the database for the fleet, and drains the item streams into it.
+
+One fleet, one database: a writer with another one stores nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,12 @@ import redis
 from forums.environment import Events
 from forums.records import FORUM_WRITER
 from forums.sites import SiteError, load_all, load_site
+from forums.state.database_identity import DatabaseClaim
 from forums.state.writer_figures import WriterCounts
 from forums.storage import Database, Item, Rechecks, StorageError
-from forums.storage import operator_states as copies
 from forums.storage.database import default_url
+from forums.storage.engine import FILE_OF, place_of
+from forums.storage.history import read_operator_state, write_operator_state
 from forums.storage.read.event_reader import EventLog
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.items.stream import ItemStream
@@ -27,12 +32,36 @@ from workers.consumers.item_consumers import streams_of
 from workers.state.registry import Registry
 from workers.state.troubles import Troubles
 
-from .claim import claim
 from .drain import WriteReport, drain
-from .fleet_notes import log_fleet_notes
-from .learn import learn
-from .remember import Lateness, remember
-from .run_history import store_runs
+from .learn import Lateness, learn, remember
+from .run_history import log_fleet_notes, store_runs
+
+
+class AnotherDatabase(StorageError):
+    """This process has another database than its fleet; the message names the variable and the value that it needs."""
+
+
+def claim(client: redis.Redis, database: Database) -> None:
+    """Claim the database for the fleet. Raises AnotherDatabase; then nothing was made or changed in it."""
+    if (theirs := DatabaseClaim(client).take(database.found_identity() or "", place_of(database.engine.url))) is not None:
+        raise _another(database, theirs)
+
+
+def check_claim(client: redis.Redis, database: Database) -> None:
+    """Raise AnotherDatabase if the fleet has claimed another one; claims nothing itself."""
+    holder = DatabaseClaim(client).holder()
+    if holder is not None and database.found_identity() != holder[0]:
+        raise _another(database, holder[1])
+
+
+def _another(database: Database, theirs: str) -> AnotherDatabase:
+    which = theirs or "the one that items were stored in before"
+    file = "; a file serves one machine: several need a PostgreSQL or MySQL" if FILE_OF in theirs else ""
+    return AnotherDatabase(
+        f"this fleet stores into {which}, so nothing is stored in {place_of(database.engine.url)}: set TRAWL_DATABASE_URL to"
+        f" the fleet's database{file}; or make this one the fleet's, on purpose: trawl db move"
+    )
+
 
 _EVERY_S = 600.0
 _next: dict[str, float] = {}  # by database: time of the next pruning in this process, by its monotonic clock
@@ -59,7 +88,7 @@ def keep_operator_state(client: redis.Redis, database: Database, services: Seque
         _copy(database, found)
         return
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    kept = copies.read(database, fleet_namespace())
+    kept = read_operator_state(database, fleet_namespace())
     if not kept:
         _copy(database, found)
         mark_copied(client, now)
@@ -74,8 +103,8 @@ def keep_operator_state(client: redis.Redis, database: Database, services: Seque
 
 def _copy(database: Database, found: Found) -> None:
     # Compared with the database, not with this process's memory: other processes of the worker write, too.
-    if copies.read(database, fleet_namespace()) != found.state:
-        copies.write(database, fleet_namespace(), found.state)
+    if read_operator_state(database, fleet_namespace()) != found.state:
+        write_operator_state(database, fleet_namespace(), found.state)
 
 
 _lateness: dict[str, Lateness] = {}

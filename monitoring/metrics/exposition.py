@@ -116,7 +116,7 @@ class _Series:
 
 class _BoardSeries(_Series):
     """The same of a metric of boards, in blocks: a board that was not scanned since is the object that it was at the last scrape
-    (`forums.state.watched_forums`), and a block of such boards is the text that it was.
+    (`forums.state.forum_states`), and a block of such boards is the text that it was.
     """
 
     def __init__(self, spec: MetricSpec, figure: Callable[[WatchedForum], float | None]) -> None:

@@ -14,10 +14,10 @@ from sqlalchemy import func, select
 from forums.overview import Overview
 from forums.storage import Database
 from forums.storage.engine import sqlite_file
+from forums.storage.history import Wanted
 from forums.storage.read.event_reader import Event, EventLog
-from forums.storage.runs import Wanted
+from forums.storage.read.read_sql import limited
 from forums.storage.schema.tables import forums, gaps, posts, scans
-from forums.storage.statement_limit import limited
 from forums.storage.write.event_log import Position
 from forums.writer.run_history import latest
 from redis_components.admin.crawl_records import CrawlRecords

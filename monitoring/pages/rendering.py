@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 from forums.overview import BoardView
 from forums.overview.boards import BAD_STATES, BoardState
 from forums.overview.model import GONE, shown_state
-from forums.state.publication_delays import BOUNDS_S, DelayHistogram
 from forums.state.site_breakers import drift_sentence
+from forums.state.writer_figures import BOUNDS_S, DelayHistogram
 from redis_components.server.printable import printable
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState

@@ -7,7 +7,7 @@ from scrapy import Request, Spider
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
-from forums.sites.http.cookies import LONGEST, MOST, SiteCookies
+from forums.sites.http.politeness import LONGEST, MOST, SiteCookies
 
 URL = "http://127.0.0.1:8080/t/1"
 

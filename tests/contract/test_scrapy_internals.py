@@ -32,7 +32,7 @@ from scrapy.utils.asyncio import AsyncioLoopingCall
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from forums.sites.http import scrapy_internals as of_forums
+from forums.sites.http import politeness as of_forums
 from redis_components.errors import IncompatibleEngine
 from redis_components.scrapy_glue import internals
 from redis_components.scrapy_glue.internals import InProgress, NotNow, check_when_sent, send_at_once, take_back, watch_finished

@@ -137,7 +137,7 @@ def test_outputs_are_listed_replayed_and_told_by_the_task(trawl: Trawl, tmp_path
 def test_people_are_told_of_events_and_alarms_through_apprise(
     trawl: Trawl, tmp_path: Path, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from forums.events.alarms import LASTS_S, OVER_S, Alarms
+    from forums.events.messages import LASTS_S, OVER_S, Alarms
     from tasks import notify_alarms, publish_events
 
     filled()

@@ -9,7 +9,7 @@ import msgspec
 import redis
 
 from forums.overview.samples import CrawlerSample, Sample, Samples, SiteSample, rates, sample
-from forums.state.publication_delays import DelayHistogram
+from forums.state.writer_figures import DelayHistogram
 from monitoring.pages import views
 from monitoring.pages.overview_page import page
 from monitoring.pages.views import Reading

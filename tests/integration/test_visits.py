@@ -10,8 +10,7 @@ import pytest
 import redis
 
 from cli.main import main
-from forums.sites.http.fetch import FetchFailed, Visitor
-from forums.sites.http.visit_limits import NotNow, VisitLimits
+from forums.sites.http.fetch import FetchFailed, NotNow, VisitLimits, Visitor
 from redis_components.keys import lane_busy_key, lane_state_key, limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import HOUR_MS, LaneLimits, LanePermits

@@ -13,8 +13,8 @@ from forums.breaker.drift import Drift
 from forums.records import FORUM_WRITER
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumFleetKeys
-from forums.state.publication_delays import PublicationDelays
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
+from forums.state.writer_figures import PublicationDelays
 from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys, FleetKeys

@@ -1,18 +1,22 @@
 """Fetches single pages outside a crawl: for `trawl sites`, and to probe a site.
 
-As polite as a crawl: robots.txt, the site's delay, and its headers and cookies where its file trusts a place with them.
+As polite as a crawl: robots.txt, the site's delay, its limits, which these requests count against and wait for, and its headers
+and cookies where its file trusts a place with them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
+import redis
 from multidict import CIMultiDictProxy
 from protego import Protego
 from scrapy.http import Headers, TextResponse, XmlResponse
@@ -29,6 +33,7 @@ from forum_reader.page.response import in_web_encoding
 from forum_reader.reading.reading_budget import check_attributes
 from forums.sites.load import allowance_of
 from redis_components.errors import TrawlError
+from redis_components.politeness.limits import LanePermits, default_lane, lane_names
 from redis_components.politeness.retry_after import retry_after_s
 from redis_components.politeness.robots_cache import readable
 from workers.http.bot_identity import bot_identity
@@ -37,7 +42,70 @@ from workers.http.public_addresses import Allowance, private_addresses_allowed
 
 from .politeness import headers_for
 from .user_agent import USER_AGENT, user_agent
-from .visit_limits import VisitLimits
+
+LONGEST_WAIT_S = 10.0
+"""Seconds to wait for a turn; a site whose limits allow no request for longer is not visited now."""
+ASKS_S = 0.1
+"""Between two questions: who does not ask loses its turn to the crawls of the site (`lib/pacing.lua`)."""
+
+logger = logging.getLogger(__name__)
+
+
+class NotNow(TrawlError):
+    """The limits of the site allow no request now; `wait_s`: the least time to wait."""
+
+    def __init__(self, message: str, wait_s: float) -> None:
+        super().__init__(message)
+        self.wait_s = wait_s
+
+
+class VisitLimits:
+    """Limits of one visitor, which sends one request at a time. `site`: name of the site's file, if any; `lane` is from it."""
+
+    def __init__(self, permits: LanePermits, site: str | None = None, lane: str | None = None) -> None:
+        self._permits = permits
+        self._meta: dict[str, Any] = {"site": site, "lane": lane}
+        self._lane = ""
+
+    async def begin(self, url: str) -> None:
+        """Wait for the time at which this request may be sent. Raises NotNow."""
+        names, waited = list(lane_names(self._meta, url)), 0.0
+        while True:
+            permit = await self._quietly(lambda: self._permits.ask(names))
+            if permit is None:
+                return
+            if not permit.is_granted and waited + permit.wait_s > LONGEST_WAIT_S:
+                wait = f"{permit.wait_s:.0f} s" if permit.wait_s < 120 else f"{permit.wait_s / 60:.0f} min"
+                raise NotNow(
+                    f"{url}: {permit.lane} may not be asked for {wait} by its limits: trawl lanes shows why", permit.wait_s
+                )
+            pause_s = permit.wait_s if permit.is_granted else min(permit.wait_s + 0.01, ASKS_S)
+            await asyncio.sleep(pause_s)
+            waited += pause_s
+            if permit.is_granted:
+                self._lane = permit.lane
+                return
+
+    async def end(self) -> None:
+        """End the request."""
+        lane, self._lane = self._lane, ""
+        if lane:
+            await self._quietly(lambda: self._permits.end(lane))
+
+    async def refused(self, url: str, seconds: float | None) -> None:
+        """Report the site's refusal, which every crawler obeys."""
+        lane = self._lane or default_lane(self._meta, url)
+        if lane:
+            await self._quietly(lambda: self._permits.refused(lane, seconds))
+
+    async def _quietly(self, call: Callable[[], Any]) -> Any:
+        """Call Redis; None if it fails: no crawler runs without it, and a page may be fetched with the visitor's own delay."""
+        try:
+            return await asyncio.to_thread(call)
+        except redis.RedisError as error:
+            logger.debug("limits of the site cannot be read from Redis: %s", error)
+            return None
+
 
 TIMEOUT_S = 30.0
 MAX_BYTES = 8 * 1024 * 1024

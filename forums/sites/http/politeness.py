@@ -1,26 +1,48 @@
 """Politeness of each request to a site: its pace, its headers and cookies, and obedience to robots.txt.
 
-Both are downloader middlewares, and find the site by `meta["site"]`.
+All are downloader middlewares, and find the site by `meta["site"]`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.utils.url import add_http_if_no_scheme
 
-from forum_reader.definition.origins import may_have_secrets
+from forum_reader.definition.origins import may_have_secrets, place_of
 from forums.sites.load import site_in_use
 
-from .scrapy_internals import set_pace
 from .user_agent import USER_AGENT, project_agent, user_agent
 
 if TYPE_CHECKING:
-    from scrapy import Request
+    from scrapy import Request, Spider
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from scrapy.http.cookies import CookieJar
 
     from forum_reader.definition.site import Site
+
+
+ASSUMES = {
+    "Downloader.per_slot_settings": "read when a download slot is made: its `concurrency` and `delay`",
+    "Downloader.slots": "by key; each has `concurrency` and `delay`, which are read at each request",
+    "CookiesMiddleware": 'keeps the cookies of a request in the jar that its `meta["cookiejar"]` names',
+}
+"""Internal -> assumption."""
+
+
+def set_pace(crawler: Crawler, key: str, *, concurrency: int, delay_s: float) -> None:
+    """Set the concurrency and the delay of a download slot; also of one in use."""
+    downloader = crawler.engine.downloader if crawler.engine else None
+    wanted = {"concurrency": concurrency, "delay": delay_s}
+    if downloader is not None and downloader.per_slot_settings.get(key) != wanted:
+        downloader.per_slot_settings[key] = wanted
+        if slot := downloader.slots.get(key):  # the file was changed while the site is crawled
+            slot.concurrency, slot.delay = concurrency, delay_s
+
 
 _KEPT = "site_headers"  # in meta, while a request is at the downloader: its headers before
 
@@ -107,3 +129,53 @@ def headers_of(site: Site) -> dict[str, str]:
     if site.cookies:
         headers["Cookie"] = "; ".join(f"{name}={value.get_secret_value()}" for name, value in site.cookies.items())
     return headers
+
+
+MOST, LONGEST = 150, 4096
+"""Cookies of one place, and characters of each, as browsers keep them: all are examined for each request, on the reactor."""
+_JAR = "cookiejar"  # in meta: Scrapy's name for the jar of a request
+
+
+class SiteCookies(CookiesMiddleware):
+    """Scrapy's middleware, with one jar for each site and place: by the rules of cookies a host's are sent to all its ports and
+    subdomains, and every site of a crawl shares one jar. Requests of no site have Scrapy's jars.
+    """
+
+    def process_request(self, request: Request, spider: Spider | None = None) -> Request | Response | None:  # noqa: ARG002 - Scrapy's signature
+        """Add the cookies of the place."""
+        with _own_jar(request):
+            return super().process_request(request)
+
+    def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Request | Response:  # noqa: ARG002
+        """Keep the cookies that the place sets; of too many the newest."""
+        with _own_jar(request):
+            answer = super().process_response(request, response)
+            _bound(self.jars[request.meta.get(_JAR)])
+        return answer
+
+
+def _bound(jar: CookieJar) -> None:
+    kept = list(jar)
+    long = [one for one in kept if len(one.name) + len(one.value or "") > LONGEST]
+    short = [one for one in kept if one not in long]
+    for one in (*long, *short[: max(0, len(short) - MOST)]):
+        jar.jar.clear(one.domain, one.path, one.name)
+
+
+@contextmanager
+def _own_jar(request: Request) -> Iterator[None]:
+    """Name the jar during a call. The name is not stored with the request, so that a redirect to another place has
+    another jar.
+    """
+    if not isinstance(site := request.meta.get("site"), str):
+        yield
+        return
+    has_name, name = _JAR in request.meta, request.meta.get(_JAR)
+    request.meta[_JAR] = (site, place_of(request.url), name)
+    try:
+        yield
+    finally:
+        if has_name:
+            request.meta[_JAR] = name
+        else:
+            del request.meta[_JAR]

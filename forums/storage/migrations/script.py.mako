@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from forums.storage.migrations.columns import NAME, UtcDateTime
+from forums.storage.schema.times import NAME, UtcDateTime
 
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}

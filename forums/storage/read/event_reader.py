@@ -12,10 +12,8 @@ from sqlalchemy import Connection, delete, func, or_, select
 
 from forums.storage.database import Database
 from forums.storage.engine import WRITING, among, listed
-from forums.storage.fleet_events import FleetRow
 from forums.storage.schema.tables import comments, event_dead_letters, events, posts, revisions
-from forums.storage.write.event_log import BEGINNING, Position, changes_of
-from forums.storage.write.row_changes import Change, is_of_fleet
+from forums.storage.write.event_log import BEGINNING, Change, FleetRow, Position, changes_of, is_of_fleet
 from redis_components.errors import ConfigError
 
 MOST_TRANSACTIONS = 100_000  # kept, of any age: about 10 GB at the very most, 100 MB where a transaction has ten changes
@@ -26,7 +24,7 @@ _Key = tuple[str, str, str]  # row, site, id
 
 
 class Event(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One version of a post or comment, or an event of the fleet (`fleet_events.py`), as receivers get it. Times are of the
+    """One version of a post or comment, or an event of the fleet (`event_log.py`), as receivers get it. Times are of the
     site's clock, except `stored_at`.
     """
 

@@ -88,6 +88,7 @@ _WORD_CHARS = 64
 # C library that changes it corrupts PostgreSQL's indexes.
 _BYTES = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
+# The migration scripts use these types, too. They must not change: a script must build the same tables forever.
 NAME: TypeEngine[str] = _BYTES.with_variant(Varchar(_NAME_CHARS), "mysql")
 """A name or an id."""
 SHORT_NAME: TypeEngine[str] = _BYTES.with_variant(Varchar(_WORD_CHARS), "mysql")

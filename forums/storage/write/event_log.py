@@ -1,24 +1,99 @@
-"""Log of changes of posts and comments, written in the transaction that makes them.
+"""Log of changes of posts and comments, and of events of the fleet, written in the transaction that makes them.
 
 One row for each transaction: 1,000 new comments are one insert. An event's position is `<seq>-<place>`: the number of its
 transaction and its index in it. Positions grow in the order of commits, because one writer at a time holds the writers' lock, so
 a reader that stores the position of its last event misses none. Texts are not repeated here: `event_reader.py` finds them by
-hash.
+hash. A change of the hash is an edit. The hash covers the title and the plain text: the author's name changes on all comments of
+an author at once, and in the HTML boards write new ids, signatures of links and "2 hours ago" each time.
+
+Events of crawlers, gaps and boards are computed in the transaction that stores them; events of operators, breakers, rolls and
+the autoscaler are added by `forums/writer/run_history.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple, Self
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, NamedTuple, Self
 
 import msgspec
 from sqlalchemy import Connection, insert, select, text
 
+from forums.records.stored import RunRow
+from forums.storage.schema.tables import crawler_runs as runs
 from forums.storage.schema.tables import events, trawl_schema
 from redis_components.errors import ConfigError
+from workers.process.exit_kinds import ExitKind
 
-from .row_changes import Change, is_of_fleet
+NO_TEXT = ""
+"""Stands for the hash of a row of which only a removed state was seen."""
+
+
+def content_hash(title: str | None, body: str) -> str:
+    """Return the first 128 bits of SHA-256 over the title (if any), a separator and the text, as 32 hexadecimal digits."""
+    return sha256(f"{title}\x1f{body}".encode() if title is not None else body.encode()).hexdigest()[:32]
+
+
+class ChangeKind(StrEnum):
+    """Kind of a change of a post or comment."""
+
+    NEW = "new"  # it was not stored before
+    RESTORED = "restored"  # it was removed and is back
+    MOVED = "moved"  # a post is in another forum
+    EDITED = "edited"  # another text, fetched later; the former one is a revision
+    CORRECTED = "corrected"  # another text of the same moment: a better reading of the page (`trawl reparse`), not an edit
+    DELETED = "deleted"  # its site shows it as removed, or a complete reading of the thread did not show it
+
+
+class Change(msgspec.Struct, array_like=True, frozen=True, gc=False):  # gc: a thousand in each batch set off the collector
+    """One version of one row. Stored as a JSON array in this order, so new fields go to the end."""
+
+    row: str  # post or comment, or the subject of a fleet event, a `FleetRow`
+    site: str
+    id: str
+    thread: str  # id of the post
+    version: int
+    kind: str  # a ChangeKind
+    hash: str  # of its text at that version; empty: no text was ever seen
+    forum: str = ""  # of a post at that version; empty: not known
+    sentence: str = ""  # of a fleet event
+    at: float = 0  # of a fleet event: when it happened, epoch s
+
+
+def is_of_fleet(change: Change) -> bool:
+    """Return True for a change of the fleet, not of a post or comment."""
+    return change.row not in ("post", "comment")
+
+
+class State(NamedTuple):
+    """The part of a row that decides on changes."""
+
+    hash: str
+    deleted: bool
+    forum: str
+
+
+def kinds_of(before: State | None, after: State, *, kept: bool) -> list[ChangeKind]:
+    """Return the changes between two states of a row; `before` is None for a row that was not stored.
+
+    `kept`: the former text is a revision now, so the new one is a later text and not a better reading of the same moment.
+    """
+    if before is None:
+        first = [ChangeKind.NEW] if after.hash != NO_TEXT else []
+        return [*first, ChangeKind.DELETED] if after.deleted else first
+    found = []
+    if before.deleted and not after.deleted:
+        found.append(ChangeKind.RESTORED)
+    if before.forum and after.forum and before.forum != after.forum:
+        found.append(ChangeKind.MOVED)
+    if before.hash != after.hash:
+        found.append(ChangeKind.EDITED if kept or before.hash == NO_TEXT else ChangeKind.CORRECTED)
+    if after.deleted and not before.deleted:
+        found.append(ChangeKind.DELETED)
+    return found
+
 
 _CHANGES = msgspec.json.Decoder(list[Change])
 
@@ -73,3 +148,121 @@ def append(connection: Connection, changes: Sequence[Change]) -> None:
 def changes_of(text: str) -> list[Change]:
     """Decode changes that `append` stored."""
     return _CHANGES.decode(text)
+
+
+ONCE = "once"  # a small crawl inside a worker: there may be thousands, and `trawl history` lists them
+LOST = "lost"  # outcome of a run whose end was never reported
+
+
+class FleetRow(StrEnum):
+    """Subject of a fleet event: the value of its `row`."""
+
+    CRAWLER = "crawler"
+    GAP = "gap"
+    FORUM = "forum"
+    BREAKER = "breaker"
+    FLEET = "fleet"
+
+
+class FleetKind(StrEnum):
+    """Type of a fleet event: the value of its `type`."""
+
+    STARTED = "started"  # a crawler process
+    ENDED = "ended"  # a crawler process, normally
+    DIED = "died"  # a crawler process: killed, crashed, hung, out of memory
+    LOST = "lost"  # a crawler process whose end was not reported: its node is gone
+    OPENED = "opened"  # a gap or a breaker
+    CLOSED = "closed"
+    NEW = "new"  # a new board
+    CHANGED = "changed"  # an action of an operator or of the fleet itself: scale, roll, deploy, limit, …
+
+
+_VERSION = {FleetKind.STARTED: 1, FleetKind.LOST: 2, FleetKind.ENDED: 3, FleetKind.DIED: 3}
+_FAULTS = frozenset(kind.label for kind in ExitKind if not kind.clean)
+
+
+def run_changes(connection: Connection, items: Iterable[RunRow]) -> list[Change]:
+    """Return the changes that storing these runs makes. Call it before they are stored."""
+    states = [one for one in items if one.by != ONCE]
+    if not states:
+        return []
+    ids = sorted({one.id for one in states})
+    query = select(runs.c.id, runs.c.ended_at).where(runs.c.id.in_(ids))
+    known = {id_: ended_at is not None for id_, ended_at in connection.execute(query)}
+    found = []
+    for one in sorted(states, key=lambda one: one.told_at):
+        if one.id not in known:
+            known[one.id] = False
+            found.append(_of_run(one, FleetKind.STARTED, one.started_at, f"process {one.pid}{_on(one)}"))
+        if one.ended_at is not None and not known[one.id]:
+            known[one.id] = True
+            kind = FleetKind.DIED if one.outcome in _FAULTS else FleetKind.ENDED
+            found.append(_of_run(one, kind, one.ended_at, _end_of(one)))
+    return found
+
+
+def lost_runs(rows: Iterable[Any]) -> list[Change]:
+    """Return the changes of stored runs that are marked as lost."""
+    end = "its node is gone, and its end was not reported"
+    return [_of_run(one, FleetKind.LOST, one.told_at, f"process {one.pid}{_on(one)}: {end}") for one in rows if one.by != ONCE]
+
+
+def gap_change(gap: Any, kind: FleetKind, at: datetime, sentence: str, *, version: int = 1) -> Change:
+    """Return the change of a gap that has opened or closed. The table has no versions of gaps: the version of a closing is its
+    time in epoch seconds; a gap reopened by a late scan has the version of its former closing plus one.
+    """
+    return Change(
+        row=FleetRow.GAP,
+        site=gap.site,
+        id=f"{gap.forum_id}/{gap.opened_at:%Y%m%dT%H%M%S}",
+        thread="",
+        version=version,
+        kind=kind,
+        hash="",
+        forum=gap.forum_id,
+        sentence=sentence,
+        at=at.timestamp(),
+    )
+
+
+def new_forums(keys: Sequence[tuple[str, str]], seen: dict[tuple[str, str], datetime]) -> list[Change]:
+    """Return the changes of boards (site, id) that were not stored before."""
+    return [
+        Change(
+            row=FleetRow.FORUM,
+            site=site,
+            id=forum_id,
+            thread="",
+            version=1,
+            kind=FleetKind.NEW,
+            hash="",
+            forum=forum_id,
+            sentence=f"board {forum_id}: it was not known",
+            at=seen[site, forum_id].timestamp(),
+        )
+        for site, forum_id in keys
+    ]
+
+
+def _of_run(run: Any, kind: FleetKind, at: datetime, sentence: str) -> Change:
+    return Change(
+        row=FleetRow.CRAWLER,
+        site="",
+        id=run.id,
+        thread="",
+        version=_VERSION[kind],
+        kind=kind,
+        hash="",
+        sentence=f"{run.spider}{'' if run.number is None else f'/{run.number}'}: {sentence}",
+        at=at.timestamp(),
+    )
+
+
+def _on(run: Any) -> str:
+    return f" on {run.node}" if run.node else ""
+
+
+def _end_of(run: RunRow) -> str:
+    code = f" (signal {-run.exit_code})" if run.exit_code is not None and run.exit_code < 0 else ""
+    why = f": {run.reason}" if run.reason else ""
+    return f"{run.outcome or 'ended'}{code}, process {run.pid}{_on(run)}, after {run.pages:,} pages{why}"

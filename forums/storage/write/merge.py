@@ -16,7 +16,7 @@ import msgspec
 
 from forums.records.stored import Comment, Post
 
-from .row_changes import NO_TEXT, content_hash
+from .event_log import NO_TEXT, content_hash
 
 
 class Revision(msgspec.Struct, kw_only=True):

@@ -23,8 +23,8 @@ from forums.storage.schema.tables import checks, posts, revisions
 from forums.storage.schema.times import from_mysql, from_sqlite
 
 from .bulk import converted, execute_converted, execute_many, upsert
+from .event_log import Change, ChangeKind, State, content_hash, kinds_of
 from .merge import MergedEntry, Revision, Text, add, first_entry, hash_of, missed
-from .row_changes import Change, ChangeKind, State, content_hash, kinds_of
 
 Key = tuple[str, str]  # site, id
 States = list[tuple[Post | Comment, str]]  # with the hashes of their texts

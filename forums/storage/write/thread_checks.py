@@ -38,7 +38,7 @@ from forums.storage.engine import among, listed
 from forums.storage.schema.tables import checks, comments, posts
 
 from .bulk import execute_many, upsert
-from .row_changes import Change, ChangeKind
+from .event_log import Change, ChangeKind
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,7 @@ from forums.state.database_identity import DatabaseClaim
 from forums.state.keys import ForumFleetKeys
 from forums.storage import Database, posts
 from forums.storage.engine import place_of
-from forums.writer.claim import AnotherDatabase
-from forums.writer.store import forget, opened, store
+from forums.writer.store import AnotherDatabase, forget, opened, store
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from tests.support.items import post, wire

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from forums.storage import Database, export, parse, posts, scans
-from forums.storage.read import export_formats
+from forums.storage.read import export as export_formats
 from redis_components.errors import ConfigError
 from tests.support.items import START, at, check, comment, forum, post, scan, wire
 

@@ -9,11 +9,11 @@ from forum_reader.definition.site_options import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.breaker.state import close_breaker, open_breaker
 from forums.storage import Database, StorageError
-from forums.storage.fleet_streams import log_stream, stream_position
+from forums.storage.history import log_stream, stream_position
 from forums.storage.read.event_reader import EventLog
 from forums.storage.write.event_log import BEGINNING, Position
-from forums.writer import fleet_notes
-from forums.writer.fleet_notes import log_fleet_notes
+from forums.writer import run_history
+from forums.writer.run_history import log_fleet_notes
 from redis_components.keys import FleetKeys
 from workers.state.audit import Act, append
 from workers.state.notes import Note, note
@@ -66,7 +66,7 @@ def test_of_two_writers_one_moves_on_and_a_failed_transaction_moves_nothing(
         raise StorageError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr("forums.storage.fleet_streams.append", failing)
+        patched.setattr("forums.storage.history.append", failing)
         with pytest.raises(StorageError):
             log_fleet_notes(redis_client, database)
     assert stream_position(database, key) == before
@@ -102,8 +102,8 @@ def test_an_entry_with_an_id_beyond_all_bounds_stops_neither_the_writer_nor_the_
 def test_a_stream_that_grows_without_end_takes_a_round_so_long_and_no_longer(
     redis_client: redis.Redis, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet_notes, "_AT_ONCE", 2)
-    monkeypatch.setattr(fleet_notes, "_MOST_STEPS", 3)
+    monkeypatch.setattr(run_history, "_AT_ONCE", 2)
+    monkeypatch.setattr(run_history, "_MOST_STEPS", 3)
     log_fleet_notes(redis_client, database)
     for number in range(9):
         note(redis_client, Note(about="fleet", type="changed", said=f"{number}", at=1.0))

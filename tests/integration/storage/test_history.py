@@ -118,7 +118,7 @@ def test_a_run_whose_node_died_is_lost_until_it_is_heard_again_or_its_end_is_tol
 
 
 def test_the_history_is_kept_for_its_days_and_within_its_number(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forums.storage.runs.MOST_ROWS", 4)
+    monkeypatch.setattr("forums.storage.history.MOST_ROWS", 4)
     runs_of = RunHistory(database)
     runs_of.write([to_row(replace(BEGUN, id=f"toy/0#{day}.0", started_at=NOW - day * 86_400)) for day in range(8)])
     now = datetime.fromtimestamp(NOW, UTC) + timedelta(hours=1)

@@ -9,7 +9,7 @@ import pytest
 import redis
 from sqlalchemy import update
 
-from forums.events.alarms import LASTS_S, Alarms, Trouble, send_alarms
+from forums.events.messages import LASTS_S, Alarms, Trouble, send_alarms
 from forums.events.publish import OutputResult, publish
 from forums.events.rules import Rules, rules_of
 from forums.storage import Database, parse

@@ -9,10 +9,10 @@ import redis
 from prometheus_client import CollectorRegistry
 
 from forums.state.keys import ForumFleetKeys
-from forums.state.publication_delays import BOUNDS_S, PublicationDelays
+from forums.state.writer_figures import BOUNDS_S, PublicationDelays
 from forums.storage import Database, Item
 from forums.writer.drain import drain
-from forums.writer.remember import Lateness
+from forums.writer.learn import Lateness
 from monitoring.metrics.exposition import FleetCollector, exposition
 from monitoring.source import Source
 from redis_components.items.stream import ItemStream

@@ -12,7 +12,7 @@ from sqlalchemy import make_url, text
 
 from cli.main import main
 from forums.storage import Database, parse
-from forums.storage.read_sql import read_sql
+from forums.storage.read.read_sql import read_sql
 from redis_components.errors import ConfigError, TrawlError
 from tests.support.items import post, wire
 from tests.support.postgres_server import USER, PostgresServer

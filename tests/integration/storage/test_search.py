@@ -9,8 +9,8 @@ from sqlalchemy import select, text
 
 from cli.main import main
 from forums.storage import Database, StorageError, parse
+from forums.storage.read.read_sql import TakesTooLong, limited
 from forums.storage.read.search import MOST_WORDS, excerpt, search
-from forums.storage.statement_limit import TakesTooLong, limited
 from redis_components.errors import ConfigError
 from tests.support.items import at, comment, post, wire
 

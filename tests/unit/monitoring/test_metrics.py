@@ -14,10 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from forums.overview import Boards, Overview, ServiceView, SitesView
 from forums.overview.reader import FLEET_PARTS
 from forums.state.forum_states import ForumState, WatchedForum
-from forums.state.publication_delays import DelayHistogram
 from forums.state.request_ledger import Spent
 from forums.state.site_breakers import Breaker, BreakerState
-from forums.state.writer_figures import WriterFigures
+from forums.state.writer_figures import DelayHistogram, WriterFigures
 from monitoring.metrics.exposition import FleetCollector, exposition, text_of
 from monitoring.metrics.fleet import METRICS, reference
 from redis_components.admin.inspector import CrawlSnapshot, empty_snapshot

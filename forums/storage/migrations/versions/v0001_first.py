@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from forums.storage.migrations.columns import NAME, TEXT, UtcDateTime
 from forums.storage.migrations.repeatable import create_index, create_table
+from forums.storage.schema.times import NAME, TEXT, UtcDateTime
 
 revision = "0001"
 down_revision = None

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from forums.storage.migrations.columns import NAME, SHORT_NAME, TEXT, WORD, UtcDateTime
 from forums.storage.migrations.repeatable import add_column, create_index, create_table
+from forums.storage.schema.times import NAME, SHORT_NAME, TEXT, WORD, UtcDateTime
 
 revision = "0002"
 down_revision = "0001"

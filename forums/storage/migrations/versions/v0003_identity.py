@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from forums.storage.migrations.columns import TEXT
 from forums.storage.migrations.repeatable import add_column
+from forums.storage.schema.times import TEXT
 
 revision = "0003"
 down_revision = "0002"

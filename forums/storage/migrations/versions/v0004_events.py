@@ -8,8 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from forums.storage.migrations.columns import NAME, TEXT, UtcDateTime
 from forums.storage.migrations.repeatable import add_column, create_table
+from forums.storage.schema.times import NAME, TEXT, UtcDateTime
 
 revision = "0004"
 down_revision = "0003"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forums.events.alarms import LASTS_S, OVER_S, Alarm, Trouble, identity, message, step
+from forums.events.messages import LASTS_S, OVER_S, Alarm, Trouble, alarm_message, identity, step
 
 SHORT = Trouble("forum_detail has 1 of 3 crawlers", "trawl history forum_detail")
 HELD = Trouble("site demo is not crawled: HTTP 403", "trawl resume --site demo --breaker")
@@ -42,9 +42,9 @@ def test_numbers_and_details_do_not_make_it_another_problem() -> None:
 def test_the_message_says_what_to_do_and_what_is_left() -> None:
     known = step({}, [SHORT, HELD], 0.0).known
     found = step(known, [SHORT, HELD], LASTS_S)
-    title, text = message(found)
+    title, text = alarm_message(found)
     assert title == "Trawl: 2 problems"
     assert "next: trawl history forum_detail" in text
     assert text.endswith("2 in all need attention: trawl status")
     over = step(found.known, [], LASTS_S + OVER_S)
-    assert message(over) == ("Trawl: 2 resolved", f"resolved: {SHORT.what}\nresolved: {HELD.what}\nAll is well.")
+    assert alarm_message(over) == ("Trawl: 2 resolved", f"resolved: {SHORT.what}\nresolved: {HELD.what}\nAll is well.")

@@ -11,7 +11,7 @@ import pytest
 from scrapy.http import TextResponse
 
 from forum_reader.reading.asked_page import RecentPage, read_recent
-from forums.records.first_page import FrontRow
+from forums.records.stored import FrontRow
 from forums.sites import Site, load_site
 from forums.spiders.recent_messages import MOST_HELD, RecentPlan, RecentState, plan_recent
 from forums.spiders.scan_marks import Marks

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from forum_reader.reading.asked_page import RecentMessage
-from forums.records.first_page import MOST_KEPT, FrontRow
-from forums.records.stored import text_digest
+from forums.records.stored import MOST_KEPT, FrontRow, text_digest
 from forums.spiders.look_back import pages_back, seen_of
 from forums.spiders.recent_messages import MOST_HELD, RecentPlan, RecentState, plan_recent, record_with
 from forums.spiders.scan_marks import Marks

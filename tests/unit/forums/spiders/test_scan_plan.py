@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forum_reader.reading.read_page import ListedThread
-from forums.records.first_page import MOST_KEPT, front_of, vanished
 from forums.records.start_tasks import PostTask
+from forums.records.stored import MOST_KEPT, front_of, vanished
 from forums.spiders.scan_marks import Marks, after
-from forums.spiders.scan_plan import MOST_FED, Change, PagePlan, ScanState, change_of, is_gap, plan_page
-from forums.spiders.thread_tasks import checks_of
+from forums.spiders.scan_plan import MOST_FED, Change, PagePlan, ScanState, change_of, checks_of, is_gap, plan_page
 from forums.state.thread_records import ThreadRecord
 from forums.storage import Scan
 

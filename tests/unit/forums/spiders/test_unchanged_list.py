@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from forums.records.first_page import FrontRow
+from forums.records.stored import FrontRow
 from forums.spiders.forum_list import finished
 from forums.spiders.scan_marks import Marks
 from forums.spiders.scan_plan import begun

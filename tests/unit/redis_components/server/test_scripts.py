@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forums.state.scripts import LUA as FORUM_LUA
+from forums.state.keys import LUA as FORUM_LUA
 from redis_components.server.scripts import LUA, script, script_files
 
 SCRIPTS = [(name, folder) for folder in (LUA, FORUM_LUA) for name in script_files(folder)]

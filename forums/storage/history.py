@@ -1,21 +1,26 @@
-"""History of the fleet's crawler processes in the database: writing, queries, and retention."""
+"""Records of the fleet in the database: the history of its crawler processes, the positions up to which Redis streams were
+copied into the event log, and a copy of the operators' settings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, select, update
+import msgspec
+from sqlalchemy import Column, Connection, MetaData, Select, Table, delete, insert, inspect, select, update
+from sqlalchemy.schema import CreateTable
 
 from forums.records.stored import RunRow
 
 from .database import Database
 from .engine import WRITING
-from .fleet_events import LOST, lost_runs
 from .schema.tables import crawler_runs as runs
-from .write.event_log import append, lock_writers
+from .schema.tables import event_outputs as outputs
+from .schema.times import NAME, TEXT, UtcDateTime
+from .write.event_log import LOST, Change, Position, append, lock_writers, lost_runs
 from .write.upsert import Refused
 
 MOST_ROWS = 200_000  # of any age: a fleet whose crawlers end every second must not fill the disk
@@ -88,3 +93,70 @@ class RunHistory:
 
     def _writing(self) -> Connection:
         return self._database.engine.connect().execution_options(**WRITING)
+
+
+def stream_position(database: Database, key: str) -> Position | None:
+    """Return the position up to which a Redis stream was copied into the log; None if it never was. Raises StorageError."""
+    with database.translated(), database.engine.connect() as connection:
+        return _position(connection, key)
+
+
+def log_stream(database: Database, key: str, after: Position | None, to: Position, changes: Sequence[Change]) -> bool:
+    """Append changes read from a stream up to `to`, if its stored position still is `after`; else write nothing and return False.
+    The position is a row of `event_outputs` with a name that no output can have. Raises StorageError.
+    """
+    values = {"seq": to.seq, "place": to.place, "told_at": datetime.now(UTC)}
+    with database.translated(), database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
+        lock_writers(connection)
+        if _position(connection, key) != after:
+            return False
+        if after is None:
+            connection.execute(insert(outputs).values(name=_reserved(key), failures=0, lost=0, **values))
+        else:
+            connection.execute(update(outputs).where(outputs.c.name == _reserved(key)).values(**values))
+        append(connection, changes)
+    return True
+
+
+def _position(connection: Connection, key: str) -> Position | None:
+    row = connection.execute(select(outputs.c.seq, outputs.c.place).where(outputs.c.name == _reserved(key))).first()
+    return None if row is None else Position(*row)
+
+
+def _reserved(key: str) -> str:
+    return f"<{key}>"
+
+
+operator_states = Table(
+    "operator_state",
+    MetaData(),
+    Column("namespace", NAME, primary_key=True),
+    Column("kept_at", UtcDateTime, nullable=False),
+    Column("state", TEXT, nullable=False),
+)
+OperatorState = dict[str, dict[str, str]]
+
+
+def write_operator_state(database: Database, namespace: str, state: OperatorState) -> None:
+    """Replace the row of a namespace. Raises StorageError."""
+    text = msgspec.json.encode(state, order="sorted").decode()
+    with (
+        database.translated(),
+        database.engine.connect().execution_options(**WRITING) as connection,
+        connection.begin(),
+    ):
+        connection.execute(CreateTable(operator_states, if_not_exists=True))
+        connection.execute(delete(operator_states).where(operator_states.c.namespace == namespace))
+        connection.execute(insert(operator_states).values(namespace=namespace, kept_at=datetime.now(UTC), state=text))
+
+
+def read_operator_state(database: Database, namespace: str) -> OperatorState:
+    """Return the last written state; {} if there is none or it is unreadable. Raises StorageError."""
+    with database.translated(), database.engine.connect() as connection:
+        if not inspect(connection).has_table(operator_states.name):
+            return {}
+        text = connection.scalar(select(operator_states.c.state).where(operator_states.c.namespace == namespace))
+    try:
+        return msgspec.json.decode(text or "{}", type=OperatorState)
+    except msgspec.MsgspecError:
+        return {}

@@ -1,1 +1,0 @@
-"""Outputs of events: one file for each kind, each with `deliver`."""

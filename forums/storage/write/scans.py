@@ -1,0 +1,188 @@
+"""Conclusions from scans that are stored: gaps of the lists, and threads to be checked.
+
+Gaps: threads may have been missed between two scans of a forum, until a deeper scan closes the gap. A scan goes on until it
+reaches a thread known from the scan before. If it reaches its limit first, it leaves a gap between the oldest thread that it saw
+and the newest known thread. A later scan closes the gap if it read past the lower end and reached known threads, or reached the
+end of the list. For sites without times, depth is measured in pages. Everything is computed from the table `scans`, so scans may
+arrive in any order.
+
+Checks: a page of a site's newest messages covers a period. A stored message of that period, of a thread on the page, that the
+page does not show was removed, or is of a kind that the page never shows. A check of the thread decides. The thread is checked
+for this message only once in a part of the message's age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, Update, and_, bindparam, func, or_, select, update
+
+from forums.records.stored import Scan, SeenMessage, is_believable, text_digest
+from forums.storage.engine import among, listed
+from forums.storage.schema.tables import checks, comments, gaps, posts, scans
+
+from .event_log import Change, FleetKind, gap_change
+
+GAP = "gap"
+
+
+def find_gaps(connection: Connection, stored: Sequence[Scan], changes: list[Change]) -> None:
+    """Open a gap for each scan that left one, and close gaps of the same forums; the changes are added to `changes`."""
+    for site, forum_id in sorted({(scan.site, scan.forum_id) for scan in stored}):
+        since = min(scan.started_at for scan in stored if (scan.site, scan.forum_id) == (site, forum_id))
+        changes += _open(connection, site, forum_id, since)
+        first = min(scan.finished_at for scan in stored if (scan.site, scan.forum_id) == (site, forum_id))
+        may_change = or_(gaps.c.closed_at.is_(None), gaps.c.closed_at > first, gaps.c.opened_at > first)
+        for gap in connection.execute(select(gaps).where(_of(gaps, site, forum_id), may_change)).all():
+            changes += _measure(connection, gap)
+
+
+def _of(table: Any, site: str, forum_id: str) -> ColumnElement[bool]:
+    return and_(table.c.site == site, table.c.forum_id == forum_id)
+
+
+def _open(connection: Connection, site: str, forum_id: str, since: datetime) -> list[Change]:
+    """Insert a row for each scan since `since` that left a gap; a scan that is stored again gets no second row."""
+    left = select(scans).where(_of(scans, site, forum_id), scans.c.started_at >= since, scans.c.outcome == GAP)
+    found = connection.execute(left).all()
+    known = set(connection.scalars(select(gaps.c.opened_at).where(_of(gaps, site, forum_id), gaps.c.opened_at >= since)))
+    opened = [scan for scan in found if scan.started_at not in known]
+    rows = [
+        {"site": site, "forum_id": forum_id, "opened_at": scan.started_at, "pages": scan.pages, "reason": scan.reason}
+        for scan in opened
+    ]
+    if rows:
+        connection.execute(gaps.insert(), rows)
+    return [
+        gap_change(_Named(site, forum_id, scan.started_at), FleetKind.OPENED, scan.finished_at, _opened(scan)) for scan in opened
+    ]
+
+
+class _Named(NamedTuple):
+    site: str
+    forum_id: str
+    opened_at: datetime
+
+
+def _opened(scan: Row[*tuple[Any, ...]]) -> str:
+    why = f": {scan.reason}" if scan.reason else ""
+    return f"board {scan.forum_id}: threads may be missing, a scan of {scan.pages:,} pages did not reach what was known{why}"
+
+
+def _measure(connection: Connection, gap: Row[*tuple[Any, ...]]) -> list[Change]:
+    """Update both ends of a gap and its closing time; return the change if it closed or reopened."""
+    mine = _of(scans, gap.site, gap.forum_id)
+    itself = mine & (scans.c.started_at == gap.opened_at)
+    upper = connection.scalar(select(scans.c.oldest_at).where(itself))
+    before = mine & (scans.c.started_at < gap.opened_at) & (scans.c.outcome != "failed")
+    lower = connection.scalar(select(func.max(scans.c.newest_at)).where(before))
+    later = mine & (scans.c.started_at > gap.opened_at)
+    closed = connection.scalar(select(func.min(scans.c.finished_at)).where(later, closes(gap.pages, upper, lower)))
+    values = {"newest_at": upper, "oldest_at": lower, "closed_at": closed}
+    if values != {name: getattr(gap, name) for name in values}:
+        connection.execute(
+            update(gaps).where(_of(gaps, gap.site, gap.forum_id), gaps.c.opened_at == gap.opened_at).values(values)
+        )
+    return _closing(gap, closed)
+
+
+def _closing(gap: Row[*tuple[Any, ...]], closed: datetime | None) -> list[Change]:
+    """Return the change if the gap closed, or reopened because of a scan that arrived late."""
+    if (closed is None) == (gap.closed_at is None):
+        return []
+    board = f"board {gap.forum_id}"
+    if closed is None:
+        version = int(gap.closed_at.timestamp()) + 1
+        sentence = f"{board}: open again, a scan that arrived late shows more"
+        return [gap_change(gap, FleetKind.OPENED, gap.closed_at, sentence, version=version)]
+    sentence = f"{board}: closed by a deeper scan after {(closed - gap.opened_at).total_seconds() / 60:,.0f} min"
+    return [gap_change(gap, FleetKind.CLOSED, closed, sentence, version=int(closed.timestamp()))]
+
+
+def closes(pages: int, upper: datetime | None, lower: datetime | None) -> ColumnElement[bool]:
+    """Return the condition that a later scan closes a gap with these ends, left by a scan of `pages` pages."""
+    if lower is not None:
+        deep = scans.c.oldest_at <= lower
+    elif upper is not None:  # nothing was known before it
+        deep = scans.c.oldest_at < upper
+    else:
+        deep = scans.c.oldest_at.is_(None) & (scans.c.pages > pages)
+    return and_(scans.c.outcome == "complete", or_(scans.c.stopped == "end", (scans.c.stopped == "overlap") & deep))
+
+
+AGAIN, AGAIN_MOST = 0.25, timedelta(days=1)
+"""A message is not doubted within this part of its age, and at most a day, after it was seen or its thread was checked."""
+
+
+def doubt_unseen(connection: Connection, looks: Sequence[Scan]) -> None:
+    """Schedule checks of threads with stored messages that these looks do not show."""
+    dialect = connection.dialect.name
+    for look in looks:
+        doubted = dict(doubt for window in look.seen for doubt in _doubted(connection, look, window))
+        if not doubted:
+            continue
+        given = {"site": look.site, "among": listed(sorted(doubted), dialect)}
+        checked: dict[str, datetime] = {thread: at for thread, at in connection.execute(_checked(dialect), given)}  # noqa: C416
+        news = [thread for thread, since in doubted.items() if thread not in checked or checked[thread] < since]
+        if news:
+            connection.execute(_check_at_once(dialect), {"of_site": look.site, "among": listed(sorted(news), dialect)})
+
+
+def _doubted(connection: Connection, look: Scan, window: Sequence[SeenMessage]) -> Iterator[tuple[str, datetime]]:
+    """Yield threads with stored messages missing on a page, each with the time after which a check makes another one needless."""
+    dates = [one.at for one in window if one.at is not None]
+    if not dates:
+        return
+    dialect, first, last = connection.dialect.name, min(dates), max(dates)
+    threads = {one.thread for one in window}
+    given = {"site": look.site, "among": listed(sorted(threads), dialect), "first": first, "last": last}
+    there = {one.id for one in window}
+    missing = [row for row in connection.execute(_of_window(dialect), given) if row.id not in there]
+    for row in missing if is_believable(len(missing), len(window)) else ():
+        since = _since(look, row.created_at)
+        if row.fetched_at < since:
+            yield row.post_id, since
+    texts = {one.thread: one for one in window if one.opening is not None}
+    if texts:
+        given = {"site": look.site, "among": listed(sorted(texts), dialect)}
+        for thread, body, fetched_at in connection.execute(_openings(dialect), given):
+            seen = texts[thread]
+            if text_digest(body) != seen.opening and fetched_at < look.started_at:
+                yield thread, _since(look, seen.at or look.started_at)
+
+
+def _since(look: Scan, written_at: datetime) -> datetime:
+    """Return the time after which a message must not have been seen to be doubted."""
+    return look.started_at - min(AGAIN * (look.started_at - written_at), AGAIN_MOST)
+
+
+@cache
+def _of_window(dialect: str) -> Select[*tuple[Any, ...]]:
+    within = comments.c.created_at > bindparam("first"), comments.c.created_at < bindparam("last")
+    return select(comments.c.id, comments.c.post_id, comments.c.created_at, comments.c.fetched_at).where(
+        comments.c.site == bindparam("site"), among(comments.c.post_id, dialect), comments.c.deleted_at.is_(None), *within
+    )
+
+
+@cache
+def _openings(dialect: str) -> Select[*tuple[Any, ...]]:
+    there = posts.c.site == bindparam("site"), among(posts.c.id, dialect), posts.c.deleted_at.is_(None)
+    return select(posts.c.id, posts.c.body, posts.c.fetched_at).where(*there)
+
+
+@cache
+def _checked(dialect: str) -> Select[*tuple[Any, ...]]:
+    """Select the times of checks, for threads whose newest reading is a check."""
+    of_site = checks.c.site == bindparam("site"), among(checks.c.post_id, dialect), checks.c.mode == "check"
+    return select(checks.c.post_id, checks.c.started_at).where(*of_site)
+
+
+@cache
+def _check_at_once(dialect: str) -> Update:
+    """Return the statement that makes threads due before all others: their whole check interval counts as overdue."""
+    of_site = posts.c.site == bindparam("of_site"), among(posts.c.id, dialect), posts.c.deleted_at.is_(None)
+    waits = or_(posts.c.next_check_at.is_(None), posts.c.next_check_at > posts.c.checked_at)
+    return update(posts).where(*of_site, posts.c.checked_at.is_not(None), waits).values(next_check_at=posts.c.checked_at)
