@@ -183,7 +183,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        load_env_file()
+        if words_of_command(arguments)[:2] != ["config", "check"]:  # it reports a wrong file with all other faults
+            load_env_file()
         only = _only(arguments)
         code = program(only, outline=only is None)(arguments, prog_name="trawl", standalone_mode=False)
         sys.stdout.flush()

@@ -87,7 +87,7 @@ def _keep(steps: DemoSteps, console: Console, interrupts: Interrupts) -> None:
         ("fleet", f"{trawl} status --watch"),
         ("boards", f"{trawl} forums"),
         ("more", f"{trawl} scale forum_detail=2"),
-        ("events", f"write {processes.folder.shown}/events.toml (docs/events.md)"),
+        ("events", f"write {processes.folder.shown}/trawl.toml (docs/events.md)"),
     ):
         console.print(Text.assemble((f"  {what:<10}", "bold"), how), soft_wrap=True)
     while not interrupts.asked:

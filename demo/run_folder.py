@@ -70,11 +70,13 @@ class RunFolder:
         """
         for name in [name for name in os.environ if name.startswith("TRAWL_") and not name.startswith(_KEPT_VARIABLES)]:
             del os.environ[name]
+        config = self.path.resolve() / "trawl.toml"
+        config.touch()  # the user's fleet has another
         of_run = {
             ENV_FILE: "",  # this process has read it
             "TRAWL_DATA_DIR": str(self.path.resolve()),
             "TRAWL_SITES_DIR": str(_SITES),
-            "TRAWL_EVENTS_FILE": str(self.path.resolve() / "events.toml"),
+            "TRAWL_CONFIG": str(config),
             "TRAWL_DEMO_URL": forum_url,
             "TRAWL_FLEET": fleet,
             "SCRAPY_SETTINGS_MODULE": "workers.settings",

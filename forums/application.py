@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import forum_reader
-from forums.environment import Events
 from forums.sites.load import sites_dir
 from redis_components.server.variables import variable
 from workers.application import KeyRules, Round
@@ -25,8 +24,8 @@ def config_folders() -> Sequence[Path]:
 
 
 def shared_files() -> Mapping[str, Path]:
-    """Return the folder of the site files, and the file of the outputs of events."""
-    return {"site files": sites_dir(), "events.toml": Events.read().events_file}
+    """Return the folder of the site files."""
+    return {"site files": sites_dir()}
 
 
 def site_names() -> Sequence[str]:

@@ -74,17 +74,13 @@ class Reading(Variables):
     )
 
 
-def _default_events_file() -> Path:
-    return project_dir() / "events.toml"
-
-
 class Events(Variables):
     """Events"""
 
-    events_file: Annotated[Path, parsed_by(lambda text: text or _default_events_file())] = declare(
-        meaning="rules file: which new, edited and deleted posts are sent to which outputs ([events.md](../events.md))",
-        shown="`events.toml` next to `scrapy.cfg`",
-        factory=_default_events_file,
+    events_file: Annotated[Path | None, EmptyIsNone] = declare(
+        None,
+        "file with [rules] and [outputs] ([events.md](../events.md)), read for one release: they belong into `trawl.toml`",
+        shown="`events.toml` next to `scrapy.cfg`, if there is one",
     )
     events_days: Whole = declare(
         7,

@@ -133,7 +133,7 @@ def prune_raw_pages() -> list[str]:
 
 @task(name="trawl.publish_events")
 def publish_events() -> dict[str, str]:
-    """Send the events of posts and comments to the outputs of the rules file (TRAWL_EVENTS_FILE); return the result of each.
+    """Send the events of posts and comments to the outputs of the rules in `trawl.toml`; return the result of each.
 
     One at a time: a second one does nothing. Raises ConfigError where the file is wrong, and notes it for `trawl status`.
     """

@@ -131,7 +131,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=variable("TRAWL_FLEET") or None,  # a text, so that it is checked as an argument is
         metavar="NAME[=N],...",
         help="the services to look at, with the number of crawlers that each should have until it is scaled "
-        f"(default: those that are declared, in TRAWL_FLEET, services.toml or Redis; else {DEFAULT_SERVICES})",
+        f"(default: those that are declared, in TRAWL_FLEET, trawl.toml or Redis; else {DEFAULT_SERVICES})",
     )
     return parser.parse_args(arguments)
 

@@ -49,5 +49,5 @@ class Source:
             return self._reader.read()
         except (redis.RedisError, OSError) as error:
             return Overview(failure=str(explain(error, self.url)), seconds=time.monotonic() - started)
-        except ConfigError as error:  # services.toml is being edited
+        except ConfigError as error:  # trawl.toml is being edited
             return Overview(failure=str(error), seconds=time.monotonic() - started)

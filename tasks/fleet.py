@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 import redis
 
 from redis_components.connection import connect
+from redis_components.errors import ConfigError
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.server.untrusted_values import is_foreign
 from workers.application import application
 from workers.fleet.autoscale import resize
 from workers.fleet.consumers import without_consumer
+from workers.fleet.file_limits import write_file_limits
 from workers.fleet.holds import stopped_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan
 from workers.fleet.roll import go_on, start_roll
@@ -71,6 +73,7 @@ def reconcile_fleet() -> list[str]:
     if resized := apart("sizing itself", lambda: resize(client, desired, views, known, now)) or {}:
         desired |= resized
         views = registry.slots(desired, crawlers)
+    done += [f"limits of {lane}" for lane in _write_limits(client, registry)]
     over = Hold(word=HoldKind.STOP, at=now, by="its job", reason="the crawl is over")
     stopped = stopped_slots(held.fields(), desired) | dict.fromkeys(closed_slots(client, views), over)
     actions = plan(desired, views, known, now, strangers, stopped)
@@ -89,6 +92,14 @@ def reconcile_fleet() -> list[str]:
         done += [f"consume {name}" for name in missing]
     send_results(client, jobs)
     return done + [f"job {job.id}: {job.sentence()}" for job in jobs if job.state.ended]
+
+
+def _write_limits(client: redis.Redis, registry: Registry) -> list[str]:
+    try:
+        return _apart(registry, "limits of trawl.toml", lambda: write_file_limits(client)) or []
+    except ConfigError as error:  # the limits that are in Redis stay
+        registry.report_error("reconcile_fleet", str(error))
+        return []
 
 
 def _apart(registry: Registry, what: str, act: Callable[[], T]) -> T | None:

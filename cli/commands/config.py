@@ -1,9 +1,12 @@
-"""`trawl config show`: the environment variables as this command, and every process that it starts, reads them."""
+"""`trawl config`: the environment variables as each process reads them, and `trawl.toml`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -15,12 +18,13 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 @app.callback()
 def config() -> None:
-    """Show the configuration.
+    """Show, check and convert the configuration.
 
     **Examples:**
 
-        trawl config show
         trawl config show --origin
+        trawl config check
+        trawl config convert
     """
 
 
@@ -31,7 +35,8 @@ def show(
 ) -> int:
     """Show every TRAWL_* variable with its value; passwords are masked.
 
-    A value comes from the environment, from the file that NAME_FILE names, from `.env` next to `scrapy.cfg`, or is the default.
+    A value comes from the environment, from the file that NAME_FILE names, from `.env` next to `scrapy.cfg`, from [fleet] of
+    `trawl.toml`, or is the default. `trawl services show SERVICE` shows the same of a service's values.
     Wrong values and unknown names are reported on standard error; with a wrong value the exit code is 2.
 
     **Examples:**
@@ -51,3 +56,130 @@ def show(
     for line in (*wrong, *unknown()):
         complain(line)
     return 2 if wrong else 0
+
+
+@app.command()
+def check(as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> int:
+    """Check variables, `trawl.toml` and site files, and report each fault in one line. Exit code 1: there are faults.
+
+    **Examples:**
+
+        trawl config check
+        trawl config check --json | jq -r '.faults[]'
+    """
+    from cli.views.output import complain, counted, print_json, say
+
+    faults = list(dict.fromkeys(_faults()))
+    if as_json:
+        print_json({"faults": faults})
+    elif not faults:
+        say("variables, trawl.toml and site files are right")
+    for line in () if as_json else faults:
+        complain(line)
+    if faults and not as_json:
+        complain(f"{counted(len(faults), 'fault')} in the configuration")
+    return 1 if faults else 0
+
+
+def _faults() -> Iterator[str]:
+    from cli.views.environment import rows, unknown
+    from forums.events import rules
+    from forums.sites import load_all
+    from redis_components.server.variables import load_env_file
+    from workers.fleet.file_limits import limits_in_file
+    from workers.fleet.service_file import services_in_file
+    from workers.state.schedules import schedule_in_file
+
+    yield from _lines_of(load_env_file)
+    yield from (row.fault for row in rows() if row.fault)
+    yield from unknown()
+    for read in (services_in_file, rules.load, limits_in_file):
+        yield from _lines_of(read)
+    yield from schedule_in_file()[1].values()
+    yield from _faults_of_schedule()
+    yield from (" ".join(str(error).split()) for error in load_all()[1].values())
+
+
+def _lines_of(read: Callable[[], Any]) -> list[str]:
+    from redis_components.errors import ConfigError
+
+    try:
+        read()
+    except ConfigError as error:
+        return str(error).splitlines()
+    return []
+
+
+def _faults_of_schedule() -> list[str]:
+    from redis_components.errors import ConfigError
+    from redis_components.server.variables import faults_are_reported
+    from tasks.app import app as celery
+    from tasks.beat.schedule import checker, defaults_of, effective
+    from workers.state.schedules import schedule_in_file
+
+    try:
+        with faults_are_reported():
+            celery.loader.import_default_modules()
+            refused = effective(defaults_of(celery.conf.beat_schedule), {}, checker(celery.tasks)).refused
+    except (ConfigError, ImportError) as error:  # TRAWL_TASK_MODULES
+        return [str(error)]
+    return [reason for name, reason in refused.items() if name not in schedule_in_file()[1]]
+
+
+@app.command()
+def convert(as_json: Annotated[bool, typer.Option("--json", help="Print the files as one line of JSON.")] = False) -> int:
+    """Move the tables of `services.toml` and `events.toml` into `trawl.toml`, comments included. The old files get the ending
+    `.old`.
+
+    **Examples:**
+
+        trawl config convert
+    """
+    from cli.views.output import print_json, say
+    from redis_components.errors import ConfigError
+    from redis_components.server.fleet_file import FILE, OLD_FILES, config_file
+    from redis_components.server.variables import project_dir
+
+    target = config_file() or project_dir() / FILE
+    old = {one: path for one in OLD_FILES if (path := one.path())}
+    text = _joined([(path, one.tables) for one, path in old.items()], target)
+    try:
+        if old:
+            fresh = target.with_name(f"{target.name}.new")
+            fresh.write_text(text, "utf-8")
+            fresh.replace(target)
+        for path in old.values():
+            path.rename(path.with_name(f"{path.name}.old"))
+    except OSError as error:
+        raise ConfigError(f"{error.filename} cannot be written ({error.strerror}): correct its permissions") from error
+    if as_json:
+        print_json({"file": str(target), "converted": [str(path) for path in old.values()]})
+        return 0
+    if not old:
+        say("there is no old file to convert")
+    say(*(f"{path}: moved into {target}; it is {path.name}.old now" for path in old.values()))
+    say(*(f"unset {one.variable}" for one, path in old.items() if path.name != one.name or path.parent != project_dir()))
+    return 0
+
+
+def _joined(old: list[tuple[Path, tuple[str, ...]]], target: Path) -> str:
+    """Return the text of `target` and the old files, one after the other. Raises ConfigError where that changes the meaning."""
+    import tomllib
+
+    from redis_components.errors import ConfigError
+    from redis_components.server.fleet_file import TABLES, document
+
+    texts: list[str] = []
+    meant: dict[str, Any] = {}
+    for path, tables in [(target, TABLES)] * target.is_file() + old:
+        found = document(path, tables)
+        if both := meant.keys() & found.keys():
+            raise ConfigError(f"{target} has [{min(both)}] already: move the tables of {path} by hand")
+        meant |= found
+        texts.append(path.read_text("utf-8").strip("\n") + "\n")
+    for joined in ("\n".join(texts), "\n".join(texts[::-1])):  # keys outside of a table have to come first
+        with suppress(tomllib.TOMLDecodeError):
+            if tomllib.loads(joined) == meant:
+                return joined
+    files = " and ".join(str(path) for path, _ in old)
+    raise ConfigError(f"{files}: there are keys outside of a table: write each table as [TABLE.NAME], then convert again")

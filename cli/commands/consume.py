@@ -97,7 +97,7 @@ def _group_of(client: redis.Redis, service: str, keys: CrawlKeys, named: str) ->
     """The group whose items are meant; "": they are a list. Raises ConfigError."""
     known = dict.fromkeys((*keys.item_groups, *group_names(client, keys)))
     if named and not known:
-        raise ConfigError(f"{service} has no consumer groups: leave --group out, or declare them (groups in services.toml)")
+        raise ConfigError(f"{service} has no consumer groups: leave --group out, or declare them (groups in trawl.toml)")
     if named and named not in known:
         raise unknown_name("consumer group", named, known)
     if not named and len(known) > 1:

@@ -11,7 +11,6 @@ from cli.access.database import stored_data
 from cli.access.redis import redis_client
 from cli.access.values import parse_since
 from cli.views.output import console, counted, plain_table, print_json, say
-from forums.environment import Events
 from forums.events.cursors import Cursors
 from forums.events.rules import Rules, load
 from forums.storage.read.event_reader import EventLog
@@ -124,8 +123,7 @@ def _again(output: str, rules: Rules, cursors: Cursors, log: EventLog) -> int:
 def rules_file() -> Rules:
     """Raises ConfigError where there is no rules file."""
     if (rules := load()) is None:
-        path = Events.read().events_file
-        raise ConfigError(f"there is no rules file {path}: write one (docs/events.md), or name it in TRAWL_EVENTS_FILE")
+        raise ConfigError("trawl.toml has no outputs: write some (docs/events.md), or name the file in TRAWL_CONFIG")
     return rules
 
 

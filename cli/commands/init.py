@@ -14,18 +14,53 @@ from redis_components.errors import ConfigError
 
 PACKAGE = re.compile(r"[a-z_][a-z0-9_]*")
 _ENVIRONMENT = """\
-# Read by every command of this folder (trawl config show --origin). What the process's environment has goes before it.
+# Secrets and addresses, read by every command of this folder (trawl config show --origin); everything else is in trawl.toml.
+# The process's environment overrides both.
 
-# Services and their number of crawlers; `trawl scale` changes it while the fleet runs.
-#TRAWL_FLEET=forum_list=1,forum_detail=2
 # Without it Trawl runs a private Redis in data/.
 #TRAWL_REDIS_URL=redis://:password@host:6379/0
 # Without it posts and comments are in data/trawl.sqlite.
 #TRAWL_DATABASE_URL=postgresql+psycopg://user:password@host/trawl
-# Own spiders reach public addresses and what their settings name; 1: every address of this network.
-#TRAWL_ALLOW_PRIVATE=1
 # Login of Flower; without it `trawl up` makes a new password each time.
 #TRAWL_FLOWER_AUTH=user:password
+"""
+_CONFIG = """\
+# The fleet of this folder: `trawl config check` checks it, docs/settings.md has every key. What is changed while the fleet runs
+# (trawl scale, limit, schedule, services add) is in Redis and overrides it. Passwords do not belong here but into .env.
+
+# Services: which spiders run, and how many crawlers each has. Without one: forum_list and forum_detail, each with 1.
+#[services.forum_list]
+#[services.forum_detail]
+#size = 2
+#[services.books]                   # a spider of {package}
+#size = 1
+#consumer = "jsonl:books.jsonl"     # where its items go
+
+# Events: new posts to a webhook, a file, a stream (docs/events.md).
+#[rules.gpu]
+#match = "rtx* or gpu"
+#[outputs.log]
+#kind = "file"
+#path = "posts.jsonl"
+#rules = ["gpu"]
+
+# Limits of all crawlers together: the options of `trawl limit`.
+#[limits."forum.example.org"]
+#rate = 2.0                         # requests per second
+#concurrency = 2
+#quiet = "01:00-06:00 Europe/Berlin"
+
+# Schedule: tasks that beat sends. task, every_s or cron (UTC), args, kwargs, enabled.
+#[schedule.nightly]
+#task = "trawl.crawl"
+#cron = "0 3 * * *"
+#kwargs = {{ service = "books" }}
+
+# Variables (docs/settings.md), in lower case and without TRAWL_; the environment overrides them.
+#[fleet]
+#allow_private = true               # own spiders reach every address of this network
+#log_level = "INFO"
+#shutdown_grace_s = 10
 """
 _SETTINGS = '''\
 """Scrapy's settings of this project: Trawl's, and what you change."""
@@ -38,7 +73,7 @@ SPIDER_MODULES = [*_TRAWLS, "{package}.spiders"]
 ALLOW_PRIVATE_ADDRESSES = ["127.0.0.1", "localhost"]
 '''
 _SPIDERS = '''\
-"""Your own spiders. Each module of this package is found; `TRAWL_FLEET=name=2` makes a spider a service.
+"""Your own spiders. Each module of this package is found; `[services.NAME]` in trawl.toml makes a spider a service.
 
     from redis_components.spiders import RedisSpider
 
@@ -59,17 +94,21 @@ _COMPOSE = """\
 #
 #   docker compose -f CHECKOUT/docker-compose.yml -f compose.override.yml up -d
 #
-# A spider of this package as a service: put NAME=1 into TRAWL_FLEET, and its queue into the command of a worker, as in
+# A spider of this package as a service: declare it in trawl.toml, and put its queue into the command of a worker, as in
 #   command: celery -A tasks worker -Q crawlers.forum_detail,crawlers.NAME --concurrency=4 -n detail@%h
 x-project: &project
   volumes:
     - ${{PWD:?run it in the project's folder}}/scrapy.cfg:/app/scrapy.cfg:ro
+    - ${{PWD}}/trawl.toml:/app/trawl.toml:ro
     - ${{PWD}}/sites:/app/sites:ro
     - ${{PWD}}/{package}:/app/{package}:ro
 services:
   worker-list: *project
   worker-detail: *project
   worker-control: *project
+  beat: &file
+    volumes: ["${{PWD}}/trawl.toml:/app/trawl.toml:ro"]
+  exporter: *file
 """
 
 
@@ -80,7 +119,7 @@ def init(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the files as one line of JSON.")] = False,
 ) -> int:
-    """Make a project: site files, settings, a package for your own spiders, `.env`, and an override for Docker Compose.
+    """Make a project: `trawl.toml`, site files, settings, a package for your own spiders, `.env`, an override for Docker Compose.
 
     Commands that run in the folder use its `sites/`, `.env` and `data/`. Nothing that exists is overwritten: where a file of the
     project is there already, nothing is written.
@@ -131,6 +170,7 @@ def _files(package: str) -> dict[str, str]:
     return {
         "scrapy.cfg": f"[settings]\ndefault = {package}.settings\n",
         ".env": _ENVIRONMENT,
+        "trawl.toml": _CONFIG.format(package=package),
         ".gitignore": ".env\ndata/\n__pycache__/\n",
         "compose.override.yml": _COMPOSE.format(package=package),
         "sites/README.md": _SITES,

@@ -21,8 +21,8 @@ from workers.consumers.allowed_targets import check_place
 from workers.consumers.targets import is_target, parse_target
 from workers.deploy.service_check import check as check_one
 from workers.fleet.consumers import ConsumerPlaces
-from workers.fleet.service_file import check_service, service_file, services_in_file
-from workers.fleet.sizes import default_fleet, service_in
+from workers.fleet.service_file import check_service
+from workers.fleet.sizes import declarations, service_in, value_origins
 from workers.state.services import ServiceRecord, Services
 
 app = typer.Typer(no_args_is_help=True, help="Declare services: any Scrapy project's spiders.")
@@ -53,15 +53,24 @@ def list_services(as_json: AsJson = False) -> int:
 
 @app.command()
 def show(name: Name, as_json: AsJson = False) -> int:
-    """Show how a service is declared."""
+    """Show how a service is declared, and where each value comes from.
+
+    A size set by `trawl scale` is over the declaration of `trawl services add`, then `trawl.toml`, then TRAWL_FLEET.
+    """
     with redis_client() as client:
-        rows = _rows(client)
-    if name not in rows:
-        raise unknown_name("service", name, rows)
+        found = declarations(client)
+        if name not in found:
+            raise unknown_name("service", name, found)
+        values = value_origins(client, name, found[name])
+    row = _row(name, *found[name])
+    row |= {field: value for field, (value, _) in values.items() if field in ("size", "autoscale")}
+    origins = {field: origin for field, (_, origin) in values.items()}
     if as_json:
-        print_json({"service": name, **rows[name]})
-    else:
-        say(*(f"{field}: {value}" for field, value in {"service": name, **rows[name]}.items() if value not in ("", None, {})))
+        print_json({"service": name, **row, "origins": origins})
+        return 0
+    for field, value in {"service": name, **row}.items():
+        if value not in ("", None, {}):
+            say(f"{field}: {value}" + (f" ({origins[field]})" if field in origins else ""))
     return 0
 
 
@@ -209,10 +218,7 @@ def check(
 
 def _rows(client: redis.Redis) -> dict[str, dict[str, Any]]:
     """How each service is declared, and where; of several declarations the one that counts."""
-    found = {name: _row(name, ServiceRecord(size=size), "TRAWL_FLEET") for name, size in default_fleet().items()}
-    found |= {name: _row(name, record, str(service_file())) for name, record in services_in_file().items()}
-    found |= {name: _row(name, record, "run time") for name, record in Services(client).all().items()}
-    return dict(sorted(found.items()))
+    return {name: _row(name, one.record, one.origin) for name, one in sorted(declarations(client).items())}
 
 
 def _row(name: str, record: ServiceRecord, declared: str) -> dict[str, Any]:

@@ -30,6 +30,7 @@ LAYOUT = "1"  # of the keys in Redis, as redis_components/lua/frontier/exchange.
 
 def findings() -> Iterator[Verdict]:
     """Redis, its queues, its nodes, and the database; each that cannot be asked is one finding and hides no other."""
+    yield from _each("files", _of_files)
     yield from _each("Redis", _of_redis)
     yield from _each("database", _of_database)
 
@@ -85,6 +86,13 @@ def _each(what: str, look: Callable[[], Iterator[Verdict]]) -> Iterator[Verdict]
         yield from look()
     except TrawlError as error:
         yield Verdict(what=what, state="bad", said=" ".join(str(error).split()))
+
+
+def _of_files() -> Iterator[Verdict]:
+    from redis_components.server.fleet_file import OLD_FILES
+
+    for path in filter(None, (one.path() for one in OLD_FILES)):
+        yield Verdict(what="files", state="note", said=f"{path} is read for one more release", fix="trawl config convert")
 
 
 def _of_redis() -> Iterator[Verdict]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -31,7 +32,9 @@ class Desk:
         celery.loader.import_default_modules()  # also an operator's own tasks
         self.tasks = celery.tasks
         self.schedules = Schedules(client)
-        self.defaults = defaults_of(celery.conf.beat_schedule)
+        found = defaults_of(celery.conf.beat_schedule)
+        with_file = effective(found, {}, checker(self.tasks)).entries
+        self.defaults = replace(found, entries={**found.entries, **with_file})
         self.now = server_time(client)
         self.beats = Beats(client).look(self.now)
         self.rounds = self.schedules.rounds()

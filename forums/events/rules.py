@@ -1,4 +1,4 @@
-"""Rules file (TRAWL_EVENTS_FILE): filters of events, and the outputs that get them.
+"""Rules of `trawl.toml`: filters of events, and the outputs that get them.
 
 [rules.gpu]
 match = "显卡 or rtx*"
@@ -13,27 +13,26 @@ rules = ["gpu"]
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from forum_reader.definition.load import message_of
-from forums.environment import Events
 from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.politeness.quiet_hours import parse_quiet_hours, quiet_now
+from redis_components.server.fleet_file import FILE, declared, faulty
 from redis_components.server.names import is_name
-from redis_components.server.toml import toml_table
 from redis_components.server.variables import variable
 
 from .expression import Filter, JudgingTime, Subject, Undecided, parse
 
 _FROM_ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
 _KINDS = ("stream", "webhook", "file", "notify", "kafka", "nats")
-_LARGEST = 1 << 20  # bytes of a rules file
 
 
 class _Table(BaseModel):
@@ -128,6 +127,9 @@ class _File(_Table):
     outputs: dict[str, Options] = {}
 
 
+_KEYS = {"rules": [*_Rule.model_fields], "outputs": [key for one in get_args(AnyOptions) for key in one.model_fields]}
+
+
 class Rules:
     """The parsed rules file: filters and outputs by name."""
 
@@ -163,53 +165,49 @@ class Rules:
         return bool(event.rules or event.undecided or not (output.rules or isinstance(output, NotifyOptions)))
 
 
-_known: dict[Path, tuple[tuple[int, int], Rules]] = {}
+_known: tuple[dict[str, Any], Rules] | None = None
 
 
 def load() -> Rules | None:
-    """Load the rules of TRAWL_EVENTS_FILE; None without such a file. Raises ConfigError with the error."""
-    path = Events.read().events_file
-    try:
-        look = path.stat()
-        stamp = look.st_mtime_ns, look.st_size
-        if path in _known and _known[path][0] == stamp:
-            return _known[path][1]
-        if look.st_size > _LARGEST:
-            raise ConfigError(f"{path} has over 1 MiB: this cannot be a rules file")
-        rules = rules_of(path.read_text("utf-8"), str(path))
-    except FileNotFoundError:
+    """Load the rules and outputs of `trawl.toml`; None without such tables. Raises ConfigError with the error."""
+    global _known
+    found = declared("rules", "outputs")
+    if found is None:
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from None
-    _known[path] = stamp, rules
-    return rules
+    if _known is None or _known[0] != found.tables:
+        _known = found.tables, rules_of(found.tables, found.file)
+    return _known[1]
 
 
-def rules_of(text: str, name: str = "events.toml") -> Rules:
-    """Parse rules in TOML. Raises ConfigError."""
-    try:
-        table = toml_table(text)
-    except ValueError as error:
-        raise ConfigError(f"{name} is not valid TOML: {error}") from None
+def rules_of(table: Mapping[str, Any], path: Path = Path(FILE)) -> Rules:
+    """Parse the tables of rules and outputs. Raises ConfigError."""
     try:
         found = _File.model_validate(table)
     except ValidationError as error:
-        raise ConfigError("\n".join(f"{name}: {_line(one)}" for one in error.errors())) from None
-    filters = {}
+        raise faulty(path, map(_line, error.errors())) from None
+    filters: dict[str, Filter] = {}
+    outputs: dict[str, AnyOptions] = {}
+    faults = []
     for rule, given in found.rules.items():
         try:
             filters[rule] = parse(given.match)
         except ConfigError as error:
-            raise ConfigError(f"{name}: rules.{rule}.match: {error}") from None
-    outputs: dict[str, AnyOptions] = {}
+            faults.append(f"rules.{rule}.match: {error}")
     for output, options in found.outputs.items():
-        place = f"{name}: outputs.{output}"
+        place = f"outputs.{output}"
         if not is_name(output):
-            raise ConfigError(f"{place}: an output's name has letters, digits, '.', '_', '-'")
-        for rule in options.rules:
-            if rule not in filters:
-                raise ConfigError(f"{place}.rules: there is no rule {rule!r}{did_you_mean(rule, list(filters))}")
-        outputs[output] = _with_secrets(options, place)
+            faults.append(f"{place}: an output's name has letters, digits, '.', '_', '-'")
+        faults += [
+            f"{place}.rules: there is no rule {rule!r}{did_you_mean(rule, list(found.rules))}"
+            for rule in options.rules
+            if rule not in found.rules
+        ]
+        try:
+            outputs[output] = _with_secrets(options, place)
+        except ConfigError as error:
+            faults.append(str(error))
+    if faults:
+        raise faulty(path, faults)
     return Rules(filters, outputs)
 
 
@@ -241,7 +239,7 @@ def _line(found: ErrorDetails) -> str:
     loc = tuple(part for place, part in enumerate(found["loc"]) if place != 2 or part not in _KINDS)
     key = ".".join(map(str, loc)) or "the file"
     if found["type"] == "extra_forbidden":
-        return f"{key}: there is no such key"
+        return f"{key}: there is no such key{did_you_mean(str(loc[-1]), _KEYS.get(str(loc[0]), ()))}"
     if found["type"] == "missing":
         return f"{key} is missing"
     if found["type"].startswith("union_tag"):

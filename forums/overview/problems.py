@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from forums.state.database_identity import ANOTHER_DATABASE
 from forums.state.output_troubles import RULES_FILE
 from forums.state.site_breakers import HOST, drift_sentence
-from forums.state.trial import BY_TRIAL, TRIAL_PER_DAY
+from forums.state.trial import TRIAL_PER_DAY
 from redis_components.admin.lanes import LaneCondition
+from redis_components.politeness.limits import BY_TRIAL
 from redis_components.server.health import Problem
 from workers.fleet.shared_files import differences
 from workers.state.records import GONE_AFTER_S

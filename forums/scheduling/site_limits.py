@@ -10,13 +10,12 @@ from msgspec.structs import replace
 
 from forum_reader.definition.site import Site
 from forums.sites.http.trial import is_on_trial
-from forums.state.trial import BY_TRIAL, TRIAL_PER_DAY, TRIAL_RATE
+from forums.state.trial import TRIAL_PER_DAY, TRIAL_RATE
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
-from redis_components.politeness.limits import DAY_MS, LaneLimits
+from redis_components.politeness.limits import BY_FILE, BY_TRIAL, DAY_MS, LaneLimits
 from redis_components.politeness.quiet_hours import parse_quiet_hours
 
-BY_FILE = "the site file"
 N = TypeVar("N", int, float)
 
 

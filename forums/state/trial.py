@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-BY_TRIAL = "no contact is named"
-"""The `by` of the limit."""
 TRIAL_PER_DAY = 1000
 """Requests: enough to see that a site file is right."""
 TRIAL_RATE = 2.0

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 
 VERSION = "version"
+BY_FILE, BY_TRIAL, BY_CONFIG = "the site file", "no contact is named", "trawl.toml"
+"""The `by` of limits that no operator has set."""
+FROM_FILES = frozenset({"", BY_FILE, BY_TRIAL, BY_CONFIG})
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 LONGEST_WINDOW_MS = 2 * DAY_MS
 LONGEST_NAME = 255
@@ -188,6 +191,12 @@ def is_name(lane: str) -> bool:
     return 0 < len(lane) <= LONGEST_NAME and lane != VERSION and not any(ord(sign) < 33 or sign in "@|" for sign in lane)
 
 
+def check_name(lane: str) -> None:
+    """Raise ConfigError for a name that no lane can have."""
+    if not is_name(lane):
+        raise ConfigError(f"{lane!r} is not a site, host or domain: write it without spaces, '@' and '|'")
+
+
 def read(client: redis.Redis, key: str) -> dict[str, LaneLimits]:
     """Return the limits of all lanes at `key` (`CrawlKeys.limits`); a lane with unreadable ones has none."""
     found = {}
@@ -274,8 +283,7 @@ def change(client: redis.Redis, key: str, lane: str, limits: LaneLimits | None) 
     it had none, or at the rate that its robots.txt asks for. Every crawler obeys with its next exchange. Raises ConfigError for a
     name that no lane can have.
     """
-    if not is_name(lane):
-        raise ConfigError(f"{lane!r} is not a site, host or domain: write it without spaces, '@' and '|'")
+    check_name(lane)
     asked = limits is None and client.hexists(lane_state_key(key, lane), "robots_rate")
     with client.pipeline() as pipe:
         if asked:

@@ -16,12 +16,13 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from urllib.parse import unquote
 
-from redis_components.errors import ConfigError
+from redis_components.errors import ConfigError, did_you_mean
 
 ENV_FILE = "TRAWL_ENV_FILE"
 RENAMED = {
@@ -34,9 +35,16 @@ RENAMED = {
     "TRAWL_TASKS": "TRAWL_TASK_MODULES",
 }
 """The name of each variable by its old one, which is read for one release."""
+IN_FILE = (
+    *("allow_private", "application", "bot_agent", "events_days", "exporter_hosts", "history_days", "job_retention_s"),
+    *("log_files", "log_format", "log_level", "log_max_mb", "log_stream", "max_pending", "max_queued_threads", "parse_timeout_s"),
+    *("shutdown_grace_s", "signing_max_age", "task_modules", "thread_records", "traces_share"),
+)
+"""Variables that may stand in [fleet] of `trawl.toml`: neither secrets nor addresses, and alike on all nodes."""
 _OLD_NAMES = {new: old for old, new in RENAMED.items()}
 _from_env_file: dict[str, Path] = {}
 _warned: set[str] = set()
+_are_reported = [False]
 log = logging.getLogger(__name__)
 
 
@@ -88,12 +96,17 @@ def _is_set(name: str, environment: Mapping[str, str]) -> bool:
 def load_env_file() -> None:
     """Enter the variables of `.env` into the environment. Call it when a program starts, before a variable is read.
 
-    Variables with an old name get their new one, so that child processes warn of none. Raises ConfigError for a file that cannot
-    be read, is malformed, or belongs to another user and is not named.
+    [fleet] of `trawl.toml` is entered as well, below both. Variables with an old name get their new one, so that child processes
+    warn of none. Raises ConfigError for a file that cannot be read, is malformed, or belongs to another user and is not named.
     """
     named = os.environ.get(ENV_FILE)
     if named != "":
         _enter_file(named)
+    _enter_new_names()
+    _enter_fleet_table()
+
+
+def _enter_new_names() -> None:
     for new in _OLD_NAMES:
         if old := _warned_of(new, os.environ):
             for end in ("", "_FILE"):
@@ -101,6 +114,45 @@ def load_env_file() -> None:
                     os.environ[f"{new}{end}"] = os.environ.pop(f"{old}{end}")
             if old in _from_env_file:
                 _from_env_file[new] = _from_env_file.pop(old)
+
+
+def _enter_fleet_table() -> None:
+    """Enter the variables of the table [fleet] in `trawl.toml` that are not set."""
+    from .fleet_file import declared, faulty  # parses TOML; most programs of the frontier have no such file
+
+    if (found := declared("fleet")) is None:
+        return
+    faults = []
+    for key, value in found.tables["fleet"].items():
+        name, text = f"TRAWL_{key.upper()}", _as_text(value)
+        if key not in IN_FILE:
+            faults.append(f"fleet.{key}: unknown, or not for a file{did_you_mean(key, IN_FILE)}")
+        elif text is None:
+            faults.append(f"fleet.{key}: must be a text, a number, true or false, or a list of texts")
+        elif not _is_set(name, os.environ):
+            os.environ[name] = text
+            _from_env_file[name] = found.file
+    if faults and not _are_reported[-1]:
+        raise faulty(found.file, faults)
+
+
+@contextmanager
+def faults_are_reported() -> Iterator[None]:
+    """Let `load_env_file` go on in spite of faults in [fleet], for a check that reports them with all others."""
+    _are_reported.append(True)
+    try:
+        yield
+    finally:
+        _are_reported.pop()
+
+
+def _as_text(value: object) -> str | None:
+    """Return a value of TOML as a variable has it; None for one that no variable can have."""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, list) and all(isinstance(one, str) and "," not in one for one in value):
+        return ",".join(value)
+    return str(value) if isinstance(value, str | int | float) and "\0" not in str(value) else None
 
 
 def _enter_file(named: str | None) -> None:

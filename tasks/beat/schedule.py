@@ -1,4 +1,4 @@
-"""Scheduled tasks: the entries of `celeryconfig.py`, overridden by those set at run time with `trawl schedule`."""
+"""Scheduled tasks: the entries of `celeryconfig.py`, under those of `trawl.toml`, under those set by `trawl schedule`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from celery.schedules import crontab
 from celery.schedules import schedule as interval
 
 from redis_components.errors import ConfigError
+from redis_components.server.fleet_file import FILE
 from workers.application import application
-from workers.state.schedules import Round, RoundState, StoredEntry, Unreadable
+from workers.state.schedules import Round, RoundState, StoredEntry, Unreadable, schedule_in_file
 
 MIN_EVERY_S = 1.0  # more often is a loop, not a schedule
 MAX_EVERY_S = 366 * 86_400.0
@@ -34,7 +35,7 @@ class ScheduledTask:
     options: Mapping[str, Any] = field(default_factory=dict)  # of `apply_async`
     enabled: bool = True
     changed_at: float = 0.0  # epoch s, Redis's clock; 0: never
-    origin: str = "default"  # or `changed` (a default), or `added`
+    origin: str = "default"  # or `trawl.toml`, `changed` (one of these), `added`
 
     @property
     def rhythm(self) -> str:
@@ -64,9 +65,9 @@ def defaults_of(beat_schedule: Mapping[str, Any]) -> Schedule:
 def effective(
     defaults: Schedule, stored: Mapping[str, StoredEntry | Unreadable], check: Callable[[ScheduledTask], None]
 ) -> Schedule:
-    """Return the schedule in effect: `stored` over `defaults`. `check` raises ConfigError for an invalid entry.
+    """Return the schedule in effect: `stored` over `trawl.toml` over `defaults`. `check` raises ConfigError for an invalid entry.
 
-    Where a stored entry is invalid, the default stays.
+    Where an entry of one of them is invalid, the one below it stays.
     """
     entries, refused = {}, dict(defaults.refused)
     for name, entry in defaults.entries.items():
@@ -75,12 +76,16 @@ def effective(
             entries[name] = entry
         except ConfigError as error:
             refused[name] = str(error)
-    for name, change in stored.items():
+    in_file, faults = schedule_in_file()
+    refused |= faults
+    changes: list[tuple[str, StoredEntry | Unreadable, str]] = [(name, change, FILE) for name, change in in_file.items()]
+    changes += [(name, one, "changed" if name in {*defaults.entries, *in_file} else "added") for name, one in stored.items()]
+    for name, change, origin in changes:
         if isinstance(change, Unreadable):
             refused[name] = change.reason
             continue
         try:
-            entry = changed(name, defaults.entries.get(name), change)
+            entry = replace(changed(name, entries.get(name) or defaults.entries.get(name), change), origin=origin)
             check(entry)
             entries[name] = entry
         except ConfigError as error:
@@ -106,7 +111,6 @@ def changed(name: str, default: ScheduledTask | None, change: StoredEntry) -> Sc
         kwargs=change.kwargs if change.kwargs is not None else base.kwargs,
         enabled=base.enabled if change.enabled is None else change.enabled,
         changed_at=change.changed_at,
-        origin="changed" if default else "added",
         **rhythm,
     )
 

@@ -231,7 +231,7 @@ def test_one_service_alone_writes_the_database() -> None:
 
 def test_every_volume_is_declared_or_a_folder_of_the_repository() -> None:
     declared = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["volumes"]
-    used = {source for service in SERVICES.values() for source in service.volumes.values()}
+    used = {source for service in SERVICES.values() for source in service.volumes.values()} - {"/dev/null"}  # no trawl.toml
     assert {source for source in used if not source.startswith(".")} == declared.keys()
     for source in used - declared.keys():
         assert (ROOT / source).is_dir(), source

@@ -62,7 +62,7 @@ TO_WRITE = {  # after a command the page asks for files: how, which, and the wor
     "cd shop": [("w", "shop/spiders/books.py", "`shop/spiders/books.py`:")],
     "scrapy genspider books books.toscrape.com": [
         ("a", "shop/settings.py", "Append to `shop/settings.py`"),
-        ("w", "services.toml", "Write `services.toml`"),
+        ("w", "trawl.toml", "Write `trawl.toml`"),
     ],
 }
 SPIDERS = """
@@ -254,7 +254,7 @@ def fleet(newcomer: Newcomer, shop: str) -> Iterator[Reader]:
     (folder / "shop/spiders/shop.py").write_text(SPIDERS.replace("FORUM", forum))
     (folder / "shop/tasks.py").write_text(TASKS)
     (folder / "urls.txt").write_text(f"{forum}/\n{forum}/html/f/f1\n")
-    (folder / "events.toml").write_text(f'[outputs.shop]\nkind = "webhook"\nurl = "{shop}/posts"\nsecret = "${{SHOP_SECRET}}"\n')
+    (folder / "trawl.toml").write_text(f'[outputs.shop]\nkind = "webhook"\nurl = "{shop}/posts"\nsecret = "${{SHOP_SECRET}}"\n')
     (folder / "pages.jsonl").write_text('{"url": "https://forum.example.org/t/1", "path": "saved.html"}\n')
     assert newcomer.run(f"curl -s {forum}/html/t/p1 > saved.html", folder)[0] == 0
     for site in ("demo", "books"):

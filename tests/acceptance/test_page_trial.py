@@ -207,7 +207,7 @@ def be_told(trial: Trial, folder: Path) -> tuple[int, int]:
 
     receiver = subprocess.Popen(command)
     try:
-        (trial.database.parent / "events.toml").write_text(
+        (trial.database.parent / "trawl.toml").write_text(
             f'[rules.word]\nmatch = \'/\\b({WORD})\\b/\'\n[outputs.hook]\nkind = "webhook"\nurl = "http://127.0.0.1:{port}/"\n'
             'secret = "${HOOK_SECRET}"\nbegin = "oldest"\nrules = ["word"]\n'
         )

@@ -38,7 +38,7 @@ def test_what_the_page_prints_makes_a_project_that_the_fleet_can_crawl(redis_url
     made = run(start, tmp_path)
     assert made.returncode == 0, made.stderr
     project, (check, *_) = tmp_path / "shop", last.splitlines()
-    (project / "services.toml").write_text(declared)
+    (project / "trawl.toml").write_text(declared)
     before = run(check, project)
     assert before.returncode == 0
     for missing in ("SCHEDULER", "STATS_CLASS", "ITEM_PIPELINES"):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,16 +22,18 @@ from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ValidationError
 
 from forums.events.expression import parse
-from forums.events.rules import rules_of
+from forums.events.rules import load
 from monitoring.api.body import JobBody, ReasonBody, SizeBody, UrlsBody
 from monitoring.metrics.exposition import exposition
 from redis_components.errors import ConfigError
 from redis_components.server.masking import masked_text, masked_values
 from workers.consumers.targets import parse_target
 from workers.deploy import project_wheel
-from workers.fleet.service_file import read_services
+from workers.fleet.file_limits import limits_in_file
+from workers.fleet.service_file import services_in_file
 from workers.process.stat_metrics import readable_metrics
 from workers.state.jobs import job_of
+from workers.state.schedules import schedule_in_file
 from workers.state.services import service_record_of
 from workers.state.versions import deployment_of
 
@@ -50,6 +53,7 @@ LEAF = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | 
 KEYS = (
     "services spider project size arguments settings memory_soft_mb memory_hard_mb max_age max_pages start_key items_key consumer"
     " rules outputs match kind url secret batch timeout_s allow_private path max_length alarms begin books shop webhook notify"
+    " limits schedule rate burst quiet weight task every_s cron args kwargs enabled fleet"
     " current previous versions name file digest at by note id service declaration crawlers urls state figures unique reason"
 )
 NAME = st.sampled_from(KEYS.split()) | TEXT
@@ -141,9 +145,16 @@ def masked(_folder: Path, text: str) -> None:
     masked_values({text: text})
 
 
+def every_table(folder: Path) -> None:
+    with patch.dict(os.environ, TRAWL_CONFIG=str(folder / "trawl.toml")):
+        schedule_in_file()
+        services_in_file()
+        limits_in_file()
+        load()
+
+
 READERS: dict[str, tuple[st.SearchStrategy[str], Callable[[Path, str], Any], tuple[type[Exception], ...]]] = {
-    "services.toml": (TOML, written("services.toml", lambda folder: read_services(folder / "services.toml")), (ConfigError,)),
-    "events.toml": (TOML, lambda _, text: rules_of(text), (ConfigError,)),
+    "trawl.toml": (TOML, written("trawl.toml", every_table), (ConfigError,)),
     "filter": (WORDS | DEEP, lambda _, text: parse(text), (ConfigError,)),
     "scrapy.cfg": (CFG, written("scrapy.cfg", project_wheel.settings_module), (ConfigError,)),
     "requirements.txt": (

@@ -26,7 +26,7 @@ GROUPS = {
         *("declared service", "API body", "metrics of a record", "shown arguments", "label", "celery envelope"),
     ),
     "packed": ("codec", "start task", "part of a backup", "item of the stream"),
-    "configuration": ("services.toml", "events.toml", "scrapy.cfg", "requirements.txt", "consumer", "filter"),
+    "configuration": ("trawl.toml", "scrapy.cfg", "requirements.txt", "consumer", "filter"),
     "heads": ("robots.txt", "response headers"),
 }
 """Target -> the readers that get each of its inputs."""

@@ -114,10 +114,10 @@ def test_secrets_are_masked_and_lines_stay_lines() -> None:
 
 
 SHOWING = {
-    *("acl", "audit", "capacity", "config show", "db check", "doctor", "events list", "events refused", "export", "forums"),
+    *("acl", "audit", "capacity", "db check", "doctor", "events list", "events refused", "export", "forums"),
     *("api", "health", "history", "init", "items", "lanes", "logs", "nodes", "notify alarms", "notify test", "query", "read"),
     *("schedule list", "services check", "services list", "services show", "sites check", "sites list", "sites new"),
-    *("bot new", "bot show"),
+    *("bot new", "bot show", "config check", "config convert", "config show"),
     *("sites show", "sql", "status", "systemd", "tail", "upgrade", "why", "jobs list", "jobs show", "versions list"),
 }
 """They change nothing of the fleet, its Redis or its database; those who use the API are audited with each act."""

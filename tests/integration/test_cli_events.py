@@ -80,7 +80,7 @@ def test_wrong_use_is_one_line_that_names_the_fix(trawl: Trawl, tmp_path: Path) 
     filled()
     one_line(trawl("tail", "--no-follow", "--match", "autor:x"), 2, "did you mean 'author'")
     one_line(trawl("tail", "--no-follow", "--site", "dmeo"), 2, "dmeo")
-    one_line(trawl("events", "list"), 2, "there is no rules file", "TRAWL_EVENTS_FILE")
+    one_line(trawl("events", "list"), 2, "trawl.toml has no outputs", "TRAWL_CONFIG")
     rules = tmp_path / "events.toml"
     for text, said in (
         ('[rules.a]\nmatch = "("', "rules.a.match"),
@@ -91,7 +91,7 @@ def test_wrong_use_is_one_line_that_names_the_fix(trawl: Trawl, tmp_path: Path) 
         ("[outputs.a]\nkind = 'webhook'\nurl = 'https://x.example'\nsecret = '${NOT_SET}'", "NOT_SET is not set"),
         ("[outputs.a]\nkind = 'webhook'\nurl = 'ftp://x.example'\nsecret = '${HOOK_SECRET}'", "must be an address"),
         ("[outputs.a]\nkind = 'stream'\nmax_length = 3", "100 or more"),
-        ("[", "not valid TOML"),
+        ("[", "is not TOML"),
     ):
         rules.write_text(text, "utf-8")
         one_line(trawl("events", "list"), 2, "events.toml", said)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
 from cli.main import main
+from redis_components.server.fleet_file import TABLES
 from tests.support import compose_file
 from tests.support.fleet import ROOT
 
@@ -43,6 +46,9 @@ def test_a_new_project_finds_trawls_spiders_and_its_own(tmp_path: Path, capsys: 
     shown = {row["variable"]: row for row in json.loads(run(folder, "cli.main", "config", "show", "--json").stdout)}
     assert shown["TRAWL_FLEET"]["value"] == "books=2"
     assert str(folder / "sites") in run(folder, "cli.main", "sites", "list").stderr
+    config = folder / "trawl.toml"
+    config.write_text(re.sub(r"(?m)^#(?=[\[a-z])", "", config.read_text()))  # every example in it is right
+    assert (run(folder, "cli.main", "config", "check").stderr, tomllib.loads(config.read_text()).keys()) == ("", set(TABLES))
     assert (folder / ".env").stat().st_mode & 0o077 == 0
 
 
@@ -51,10 +57,12 @@ def test_its_override_brings_it_into_the_containers_that_crawl(tmp_path: Path) -
     assert main(["init", str(folder)]) == 0
     override = yaml.safe_load((folder / "compose.override.yml").read_text())["services"]
     services = compose_file.services({**compose_file.example(), "TRAWL_REDIS_PASSWORD": "x"})
+    for name in ("beat", "exporter"):
+        assert override.pop(name)["volumes"] == ["${PWD}/trawl.toml:/app/trawl.toml:ro"], "the schedule, the services"
     assert override.keys() == {name for name, one in services.items() if "/app/sites" in one.volumes}
     for service in override.values():
         mounts = [mount.rsplit(":", 2) for mount in service["volumes"]]
-        assert [place for _, place, _ in mounts] == ["/app/scrapy.cfg", "/app/sites", "/app/news"]
+        assert [place for _, place, _ in mounts] == ["/app/scrapy.cfg", "/app/trawl.toml", "/app/sites", "/app/news"]
         assert all(mode == "ro" and (folder / Path(source).name).exists() for source, _, mode in mounts)
 
 

@@ -13,15 +13,23 @@ import redis
 from scrapy.http import Response
 
 from cli.main import main
-from forums.scheduling.site_limits import BY_FILE, write_limits
+from forums.scheduling.site_limits import write_limits
 from forums.sites import load_all
 from forums.sites.http.trial import is_on_trial, is_public_name
-from forums.state.trial import BY_TRIAL
 from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.politeness import limits
-from redis_components.politeness.limits import DAY_MS, HOUR_MS, KnownLimits, LaneLimits, default_lane, needs_suffixes
+from redis_components.politeness.limits import (
+    BY_FILE,
+    BY_TRIAL,
+    DAY_MS,
+    HOUR_MS,
+    KnownLimits,
+    LaneLimits,
+    default_lane,
+    needs_suffixes,
+)
 from redis_components.scrapy_glue.retry_after import retry_after_s
 from redis_components.server.replies import server_time
 

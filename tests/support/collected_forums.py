@@ -107,14 +107,14 @@ def forums_site(forums: Mapping[str, Forum]) -> Iterator[str]:
 
 
 class CollectorFleet(ToyFleet):
-    """The project's spider as a service declared in `services.toml`; its Redis is the fleet's, named by REDIS_PARAMS."""
+    """The project's spider as a service declared in `trawl.toml`; its Redis is the fleet's, named by REDIS_PARAMS."""
 
     def __init__(self, folder: Path, site: str, *, max_items: int) -> None:
         project = folder / "project"
         shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("__pycache__"))
-        with (project / "services.toml").open("a") as file:
+        with (project / "trawl.toml").open("a") as file:
             file.write(f"settings = {{ REDIS_ITEMS_MAX_WAITING = {max_items} }}\n")
-        super().__init__(folder, "", TRAWL_SERVICES=str(project / "services.toml"), PYTHONPATH=str(project), COLLECTOR_SITE=site)
+        super().__init__(folder, "", TRAWL_CONFIG=str(project / "trawl.toml"), PYTHONPATH=str(project), COLLECTOR_SITE=site)
         place = urlsplit(self.redis.url)
         self._more |= {
             "COLLECTOR_REDIS_HOST": place.hostname or "",

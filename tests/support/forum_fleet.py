@@ -49,8 +49,8 @@ class ForumFleet(WatchedFleet):
             "TRAWL_DATABASE_URL": self.database_url,
         }
         if rules:
-            (folder / "events.toml").write_text(rules, "utf-8")
-            environment["TRAWL_EVENTS_FILE"] = str(folder / "events.toml")
+            (folder / "trawl.toml").write_text(rules, "utf-8")
+            environment["TRAWL_CONFIG"] = str(folder / "trawl.toml")
         super().__init__(folder, sizes, nodes="".join(nodes), beats=beats, **environment)
         self.forum = forum
         self._boards = boards

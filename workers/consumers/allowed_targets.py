@@ -7,7 +7,7 @@ from redis_components.errors import ConfigError
 
 from .targets import Target
 
-_FIX = "name it with --to or in services.toml, or sign what is declared (TRAWL_SIGNING_KEY_FILE)"
+_FIX = "name it with --to or in trawl.toml, or sign what is declared (TRAWL_SIGNING_KEY_FILE)"
 
 
 def check_place(target: Target) -> None:

@@ -40,7 +40,7 @@ def connect_allowed(
     if not usable:
         raise ConfigError(
             f"{host} is, or resolves to, {', '.join(found)}, not a public address: nothing was sent; if that is meant, name the"
-            " address itself with --to or in services.toml, or set TRAWL_ALLOW_PRIVATE=1"
+            " address itself with --to or in trawl.toml, or set TRAWL_ALLOW_PRIVATE=1"
         )
     error: OSError | None = None
     for one in usable:

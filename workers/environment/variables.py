@@ -77,10 +77,14 @@ class Fleet(Variables):
         shown=f"`{DEFAULT_FLEET}`",
         factory=lambda: parse_fleet(DEFAULT_FLEET),
     )
+    config: Annotated[Path | None, EmptyIsNone] = declare(
+        None,
+        "file that declares the fleet: services, events, limits, schedule and variables ([below](#trawltoml))",
+        shown="`trawl.toml` next to `scrapy.cfg`, if there is one",
+    )
     services: Annotated[Path | None, EmptyIsNone] = declare(
         None,
-        "file that declares services with their project, arguments and limits ([services.md](../services.md#declaring-services));"
-        " over `TRAWL_FLEET`, under `trawl services add`",
+        "file with [services], which is read for one release; they belong into `trawl.toml`",
         shown="`services.toml` next to `scrapy.cfg`, if there is one",
     )
     node_crawlers: Whole = declare(

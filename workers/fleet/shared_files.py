@@ -12,17 +12,16 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
+from redis_components.server.fleet_file import fleet_files
 from workers.application import application
 from workers.state.nodes import NodeRecord
-
-from .service_file import FILE, service_file
 
 _DIGITS = 12
 
 
 def shared_digests() -> tuple[str, ...]:
     """Return `<what>=<digest>` of each kind of files; files are read only when one was touched. Raises ConfigError."""
-    places = {FILE: service_file(), **application().shared_files()}
+    places = {**fleet_files(), **application().shared_files()}
     return tuple(f"{what}={_digest(tuple(_looks(place)))}" for what, place in places.items())
 
 

@@ -1,18 +1,21 @@
 """The fleet's services and the desired size of each.
 
-A service is a spider. `TRAWL_FLEET`, a file of services and `trawl services add` declare services and their initial size; a size
-set by `trawl scale` is in Redis. Of several declarations of one name, the one at run time wins, then the file.
+A service is a spider. `TRAWL_FLEET`, `trawl.toml` and `trawl services add` declare services and their initial size; a size set by
+`trawl scale` is in Redis. Of several declarations of one name, the one at run time wins, then the file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple
 
 import redis
 
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.items.groups import tend
+from redis_components.server.fleet_file import declared
 from redis_components.server.names import MOST_SLOTS, is_name
 from redis_components.server.variables import variable
 from workers.environment.values import check_size
@@ -25,23 +28,62 @@ from workers.state.services import ServiceRecord, Services
 from .service_file import services_in_file
 
 
-def default_fleet() -> dict[str, int]:
-    """Return the services that each node knows without Redis, with their initial size. Raises ConfigError.
+class Declaration(NamedTuple):
+    """The declaration of a service that is in effect, and its source."""
 
-    They are the services of `TRAWL_FLEET` and of the file; where there is a file, `TRAWL_FLEET` has no default.
+    record: ServiceRecord
+    origin: str
+    """`run time` (`trawl services add`), a file, `TRAWL_FLEET` or `default`."""
+
+
+def declarations(client: redis.Redis | None = None) -> dict[str, Declaration]:
+    """Return the declaration of each service by name: run time (in Redis) over the file over `TRAWL_FLEET`. Without a client:
+    what a node knows without Redis. Where a file declares services, `TRAWL_FLEET` has no default.
+
+    Raises ConfigError and `redis.RedisError`.
     """
-    in_file = {name: one.size for name, one in services_in_file().items()}
-    short = Fleet.read().fleet
-    return {**short, **in_file} if variable("TRAWL_FLEET") or not in_file else in_file
+    found: dict[str, Declaration] = {}
+    in_file, given = services_in_file(), variable("TRAWL_FLEET")
+    if given or not in_file:
+        short = Fleet.read().fleet
+        found = {name: Declaration(ServiceRecord(size=n), "TRAWL_FLEET" if given else "default") for name, n in short.items()}
+    if in_file and (file := declared("services")):
+        found |= {name: Declaration(record, str(file.file)) for name, record in in_file.items()}
+    if client is not None:
+        found |= {name: Declaration(record, "run time") for name, record in Services(client).all().items() if is_name(name)}
+    return found
+
+
+def default_fleet() -> dict[str, int]:
+    """Return the services that each node knows without Redis, with their initial size. Raises ConfigError."""
+    return {name: one.record.size for name, one in declarations().items()}
 
 
 def declared_fleet(client: redis.Redis) -> dict[str, int]:
-    """Return the default fleet with the services that were declared at run time, and the jobs that are not over. Raises
-    ConfigError and `redis.RedisError`.
+    """Return the declared services with their declared size, and the jobs that are not over. Raises ConfigError and
+    `redis.RedisError`.
     """
-    of_services = {name: one.size for name, one in Services(client).all().items() if is_name(name)}
     jobs = {name: one.crawlers if one.state is JobState.RUNNING else 0 for name, one in Jobs(client).open().items()}
-    return default_fleet() | of_services | jobs
+    return {name: one.record.size for name, one in declarations(client).items()} | jobs
+
+
+def value_origins(client: redis.Redis, service: str, one: Declaration) -> dict[str, tuple[Any, str]]:
+    """Return each value of a service that is set, and its source: a run-time change of the size over its declaration. Raises
+    `redis.RedisError`.
+    """
+    unset = ServiceRecord()
+    values = {field.name: getattr(one.record, field.name) for field in fields(ServiceRecord)}
+    found = {
+        name: (value, one.origin if name == "size" or value != getattr(unset, name) else "default")
+        for name, value in values.items()
+    }
+    if service in (scaled := Registry(client).desired()):
+        found["size"] = scaled[service], "run time: trawl scale"
+    if policy := Autoscaling(client).all().get(service):
+        bounds = policy.policy
+        found["size"] = found["size"][0], "run time: trawl autoscale"
+        found["autoscale"] = f"{bounds.min} to {bounds.max}", "run time: trawl autoscale"
+    return found
 
 
 def service_in(client: redis.Redis, service: str) -> ServiceRecord | None:

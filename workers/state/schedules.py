@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import redis
 
-from redis_components.errors import ConfigError
+from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import FleetKeys
+from redis_components.server.fleet_file import FILE, declared, faulty
 from redis_components.server.record_store import SIGNATURE_BYTES
 from redis_components.server.replies import as_text, server_time
 from redis_components.server.scripts import script
@@ -38,6 +39,36 @@ class Unreadable:
     """An entry that is left out, and why: the others go on."""
 
     reason: str
+
+
+_IN_FILE = [name for name in StoredEntry.__struct_fields__ if name not in ("changed_at", "signature")]
+
+
+_last_in_file: dict[str, StoredEntry] = {}
+
+
+def schedule_in_file() -> tuple[dict[str, StoredEntry], dict[str, str]]:
+    """Return the entries of [schedule] in `trawl.toml`, and the faults of wrong ones by name. While the file cannot be read, the
+    entries are as they were.
+    """
+    entries: dict[str, StoredEntry] = {}
+    faults: dict[str, str] = {}
+    try:
+        found = declared("schedule")
+    except ConfigError as error:
+        return _last_in_file, {FILE: str(error)}
+    for name, values in found.tables["schedule"].items() if found else ():
+        try:
+            if unknown := [key for key in values if key not in _IN_FILE]:
+                raise ValueError(f".{unknown[0]}: unknown; there are {', '.join(_IN_FILE)}{did_you_mean(unknown[0], _IN_FILE)}")
+            entries[name] = msgspec.convert(values, StoredEntry)
+        except ValueError as error:  # of msgspec, too
+            message, _, place = str(error).partition(" - at `$")
+            fault = f"schedule.{name}{place.rstrip('`')}{message if message[:1] == '.' else f': {message}'}"
+            faults[name] = str(faulty(found.file, [fault])) if found else fault
+    _last_in_file.clear()
+    _last_in_file.update(entries)
+    return entries, faults
 
 
 class RoundState(StrEnum):

@@ -24,7 +24,7 @@ from sqlalchemy import update
 
 from forums.events.cursors import Cursors
 from forums.events.publish import OutputResult, publish
-from forums.events.rules import Rules, rules_of
+from forums.events.rules import Rules
 from forums.state.keys import ForumFleetKeys
 from forums.state.output_troubles import output_troubles
 from forums.storage import Database, parse
@@ -32,6 +32,7 @@ from forums.storage.read.event_reader import EventLog
 from forums.storage.schema.tables import event_outputs
 from forums.storage.write.event_log import BEGINNING, Position
 from tests.support import warm_start
+from tests.support.event_rules import rules_of
 from tests.support.items import at, comment, wire
 from tests.support.processes import wait_until
 
@@ -277,7 +278,7 @@ DIES = """
 import os, signal, sys
 from forums.events import cursors
 from forums.events.publish import publish
-from forums.events.rules import rules_of
+from tests.support.event_rules import rules_of
 from forums.storage import Database, parse
 from redis_components.connection import connect
 from tests.support.items import at, comment, wire

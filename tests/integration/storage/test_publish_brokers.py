@@ -22,10 +22,10 @@ import redis
 
 from forums.events.cursors import Cursors
 from forums.events.publish import OutputResult, publish, waiting
-from forums.events.rules import rules_of
 from forums.storage import Database
 from forums.storage.write.event_log import BEGINNING
 from tests.integration.storage.test_publish import IDS, store, try_now
+from tests.support.event_rules import rules_of
 from tests.support.processes import wait_until
 
 NATS = os.environ.get("NATS_SERVER") or shutil.which("nats-server")

@@ -11,10 +11,11 @@ from sqlalchemy import update
 
 from forums.events.messages import LASTS_S, Alarms, Trouble, send_alarms
 from forums.events.publish import OutputResult, publish
-from forums.events.rules import Rules, rules_of
+from forums.events.rules import Rules
 from forums.storage import Database, parse
 from forums.storage.schema.tables import event_outputs, events
 from redis_components.errors import ConfigError
+from tests.support.event_rules import rules_of
 from tests.support.items import at, comment, post, wire
 from tests.support.message_receiver import MessageReceiver
 

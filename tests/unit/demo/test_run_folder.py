@@ -73,7 +73,7 @@ def test_a_run_sees_nothing_of_the_users_fleet_and_only_the_demos_site(runs: Pat
             "TRAWL_ENV_FILE": "",
             "TRAWL_DATA_DIR": str(folder.path),
             "TRAWL_SITES_DIR": str(ROOT / "demo" / "sites"),
-            "TRAWL_EVENTS_FILE": str(folder.path / "events.toml"),
+            "TRAWL_CONFIG": str(folder.path / "trawl.toml"),
             "TRAWL_DEMO_URL": "http://127.0.0.1:1",
             "TRAWL_FLEET": FLEET,
         }
@@ -85,7 +85,7 @@ def test_a_terminal_in_which_somebody_looks_around_is_given_the_same(runs: Path)
     folder = RunFolder.fresh()
     with patch.dict(os.environ):
         folder.take_over_environment("http://127.0.0.1:1", FLEET)
-        same = {name: os.environ[name] for name in ("TRAWL_SITES_DIR", "TRAWL_EVENTS_FILE", "TRAWL_DEMO_URL", "TRAWL_FLEET")}
+        same = {name: os.environ[name] for name in ("TRAWL_SITES_DIR", "TRAWL_CONFIG", "TRAWL_DEMO_URL", "TRAWL_FLEET")}
     command = ["sh", "-c", f"{folder.terminal} && exec env"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert {f"{name}={value}" for name, value in same.items()} | {f"TRAWL_DATA_DIR={folder.path}"} <= set(shown)

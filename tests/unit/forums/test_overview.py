@@ -12,11 +12,10 @@ from forums.overview import Boards, Overview, ServiceView, SitesView, problems
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.output_troubles import RULES_FILE
 from forums.state.site_breakers import Breaker, BreakerState
-from forums.state.trial import BY_TRIAL
 from redis_components.admin.inspector import empty_snapshot
 from redis_components.admin.lanes import LaneView, in_one_line
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.politeness.limits import LaneLimits, LaneState
+from redis_components.politeness.limits import BY_TRIAL, LaneLimits, LaneState
 from redis_components.server.health import Finding, Problem
 from workers.state.beats import BeatView
 from workers.state.holds import Held

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from forums.events.expression import JudgingTime, Subject, Undecided, parse
-from forums.events.rules import Rules, rules_of
+from forums.events.rules import Rules
 from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError
+from tests.support.event_rules import rules_of
 
 
 def event(**changes: Any) -> Event:

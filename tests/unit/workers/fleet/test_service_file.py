@@ -10,7 +10,7 @@ import redis
 
 from redis_components.errors import ConfigError
 from workers.fleet.declared_options import as_declared
-from workers.fleet.service_file import read_services
+from workers.fleet.service_file import services_in_file
 from workers.fleet.sizes import default_fleet, desired_fleet
 from workers.process.options import CrawlerOptions, handed_over, parse, received
 from workers.state.registry import Registry
@@ -21,8 +21,8 @@ BOOKS = '[services.books]\nproject = "shop.settings"\nspider = "shop_books"\nsiz
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "services.toml"
-    monkeypatch.setenv("TRAWL_SERVICES", str(path))
+    path = tmp_path / "trawl.toml"
+    monkeypatch.setenv("TRAWL_CONFIG", str(path))
     for name in ("TRAWL_FLEET", "TRAWL_NODE_CRAWLERS"):
         monkeypatch.delenv(name, raising=False)
     path.write_text(BOOKS)
@@ -34,7 +34,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("[services.books", "is not TOML"),
         ("[service.books]", "service: unknown; .*did you mean 'services'"),
-        ("services = 3", r"each service is a table \[services.NAME\]"),
+        ("services = 3", r"services: must be a table, as \[services.NAME\]"),
+        ("services.books = 3", r"services.books: must be a table, as \[services.NAME\]"),
         ("[services.books]\nspidr = 'x'", "services.books.spidr: unknown; .*did you mean 'spider'"),
         ("[services.books]\nsize = 'two'", "services.books.size: expected `int`"),
         ("[services.books]\nsize = 1001", "services.books.size: expected `int` <= 1000"),
@@ -51,13 +52,13 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_a_wrong_file_is_one_line_with_file_key_and_fix(file: Path, text: str, said: str) -> None:
     file.write_text(text)
-    with pytest.raises(ConfigError, match=f"^{file}: .*{said}"):
-        read_services(file)
+    with pytest.raises(ConfigError, match=f"^{file}(, line [1-3])?: .*{said}"):
+        services_in_file()
 
 
 def test_a_named_file_that_is_missing_is_said(file: Path) -> None:
     file.unlink()
-    with pytest.raises(ConfigError, match=r"TRAWL_SERVICES=.* there is no such file"):
+    with pytest.raises(ConfigError, match=r"TRAWL_CONFIG=.* there is no such file"):
         default_fleet()
 
 

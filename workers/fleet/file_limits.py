@@ -1,0 +1,75 @@
+"""Writes the limits of `trawl.toml` to Redis, where every crawler reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import redis
+
+from redis_components.errors import ConfigError, did_you_mean
+from redis_components.keys import limits_key
+from redis_components.politeness import limits
+from redis_components.politeness.limits import BY_CONFIG, FROM_FILES, LaneLimits
+from redis_components.politeness.quiet_hours import parse_quiet_hours
+from redis_components.server.fleet_file import declared, faulty
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of [limits.SITE]: the options of `trawl limit`."""
+
+    rate: float | None = None
+    burst: int = 1
+    concurrency: int | None = None
+    weight: int = 1
+    per_hour: int | None = None
+    per_day: int | None = None
+    quiet: str = ""
+
+
+def limits_in_file() -> dict[str, LaneLimits]:
+    """Return the limits that the file declares, by site. Raises ConfigError with a line for each fault."""
+    found = declared("limits")
+    return read_limits(found.tables["limits"], found.file) if found else {}
+
+
+def read_limits(table: Mapping[str, Mapping[str, Any]], path: Path) -> dict[str, LaneLimits]:
+    """Parse the limits of a file. Raises ConfigError with a line for each fault."""
+    lanes, faults = {}, []
+    for lane, values in table.items():
+        where = f"limits.{lane}"
+        known = _Table.__struct_fields__
+        faults += [
+            f"{where}.{key}: unknown; there are {', '.join(known)}{did_you_mean(key, known)}"
+            for key in values
+            if key not in known
+        ]
+        try:
+            limits.check_name(lane)
+            given = msgspec.convert({key: value for key, value in values.items() if key in known}, _Table)
+            quiet = parse_quiet_hours(given.quiet) if given.quiet else None
+            lanes[lane] = LaneLimits.of(**{**msgspec.structs.asdict(given), "quiet": quiet}, by=BY_CONFIG)
+        except msgspec.ValidationError as error:
+            message, _, place = str(error).partition(" - at `$")
+            faults.append(f"{where}{place.rstrip('`')}: {message[:1].lower()}{message[1:]}")
+        except ConfigError as error:
+            faults.append(f"{where}: {error}")
+    if faults:
+        raise faulty(path, faults)
+    return lanes
+
+
+def write_file_limits(client: redis.Redis) -> list[str]:
+    """Write the limits of the file; return the changed sites. Limits that an operator set at run time stay; those of a site file
+    do not. Raises ConfigError and `redis.RedisError`.
+    """
+    wanted, key = limits_in_file(), limits_key()
+    known = limits.read(client, key)
+    changes: dict[str, LaneLimits] = {lane: LaneLimits() for lane, one in known.items() if one.by == BY_CONFIG}
+    changes |= {lane: one for lane, one in wanted.items() if lane not in known or known[lane].by in FROM_FILES}
+    changed = [lane for lane, one in changes.items() if known.get(lane) != one]
+    for lane in changed:
+        limits.change(client, key, lane, changes[lane])
+    return changed
