@@ -7,20 +7,19 @@ and a plain path of JSON keys is walked without JMESPath (0.2 µs in place of 4 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Literal
 
+import cssselect
 import jmespath
 import regex
-from cssselect import SelectorError
+from cssselect import SelectorError, parser
 from lxml import etree
 from parsel.csstranslator import GenericTranslator, HTMLTranslator
 
 from forum_reader.errors import UnreadablePage
 from forum_reader.reading import reading_budget
-
-from .css_plan import Plan, plan_of
 
 PatternError = regex.error
 
@@ -191,21 +190,38 @@ def _of_elements(selector: str, *, is_xml: bool) -> Finder:
     except (SelectorError, etree.XPathError, ValueError, PatternError) as exc:
         raise ValueError(f"is no {'XPath' if is_xpath(selector) else 'CSS selector'}: {_first_line(exc)}") from exc
 
-    return HtmlFinder(search, None if is_xml else plan_of(selector, is_xpath=is_xpath(selector)))
+    return HtmlFinder(search, () if is_xml or is_xpath(selector) else _needs(selector))
 
 
 class HtmlFinder:
-    """A selector of HTML. `plan` finds the same by an index of the page, where the selector is simple."""
+    """A selector of HTML. `needs`: for each of its parts separated by commas the classes without which a page has no match; empty
+    where that is not known. Most alternatives in a profile are for other skins than the page's.
+    """
 
-    __slots__ = ("_search", "plan")
+    __slots__ = ("_search", "needs")
 
-    def __init__(self, search: etree.XPath, plan: Plan | None) -> None:
+    def __init__(self, search: etree.XPath, needs: tuple[frozenset[str], ...]) -> None:
         self._search = search
-        self.plan = plan
+        self.needs = needs
 
     def __call__(self, node: Any) -> Found:
         found = self._search(node)
         return found if isinstance(found, list) else [found]  # functions give a string, a number or a boolean
+
+
+def _needs(selector: str) -> tuple[frozenset[str], ...]:
+    needs = tuple(frozenset(_classes(one.parsed_tree)) for one in cssselect.parse(selector))
+    return needs if all(needs) else ()
+
+
+def _classes(tree: Any) -> Iterator[str]:
+    """Yield the classes of the elements of a selector, without those in `:not()` and `:has()`."""
+    while not isinstance(tree, parser.Element):
+        if isinstance(tree, parser.CombinedSelector):
+            yield from _classes(tree.subselector)
+        elif isinstance(tree, parser.Class):
+            yield tree.class_name
+        tree = tree.selector
 
 
 def _first_line(exc: Exception) -> str:

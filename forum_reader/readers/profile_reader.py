@@ -17,7 +17,6 @@ from forum_reader.errors import SiteError
 from forum_reader.fields import class_words
 from forum_reader.page.records import SeenLink, SeenPost, Software
 from forum_reader.page.response import FetchedPage
-from forum_reader.reading.element_index import ElementIndex
 
 if TYPE_CHECKING:
     from forum_reader.definition.site import Site
@@ -46,10 +45,10 @@ class ProfileReader:
     def __init__(self, html: str, url: str, root: Any, now: datetime) -> None:
         from forum_reader.recognise.recognise import recognise
 
-        self._index = ElementIndex(root)
+        self._root = root
         self._response = _response(html, url, now)
         self._now = now
-        self._found: Recognition = recognise(self._response, self._index)
+        self._found: Recognition = recognise(self._response, root)
 
     @property
     def software(self) -> Software | None:
@@ -96,13 +95,11 @@ class ProfileReader:
                 continue
             try:
                 if of_threads:
-                    listed = read_list(site, self._response, "0", None, index=self._index)
+                    listed = read_list(site, self._response, "0", None, root=self._root)
                     named = [(thread.url, thread.title) for thread in listed.threads]
                     following = listed.next
                 else:
-                    named = [
-                        (forum.url, forum.name) for forum in read_index(site, self._response, None, index=self._index).forums
-                    ]
+                    named = [(forum.url, forum.name) for forum in read_index(site, self._response, None, root=self._root).forums]
                     following = None
             except SiteError:
                 continue
@@ -114,7 +111,7 @@ class ProfileReader:
     def comments_on(self, posts: Sequence[SeenPost]) -> frozenset[int]:
         """Return the indexes of posts that are comments on a question or an answer."""
         path = self._found.comment_ids
-        ids = {_last_number(str(value)) for value in _compiled(path)(self._index.root)} if path else set()
+        ids = {_last_number(str(value)) for value in _compiled(path)(self._root)} if path else set()
         return frozenset(n for n, post in enumerate(posts) if post.id is not None and _last_number(post.id) in ids)
 
     def _comments(self, language: str | None) -> CommentsPage | None:
@@ -126,7 +123,7 @@ class ProfileReader:
         if site is None or site.pages.comments.format != "html":
             return None
         try:
-            return read_comments(site, self._response, "0", None, index=self._index)
+            return read_comments(site, self._response, "0", None, root=self._root)
         except SiteError:
             return None
 
@@ -138,7 +135,7 @@ class ProfileReader:
         site = _site(profile, self._response.url.split("/", 3)[2], None) if page is not None and profile is not None else None
         if page is None or site is None or writes_day_first(site.language):
             return page
-        own = known_language(str(self._index.root.get("lang") or "")) or ""
+        own = known_language(str(self._root.get("lang") or "")) or ""
         other = own if writes_day_first(own) else post_calendar.ENGLISH
         doubt = post_calendar.disorder_of(page, self._now)
         is_other = other != post_calendar.ENGLISH and not own.startswith("en")
@@ -153,7 +150,7 @@ class ProfileReader:
         """Add the addresses of the authors' profiles: for each name the first link with it that leads to a profile."""
         names = {post.author for post in posts if post.author}
         known: dict[str, str] = {}
-        for link in _links(self._index.root) if names else ():
+        for link in _links(self._root) if names else ():
             name = _name(link)
             if name in names and name not in known and class_words.is_profile_link(href := link.get("href")):
                 known[name] = href

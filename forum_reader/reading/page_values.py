@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import cached_property
@@ -17,7 +18,7 @@ from forum_reader.errors import PageGone, UnreadablePage
 from forum_reader.page.response import is_text
 
 from . import converters, parse_body, reading_budget
-from .element_index import ElementIndex, cut, inner_rows, outermost
+from .element_trees import cut, inner_rows, left_out, outermost
 from .found_values import FoundValues
 from .parse_body import content_type, html_of, json_of, json_text, tree_of
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from forum_reader.page.response import Response
 
 _ROOTS: dict[str, Callable[[Any], Any]] = {"json": json_of, "html": html_of, "xml": parse_body.xml_of}
+_CLASSES = etree.XPath("//@class", smart_strings=False)
+_NAMES = re.compile(r"[^ \t\r\n]+")  # XPath's white space
 _MOST_ROWS = 10_000  # of a page; an API's page of a whole long thread has 5,000
 
 
@@ -37,13 +40,11 @@ class FieldCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Document:
-    """One page; `index`: that of its tree, where it was parsed already; `thread`: its thread. Raises UnreadablePage where the
-    page does not match `page`, PageGone where it is a page of something that does not exist.
+    """One page; `root`: its tree, where it was parsed already; `thread`: its thread. Raises UnreadablePage where the page does
+    not match `page`, PageGone where it is a page of something that does not exist.
     """
 
-    def __init__(
-        self, site: Site, page: Page, response: Response, index: ElementIndex | None = None, *, thread: str = ""
-    ) -> None:
+    def __init__(self, site: Site, page: Page, response: Response, root: Any = None, *, thread: str = "") -> None:
         self.site = site
         self.page = page
         self.url = response.url
@@ -54,9 +55,7 @@ class Document:
         self._lookups: dict[tuple[str, str], dict[str, Any]] = {}
         if not is_text(response) and page.format != "xml":  # a sitemap may be compressed
             raise UnreadablePage(f"no text: {content_type(response)}, {len(response.body)} bytes")
-        if index is not None:
-            self._index = index
-        self.root = index.root if index else _ROOTS[page.answer](response)
+        self.root = _ROOTS[page.answer](response) if root is None else root
         if page.json_at is not None:
             self.root = _json_in(page.json_at, self.root)
         self._around = self.root  # holds the way to the next page
@@ -76,16 +75,16 @@ class Document:
         return next((found for finder in select.finders if (found := self._search(finder, node))), [])
 
     def _search(self, finder: Finder, node: Any) -> Found:
-        found = self._index.find(finder, node) if type(finder) is HtmlFinder else None
-        if found is None:
-            found = finder(node)
-        elif not found or type(found[0]) is not str:  # elements
-            return found
-        return _without_blanks(found)
+        return _without_blanks(finder(node)) if self._may_match(finder) else []
+
+    def _may_match(self, finder: Finder) -> bool:
+        """Return False if the page has none of the classes that the selector needs."""
+        needs = finder.needs if type(finder) is HtmlFinder else ()
+        return not needs or any(need <= self._class_names for need in needs)
 
     @cached_property
-    def _index(self) -> ElementIndex:
-        return ElementIndex(self.root)
+    def _class_names(self) -> frozenset[str]:
+        return frozenset(name for value in set(_CLASSES(self.root)) for name in _NAMES.findall(value))
 
     def rows(self, page: RowsPage) -> list[Any]:
         """Return the rows in their order, without rows in which `skip` finds something. From now on each is read without the
@@ -104,8 +103,6 @@ class Document:
             rows = not_too_many([row for row in self.find(page.rows) if isinstance(row, etree._Element)])
             self._inner = inner_rows(rows)
             self._values.has_placeholders = bool(self._inner)
-            if page.format != "xml":
-                self._index.search_together(() if self._inner else rows)
             return rows
         for selector in page.rows.select:
             for found in compiled("json", selector)(self.root):
@@ -128,7 +125,7 @@ class Document:
             yield from self._read_columns(nodes, fields)
             return
         for node in nodes:
-            with self._index.left_out(node, self._inner):
+            with left_out(node, self._inner):
                 (values,) = self._read_columns([node], fields)
             yield values
 
@@ -176,7 +173,7 @@ class Document:
         """Return the id of a row, without counting it."""
         self._budget.row(0)
         if self._inner:
-            with self._index.left_out(node, self._inner):
+            with left_out(node, self._inner):
                 value = self._value_of("id", field, node, "id")
         else:
             value = self._value_of("id", field, node, "id")
@@ -206,51 +203,27 @@ class Document:
         """Return a field's matches in each of the nodes; `known`: matches of its selectors for other fields."""
         founds: list[Found] = [[]] * len(nodes)
         left: Sequence[int] = range(len(nodes))
-        for finder in field.finders:
-            in_nodes = self._search_in(finder, nodes, left, known)
-            for place in left if in_nodes else ():
-                founds[place] = in_nodes.get(place) or founds[place]
-            left = [place for place in left if not founds[place]] if in_nodes else left
+        for finder in filter(self._may_match, field.finders):
+            in_nodes = known.setdefault(finder, {})
+            for place in left:
+                if place not in in_nodes:
+                    in_nodes[place] = _without_blanks(finder(nodes[place]))
+                founds[place] = in_nodes[place]
+            left = [place for place in left if not founds[place]]
             if not left:
                 break
         if field.without:
-            for place, found in enumerate(founds):
-                if found and any(self._may_be_in(cutter, nodes[place]) for cutter in field.cutters):
-                    founds[place] = [self._cut(one, field.cutters) for one in outermost(found)]
+            founds = [[self._cut(one, field.cutters) for one in outermost(found)] for found in founds]
         return founds if field.lookup is None else [self._looked_up(field, found) for found in founds]
-
-    def _search_in(
-        self, finder: Finder, nodes: Sequence[Any], places: Sequence[int], known: dict[Finder, dict[int, Found]]
-    ) -> dict[int, Found]:
-        """Return the matches of a selector in the nodes, at least in those at `places`."""
-        if type(finder) is HtmlFinder and (together := self._index.find_in_rows(finder, nodes)) is not None:
-            found_in = {place: together[node] for place, node in enumerate(nodes) if node in together} if together else {}
-            is_text = finder.plan is not None and finder.plan.attribute is not None
-            return {place: _without_blanks(found) for place, found in found_in.items()} if is_text else found_in
-        in_nodes = known.setdefault(finder, {})
-        for place in places:
-            if place not in in_nodes:
-                in_nodes[place] = self._search(finder, nodes[place])
-        return in_nodes
-
-    def _may_be_in(self, cutter: Finder, row: Any) -> bool:
-        """Return False if nothing to be cut can be in a row, by one lookup for all rows, where the cutter has a plan."""
-        plan = cutter.plan if type(cutter) is HtmlFinder else None
-        return plan is None or plan.itself or plan.has_siblings or bool(self._search(cutter, row))
 
     def _cut(self, found: Any, cutters: tuple[Finder, ...]) -> Any:
         """Return a copy of an element without the selectors' matches in it; the text after each stays."""
-        if not isinstance(found, etree._Element):
-            return found
-        parts = [self._search(cutter, found) for cutter in cutters]
-        if not any(parts):
+        if not isinstance(found, etree._Element) or not any(self._search(cutter, found) for cutter in cutters):
             return found
         copy = deepcopy(found)
         copy.tail = None
-        copies = dict(zip(found.iter(), copy.iter(), strict=True))
-        for cutter, part in zip(cutters, parts, strict=True):
-            is_planned = type(cutter) is HtmlFinder and cutter.plan is not None and not cutter.plan.has_siblings
-            cut([copies[one] for one in part if one in copies] if is_planned else cutter(copy), copy)
+        for cutter in cutters:
+            cut(cutter(copy), copy)
         return copy
 
     def _table(self, lookup: str, key: str) -> dict[str, Any]:

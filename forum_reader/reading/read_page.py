@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from . import page_rows
-from .element_index import ElementIndex
 from .page_rows import Ahead, Asked, ahead, is_behind_the_end, own_number
 from .page_values import Document, FieldCount
 
@@ -131,10 +130,10 @@ class CommentsPage(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, FieldCount] = {}
 
 
-def read_index(site: Site, response: Response, number: int | None = 1, *, index: ElementIndex | None = None) -> IndexPage:
-    """Read the forums that a page of the index lists. `number` and `index` as in `read_comments`."""
+def read_index(site: Site, response: Response, number: int | None = 1, *, root: Any = None) -> IndexPage:
+    """Read the forums that a page of the index lists. `number` and `root` as in `read_comments`."""
     page = site.index_page()
-    doc = Document(site, page, response, index)
+    doc = Document(site, page, response, root)
     place = Asked(kind="index", number=own_number(doc, page) if number is None else number)
     rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
     forums: dict[str, ListedForum] = {}
@@ -144,12 +143,10 @@ def read_index(site: Site, response: Response, number: int | None = 1, *, index:
     return IndexPage(forums=tuple(forums.values()), next=_ahead(doc, place, rows).next, fields=doc.counts())
 
 
-def read_list(
-    site: Site, response: Response, forum: str, number: int | None = 1, *, index: ElementIndex | None = None
-) -> ListPage:
-    """Read the threads of a list page, each once, in the page's order. `number` and `index` as in `read_comments`."""
+def read_list(site: Site, response: Response, forum: str, number: int | None = 1, *, root: Any = None) -> ListPage:
+    """Read the threads of a list page, each once, in the page's order. `number` and `root` as in `read_comments`."""
     page = site.pages.list
-    doc = Document(site, page, response, index)
+    doc = Document(site, page, response, root)
     place = Asked(kind="list", forum=forum, number=own_number(doc, page) if number is None else number)
     rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
     threads: dict[str, ListedThread] = {}
@@ -180,13 +177,13 @@ def read_comments(
     *,
     forum: str = "",
     url: str | None = None,
-    index: ElementIndex | None = None,
+    root: Any = None,
 ) -> CommentsPage:
     """Read the comments of a page, the oldest first, answers after the post that they answer, and the opening post where it is
-    on the page. `number` None: the page's own. `index`: that of its tree, where it was parsed already.
+    on the page. `number` None: the page's own. `root`: its tree, where it was parsed already.
     """
     page = site.pages.comments
-    doc = Document(site, page, response, index, thread=thread)
+    doc = Document(site, page, response, root, thread=thread)
     number = own_number(doc, page) if number is None else number
     place = Asked(kind="comments", forum=forum, thread=thread, number=number, url=url)
     rows, read = _rows_with_values(doc, page, place)

@@ -12,7 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from forum_reader.reading.element_index import ElementIndex
+from lxml import etree
+
 from forum_reader.reading.parse_body import markup_root
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ attributes of <html> and <body>. `header`: `name: value` of the response, in low
 """
 KINDS = frozenset(get_args(MarkKind))
 
+_OF_ATTRIBUTE = {name: etree.XPath(f"//@{name}", smart_strings=False) for name in ("class", "id")}
 _DIGITS = re.compile(r"\d+")
 _DATA = re.compile(r"(?<![a-z-])data-[a-z][a-z-]*+=")
 _COMMENT = re.compile(r"<!--\s*+(?!-->)(.{1,80}?)\s*(?:-->|$)", re.MULTILINE)
@@ -39,11 +41,11 @@ _MARKED = ("a", "input", "button", "select", "script", "link", "meta")  # whose 
 
 
 class PageMarks:
-    """The marks of one page, each kind collected on first use. `index`: that of its tree, where there is one already."""
+    """The marks of one page, each kind collected on first use. `root`: its tree, where it was parsed already."""
 
-    def __init__(self, response: TextResponse, index: ElementIndex | None = None) -> None:
+    def __init__(self, response: TextResponse, root: Any = None) -> None:
         self._response = response
-        self._given_index = index
+        self._given_root = root
         self._known: dict[str, frozenset[str]] = {}
         self._joined: dict[str, str] = {}
 
@@ -71,29 +73,26 @@ class PageMarks:
         return "\n".join(lines)
 
     @cached_property
-    def _index(self) -> ElementIndex | None:
-        """Return the index of the page's tree; None where it is not HTML."""
-        if self._given_index is None:
-            root = markup_root(self._response)
-            return None if root is None else ElementIndex(root)
-        return self._given_index
+    def _root(self) -> Any:
+        """Return the page's tree; None where it is not HTML."""
+        return markup_root(self._response) if self._given_root is None else self._given_root
 
     @cached_property
     def _tags(self) -> dict[str, list[Any]]:
         """Return the elements of the tags that marks are read from."""
         found: dict[str, list[Any]] = {tag: [] for tag in _MARKED}
-        for element in self._index.root.iter(*_MARKED) if self._index else ():
+        for element in self._root.iter(*_MARKED) if self._root is not None else ():
             found[element.tag].append(element)
         return found
 
     @property
     def _frames(self) -> list[Any]:
         """Return <html> and <body>."""
-        root = self._index.root if self._index else None
+        root = self._root
         return [] if root is None or root.tag != "html" else [root, *root.findall("body")]
 
     def _values(self, name: str) -> Iterable[str]:
-        return self._index.values(name) if self._index else ()
+        return set(_OF_ATTRIBUTE[name](self._root)) if self._root is not None else ()
 
     def _attributes(self, tag: str, name: str) -> list[str]:
         return [value for element in self._tags[tag] if (value := element.get(name)) is not None]

@@ -22,7 +22,6 @@ from .page_marks import KINDS, PageMarks
 
 if TYPE_CHECKING:
     from forum_reader.page.response import TextResponse
-    from forum_reader.reading.element_index import ElementIndex
 
 SURE = 0.6
 """The least score at which a software is named."""
@@ -99,12 +98,12 @@ class Recognition(msgspec.Struct, frozen=True, kw_only=True):
     comment_ids: str | None = None
 
 
-def recognise(page: TextResponse, index: ElementIndex | None = None) -> Recognition:
-    """Recognise the software of a page. `index`: that of its tree, where it was parsed already. One mark is not enough: a
+def recognise(page: TextResponse, root: Any = None) -> Recognition:
+    """Recognise the software of a page. `root`: its tree, where it was parsed already. One mark is not enough: a
     software is named where its marks weigh at least `_LEAST`, are at least two and not only assets, and outweigh those of any
     other software by `_MARGIN`.
     """
-    found = _weighed(page, index)
+    found = _weighed(page, root)
     best = found[0] if found else None
     if best is None:
         return Recognition(
@@ -158,9 +157,9 @@ def _is_sure(found: list[_Weighed]) -> bool:
     return found[0].weight - max(others, default=0) >= _MARGIN
 
 
-def _weighed(response: TextResponse, index: ElementIndex | None = None) -> list[_Weighed]:
+def _weighed(response: TextResponse, root: Any = None) -> list[_Weighed]:
     """Return the profiles that a page has marks of, the heaviest first."""
-    page = _Page(PageMarks(response, index), _plain_marks(layers.PROFILES))
+    page = _Page(PageMarks(response, root), _plain_marks(layers.PROFILES))
     found = []
     for name, table in _tables(layers.PROFILES):
         if not any(page.has(mark) for mark in (*table.sure, *table.marks) if not mark.startswith("script ")):
