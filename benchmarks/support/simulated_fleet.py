@@ -131,9 +131,7 @@ def supervise(number: int) -> None:
 
 def rounds(number: int, repetitions: int = 20) -> dict[str, float]:
     """Milliseconds, and commands that Redis ran, for one round and one scrape of a fleet of `number`."""
-    from prometheus_client import CollectorRegistry
-
-    from monitoring.metrics.exposition import FleetCollector, exposition
+    from monitoring.metrics.exposition import text_of
     from monitoring.source import Source
     from tasks import reconcile_fleet
 
@@ -144,8 +142,7 @@ def rounds(number: int, repetitions: int = 20) -> dict[str, float]:
         assert slot
         registry.renew(slot, record_of(slot))
     registry.set_desired(SPIDER, number)
-    collectors = CollectorRegistry()
-    collectors.register(FleetCollector(Source(redis_url(), {SPIDER: number}).look))
+    source = Source(redis_url(), {SPIDER: number})
 
     def cost(act: Any) -> tuple[float, float]:
         act()
@@ -158,7 +155,7 @@ def rounds(number: int, repetitions: int = 20) -> dict[str, float]:
         return took * 1000, sum(one["calls"] for one in stats.values()) / repetitions
 
     reconcile_ms, reconcile_commands = cost(reconcile_fleet)
-    scrape_ms, scrape_commands = cost(lambda: exposition(collectors))
+    scrape_ms, scrape_commands = cost(lambda: text_of(source.look()))
     return {
         "reconcile_ms": reconcile_ms,
         "reconcile_commands": reconcile_commands,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import redis
-from fastapi import HTTPException, Request
+from fastapi import Request
 
 from redis_components.errors import ConfigError
 from workers.environment.variables import Api
@@ -20,7 +20,6 @@ from workers.state.audit import Act, append, without_secrets
 
 SHORTEST = 16
 """Characters of a token."""
-_FOREIGN = frozenset({"cross-site", "same-site"})
 
 
 class Scope(IntEnum):
@@ -87,18 +86,6 @@ class Tokens:
 
 NO_TOKENS = Tokens()
 """No token at all."""
-
-
-def require(tokens: Tokens, request: Request, scope: Scope) -> None:
-    """Raise HTTPException: 401 without a valid token, 403 where it is not enough, or a page of another site sends the request."""
-    has = tokens.scope_of(request.headers.get("authorization", ""))
-    if has is Scope.NOTHING:
-        # No "Basic": a browser would ask for the token, keep it, and send it for other sites' pages, too.
-        raise HTTPException(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
-    if has < scope:
-        raise HTTPException(403, "this token may only read: acting needs that of TRAWL_API_ACT_TOKEN")
-    if scope is Scope.ACT and request.headers.get("sec-fetch-site") in _FOREIGN:
-        raise HTTPException(403, "a page of another site must not act")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from .guesses import GuessedTooOften, Guesses, address_of
 
 OPEN_PATHS = frozenset({"/livez"})
 _LOOKS = frozenset({"GET", "HEAD"})
+_FOREIGN = frozenset({b"cross-site", b"same-site"})
 
 
 class AsciiJson(JSONResponse):
@@ -23,7 +24,9 @@ class AsciiJson(JSONResponse):
 
 
 class Entrance:
-    """ASGI middleware: 401, 403 or 429 with nothing read, 413 for a body that is too large; what goes on has its whole body."""
+    """ASGI middleware, which alone decides who may read (GET) and who may act: 401, 403 or 429 with nothing read, 413 for a body
+    that is too large; what goes on has its whole body.
+    """
 
     def __init__(self, app: Any, *, guesses: Guesses) -> None:
         self._app = app
@@ -44,7 +47,8 @@ class Entrance:
             await self._app(scope, _given(body, receive), send)
 
     def _refusal(self, scope: Any) -> JSONResponse | None:
-        header = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        headers = dict(scope["headers"])
+        header = headers.get(b"authorization", b"").decode("latin-1")
         try:
             has = self._guesses.scope_of(header, address_of(scope.get("client")), is_program=True)
         except GuessedTooOften as error:
@@ -53,10 +57,13 @@ class Entrance:
             # No "Basic": a browser would ask for the token, keep it, and send it for other sites' pages, too.
             refusal = _refusal(scope, "a token is needed: Authorization: Bearer TOKEN")
             return AsciiJson(refusal, 401, {"WWW-Authenticate": "Bearer", "Connection": "close"})
-        if has is Scope.READ and scope["method"] not in _LOOKS:
-            refusal = _refusal(scope, "this token may only read: acting needs that of TRAWL_API_ACT_TOKEN")
-            return AsciiJson(refusal, 403, {"Connection": "close"})
-        return None
+        words = ""
+        if scope["method"] not in _LOOKS:
+            if has is Scope.READ:
+                words = "this token may only read: acting needs that of TRAWL_API_ACT_TOKEN"
+            elif headers.get(b"sec-fetch-site") in _FOREIGN:
+                words = "a page of another site must not act"
+        return AsciiJson(_refusal(scope, words), 403, {"Connection": "close"}) if words else None
 
 
 def _refusal(scope: Any, words: str) -> dict[str, str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import redis
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 
 from redis_components.errors import ConfigError
 from redis_components.keys import limits_key
@@ -20,10 +19,9 @@ from .body import LimitsBody
 
 BY = "the API"
 JsonObject = dict[str, Any]
-Check = Callable[[Request], None]
 
 
-def limit_routes(client: redis.Redis, read: Check, act: Check) -> APIRouter:
+def limit_routes(client: redis.Redis) -> APIRouter:
     """Return the routes of limits. Acts are audited in the words of the command, so that `trawl limit --history` shows both."""
     routes = APIRouter(prefix="/api/v1/limits")
 
@@ -32,12 +30,12 @@ def limit_routes(client: redis.Redis, read: Check, act: Check) -> APIRouter:
         found = {lane: one for lane, one in limits.read(client, key).items() if only in (None, lane)}
         return [one.as_dict(lane, limits.state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
 
-    @routes.get("", dependencies=[Depends(read)])
+    @routes.get("")
     def list_limits() -> list[JsonObject]:
         """List every site that has limits, or asked to be left alone."""
         return shown()
 
-    @routes.post("/{site}", dependencies=[Depends(act)])
+    @routes.post("/{site}")
     def limit_site(site: str, body: LimitsBody, request: Request) -> list[JsonObject]:
         """Limit a site; these limits replace the former ones, and those of the site file."""
         given = body.model_dump(exclude_none=True)
@@ -49,7 +47,7 @@ def limit_routes(client: redis.Redis, read: Check, act: Check) -> APIRouter:
             limits.change(client, limits_key(), site, LaneLimits.of(**given, by=BY))
             return shown(site)
 
-    @routes.post("/{site}/remove", dependencies=[Depends(act)])
+    @routes.post("/{site}/remove")
     def remove_limits(site: str, request: Request) -> list[JsonObject]:
         """Remove the limits of a site, and end a wait that it asked for."""
         with audited(client, request, ["limit", site, "--remove"]):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 import redis
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 
@@ -33,7 +32,7 @@ from workers.state.jobs import Jobs
 from workers.state.registry import Registry
 from workers.state.rolls import RollNote
 
-from .access import Scope, Tokens, audited, require
+from .access import Tokens, audited
 from .body import JobBody, ReasonBody, SizeBody, UrlsBody
 from .entrance import AsciiJson, Entrance
 from .guesses import Guesses
@@ -55,33 +54,27 @@ def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
     app.add_middleware(Entrance, guesses=Guesses(tokens))
     _answer_errors(app, url)
 
-    def read(request: Request) -> None:
-        require(tokens, request, Scope.READ)
-
-    def act(request: Request) -> None:
-        require(tokens, request, Scope.ACT)
-
     @app.get("/livez", include_in_schema=False)
     async def live() -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
     look = CachedOverview(Source(url, None).look)
 
-    @app.get("/readyz", include_in_schema=False, dependencies=[Depends(read)])
+    @app.get("/readyz", include_in_schema=False)
     def ready() -> PlainTextResponse:
         return readiness(look())
 
-    @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(read)])
+    @app.get("/openapi.json", include_in_schema=False)
     def described() -> JsonObject:
         return app.openapi()
 
-    app.include_router(_reading(client, read), prefix="/api/v1")
+    app.include_router(_reading(client), prefix="/api/v1")
     spiders = Spiders()
-    app.include_router(_jobs(client, act, spiders), prefix="/api/v1/jobs")
-    app.include_router(_services(client, act), prefix="/api/v1/services/{service}")
-    app.include_router(limit_routes(client, read, act))
-    app.include_router(scrapyd_routes(client, read, act, spiders))
-    app.include_router(scrapyd_pages(client, read))
+    app.include_router(_jobs(client, spiders), prefix="/api/v1/jobs")
+    app.include_router(_services(client), prefix="/api/v1/services/{service}")
+    app.include_router(limit_routes(client))
+    app.include_router(scrapyd_routes(client, spiders))
+    app.include_router(scrapyd_pages(client))
     return app
 
 
@@ -107,11 +100,8 @@ def _answer_errors(app: FastAPI, url: str) -> None:
         return AsciiJson({"error": "a text has half a surrogate pair, which is not a character"}, 400)
 
 
-Check = Callable[[Request], None]
-
-
-def _reading(client: redis.Redis, read: Check) -> APIRouter:
-    routes = APIRouter(dependencies=[Depends(read)])
+def _reading(client: redis.Redis) -> APIRouter:
+    routes = APIRouter()
 
     @routes.get("/jobs")
     def list_jobs(service: str = "") -> list[JsonObject]:
@@ -147,8 +137,8 @@ def _reading(client: redis.Redis, read: Check) -> APIRouter:
     return routes
 
 
-def _jobs(client: redis.Redis, act: Check, spiders: Spiders) -> APIRouter:
-    routes = APIRouter(dependencies=[Depends(act)])
+def _jobs(client: redis.Redis, spiders: Spiders) -> APIRouter:
+    routes = APIRouter()
 
     @routes.post("", status_code=201)
     def start_job(body: JobBody, request: Request) -> JsonObject:
@@ -180,8 +170,8 @@ def _jobs(client: redis.Redis, act: Check, spiders: Spiders) -> APIRouter:
     return routes
 
 
-def _services(client: redis.Redis, act: Check) -> APIRouter:
-    routes = APIRouter(dependencies=[Depends(act)])
+def _services(client: redis.Redis) -> APIRouter:
+    routes = APIRouter()
 
     @routes.post("/scale")
     def scale_service(service: str, body: SizeBody, request: Request) -> dict[str, int]:

@@ -13,10 +13,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import redis
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
@@ -39,11 +38,11 @@ Fields = Mapping[str, list[str]]
 Answer = Callable[[Fields, Request], JsonObject]
 
 
-def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[..., Any], spiders: Spiders) -> APIRouter:
-    """Return the routes; `read` and `act` check the scope."""
+def scrapyd_routes(client: redis.Redis, spiders: Spiders) -> APIRouter:
+    """Return the routes."""
     routes = APIRouter(include_in_schema=False)
 
-    def answering(path: str, methods: list[str], check: Callable[..., Any], answer: Answer) -> None:
+    def answering(path: str, method: str, answer: Answer) -> None:
         def route(fields: FormFields, request: Request) -> JSONResponse:
             try:
                 reply = {"node_name": socket.gethostname(), "status": "ok", **answer(fields, request)}
@@ -51,7 +50,7 @@ def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[
                 reply = {"node_name": socket.gethostname(), "status": "error", "message": str(error)}
             return AsciiJson(reply)
 
-        routes.add_api_route(path, route, methods=methods, dependencies=[Depends(check)])
+        routes.add_api_route(path, route, methods=[method])
 
     def daemon_status(_fields: Fields, _request: Request) -> JsonObject:
         return {kind: len(found) for kind, found in listed(client, None).items()}
@@ -97,11 +96,11 @@ def scrapyd_routes(client: redis.Redis, read: Callable[..., Any], act: Callable[
         "status": status,
     }
     for path, look in looks.items():
-        answering(f"/{path}.json", ["GET"], read, look)
+        answering(f"/{path}.json", "GET", look)
     for path, do in (("schedule", schedule), ("cancel", cancel)):
-        answering(f"/{path}.json", ["POST"], act, do)
+        answering(f"/{path}.json", "POST", do)
     for path in ("addversion", "delversion", "delproject"):
-        routes.add_api_route(f"/{path}.json", not_offered, methods=["POST"], dependencies=[Depends(act)])
+        routes.add_api_route(f"/{path}.json", not_offered, methods=["POST"])
     return routes
 
 

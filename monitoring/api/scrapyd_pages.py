@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
 import redis
-from fastapi import APIRouter, Depends, HTTPException
+from fastapi import APIRouter, HTTPException
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from redis_components.server.masking import masked_values
@@ -87,9 +87,9 @@ _HEADERS = {"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Opt
 _COLUMNS = ("Project", "Spider", "Job", "PID", "Start", "Runtime", "Finish", "Log", "Items")
 
 
-def scrapyd_pages(client: redis.Redis, read: Callable[..., Any]) -> APIRouter:
-    """Return the routes; `read` checks the scope."""
-    routes = APIRouter(include_in_schema=False, dependencies=[Depends(read)])
+def scrapyd_pages(client: redis.Redis) -> APIRouter:
+    """Return the routes."""
+    routes = APIRouter(include_in_schema=False)
 
     @routes.get("/")
     def home() -> HTMLResponse:

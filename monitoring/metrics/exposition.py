@@ -1,13 +1,11 @@
-"""Renders the table of metrics in Prometheus's text format."""
+"""Renders the table of metrics in Prometheus's text format 0.0.4, with exactly the names in `METRICS`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.utils import floatToGoString
 
 from forums.overview import Overview
@@ -21,33 +19,8 @@ from .sites import shown_boards
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class FleetCollector(Collector):
-    """Shows what `look` gives at each scrape: no number is older than a second."""
-
-    def __init__(self, look: Callable[[], Overview]) -> None:
-        self._look = look
-
-    def describe(self) -> Iterable[Metric]:
-        """Return nothing, so that registering it does not read Redis."""
-        return ()
-
-    def collect(self) -> Iterator[Metric]:
-        view = self._look()
-        for spec in METRICS:
-            if spec.kind == "histogram":
-                yield from _histograms(spec, view)
-                continue
-            family = GaugeMetricFamily if spec.kind == "gauge" else CounterMetricFamily
-            metric: Metric = family(spec.name, spec.help, labels=spec.labels)
-            for values, number in spec.samples(view):
-                metric.add_sample(spec.name, dict(zip(spec.labels, values, strict=True)), number)
-            if metric.samples:
-                yield metric
-        yield from families(view)
-
-
 # prometheus-client names every counter `..._total`, as OpenMetrics demands. The five collector_* counters are older than that
-# rule and their names are promised, so their samples are added under the exact name (`add_sample` above), and the two lines of
+# rule and their names are promised, so their samples are added under the exact name (`add_sample`), and the two lines of
 # comment that Prometheus reads the type from get it, too. For the same reason OpenMetrics is never served: in that format such
 # a counter would be an error.
 _OLD_NAMES = "collector_"
@@ -69,16 +42,12 @@ def _histograms(spec: MetricSpec, view: Overview) -> Iterator[Metric]:
         yield histogram
 
 
-def exposition(registry: CollectorRegistry) -> bytes:
-    """Format the registry as Prometheus's text format 0.0.4 (`CONTENT_TYPE`), with exactly the names in `METRICS`.
+def text_of_metrics(metrics: Iterable[Metric]) -> bytes:
+    """Format metrics with exactly their names.
 
     Not by prometheus-client's `generate_latest`, which checks each label's name again for each sample: with 100 services that is
     half of its time. A test compares both.
     """
-    return _text_of(registry.collect())
-
-
-def _text_of(metrics: Iterable[Metric]) -> bytes:
     return "".join(line for metric in metrics for line in _lines(metric)).encode()
 
 
@@ -140,16 +109,16 @@ class _BoardSeries(_Series):
 
 
 def text_of(view: Overview) -> bytes:
-    """Format a view as the same text, without an object for each sample: with 10,000 boards those were two thirds of the time. A
+    """Format a view as text, without an object for each sample: with 10,000 boards those were two thirds of the time. A
     test compares both.
     """
     parts: list[bytes] = []
     for spec in METRICS:
         if spec.kind == "histogram":
-            parts.append(_text_of(_histograms(spec, view)))
+            parts.append(text_of_metrics(_histograms(spec, view)))
         else:
             parts += _SERIES[spec.name].parts(view)
-    parts.append(_text_of(families(view)))
+    parts.append(text_of_metrics(families(view)))
     return b"".join(parts)
 
 

@@ -24,7 +24,7 @@ from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
 from forums.state.request_ledger import Ledger
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
-from monitoring.metrics.exposition import FleetCollector
+from monitoring.metrics.exposition import text_of
 from monitoring.metrics.fleet import METRICS
 from monitoring.pages.overview_page import page
 from monitoring.source import Source
@@ -176,13 +176,13 @@ def exported() -> dict[str, Any]:
     """What the exporter reads and shows."""
     source = Source(redis_url(), {"forum_list": 1, "forum_detail": 1})
     reading = source.look()
-    samples = [sample for metric in FleetCollector(lambda: reading).collect() for sample in metric.samples]
+    samples = [line.partition("{")[0].split()[0] for line in text_of(reading).decode().splitlines() if not line.startswith("#")]
     return {
         "failure": reading.failure,
         "foreign": [str(one) for one in reading.foreign],
         "unreadable": dict(reading.unreadable),
         "page": len(page(reading, source.name)),
-        "names": len({sample.name for sample in samples}),
+        "names": len(set(samples)),
         "of": len(METRICS),
         "crawls": [one.name for one in reading.services],
     }

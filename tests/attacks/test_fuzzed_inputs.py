@@ -16,7 +16,6 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ValidationError
@@ -24,7 +23,7 @@ from pydantic import ValidationError
 from forums.events.expression import parse
 from forums.events.rules import load
 from monitoring.api.body import JobBody, ReasonBody, SizeBody, UrlsBody
-from monitoring.metrics.exposition import exposition
+from monitoring.metrics.exposition import text_of_metrics
 from redis_components.errors import ConfigError
 from redis_components.server.masking import masked_text, masked_values
 from workers.consumers.targets import parse_target
@@ -116,17 +115,7 @@ def exported(_folder: Path, text: str) -> None:
     """Whatever stands in a label, Prometheus reads the same."""
     metric = GaugeMetricFamily("trawl_x", text, labels=("site",))
     metric.add_sample("trawl_x", {"site": text}, 1.0)
-
-    class One:
-        def collect(self) -> list[Any]:
-            return [metric]
-
-        def describe(self) -> list[Any]:
-            return []
-
-    registry = CollectorRegistry()
-    registry.register(One())  # type: ignore[arg-type]  # what it needs
-    (read,) = text_string_to_metric_families(exposition(registry).decode())
+    (read,) = text_string_to_metric_families(text_of_metrics([metric]).decode())
     assert len(read.samples) == 1
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import redis
-from prometheus_client import CollectorRegistry
 
-from monitoring.metrics.exposition import FleetCollector, exposition
+from monitoring.metrics.exposition import text_of
 from monitoring.source import Source
 from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.frontier.messages import StatChange
@@ -21,9 +20,8 @@ from workers.state.registry import CrawlerState
 
 def stats_in(redis_url: str, *services: str) -> list[str]:
     """The lines of the services' own metrics."""
-    registry = CollectorRegistry()
-    registry.register(FleetCollector(Source(redis_url, dict.fromkeys(services)).look))
-    return [line for line in exposition(registry).decode().splitlines() if line.startswith("trawl_stat")]
+    shown = text_of(Source(redis_url, dict.fromkeys(services)).look()).decode()
+    return [line for line in shown.splitlines() if line.startswith("trawl_stat")]
 
 
 def recorded(client: redis.Redis, service: str, **metrics: str) -> CrawlKeys:

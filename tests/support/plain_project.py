@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry
-
-from monitoring.metrics.exposition import FleetCollector, exposition
+from monitoring.metrics.exposition import text_of
 from monitoring.source import Source
 from tests.support.crawl import link_site
 from tests.support.fleet import ToyFleet
@@ -81,9 +79,7 @@ class PlainFleet(ToyFleet):
 
     def metrics(self) -> str:
         """What Prometheus would get."""
-        registry = CollectorRegistry()
-        registry.register(FleetCollector(Source(self.redis.url, parse_fleet(self._sizes)).look))
-        return exposition(registry).decode()
+        return text_of(Source(self.redis.url, parse_fleet(self._sizes)).look()).decode()
 
     def wait_count(self, key: str, number: int, timeout_s: float = 60.0) -> None:
         """Wait until a list has so many entries."""

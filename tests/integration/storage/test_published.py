@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import redis
-from prometheus_client import CollectorRegistry
 
 from forums.state.keys import ForumFleetKeys
 from forums.state.writer_figures import BOUNDS_S, PublicationDelays
 from forums.storage import Database, Item
 from forums.writer.drain import drain
 from forums.writer.learn import Lateness
-from monitoring.metrics.exposition import FleetCollector, exposition
+from monitoring.metrics.exposition import text_of
 from monitoring.source import Source
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
@@ -62,9 +61,8 @@ def test_the_exporter_shows_it_and_leaves_out_what_somebody_else_wrote(
     stored(redis_client, database, scan(started_at=at(-60)))
     stored(redis_client, database, post("p1", created_at=at(0)))
     redis_client.hset(ForumFleetKeys().delays(), mapping={"evil|60": "many", "evil": "1", "|60": "1"})
-    registry, source = CollectorRegistry(), Source(redis_url, {"forum_detail": 1})
-    registry.register(FleetCollector(source.look))
-    lines = exposition(registry).decode().splitlines()
+    source = Source(redis_url, {"forum_detail": 1})
+    lines = text_of(source.look()).decode().splitlines()
     assert 'trawl_publish_to_store_seconds_bucket{le="300.0",site="demo"} 0.0' in lines
     assert 'trawl_publish_to_store_seconds_bucket{le="900.0",site="demo"} 1.0' in lines
     assert 'trawl_publish_to_store_seconds_bucket{le="+Inf",site="demo"} 1.0' in lines
