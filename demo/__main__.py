@@ -2,7 +2,7 @@
 
 A Redis, a forum, a Celery worker with two crawlers, beat, Flower and the exporter are started; the forum is crawled while it
 grows; a crawler is killed; the database is compared with the forum. KEEP=1 leaves everything running for a look around; see
-`demo/options.py` for more.
+`demo/processes.py` for more.
 
 Exit code 0 if everything is stored, 1 if not or if something failed, 2 for a wrong option, 130 after Ctrl-C.
 """

@@ -17,12 +17,9 @@ from redis_components.embedded import redis_url
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file, variable
 
-from .options import DemoOptions, left_over
-from .processes import DemoProcesses
-from .progress import Progress
+from .processes import DemoOptions, DemoProcesses, RunFolder, left_over, trawl_command
 from .report import print_report
-from .run_folder import RunFolder, trawl_command
-from .screen import addresses, make_display
+from .screen import Progress, addresses, make_display
 from .steps import DemoSteps
 
 TICK_S = 0.2

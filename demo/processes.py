@@ -1,12 +1,21 @@
-"""Processes of the demo: Redis, the forum, the node's services. Started step by step, stopped in order."""
+"""The demo's folder, options and processes: a database, Redis and logs of its own; started step by step, stopped in order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import re
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, fields
+from datetime import datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+import psutil
 import redis
 
 from cli.processes.node_services import FlowerAccess, node_services
@@ -16,13 +25,205 @@ from forums.scheduling import rechecking, seeding
 from forums.storage import Database
 from redis_components import embedded
 from redis_components.connection import connect
+from redis_components.embedded import data_dir, private_files
 from redis_components.embedded.server import free_port
-from redis_components.errors import TrawlError
+from redis_components.errors import ConfigError, TrawlError
+from redis_components.server.variables import ENV_FILE
 from workers.state.schedules import Schedules, StoredEntry
 
 from .forum.process import ForumProcess
-from .options import DemoOptions
-from .run_folder import RunFolder
+
+KEPT_RUNS = 3  # older ones are removed when a new run begins
+MARK = "TRAWL_DEMO_RUN"  # environment variable of every process of a run
+_NAME = re.compile(r"\d{8}-\d{6}(-\d+)?")
+_SITES = Path(__file__).resolve().with_name("sites")  # the demo's forum alone: a demo must not crawl the user's sites
+_KEPT_VARIABLES = ("TRAWL_DEMO_", "TRAWL_TEST_", "TRAWL_DEBUG", "TRAWL_REDIS_BIN")  # variables of no fleet
+
+
+class RunFolderError(TrawlError):
+    """The demo cannot write its folder; the message names it and the fix."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFolder:
+    """`<data>/demo/<date>-<time>`."""
+
+    path: Path
+
+    @classmethod
+    def fresh(cls) -> RunFolder:
+        """Create a new, empty folder, and remove the folders of old runs. Raises RunFolderError."""
+        runs = data_dir() / "demo"
+        try:
+            runs.mkdir(parents=True, exist_ok=True)
+            _remove_old(runs)
+            return cls(path=_new_folder(runs))
+        except OSError as error:
+            raise RunFolderError(
+                f"cannot write to {runs} ({error.strerror}): make it writable, or set TRAWL_DATA_DIR to another folder"
+            ) from error
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def database(self) -> Path:
+        return self.path / "trawl.sqlite"
+
+    @property
+    def mark(self) -> str:
+        """Mark of the run's processes: the full path, since another run elsewhere may have begun in the same second."""
+        return str(self.path.resolve())
+
+    @property
+    def shown(self) -> str:
+        """The folder relative to the working directory, for people."""
+        return _from_here(self.path)
+
+    def take_over_environment(self, forum_url: str, fleet: str) -> None:
+        """Set the environment of this process, and of every one that it starts, to this folder and the demo's forum.
+
+        Every setting of the user's fleet is dropped: its Redis, sites, database, tasks, limits.
+        """
+        for name in [name for name in os.environ if name.startswith("TRAWL_") and not name.startswith(_KEPT_VARIABLES)]:
+            del os.environ[name]
+        config = self.path.resolve() / "trawl.toml"
+        config.touch()  # the user's fleet has another
+        of_run = {
+            ENV_FILE: "",  # this process has read it
+            "TRAWL_DATA_DIR": str(self.path.resolve()),
+            "TRAWL_SITES_DIR": str(_SITES),
+            "TRAWL_CONFIG": str(config),
+            "TRAWL_DEMO_URL": forum_url,
+            "TRAWL_FLEET": fleet,
+            "SCRAPY_SETTINGS_MODULE": "workers.settings",
+        }
+        os.environ.update({MARK: self.mark, **of_run})
+        lines = [f"export {name}={shlex.quote(value)}\n" for name, value in of_run.items()]
+        self._variables.write_text("".join(lines), "utf-8")
+
+    @property
+    def _variables(self) -> Path:
+        """File with the same variables, for a shell in a demo that keeps running."""
+        return self.path / "terminal.sh"
+
+    @property
+    def terminal(self) -> str:
+        """Command that loads the variables into a shell."""
+        return f". {shlex.quote(_from_here(self._variables))}"
+
+
+def trawl_command() -> str:
+    """Return the command `trawl` of this environment, relative to the working directory."""
+    return _from_here(Path(sys.executable).with_name("trawl"))
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _new_folder(runs: Path) -> Path:
+    name = datetime.now().strftime("%Y%m%d-%H%M%S")
+    for suffix in ("", *(f"-{n}" for n in range(2, 100))):
+        folder = runs / f"{name}{suffix}"
+        try:
+            folder.mkdir()
+        except FileExistsError:  # another demo began in the same second
+            continue
+        (folder / "logs").mkdir()
+        return folder
+    raise FileExistsError(17, "a hundred demos began in one second", str(runs))
+
+
+def _remove_old(runs: Path) -> None:
+    finished = [folder for folder in runs.iterdir() if _NAME.fullmatch(folder.name) and not _in_use(folder)]
+    for folder in sorted(finished)[: -KEPT_RUNS + 1 or None]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _in_use(folder: Path) -> bool:
+    keeper = folder / "redis" / "keeper.lock"
+    return keeper.exists() and private_files.is_held(keeper)
+
+
+LARGEST = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """Each field is read from `TRAWL_DEMO_<NAME>`, in capitals; `keep` from `KEEP`, as in `make demo KEEP=1`."""
+
+    threads: int = 180  # in each of the forum's four boards, at the start
+    comments: float = 9.0  # mean per thread; most have few, some have hundreds
+    latency_ms: float = 30.0  # of each page of the forum
+    error_rate: float = 0.02  # share of pages answered with 500
+    throttle_rate: float = 0.003  # share of pages answered with 429, after which every crawler pauses the forum for 1 s
+    rate: float = 10.0  # events per second, while the forum is active; some of them edit or delete
+    live_s: float = 15.0  # how long it stays active after it was read once
+    kill_at: float = 0.3  # stored share of the forum at which a crawler is killed
+    seed: int = 1  # of the forum's content
+    keep: bool = False  # leave everything running afterwards, until Ctrl-C
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> DemoOptions:
+        """Read the options. Raises ConfigError for a value that is not a number."""
+        given: dict[str, Any] = {"keep": environment.get("KEEP", "0") not in ("", "0")}
+        for field in fields(cls):
+            name = f"TRAWL_DEMO_{field.name.upper()}"
+            if field.name != "keep" and (text := environment.get(name)):
+                given[field.name] = _number(name, text, int if isinstance(field.default, int) else float)
+        return cls(**given)
+
+
+def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
+    try:
+        number = kind(text)
+    except ValueError:
+        raise ConfigError(f"{name}={text!r}: must be a {'whole ' if kind is int else ''}number: correct it or unset it") from None
+    if not 0 <= number <= LARGEST:
+        raise ConfigError(f"{name}={text!r}: must be from 0 to {LARGEST:,}: correct it or unset it")
+    return number
+
+
+WAIT_S = 5.0
+LOOK_S = 0.05
+
+
+def left_over(run: str, *, wait_s: float = WAIT_S) -> list[str]:
+    """Return the processes of this run that still exist after `wait_s`, for people, and kill them."""
+    deadline = time.monotonic() + wait_s
+    while (left := _marked(run)) and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+    lines = [_describe(process) for process in left]
+    for process in left:
+        try:
+            process.kill()
+        except psutil.Error:
+            continue
+    return lines
+
+
+def _marked(run: str) -> list[psutil.Process]:
+    """Find processes by the mark in their environment, which is inherited, so that detached ones are found, too."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            alive = process.status() != psutil.STATUS_ZOMBIE
+            if alive and process.pid != os.getpid() and process.environ().get(MARK) == run:
+                found.append(process)
+        except psutil.Error:  # gone meanwhile, or another user's
+            continue
+    return found
+
+
+def _describe(process: psutil.Process) -> str:
+    try:
+        return f"{process.pid} {' '.join(process.cmdline())[:120]}"
+    except psutil.Error:
+        return str(process.pid)
+
 
 FLOWER_PORT = 5655  # not 5555 and 9410, which `trawl up` needs while a demo runs
 EXPORTER_PORT = 9510

@@ -8,11 +8,10 @@ from rich.text import Text
 
 from cli.views.columns import Column, FittedTable, figures
 
-from .followed import Followed
-from .run_folder import trawl_command
+from .processes import trawl_command
 from .screen import clock
 from .steps import DemoSteps
-from .truth import Coverage
+from .truth import Coverage, Followed
 
 IDS_SHOWN = 5
 

@@ -14,10 +14,9 @@ from forums.state.forum_states import FORUM_DETAIL
 from redis_components.errors import TrawlError
 from workers.state.registry import CrawlerRecord, CrawlerState
 
-from .followed import Followed, boards
 from .processes import BOARDS, SITE
-from .progress import Progress
-from .truth import Coverage, compare, scanned, unchecked
+from .screen import Progress
+from .truth import Coverage, Followed, boards, compare, scanned, unchecked
 
 START_TIMEOUT_S = 60.0
 

@@ -1,8 +1,6 @@
-"""Monitors the fleet from outside: a Prometheus exporter and a status page, read from Redis at each request.
+"""Monitors the fleet from outside: a Prometheus exporter, a status page and the HTTP API, read from Redis at each request.
 
-python -m monitoring.exporter
-
-source.py    the Redis that is read           metrics.py   what Prometheus gets, as one table
-page.py      what people get (templates/)     app.py       the HTTP routes
-exporter.py  the command                      shared_look.py  one reading for many requests
+exporter.py  `python -m monitoring.exporter`    app.py    its routes
+source.py    the Redis that is read             metrics/  what Prometheus gets, as one table
+pages/       the status page (templates/)       api/      `python -m monitoring.api`
 """

@@ -10,15 +10,12 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from workers.http.bot_identity import DIRECTORY, MEDIA_TYPE, bot_identity
 
 from .api.access import NO_TOKENS, Tokens
-from .cached_overview import CachedOverview
 from .host_check import LOOPBACK, HostCheck
 from .metrics.exposition import CONTENT_TYPE, text_of
-from .pages.action_routes import action_routes
+from .pages.action_routes import action_routes, login_routes
 from .pages.login import Login
-from .pages.login_routes import login_routes
 from .pages.routes import Desk, page_routes
-from .readiness import readiness
-from .source import Source
+from .source import CachedOverview, Source, readiness
 
 HEALTH_AGE_S = 0.2
 

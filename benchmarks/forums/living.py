@@ -33,8 +33,7 @@ from benchmarks.support.following import MIX, Plan, Run, run
 from benchmarks.support.full_rescan import Rescan
 from benchmarks.support.report import Report, options
 from benchmarks.support.sightings import delays
-from demo.followed import pages_of, requests_per_s
-from demo.truth import Coverage
+from demo.truth import Coverage, pages_of, requests_per_s
 
 SHARE = 0.35  # of the rescan's requests
 

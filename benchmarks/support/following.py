@@ -14,9 +14,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from demo.followed import pages_of, requests_per_s
 from demo.forum.process import ForumProcess
-from demo.truth import Coverage
+from demo.truth import Coverage, pages_of, requests_per_s
 from forum_reader.definition.site import Schedule
 from forums.state.keys import ForumFleetKeys
 from forums.state.request_ledger import Ledger

@@ -1,6 +1,6 @@
 """A uniform rescan: a crawler without knowledge that reads every page of the forum once in a period, over and over.
 
-`demo.followed.requests_per_s` computes it, in the rescan's favour: what it takes to fetch and to store is left out. `Rescan` does
+`demo.truth.requests_per_s` computes it, in the rescan's favour: what it takes to fetch and to store is left out. `Rescan` does
 it for real and notes when it saw what: `python -m benchmarks.support.full_rescan` compares the two.
 """
 
@@ -15,9 +15,8 @@ from typing import Any
 
 import aiohttp
 
-from demo.followed import pages_of, requests_per_s
 from demo.forum.process import ForumProcess
-from demo.truth import Piece, content_hash
+from demo.truth import Piece, content_hash, pages_of, requests_per_s
 
 from .sightings import Sightings, delays
 

@@ -82,7 +82,11 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)
     args = _arguments()
-    from . import behaviour, serve, world  # after the signal handlers: loading takes a while, and a signal may come
+    from . import (
+        behaviour,
+        server,
+        world,  # after the signal handlers: loading takes a while, and a signal may come
+    )
 
     size = world.Size(forums=args.forums, threads=args.threads, comments=args.comments, history_days=args.history_days)
     rates = ("rate", "edit_rate", "delete_rate", "move_rate", "skew")
@@ -91,7 +95,7 @@ def main() -> int:
     except behaviour.BadControl as wrong:
         print(f"forum: {wrong}", file=sys.stderr)
         return 2
-    options = serve.Options(
+    options = server.Options(
         host=args.host,
         port=args.port,
         seed=args.seed,
@@ -100,7 +104,7 @@ def main() -> int:
         behaviour=wanted,
         ready_file=args.ready_file,
     )
-    return serve.main(options)
+    return server.main(options)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from datetime import datetime
 from html import escape
 from typing import Any
 
-from .bodies import PAGE_SIZE, Bodies, page_count, page_number, page_slice
+from .content import Comment, Forum, Post, Thread
 from .json_pages import find_forum, find_thread, forum_rows
-from .records import Comment, Forum, Post, Thread
+from .words import PAGE_SIZE, Bodies, page_count, page_number, page_slice
 from .world import World
 
 STYLE = """

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from .bodies import Bodies, NoSuchPage, page_count, page_number, page_slice
-from .records import Comment, Forum, Thread
+from .content import Comment, Forum, Thread
+from .words import Bodies, NoSuchPage, page_count, page_number, page_slice
 from .world import World
 
 encode = msgspec.json.encode
@@ -64,7 +64,7 @@ class JsonPages:
 
     def truth(self) -> bytes:
         """Return `/truth`: the hash of every existing post and comment, the number of events since the start, the forum's
-        pace, and the `published`, `edited` and `deleted` pieces since then (described in `history.py`).
+        pace, and the `published`, `edited` and `deleted` pieces since then (described in `content.py`).
         """
         world, history = self._world, self._world.history
         truth = {

@@ -102,7 +102,7 @@ class ForumProcess:
 
     def truth(self) -> dict[str, Any]:
         """Return `{"posts": {id: hash}, "comments": {id: hash}, "revision": events since the start, "pace": …}`, as of now,
-        with the `published`, `edited` and `deleted` pieces since the start (`history.py`).
+        with the `published`, `edited` and `deleted` pieces since the start (`content.py`).
         """
         return self._ask("GET", "/truth")
 

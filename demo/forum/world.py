@@ -9,8 +9,7 @@ from itertools import islice
 from math import pi, sin
 from random import Random
 
-from .changes import Changes, History
-from .records import Comment, Forum, Post, Thread, comment_hash, iso, post_hash
+from .content import Changes, Comment, Forum, History, Post, Thread, comment_hash, iso, post_hash
 from .words import THEMES, Prose
 
 DAY_S = 86_400

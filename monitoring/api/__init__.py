@@ -2,6 +2,6 @@
 
 python -m monitoring.api
 
-access.py   tokens, scopes, the audit        routes.py   /api/v1
-body.py     what requests carry              scrapyd.py  schedule.json, listjobs.json, …
+access.py    tokens, scopes, guesses, the audit   routes.py   /api/v1
+entrance.py  what requests carry, and its check   scrapyd.py  schedule.json, listjobs.json, …
 """

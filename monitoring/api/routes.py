@@ -10,16 +10,19 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 
-from monitoring.cached_overview import CachedOverview
-from monitoring.readiness import readiness
-from monitoring.source import Source
+from monitoring.source import CachedOverview, Source, readiness
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.inspector import snapshot
 from redis_components.connection import explain
 from redis_components.errors import ConfigError, RedisUnavailable, TrawlError
 from redis_components.frontier.holds import HoldKind
+from redis_components.keys import limits_key
+from redis_components.politeness import limits
+from redis_components.politeness.limits import LaneLimits
+from redis_components.politeness.quiet_hours import parse_quiet_hours
 from redis_components.server.masking import masked_values
 from redis_components.server.printable import in_one_line
+from redis_components.server.replies import server_time
 from redis_components.start_tasks.seeding import Pushed
 from workers.fleet.holds import Target, hold, overview, resume
 from workers.fleet.roll import start_roll
@@ -32,17 +35,51 @@ from workers.state.jobs import Jobs
 from workers.state.registry import Registry
 from workers.state.rolls import RollNote
 
-from .access import Tokens, audited
-from .body import JobBody, ReasonBody, SizeBody, UrlsBody
-from .entrance import AsciiJson, Entrance
-from .guesses import Guesses
-from .limits import limit_routes
-from .scrapyd import Spiders, scrapyd_routes
-from .scrapyd_pages import scrapyd_pages
+from .access import Guesses, Tokens, audited
+from .entrance import AsciiJson, Entrance, JobBody, LimitsBody, ReasonBody, SizeBody, UrlsBody
+from .scrapyd import Spiders, scrapyd_pages, scrapyd_routes
 
 BY = "the API"
-MOST_FAULTS = 5  # wrong values
 JsonObject = dict[str, Any]
+
+
+def limit_routes(client: redis.Redis) -> APIRouter:
+    """Return the routes of limits. Acts are audited in the words of the command, so that `trawl limit --history` shows both."""
+    routes = APIRouter(prefix="/api/v1/limits")
+
+    def shown(only: str | None = None) -> list[JsonObject]:
+        key, now = limits_key(), server_time(client)
+        found = {lane: one for lane, one in limits.read(client, key).items() if only in (None, lane)}
+        return [one.as_dict(lane, limits.state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
+
+    @routes.get("")
+    def list_limits() -> list[JsonObject]:
+        """List every site that has limits, or asked to be left alone."""
+        return shown()
+
+    @routes.post("/{site}")
+    def limit_site(site: str, body: LimitsBody, request: Request) -> list[JsonObject]:
+        """Limit a site; these limits replace the former ones, and those of the site file."""
+        given = body.model_dump(exclude_none=True)
+        with audited(client, request, ["limit", site, *(f"--{name.replace('_', '-')}={value}" for name, value in given.items())]):
+            if not given or ("burst" in given and "rate" not in given):
+                raise ConfigError("name a limit, and with burst a rate; …/remove removes the present limits")
+            if quiet := given.pop("quiet", None):
+                given["quiet"] = parse_quiet_hours(quiet)
+            limits.change(client, limits_key(), site, LaneLimits.of(**given, by=BY))
+            return shown(site)
+
+    @routes.post("/{site}/remove")
+    def remove_limits(site: str, request: Request) -> list[JsonObject]:
+        """Remove the limits of a site, and end a wait that it asked for."""
+        with audited(client, request, ["limit", site, "--remove"]):
+            limits.change(client, limits_key(), site, None)
+            return shown()
+
+    return routes
+
+
+MOST_FAULTS = 5  # wrong values
 
 
 def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:

@@ -11,9 +11,8 @@ from prometheus_client.utils import floatToGoString
 from forums.overview import Overview
 from forums.state.forum_states import WatchedForum
 
-from .figures import families
+from .figures import MetricSpec, families
 from .fleet import METRICS
-from .metric_spec import MetricSpec
 from .sites import shown_boards
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

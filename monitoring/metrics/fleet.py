@@ -19,8 +19,7 @@ from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import Roll, RollState
 
-from .figures import GROUP_METRICS, MEMORY_METRICS, left_out
-from .metric_spec import MetricSpec, Samples, number, of_crawl, of_items, stat
+from .figures import GROUP_METRICS, MEMORY_METRICS, MetricSpec, Samples, left_out, number, of_crawl, of_items, stat
 from .sites import SITE_METRICS
 
 _STATUS = "downloader/response_status_count/"

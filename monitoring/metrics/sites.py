@@ -10,8 +10,7 @@ from forums.state.forum_states import WatchedForum
 from forums.state.request_ledger import Purpose
 from forums.state.writer_figures import WriterFigures
 
-from .figures import LANE_METRICS
-from .metric_spec import MetricSpec, Samples, number, of_crawl, stat
+from .figures import LANE_METRICS, MetricSpec, Samples, number, of_crawl, stat
 
 MOST_BOARDS = 10_000
 """Boards of which each has its series; the figures of sites count all."""

@@ -1,7 +1,7 @@
-"""The page: what people see of the fleet in a browser, and what they do there.
+"""The status page: the fleet's state in a browser, and the actions offered there.
 
-rendering.py  templates, filters and colours        data.py     what single pages read, beyond the overview
-views.py      each page as HTML                      search.py   a URL's story, words and authors
-routes.py     their addresses                        login.py    tokens, sessions, who may do what
-actions.py    what can be done, and what follows     fields.py   what was written into a form
+rendering.py  templates, filters and colours      data.py     what single pages read, beyond the overview
+views.py      each page as HTML                   search.py   a URL's story, words and authors
+routes.py     their addresses                     login.py    tokens, sessions, who may do what
+actions.py    what can be done, and what follows  action_routes.py  the routes of forms
 """

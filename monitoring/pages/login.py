@@ -17,8 +17,7 @@ from ipaddress import ip_address
 
 from fastapi import Request, Response
 
-from monitoring.api.access import Scope, Tokens
-from monitoring.api.guesses import Guesses, address_of
+from monitoring.api.access import Guesses, Scope, Tokens, address_of
 from monitoring.host_check import LOOPBACK, host_of
 
 COOKIE, BROWSER = "trawl_session", "trawl_browser"

@@ -18,15 +18,14 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from forums.overview import Overview
 from forums.overview.samples import History, Samples
 from monitoring.api.access import Scope
-from monitoring.cached_overview import CachedOverview
+from monitoring.source import CachedOverview
 from redis_components.connection import explain
 
 from . import views
 from .login import Login
-from .overview_page import page
 from .rendering import rendered
 from .search import search
-from .views import NotThere, Reading
+from .views import NotThere, Reading, page
 
 PAGE_AGE_S = 2.0
 CLIENT_LOOK_S = 0.25  # between checks that the searching client is still connected

@@ -1,27 +1,133 @@
-"""Each page below the overview, as HTML."""
+"""The pages: each function reads what its page shows, and renders it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import redis
 
-from forums.overview import Overview
+from forums.overview import BoardView, Overview, ServiceView, SitesView, problems
+from forums.overview.boards import BAD_STATES
 from forums.overview.samples import History
 from forums.state.site_breakers import Breakers
 from forums.storage import Database
 from forums.storage.read.event_reader import Event
 from redis_components.errors import TrawlError
+from redis_components.server.replies import server_time
 from workers.state.jobs import Jobs
 from workers.state.registry import CrawlerRecord
+from workers.state.rolls import RollState
+from workers.state.schedules import Round, Schedules
 
 from . import data
-from .charts import crawler_charts, fleet_charts, site_charts
-from .overview_page import crew, stalest_first
+from .charts import crawler_charts, fleet_charts, lately, site_charts
 from .rendering import median, rendered
-from .schedule import schedule_rows
+
+BOARDS_SHOWN = 12
+SITES_SHOWN = 5  # in the line on freshness
+NOTHING = History()
+
+
+def page(view: Overview, source: str, role: str = "read", history: History = NOTHING) -> str:
+    """Render the whole page. `source` is the name of the Redis that was read; the templates escape every value."""
+    found = problems(view)
+    grave = sum(one.grave for one in found)
+    boards = stalest_first(view.sites.boards)
+    return rendered(
+        "status_page.html",
+        role=role,
+        posts_a_minute=lately(history, view.now),
+        charts=fleet_charts(history, view.now)[:3],
+        view=view,
+        source=source,
+        title=f"({grave}) Trawl" if grave else "Trawl",
+        problems=found,
+        grave=grave,
+        held=[one for one in view.held if not one.by_breaker],  # breakers are listed with the sites
+        roll=view.roll if view.roll is not None and view.roll.state is RollState.ROLLING else None,
+        wrong_files=_wrong_files(view.sites),
+        boards=boards[:BOARDS_SHOWN],
+        boards_title=f"The {BOARDS_SHOWN} stalest of {len(boards):,} boards"
+        if len(boards) > BOARDS_SHOWN
+        else "Boards, the stalest first",
+        freshness=_freshness(view.sites),
+        crew=lambda one: crew(view, one),
+    )
+
+
+def stalest_first(boards: Iterable[BoardView]) -> list[BoardView]:
+    """Sort boards: faulty ones first, then by the time of the last scan."""
+    return sorted(boards, key=lambda one: (one.word not in BAD_STATES, one.state.scanned_at or 0.0, one.name))
+
+
+def crew(view: Overview, one: ServiceView) -> tuple[str, str]:
+    """Return `1 of 22, paused`, and its tone."""
+    text = f"{one.alive} of {one.desired}" if one.desired is not None else str(one.alive)
+    if one.state:
+        return f"{text}, {one.state}", "wait"
+    return text, "good" if one.alive >= view.wanted(one) else "bad" if one.alive == 0 else "wait"
+
+
+def _freshness(sites: SitesView) -> str:
+    """Return how long after their publication the posts of some sites are stored; /sites has all."""
+    medians = [f"{name} {median(one)}" for name, one in sorted(sites.delays.items()) if median(one)]
+    more = f" and {len(medians) - SITES_SHOWN:,} sites more" if len(medians) > SITES_SHOWN else ""
+    return f"published to stored: {', '.join(medians[:SITES_SHOWN])}{more}" if medians else ""
+
+
+def _wrong_files(sites: SitesView) -> dict[str, str]:
+    """Return the wrong site files, without those that a breaker reports already."""
+    return {site: fault for site, fault in sites.wrong_files.items() if site not in sites.breakers}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleRow:
+    """One entry of the schedule; `refused` is the reason why it is not sent. Times are epoch seconds by Redis's clock."""
+
+    name: str
+    task: str = ""
+    rhythm: str = ""
+    arguments: str = ""
+    enabled: bool = False
+    origin: str = ""
+    last: Round | None = None
+    due_at: float | None = None
+    refused: str = ""
+
+
+def schedule_rows(client: redis.Redis) -> list[ScheduleRow]:
+    """Return the schedule as the beat that leads would read it now. Loads Celery's application."""
+    from tasks import app as celery
+    from tasks.beat.schedule import checker, defaults_of, effective, next_due
+
+    celery.loader.import_default_modules()  # also an operator's own tasks
+    schedules, now = Schedules(client), server_time(client)
+    found = effective(defaults_of(celery.conf.beat_schedule), schedules.stored(), checker(celery.tasks))
+    rounds = schedules.rounds()
+    rows = []
+    for name in sorted({*found.entries, *found.refused}):
+        entry, last = found.entries.get(name), rounds.get(name)
+        if entry is None:
+            rows.append(ScheduleRow(name=name, refused=found.refused[name], last=last))
+            continue
+        given = [*map(repr, entry.args), *(f"{key}={value!r}" for key, value in entry.kwargs.items())]
+        rows.append(
+            ScheduleRow(
+                name=name,
+                task=entry.task,
+                rhythm=entry.rhythm,
+                arguments=", ".join(given),
+                enabled=entry.enabled,
+                origin=entry.origin,
+                last=last,
+                due_at=next_due(entry, last, now) if entry.enabled else None,
+                refused=found.refused.get(name, ""),
+            )
+        )
+    return rows
+
 
 SITES_CHARTED = 50
 T = TypeVar("T")

@@ -26,7 +26,7 @@ from forums.state.request_ledger import Ledger
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from monitoring.metrics.exposition import text_of
 from monitoring.metrics.fleet import METRICS
-from monitoring.pages.overview_page import page
+from monitoring.pages.views import page
 from monitoring.source import Source
 from redis_components.connection import connect
 from redis_components.embedded import redis_url

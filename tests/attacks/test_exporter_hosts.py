@@ -12,9 +12,8 @@ import redis
 
 from forums.overview import Overview
 from monitoring.app import create_app
-from monitoring.cached_overview import CachedOverview
 from monitoring.host_check import LOOPBACK, allowed_hosts, host_of
-from monitoring.source import Source
+from monitoring.source import CachedOverview, Source
 from redis_components.errors import ConfigError
 from tests.attacks.test_page_clients import served as serving
 

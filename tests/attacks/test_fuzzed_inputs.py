@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from forums.events.expression import parse
 from forums.events.rules import load
-from monitoring.api.body import JobBody, ReasonBody, SizeBody, UrlsBody
+from monitoring.api.entrance import JobBody, ReasonBody, SizeBody, UrlsBody
 from monitoring.metrics.exposition import text_of_metrics
 from redis_components.errors import ConfigError
 from redis_components.server.masking import masked_text, masked_values

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import redis
 
-from monitoring.api.access import Scope, Tokens
-from monitoring.api.guesses import FREE, LONGEST_S, MOST_KNOWN, GuessedTooOften, Guesses, address_of
+from monitoring.api.access import FREE, LONGEST_S, MOST_KNOWN, GuessedTooOften, Guesses, Scope, Tokens, address_of
 from monitoring.api.routes import create_api
 from monitoring.app import create_app
 from monitoring.pages.login import Login

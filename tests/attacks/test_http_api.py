@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from monitoring.api.access import Tokens
-from monitoring.api.body import MOST_BYTES
+from monitoring.api.entrance import MOST_BYTES
 from monitoring.api.routes import create_api
 
 READ, ACT = "r" * 24, "a" * 24

@@ -20,7 +20,7 @@ from forums.breaker.state import REMEMBERED_S, after_no_name, after_probe, is_gi
 from forums.state.keys import ForumFleetKeys
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from monitoring.metrics.fleet import METRICS
-from monitoring.pages.overview_page import page
+from monitoring.pages.views import page
 from monitoring.source import Source
 from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind

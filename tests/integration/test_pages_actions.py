@@ -10,8 +10,7 @@ import redis
 
 from monitoring.api.access import Tokens
 from monitoring.app import create_app
-from monitoring.pages.actions import ACTIONS
-from monitoring.pages.fields import Field, Given
+from monitoring.pages.actions import ACTIONS, Field, Given
 from monitoring.source import Source
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys, limits_key

@@ -16,7 +16,7 @@ from forums.storage import Database
 from monitoring.api.access import Tokens
 from monitoring.app import create_app
 from monitoring.pages import data, search
-from monitoring.pages.login_routes import is_own
+from monitoring.pages.action_routes import is_own
 from monitoring.source import Source
 
 READ, ACT = "r" * 24, "a" * 24

@@ -11,8 +11,7 @@ import redis
 from forums.overview.samples import CrawlerSample, Sample, Samples, SiteSample, rates, sample
 from forums.state.writer_figures import DelayHistogram
 from monitoring.pages import views
-from monitoring.pages.overview_page import page
-from monitoring.pages.views import Reading
+from monitoring.pages.views import Reading, page
 from redis_components.keys import FleetKeys
 from tests.unit.monitoring.test_metrics import CRAWLER, NOW, SITES, VIEW
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.support.sightings import Sightings, delays
-from demo.followed import Board, Followed, by_board, requests_per_s
-from demo.truth import Piece
+from demo.truth import Board, Followed, Piece, by_board, requests_per_s
 
 
 def truth(**more: dict[str, Any]) -> dict[str, Any]:

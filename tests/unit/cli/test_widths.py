@@ -27,8 +27,7 @@ from cli.views.fleet_screen import FleetScreen
 from cli.views.nodes import nodes_table
 from cli.views.output import SafeConsole, say_indented
 from cli.views.schedule import table_of
-from demo.progress import Event
-from demo.screen import picture
+from demo.screen import Event, picture
 from forums.overview import Boards, BoardView, Overview, ServiceView, SitesView
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.site_breakers import Breaker, BreakerState

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from demo.forum.behaviour import BadControl, Behaviour, Fault, FaultChoice
-from demo.forum.bodies import Bodies, NoSuchPage, page_count, page_number
-from demo.forum.event_clock import run_events
+from demo.forum.server import run_events
+from demo.forum.words import Bodies, NoSuchPage, page_count, page_number
 
 
 def test_a_change_touches_only_what_it_names() -> None:

@@ -9,10 +9,10 @@ from statistics import mean
 import pytest
 from scrapy.http import JsonResponse
 
-from demo.forum.bodies import Bodies, NoSuchPage, page_count
+from demo.forum.content import comment_hash, post_hash
 from demo.forum.html_pages import HtmlPages
 from demo.forum.json_pages import JsonPages
-from demo.forum.records import comment_hash, post_hash
+from demo.forum.words import Bodies, NoSuchPage, page_count
 from demo.forum.world import BURST_S, DAY_S, Mix, Size, World, liveliness, popularity
 from forum_reader.reading.read_page import ReadComment, read_comments, read_thread
 from forums.sites import load_site

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from demo.forum.records import Thread, comment_hash, post_hash
+from demo.forum.content import Thread, comment_hash, post_hash
 from demo.forum.world import MAX_DEPTH, Size, World
 
 SIZE = Size(forums=3, threads=60, comments=6)

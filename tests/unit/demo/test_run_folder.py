@@ -11,8 +11,7 @@ import pytest
 
 from cli.processes import node_services
 from demo import processes
-from demo.processes import FLEET
-from demo.run_folder import KEPT_RUNS, RunFolder, RunFolderError
+from demo.processes import FLEET, KEPT_RUNS, RunFolder, RunFolderError
 from forums.sites import load_all
 from redis_components.embedded import private_files
 from tests.support.fleet import ROOT

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from demo.forum.records import comment_hash, post_hash
+from demo.forum.content import comment_hash, post_hash
 from demo.forum.world import Mix, Size, World
-from demo.options import DemoOptions
+from demo.processes import DemoOptions
 from demo.report import print_coverage
 from demo.truth import Coverage, Piece, compare, judge
 from forums.storage import Comment, Database, Post, comments, posts

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from scrapy.http import HtmlResponse, TextResponse
 
-from demo.forum.bodies import Bodies
 from demo.forum.html_pages import HtmlPages
 from demo.forum.json_pages import JsonPages
+from demo.forum.words import Bodies
 from demo.forum.world import Size, World
 from forum_reader.reading.html_text import text_of
 from forum_reader.reading.read_page import read_comments, read_index, read_list, read_thread

@@ -10,8 +10,8 @@ from msgspec.structs import replace as replace_struct
 
 from forums.overview import Boards, BoardView, Overview, ServiceView, SitesView
 from forums.state.forum_states import ForumState, WatchedForum
-from monitoring.pages.overview_page import page
 from monitoring.pages.rendering import board_why
+from monitoring.pages.views import page
 from redis_components.frontier.holds import Hold, HoldKind
 from tests.unit.monitoring.test_metrics import BOARDS, CRAWL, CRAWLER, NOW, SITES, VIEW, viewed
 from workers.state.beats import BeatView

@@ -17,8 +17,8 @@ from urllib.parse import urljoin
 import pytest
 from scrapy.http import HtmlResponse, TextResponse
 
-from demo.forum.bodies import Bodies
 from demo.forum.html_pages import HtmlPages
+from demo.forum.words import Bodies
 from demo.forum.world import Size, World
 from forum_reader.definition.site import Politeness
 from forum_reader.draft.draft_file import Draft, preview, text_of
