@@ -244,7 +244,8 @@ def is_servers_state(exc: redis.RedisError) -> bool:
     """Return True if the server cannot serve at present (away, full, read-only, another password), so that the same command may
     succeed later; False where the command itself is wrong.
     """
-    return isinstance(exc, _STATES) or str(exc).startswith(("MISCONF", "NOREPLICAS", "BUSY", "MASTERDOWN", "TRYAGAIN"))
+    answer = str(exc).rpartition("of pipeline caused error: ")[2]  # which redis-py puts in front
+    return isinstance(exc, _STATES) or answer.startswith(("MISCONF", "NOREPLICAS", "BUSY", "MASTERDOWN", "TRYAGAIN"))
 
 
 _URL = "the URL (TRAWL_REDIS_URL, or the setting REDIS_URL)"
@@ -288,7 +289,7 @@ def _diagnosis(exc: Exception, text: str) -> tuple[str, str]:
             return "takes no writes, because it cannot write to its disk", "make room there (df), and look at its log"
         case exceptions.ResponseError() if "NOREPLICAS" in text:
             return "takes no writes, because too few replicas follow it", "start its replicas, or lower min-replicas-to-write"
-        case exceptions.ResponseError() if text.startswith("BUSY"):
+        case exceptions.ResponseError() if text.startswith("BUSY") or "caused error: BUSY" in text:
             return "is busy with a running script", "wait, or end it with SCRIPT KILL"
         case exceptions.ResponseError() if "WRONGTYPE" in text:
             return (

@@ -103,3 +103,17 @@ def test_a_crawl_over_tls_by_a_user_with_the_least_rights_has_few_connections(
         assert not redis_client.exists("job42:links:dupefilter"), "it could remove what it leaves"
     finally:
         redis_client.acl_deluser("crawler")
+
+
+def test_a_refusal_within_a_pipeline_is_the_servers_state_as_it_is_alone() -> None:
+    with RedisServer() as server:
+        client = server.client()
+        client.config_set("min-replicas-to-write", 1)
+        for in_transaction in (False, True):
+            with client.pipeline(in_transaction) as pipe, pytest.raises(redis.RedisError) as refused:
+                pipe.lrem("key", 1, "value").execute()
+            assert connection.is_servers_state(refused.value), refused.value
+            assert "too few replicas follow it" in str(explain(refused.value, server.url))
+        with pytest.raises(redis.ResponseError) as wrong:
+            client.pipeline().get("a").execute_command("NO COMMAND").execute()
+        assert not connection.is_servers_state(wrong.value)
