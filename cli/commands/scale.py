@@ -56,7 +56,7 @@ def parse_sizes(words: Iterable[str]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for word in (part.strip() for joined in words for part in joined.split(",")):
         service, equals, number = word.partition("=")
-        if not (service and equals and number.isascii() and number.isdigit()):
+        if not (service and equals and number.isascii() and number.isdigit() and len(number) < 10):
             raise ConfigError(f"{word!r} must have the form service=number: write for example forum_detail=2")
         if service in sizes:
             raise ConfigError(f"{service} is named twice: name each service once")

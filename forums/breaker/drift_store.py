@@ -66,7 +66,7 @@ def counted(stats: Iterable[Mapping[str, str]]) -> dict[Kind, Totals]:
     for one in stats:
         for name, text in one.items():
             parts = name.split("/", 3)
-            if len(parts) != 4 or f"{parts[0]}/" != STATS or not text.isdigit():
+            if len(parts) != 4 or f"{parts[0]}/" != STATS or not text.isdecimal() or len(text) > 18:
                 continue
             figures = pages.setdefault((parts[1], parts[2]), {})
             figures[parts[3]] = figures.get(parts[3], 0) + int(text)

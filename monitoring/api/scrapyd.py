@@ -267,7 +267,7 @@ def _order(client: redis.Redis, fields: Fields, spiders: Spiders) -> jobs.JobOrd
         settings[setting] = value
     check_settings(settings)
     crawlers = fields.get("_crawlers", ["1"])[-1]
-    if not (crawlers.isascii() and crawlers.isdigit()):
+    if not (crawlers.isascii() and crawlers.isdigit() and len(crawlers) < 10):
         raise ConfigError(f"_crawlers = {crawlers!r:.100}: must be a whole number")
     return jobs.JobOrder(
         service=spider,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
 from typing import Any, Literal, NamedTuple, cast
+from urllib.parse import urlsplit
 
 import msgspec
 import redis
@@ -200,6 +201,12 @@ def encoded(task: str | bytes | Mapping[str, Any], *, unique: bool = False, sche
     if (scheme := checked.url.partition(":")[0].lower()) not in schemes:
         fetched = ", ".join(sorted(schemes))
         raise BadStartTask(f"{checked.url[:100]!r}: its crawlers fetch {fetched}, not {scheme}; DOWNLOAD_HANDLERS opens it")
+    try:
+        has_host = scheme not in WEB or bool((parts := urlsplit(checked.url)).hostname and parts.port != 0)
+    except ValueError:  # a port that is none, brackets that are not closed
+        has_host = False
+    if not has_host:
+        raise BadStartTask(f"{checked.url[:100]!r} has no host, or a port that is none")
     if unique:
         fields = msgspec.json.decode(text) if text.startswith(b"{") else {"url": checked.url}
         text = msgspec.json.encode(fields | {"dont_filter": False})

@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 from monitoring.api.access import Tokens
 from monitoring.api.entrance import MOST_BYTES
 from monitoring.api.routes import create_api
+from redis_components.errors import ConfigError
+from workers.jobs.orders import check_settings
+from workers.state.jobs import Jobs
 
 READ, ACT = "r" * 24, "a" * 24
 ACTS = ("/api/v1/jobs", "/api/v1/services/books/scale", "/api/v1/services/books/urls", "/schedule.json", "/cancel.json")
@@ -139,3 +142,32 @@ def test_any_body_and_any_name_get_an_answer(ask: Ask, route: str, name: str, bo
 def test_limits_that_cannot_be_are_the_callers_fault(ask: Ask, body: Any) -> None:
     raw = json.dumps(body).encode()
     assert ask("POST", "/api/v1/limits/books", iter([raw]), ACT, [(b"content-type", b"application/json")])[0] in (400, 422)
+
+
+WRONG_SETTINGS = {
+    "CONCURRENT_REQUESTS": [True, False, 0, -1, 1.5, 10**12, "abc", "", "true", "9" * 4000],
+    "DOWNLOAD_DELAY": [True, -1, 1e19, "nan", "1e999", "-inf", "soon"],
+    "ROBOTSTXT_OBEY": ["perhaps", 2, -1, 0.5, ""],
+    "USER_AGENT": [True, 5, "a\r\nCookie: b", "a\0"],
+}
+
+
+@pytest.mark.parametrize("name", WRONG_SETTINGS)
+def test_a_value_that_a_setting_of_a_job_cannot_have_is_refused_and_named(ask: Ask, redis_client: redis.Redis, name: str) -> None:
+    for value in WRONG_SETTINGS[name]:
+        body = json.dumps({"service": "toy", "settings": {name: value}}).encode()
+        assert ask("POST", "/api/v1/jobs", iter([body]), ACT, [(b"content-type", b"application/json")])[0] in (400, 422), value
+        with pytest.raises(ConfigError, match=name):
+            check_settings({name: value})
+    assert not Jobs(redis_client).all()
+
+
+def test_values_that_settings_of_a_job_may_have_also_as_texts_of_a_form() -> None:
+    check_settings({"CONCURRENT_REQUESTS": 8, "DOWNLOAD_DELAY": 0.5, "ROBOTSTXT_OBEY": True, "USER_AGENT": "mine/1.0 (+x)"})
+    check_settings({"CONCURRENT_REQUESTS": "8", "DOWNLOAD_DELAY": "2", "ROBOTSTXT_OBEY": "False", "DEPTH_PRIORITY": "-1"})
+
+
+def test_a_form_with_more_digits_than_python_reads_is_answered(ask: Ask) -> None:
+    form = [(b"content-type", b"application/x-www-form-urlencoded")]
+    body = b"project=default&spider=toy&_crawlers=" + b"9" * 5000
+    assert ask("POST", "/schedule.json", iter([body]), ACT, form)[0] == 200

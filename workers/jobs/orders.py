@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,55 +15,51 @@ from workers.state.jobs import Job, JobState
 from workers.state.nodes import Nodes, shortages
 from workers.state.registry import Registry
 
+_SWITCH, _TEXT, _MOST = "a switch: true or false", "one line of text", 2**31
+_LEAST = {
+    **dict.fromkeys(("AUTOTHROTTLE_MAX_DELAY", "AUTOTHROTTLE_START_DELAY", "DOWNLOAD_DELAY", "CLOSESPIDER_TIMEOUT"), 0.0),
+    **dict.fromkeys(("AUTOTHROTTLE_TARGET_CONCURRENCY", "DOWNLOAD_TIMEOUT"), 0.001),
+    **dict.fromkeys(("CONCURRENT_ITEMS", "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN"), 1),
+    **dict.fromkeys(("CLOSESPIDER_ERRORCOUNT", "CLOSESPIDER_ITEMCOUNT", "CLOSESPIDER_PAGECOUNT", "DEPTH_LIMIT"), 0),
+    **dict.fromkeys(("DOWNLOAD_MAXSIZE", "REDIRECT_MAX_TIMES", "RETRY_TIMES"), 0),
+    "DEPTH_PRIORITY": -1000,
+}
+"""Smallest values of the settings that are numbers, whole ones if these are: with fewer than one request a crawl never ends."""
 # Who can send a task could have any class loaded, or any file written, by the settings that name them.
-ALLOWED_SETTINGS = frozenset(
-    {
-        "AUTOTHROTTLE_ENABLED",
-        "AUTOTHROTTLE_MAX_DELAY",
-        "AUTOTHROTTLE_START_DELAY",
-        "AUTOTHROTTLE_TARGET_CONCURRENCY",
-        "CLOSESPIDER_ERRORCOUNT",
-        "CLOSESPIDER_ITEMCOUNT",
-        "CLOSESPIDER_PAGECOUNT",
-        "CLOSESPIDER_TIMEOUT",
-        "CONCURRENT_ITEMS",
-        "CONCURRENT_REQUESTS",
-        "CONCURRENT_REQUESTS_PER_DOMAIN",
-        "COOKIES_ENABLED",
-        "DEPTH_LIMIT",
-        "DEPTH_PRIORITY",
-        "DOWNLOAD_DELAY",
-        "DOWNLOAD_MAXSIZE",
-        "DOWNLOAD_TIMEOUT",
-        "RANDOMIZE_DOWNLOAD_DELAY",
-        "REDIRECT_ENABLED",
-        "REDIRECT_MAX_TIMES",
-        "RETRY_ENABLED",
-        "RETRY_TIMES",
-        "ROBOTSTXT_OBEY",
-        "USER_AGENT",
-    }
-)
+ALLOWED_SETTINGS = {
+    **dict.fromkeys(("AUTOTHROTTLE_ENABLED", "COOKIES_ENABLED", "RANDOMIZE_DOWNLOAD_DELAY"), _SWITCH),
+    **dict.fromkeys(("REDIRECT_ENABLED", "RETRY_ENABLED", "ROBOTSTXT_OBEY"), _SWITCH),
+    **{name: f"a {'whole ' * isinstance(least, int)}number from {least} to {_MOST}" for name, least in _LEAST.items()},
+    "USER_AGENT": _TEXT,
+}
+"""The form of the value of each."""
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a setting that only an operator's command or the project may set, and for a value that is neither a
-    switch, a finite number nor another text.
+    """Raise ConfigError for a setting that only an operator's command or the project may set, and for a value that it cannot
+    have; a form of scrapyd's API and a command line have numbers and switches as texts.
     """
-    if foreign := sorted(set(settings) - ALLOWED_SETTINGS):
+    if foreign := sorted(set(settings) - set(ALLOWED_SETTINGS)):
         raise ConfigError(
             f"{', '.join(foreign)}: cannot be set by a task or by the API, which have fewer rights than an operator; set it in"
             f" the project's settings, or use trawl run -s. Allowed: {', '.join(sorted(ALLOWED_SETTINGS))}"
         )
     for name, value in settings.items():
-        try:
-            is_wrong = not isinstance(value, bool | int | float | str) or not math.isfinite(float(value))
-        except ValueError:  # a text
-            is_wrong = False
-        except OverflowError:
-            is_wrong = True
-        if is_wrong:
-            raise ConfigError(f"{name} = {str(value)!r:.100}: must be a switch, a finite number or a text")
+        if not _fits(name, value):
+            raise ConfigError(f"{name} = {str(value)[:100]!r}: must be {ALLOWED_SETTINGS[name]}")
+
+
+def _fits(name: str, value: Any) -> bool:
+    text = value if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
+    if ALLOWED_SETTINGS[name] is _SWITCH:
+        return text.lower() in ("true", "false", "0", "1")
+    if ALLOWED_SETTINGS[name] is _TEXT:
+        return isinstance(value, str) and value.isprintable()
+    try:
+        found = type(_LEAST[name])(text)
+    except ValueError:  # also of `True`, 1.5 for a whole number, and of more digits than Python reads
+        return False
+    return _LEAST[name] <= found <= _MOST  # neither NaN nor infinity is
 
 
 NO_NODE = "no node is running: start one with trawl up, or with celery -A tasks worker"

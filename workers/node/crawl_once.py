@@ -21,7 +21,7 @@ from scrapy.utils.project import get_project_settings
 from redis_components.errors import ConfigError, TrawlError
 from workers.crawler.crawl import Crawl, make_crawl
 from workers.crawler.isolated import crawl_alone, fed_from_redis
-from workers.jobs.orders import ALLOWED_SETTINGS
+from workers.jobs.orders import check_settings
 from workers.process import freeze_detection
 
 from .crawl_once_result import MOST_ITEMS, OnceOutcome, OnceResult
@@ -67,11 +67,7 @@ class OnceOrder:
             raise ConfigError(f"timeout = {self.timeout_s!r}: must be a number of seconds, at most {LONGEST_S:.0f}")
         if not _number(self.items) or self.items != int(self.items) or not 0 <= self.items <= MOST_ITEMS:
             raise ConfigError(f"items = {self.items!r}: must be a whole number from 0 to {MOST_ITEMS}")
-        if foreign := sorted(set(self.settings) - ALLOWED_SETTINGS):
-            raise ConfigError(
-                f"{', '.join(foreign)}: cannot be set by a task, which anyone who can write to Redis may send; set it in the "
-                f"project's settings, or crawl in a process (trawl crawl). Allowed: {', '.join(sorted(ALLOWED_SETTINGS))}"
-            )
+        check_settings(self.settings)
 
 
 def crawl_once(order: OnceOrder, *, cancelled: Callable[[], bool] = lambda: False) -> OnceResult:

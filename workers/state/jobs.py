@@ -141,7 +141,7 @@ class Jobs:
     def ends(self, name: str) -> dict[int, str]:
         """Return the finish reasons of the crawlers that came to an end, by slot."""
         found = self._client.hgetall(self._keys.job_ends(name))
-        return {int(number): as_text(reason) for number, reason in found.items() if as_text(number).isdigit()}
+        return {int(number): as_text(reason) for number, reason in found.items() if len(number) < 10 and number.isdigit()}
 
     def forget_ends(self, name: str) -> None:
         """Forget the ends of its crawlers, so that all its slots are wanted again."""

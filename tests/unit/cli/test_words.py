@@ -20,7 +20,7 @@ def test_sizes_may_be_separate_words_or_joined_by_commas() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["forum_list", "forum_list=", "=1", "forum_list=-1", "forum_list=1.5", "forum_list=x", "", "a=²"]
+    "word", ["forum_list", "forum_list=", "=1", "forum_list=-1", "forum_list=1.5", "forum_list=x", "", "a=²", "a=" + "9" * 5000]
 )
 def test_a_size_of_another_form_is_refused_with_an_example(word: str) -> None:
     with pytest.raises(ConfigError, match="write for example forum_detail=2"):

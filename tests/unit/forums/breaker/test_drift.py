@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
+import pytest
 
 from forums.breaker.drift import ACCEPTED, KNOWN, LOT, ROWS, Drift, Totals, baseline, broken, describe, forgiven, observe
+from forums.breaker.drift_store import STATS, counted
 
 
 class Site:
@@ -125,3 +127,9 @@ def test_what_was_seen_to_be_well_is_forgiven_and_what_is_normal_stays() -> None
     site.drift = forgiven(site.drift)
     assert site.drift.drifted == {}
     assert site.lots(2, body=1.0) == [False, True]
+
+
+@pytest.mark.parametrize("figure", ["²", "-1", "1.5", "9" * 5000])
+def test_a_figure_in_redis_that_is_no_number_is_left_out(figure: str) -> None:
+    found = counted([{f"{STATS}a/threads/pages": figure, f"{STATS}a/threads/rows": "7"}])
+    assert [(one.pages, one.rows) for one in found.values()] == [(0, 7)]

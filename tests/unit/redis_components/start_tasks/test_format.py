@@ -14,6 +14,7 @@ from redis_components.errors import BadStartTask
 from redis_components.spiders import RedisMixin, RedisSpider
 from redis_components.start_tasks.format import FIELDS, StartTask, read
 from redis_components.start_tasks.requests import request_of
+from redis_components.start_tasks.seeding import encoded
 
 
 class Books(RedisSpider):
@@ -180,3 +181,14 @@ def test_a_mixin_makes_requests_too() -> None:
 
     assert StartTask(url="http://127.0.0.1/").dont_filter
     assert Mixed().make_request_from_data(b"http://127.0.0.1/").url == "http://127.0.0.1/"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://", "http:///x", "https://:80/", "http://[::1", "http://a.example:99999/", "http://a.example:x/"]
+)
+def test_an_address_without_a_host_is_refused_where_it_is_queued(url: str) -> None:
+    for one in (url, {"url": url}):
+        with pytest.raises(BadStartTask, match="no host"):
+            encoded(one)
+    encoded("s3://bucket/x", schemes=["s3"])
+    encoded("file:///x", schemes=["file"])
