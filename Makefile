@@ -105,10 +105,7 @@ format: $(TOOLS) ## Put the code into its standard form
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
 
 docs: $(TOOLS) ## Write the generated parts of docs/ again
-	@$(BIN)/python -m redis_components.keys > docs/reference/redis-keys.md
-	@$(BIN)/python -m forums.state.keys >> docs/reference/redis-keys.md
-	@$(BIN)/python -m forums.sites.reference > docs/reference/site-keys.md
-	@$(BIN)/python -m forums.storage.reference > docs/reference/database.md
+	@$(BIN)/python packaging/references.py
 	@$(BIN)/python -m cli.views.environment docs/reference/settings.md
 	@$(BIN)/python -m cli.views.command_reference > docs/reference/cli.md
 	@$(BIN)/python packaging/plots.py

@@ -1,4 +1,4 @@
-"""Digest of the site file that made a request: a page missing because of a wrong file is requested again after the fix."""
+"""Items that the forum spiders yield, as `stored.py` reads them, and the times in them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from forums.sites import Site
 from redis_components.frontier.redis_time import shared_clock
@@ -21,7 +22,10 @@ _known: dict[str, tuple[Site, str]] = {}  # by name; a reloaded Site is another 
 
 
 def file_digest(site: Site) -> str:
-    """Return 12 hex digits of the file's parts for pages and login; equal for the same content on every node."""
+    """Return 12 hex digits of the file's parts for pages and login; equal for the same content on every node.
+
+    By the digest of the file that made its request, a page missing because of a wrong file is requested again after the fix.
+    """
     known = _known.get(site.name)
     if known is None or known[0] is not site:
         pages = site.model_dump(mode="json", include={"base_url", "profile", "pages"})
@@ -54,33 +58,19 @@ def moment_of(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _stamp(moment: datetime | None) -> str | None:
-    return None if moment is None else stamp(moment)
+def _item(kind: str, record: msgspec.Struct, **more: Any) -> dict[str, Any]:
+    """Return the fields of a record and `more`, with times as text."""
+    fields = {name: stamp(value) if isinstance(value, datetime) else value for name, value in asdict(record).items()}
+    return {"kind": kind, **fields, **more}
 
 
 def post_item(read: ReadPost, *, site: str, thread: str, forum: str | None, url: str, fetched_at: str) -> dict[str, Any]:
     """Build the item of an opening post. `forum` is the forum of the list; a forum shown on the page itself takes precedence,
     since lists also show threads of other forums (pinned everywhere, of child forums).
     """
-    return {
-        "kind": "post",
-        "site": site,
-        "id": thread,
-        "forum_id": read.forum_id or forum,
-        "title": read.title or "",
-        "body": read.body,
-        "body_html": read.body_html,
-        "author": read.author,
-        "created_at": _stamp(read.created_at),
-        "edited_at": _stamp(read.edited_at),
-        "views": read.views,
-        "reply_count": read.reply_count,
-        "last_reply_at": _stamp(read.last_activity),
-        "sticky": read.sticky,
-        "deleted": read.deleted,
-        "url": url,
-        "fetched_at": fetched_at,
-    }
+    shown = {"id": thread, "forum_id": read.forum_id or forum, "title": read.title or "", "url": url, "fetched_at": fetched_at}
+    item = _item("post", read, site=site, **shown)
+    return item | {"last_reply_at": item.pop("last_activity")}
 
 
 def with_listed(post: ReadPost, reading: Reading) -> ReadPost:
@@ -97,62 +87,16 @@ def with_listed(post: ReadPost, reading: Reading) -> ReadPost:
 
 def comment_item(read: ReadComment, *, site: str, thread: str, url: str, fetched_at: str) -> dict[str, Any]:
     """Build the item of a comment of `thread`."""
-    return {
-        "kind": "comment",
-        "site": site,
-        "id": read.id,
-        "post_id": thread,
-        "parent_id": read.parent_id,
-        "body": read.body,
-        "body_html": read.body_html,
-        "author": read.author,
-        "created_at": _stamp(read.created_at),
-        "edited_at": _stamp(read.edited_at),
-        "deleted": read.deleted,
-        "position": read.position,
-        "url": url,
-        "fetched_at": fetched_at,
-    }
+    return _item("comment", read, site=site, post_id=thread, url=url, fetched_at=fetched_at)
 
 
-def scan_item(
-    *,
-    site: str,
-    forum: str,
-    mode: str,
-    started_at: str,
-    pages: int,
-    threads: int,
-    outcome: str,
-    stopped: str,
-    reason: str | None,
-    **more: Any,
-) -> dict[str, Any]:
-    """Build the report of a scan, its last item. `more`: further figures of the scan."""
-    return {
-        "kind": "scan",
-        "site": site,
-        "forum_id": forum,
-        "mode": mode,
-        "started_at": started_at,
-        "finished_at": utc_now(),
-        "pages": pages,
-        "threads": threads,
-        "outcome": outcome,
-        "stopped": stopped,
-        "reason": reason,
-    } | more
+def scan_item(*, site: str, forum: str, **figures: Any) -> dict[str, Any]:
+    """Build the report of a scan, its last item, with its figures: fields of `Scan`."""
+    return {"kind": "scan", "site": site, "forum_id": forum, "finished_at": utc_now(), **figures}
 
 
 def forum_item(read: ListedForum, *, site: str, fetched_at: str) -> dict[str, Any]:
     """Build the item of a forum that the index lists."""
-    return {
-        "kind": "forum",
-        "site": site,
-        "id": read.id,
-        "name": read.name,
-        "url": read.url,
-        "parent_id": read.parent_id,
-        "threads": read.threads,
-        "fetched_at": fetched_at,
-    }
+    item = _item("forum", read, site=site, fetched_at=fetched_at)
+    del item["last_activity"]  # it is not stored
+    return item

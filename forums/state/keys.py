@@ -1,7 +1,4 @@
-"""Redis keys of the forum application: one method per key, as in `redis_components/keys/`; and its Lua scripts.
-
-`python -m forums.state.keys` prints their part of `docs/reference/redis-keys.md`.
-"""
+"""Redis keys of the forum application: one method per key, as in `redis_components/keys/`; and its Lua scripts."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redis_components.keys import CrawlKeys, FleetKeys
-from redis_components.keys.reference import rows
 from redis_components.server import scripts
 
 LUA = Path(__file__).with_name("lua")
@@ -157,17 +153,3 @@ class ForumFleetKeys(FleetKeys):
         Written and read by `spend.lua`.
         """
         return f"{self.prefix}:spent:{site}:counted"
-
-
-def document() -> str:
-    """Return the part of `docs/reference/redis-keys.md` about forums."""
-    crawl = ForumCrawlKeys(CrawlKeys.for_spider("<spider>", namespace=""))
-    found = [
-        *rows(crawl, ForumCrawlKeys, {}),
-        *rows(ForumFleetKeys(prefix="trawl:fleet"), ForumFleetKeys, {"site": "<site>", "output": "<output>"}),
-    ]
-    return "\n## Keys of the forum application\n\n" + "\n".join(found) + "\n"
-
-
-if __name__ == "__main__":
-    print(document(), end="")

@@ -20,7 +20,7 @@ import redis
 
 from forums.storage import Database, RunHistory, RunRow, Wanted
 from forums.storage.history import log_stream, stream_position
-from forums.storage.write.event_log import LOST, Change, FleetKind, FleetRow, Position
+from forums.storage.write.event_log import LOST, Change, FleetKind, FleetRow, Position, fleet_change
 from redis_components.errors import ConfigError
 from redis_components.keys import FleetKeys
 from redis_components.server.printable import in_one_line
@@ -204,5 +204,4 @@ def _of_note(id_: str, fields: dict[bytes, bytes]) -> Change | None:
 
 
 def _change(id_: str, row: FleetRow, kind: FleetKind, sentence: str, at: float, site: str = "") -> Change:
-    sentence = in_one_line(sentence)[:_LONGEST]
-    return Change(row=row, site=site, id=id_, thread="", version=1, kind=kind, hash="", sentence=sentence, at=at)
+    return fleet_change(row, kind, id_, in_one_line(sentence)[:_LONGEST], at, site)

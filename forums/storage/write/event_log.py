@@ -211,51 +211,30 @@ def gap_change(gap: Any, kind: FleetKind, at: datetime, sentence: str, *, versio
     """Return the change of a gap that has opened or closed. The table has no versions of gaps: the version of a closing is its
     time in epoch seconds; a gap reopened by a late scan has the version of its former closing plus one.
     """
-    return Change(
-        row=FleetRow.GAP,
-        site=gap.site,
-        id=f"{gap.forum_id}/{gap.opened_at:%Y%m%dT%H%M%S}",
-        thread="",
-        version=version,
-        kind=kind,
-        hash="",
-        forum=gap.forum_id,
-        sentence=sentence,
-        at=at.timestamp(),
-    )
+    id_ = f"{gap.forum_id}/{gap.opened_at:%Y%m%dT%H%M%S}"
+    return fleet_change(FleetRow.GAP, kind, id_, sentence, at.timestamp(), gap.site, version=version, forum=gap.forum_id)
 
 
 def new_forums(keys: Sequence[tuple[str, str]], seen: dict[tuple[str, str], datetime]) -> list[Change]:
     """Return the changes of boards (site, id) that were not stored before."""
     return [
-        Change(
-            row=FleetRow.FORUM,
-            site=site,
-            id=forum_id,
-            thread="",
-            version=1,
-            kind=FleetKind.NEW,
-            hash="",
-            forum=forum_id,
-            sentence=f"board {forum_id}: it was not known",
-            at=seen[site, forum_id].timestamp(),
+        fleet_change(
+            FleetRow.FORUM, FleetKind.NEW, id_, f"board {id_}: it was not known", seen[site, id_].timestamp(), site, forum=id_
         )
-        for site, forum_id in keys
+        for site, id_ in keys
     ]
 
 
+def fleet_change(
+    row: FleetRow, kind: FleetKind, id_: str, sentence: str, at: float, site: str = "", *, version: int = 1, forum: str = ""
+) -> Change:
+    """Return an event of the fleet as a change; `at` in epoch s."""
+    return Change(row, site, id_, "", version, kind, "", forum, sentence, at)
+
+
 def _of_run(run: Any, kind: FleetKind, at: datetime, sentence: str) -> Change:
-    return Change(
-        row=FleetRow.CRAWLER,
-        site="",
-        id=run.id,
-        thread="",
-        version=_VERSION[kind],
-        kind=kind,
-        hash="",
-        sentence=f"{run.spider}{'' if run.number is None else f'/{run.number}'}: {sentence}",
-        at=at.timestamp(),
-    )
+    sentence = f"{run.spider}{'' if run.number is None else f'/{run.number}'}: {sentence}"
+    return fleet_change(FleetRow.CRAWLER, kind, run.id, sentence, at.timestamp(), version=_VERSION[kind])
 
 
 def _on(run: Any) -> str:

@@ -1,18 +1,13 @@
-"""Keys come from one place, and the reference is generated from it."""
+"""Keys come from one place."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from forums.state import keys as forums
-from redis_components.keys import CrawlKeys, FleetKeys, reference
+from redis_components.keys import CrawlKeys, FleetKeys
 
 ROOT = Path(__file__).parents[3]
-
-
-def test_the_reference_is_the_one_generated_from_the_code() -> None:
-    assert (ROOT / "docs/reference/redis-keys.md").read_text() == reference.document() + forums.document(), "run `make docs`"
 
 
 def test_the_five_patterns_are_those_of_scrapy_redis() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -24,7 +23,6 @@ from forums.storage import (
     posts,
     scans,
 )
-from forums.storage.reference import reference
 from forums.storage.schema.tables import metadata
 from forums.storage.schema.version import VERSION, mismatch
 
@@ -86,8 +84,3 @@ def test_tables_of_this_version_are_accepted_and_others_say_what_to_do() -> None
     assert mismatch(VERSION) is None
     assert "upgrade Trawl" in str(mismatch(VERSION + 1))
     assert "trawl db upgrade" in str(mismatch(VERSION - 1))
-
-
-def test_the_document_is_up_to_date() -> None:
-    document = Path(__file__).parents[4] / "docs" / "reference" / "database.md"
-    assert document.read_text("utf-8") == reference(), "run `make docs`"
