@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -35,7 +36,7 @@ from .forum.process import ForumProcess
 
 KEPT_RUNS = 3  # older ones are removed when a new run begins
 MARK = "TRAWL_DEMO_RUN"  # environment variable of every process of a run
-_NAME = re.compile(r"\d{8}-\d{6}(-\d+)?")
+_NAME = re.compile(r"\d{8}-\d{6}(-\w+)?")
 _SITES = Path(__file__).resolve().with_name("sites")  # the demo's forum alone: a demo must not crawl the user's sites
 _KEPT_VARIABLES = ("TRAWL_DEMO_", "TRAWL_TEST_", "TRAWL_DEBUG", "TRAWL_REDIS_BIN")  # variables of no fleet
 
@@ -125,16 +126,10 @@ def _from_here(path: Path) -> str:
 
 
 def _new_folder(runs: Path) -> Path:
-    name = datetime.now().strftime("%Y%m%d-%H%M%S")
-    for suffix in ("", *(f"-{n}" for n in range(2, 100))):
-        folder = runs / f"{name}{suffix}"
-        try:
-            folder.mkdir()
-        except FileExistsError:  # another demo began in the same second
-            continue
-        (folder / "logs").mkdir()
-        return folder
-    raise FileExistsError(17, "a hundred demos began in one second", str(runs))
+    begun = runs / datetime.now().strftime("%Y%m%d-%H%M%S")
+    folder = begun if not begun.exists() else Path(tempfile.mkdtemp(prefix=f"{begun.name}-", dir=runs))  # another run began
+    (folder / "logs").mkdir(parents=True)
+    return folder
 
 
 def _remove_old(runs: Path) -> None:

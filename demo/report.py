@@ -11,7 +11,7 @@ from cli.views.columns import Column, FittedTable, figures
 from .processes import trawl_command
 from .screen import clock
 from .steps import DemoSteps
-from .truth import Coverage, Followed
+from .truth import Coverage
 
 IDS_SHOWN = 5
 
@@ -89,21 +89,12 @@ def _figures(steps: DemoSteps) -> Table:
     edits, deletions = steps.progress.noticed
     by_then = f"{steps.noticed_following:,} of them in passing, the others by a last check of every thread"
     table.add_row("noticed", f"{edits:,} edits and {deletions:,} deletions, {by_then}")
-    if steps.followed:
-        _add_followed(table, steps.followed)
+    if steps.delays:
+        by_board = ", ".join(f"{name.rpartition('/')[2]} {one.median_s:.1f} s" for name, one in sorted(steps.delays.items()))
+        table.add_row("freshness", f"from published to fetched, half of the new pieces within: {by_board}")
+    table.add_row("followed", f"with {steps.requests_following:,} requests in {steps.processes.options.live_s:.0f} s")
     table.add_row("wall time", f"{steps.progress.clock_s:.0f} s")
     return table
-
-
-def _add_followed(table: Table, followed: Followed) -> None:
-    """Add freshness and requests of the following; nothing if no piece was published."""
-    if followed.delay_s is None or followed.rescan_requests is None:
-        return
-    by_board = ", ".join(f"{board.forum_id} {board.delay_s:.1f} s" for board in followed.boards)
-    table.add_row("freshness", f"{followed.delay_s:.1f} s from published to fetched, in the mean: {by_board}")
-    saved = int(100 * (1 - followed.requests / followed.rescan_requests))
-    rescan = f"reading everything as freshly would take {followed.rescan_requests:,.0f}: {saved} % saved"
-    table.add_row("requests", f"{followed.requests:,} in {followed.seconds:.0f} s of following; {rescan}")
 
 
 def _bad_items(steps: DemoSteps) -> int:

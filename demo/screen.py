@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -25,7 +26,6 @@ from workers.state.registry import CrawlerRecord
 
 from .forum.process import ForumProcess
 from .processes import DemoProcesses
-from .truth import pages_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,6 @@ class ForumFigures:
     """The forum's statistics."""
 
     pieces: int  # existing posts and comments
-    size: int  # existing pages
     served: Mapping[str, int]  # pages by HTTP status
 
     @property
@@ -42,19 +41,13 @@ class ForumFigures:
         return sum(self.served.values())
 
 
-class ForumGauge:
-    """Reader of the forum's statistics."""
-
-    def __init__(self, forum: ForumProcess) -> None:
-        self._forum = forum
-
-    def read(self) -> ForumFigures:
-        """Return the present figures. Raises ForumError."""
-        stats = self._forum.stats()
-        served: Counter[str] = Counter()
-        for by_status in stats["served"].values():
-            served.update(by_status)
-        return ForumFigures(pieces=stats["posts"] + stats["comments"], size=pages_of(stats), served=served)
+def forum_figures(forum: ForumProcess) -> ForumFigures:
+    """Read the forum's present statistics. Raises ForumError."""
+    stats = forum.stats()
+    served: Counter[str] = Counter()
+    for by_status in stats["served"].values():
+        served.update(by_status)
+    return ForumFigures(pieces=stats["posts"] + stats["comments"], served=served)
 
 
 class Speed:
@@ -104,7 +97,6 @@ class Progress:
         self.living = False  # True while the forum grows
         self.speed = Speed(5.0)  # of the forum's pages
         self._speeds: defaultdict[str, Speed] = defaultdict(Speed)  # of each service's pages
-        self._gauge = ForumGauge(processes.forum)
         self._started = time.monotonic()
         self._counted_at = 0.0
 
@@ -151,7 +143,7 @@ class Progress:
             )
             self.noticed = edits, deletions
         if self.processes.forum.url:
-            self.forum = self._gauge.read()
+            self.forum = forum_figures(self.processes.forum)
             self.speed.add(self.clock_s, self.forum.pages)
 
     def _count(self, table: FromClause, which: ColumnElement[bool]) -> int:
@@ -171,17 +163,8 @@ CRAWLERS_SHOWN = 4
 BAR_WIDTH = 8
 
 
-class Display(Protocol):
-    """Shows the progress; a context manager around all calls of `show`."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
-
-    def show(self, progress: Progress) -> None: ...
-
-
-def make_display(console: Console) -> Display:
+def make_display(console: Console) -> Screen | Lines:
+    """Return a context manager around all calls of its `show`."""
     return Screen(console) if console.is_terminal else Lines(console)
 
 
@@ -207,7 +190,7 @@ class Screen:
         self._live.update(picture(progress), refresh=True)
 
 
-class Lines:
+class Lines(AbstractContextManager["Lines"]):
     """A line for each event, and one of progress every few seconds."""
 
     def __init__(self, console: Console) -> None:
@@ -215,11 +198,8 @@ class Lines:
         self._printed = 0
         self._progress_at = 0.0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        pass
+    def __exit__(self, *_: object) -> None:
+        """Leave what was printed."""
 
     def show(self, progress: Progress) -> None:
         if progress.events and not self._printed:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from forums.state.forum_states import FORUM_DETAIL
+from forums.storage.read.site_figures import Delay, delays
 from redis_components.errors import TrawlError
 from workers.state.registry import CrawlerRecord, CrawlerState
 
 from .processes import BOARDS, SITE
 from .screen import Progress
-from .truth import Coverage, Followed, boards, compare, scanned, unchecked
+from .truth import Coverage, compare, scanned, unchecked
 
 START_TIMEOUT_S = 60.0
 
@@ -123,7 +124,8 @@ class DemoSteps:
         self.followed_since: datetime | None = None
         self.frozen_at: datetime | None = None
         self.noticed_following = 0  # edits and deletions, before the last check of everything
-        self.followed: Followed | None = None
+        self.requests_following = 0
+        self.delays: Mapping[str, Delay] = {}  # of what was published meanwhile, by board
         self.coverage: tuple[Coverage, Coverage] | None = None
 
     def run(self) -> Iterator[None]:
@@ -185,11 +187,7 @@ class DemoSteps:
         self.processes.forum.control(rate=0)
         progress.living = False
         self.followed_since, self.frozen_at = began, datetime.now(UTC)
-        self.followed = Followed(
-            seconds=progress.clock_s - began_s,
-            requests=progress.forum.pages - first.pages,
-            pages=(progress.forum.size + first.size) / 2,
-        )
+        self.requests_following = progress.forum.pages - first.pages
         progress.happened(f"the forum does not change any more: {progress.forum.pieces:,} posts")
 
     def _settle(self) -> Step[None]:
@@ -225,9 +223,8 @@ class DemoSteps:
         progress.doing = "Comparing the database with the forum's list, row by row."
         progress.count()
         assert self.processes.database
-        assert self.followed
         assert self.followed_since
-        self.followed = replace(self.followed, boards=boards(self.processes.database, SITE, self.followed_since))
+        self.delays = delays(self.processes.database, self.followed_since, SITE)
         self.coverage = compare(self.processes.database, self.processes.forum.truth(), SITE)
 
     # conditions of the steps

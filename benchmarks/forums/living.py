@@ -30,10 +30,10 @@ from statistics import mean, median, quantiles
 import pytest
 
 from benchmarks.support.following import MIX, Plan, Run, run
-from benchmarks.support.full_rescan import Rescan
+from benchmarks.support.full_rescan import Rescan, pages_of, requests_per_s
 from benchmarks.support.report import Report, options
 from benchmarks.support.sightings import delays
-from demo.truth import Coverage, pages_of, requests_per_s
+from demo.truth import Coverage
 
 SHARE = 0.35  # of the rescan's requests
 

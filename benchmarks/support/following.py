@@ -15,7 +15,7 @@ from statistics import mean
 from typing import Any
 
 from demo.forum.process import ForumProcess
-from demo.truth import Coverage, pages_of, requests_per_s
+from demo.truth import Coverage
 from forum_reader.definition.site import Schedule
 from forums.state.keys import ForumFleetKeys
 from forums.state.request_ledger import Ledger
@@ -28,6 +28,7 @@ from tests.support.processes import none_left
 from tests.support.watched_fleet import MARK
 from workers.state.schedules import Schedules, StoredEntry
 
+from .full_rescan import pages_of, requests_per_s
 from .kept_versions import forgotten, kept_versions
 from .sightings import Delays, Watch, delays, noticed_after
 

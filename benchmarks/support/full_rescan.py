@@ -1,6 +1,6 @@
 """A uniform rescan: a crawler without knowledge that reads every page of the forum once in a period, over and over.
 
-`demo.truth.requests_per_s` computes it, in the rescan's favour: what it takes to fetch and to store is left out. `Rescan` does
+`requests_per_s` computes it, in the rescan's favour: what it takes to fetch and to store is left out. `Rescan` does
 it for real and notes when it saw what: `python -m benchmarks.support.full_rescan` compares the two.
 """
 
@@ -16,13 +16,25 @@ from typing import Any
 import aiohttp
 
 from demo.forum.process import ForumProcess
-from demo.truth import Piece, content_hash, pages_of, requests_per_s
+from demo.truth import Piece, content_hash
 
 from .sightings import Sightings, delays
 
 _POST = ("id", "forum_id", "title", "body", "author", "created_at")
 _COMMENT = ("id", "post_id", "parent_id", "author", "body", "created_at")
 _GONE = (404, 410)
+
+
+def requests_per_s(pages: Sequence[float], mean_delay_s: float) -> float:
+    """Return the requests per second of a uniform rescan with this mean delay, of a forum with these page counts over time. Its
+    period is twice the delay: on average a change waits half a period; fetching and storing are counted as instant.
+    """
+    return mean(pages) / (2 * mean_delay_s)
+
+
+def pages_of(stats: Mapping[str, Any]) -> int:
+    """Return the number of pages of such a rescan: list pages, posts, and pages of comments."""
+    return int(sum(stats["pages"].values()))
 
 
 class Rescan:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from benchmarks.support.full_rescan import requests_per_s
 from benchmarks.support.sightings import Sightings, delays
-from demo.truth import Board, Followed, Piece, by_board, requests_per_s
+from demo.truth import Piece
 
 
 def truth(**more: dict[str, Any]) -> dict[str, Any]:
@@ -43,19 +43,6 @@ def test_a_deletion_is_noticed_with_the_tombstone() -> None:
     happened = truth(deleted={"posts": {}, "comments": {"c1": (130.0, "vanished", "a")}})
     assert delays(happened, seen((103.0, "a", False), (137.0, "a", True))).deleted == [7.0]
     assert delays(happened, seen((140.0, "a", False))).unseen == 1
-
-
-def test_the_freshness_of_each_board_is_the_mean_of_what_was_published_on_it() -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    rows = [
-        (board, noon, noon + timedelta(seconds=later)) for board, later in (("f2", 2.5), ("f1", 1.5), ("f2", 4.5), ("f1", 0.2))
-    ]
-    found = by_board(rows)
-    assert found == [Board(forum_id="f1", published=2, delay_s=0.5), Board(forum_id="f2", published=2, delay_s=3.0)]
-    followed = Followed(seconds=10, requests=50, pages=700, boards=found)
-    assert (followed.delay_s, followed.rescan_requests) == (1.75, 2_000)
-    quiet = Followed(seconds=10, requests=50, pages=700, boards=[])
-    assert (quiet.delay_s, quiet.rescan_requests) == (None, None)
 
 
 def test_a_rescan_reads_everything_in_twice_its_mean_delay() -> None:
