@@ -116,7 +116,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     fix: str
     since: float
     seen_at: float
-    reported: bool = False
+    reported: bool = msgspec.field(name="told", default=False)  # its stored name
 
 
 class Step(NamedTuple):

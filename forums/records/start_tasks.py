@@ -21,7 +21,7 @@ NEWEST_FIELDS = ("forum", "token", "url", "replies")
 """Fields of a `PostTask` that a waiting full reading takes from a newer task for the same thread."""
 
 
-class ForumTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class ForumTask(msgspec.Struct, omit_defaults=True):
     """Start task of `forum_list`: scan one forum, or with mode "index" the pages that list the site's forums.
 
     - scan: until it overlaps the last complete scan, at most `limits.pages_per_scan` pages;
@@ -45,7 +45,7 @@ class ForumTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Span of its seed (`workers/tracing/traces.py`)."""
 
 
-class PostTask(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class PostTask(msgspec.Struct, omit_defaults=True):
     """Start task of `forum_detail`: read one thread.
 
     - new, backfill: the whole thread;

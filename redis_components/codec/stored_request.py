@@ -12,8 +12,9 @@ from redis_components.errors import Undecodable
 from . import values
 
 
-class StoredRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
-    """The content of a payload: the URL and all that differs from a plain GET. The letters are part of the stored format.
+class StoredRequest(msgspec.Struct, kw_only=True, gc=False):
+    """The content of a payload: the URL and all that differs from a plain GET. The letters are part of the stored format
+    (docs/decisions/0062-stored-forms.md).
 
     msgspec checks the types while it reads. `Any` fields may hold tagged values (`values.py`), which `check` checks.
     """

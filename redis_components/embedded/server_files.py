@@ -8,6 +8,8 @@ import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import msgspec
+
 from redis_components.errors import RedisUnavailable
 from redis_components.server.variables import project_dir, variable
 
@@ -93,8 +95,8 @@ class ServerFolder:
         see `session`.
         """
         try:
-            return ServerState(**json.loads(self._state.read_text("utf-8")))
-        except (OSError, ValueError, TypeError):
+            return msgspec.json.decode(self._state.read_bytes(), type=ServerState)
+        except (OSError, ValueError):
             return None
 
     def announce(self, state: ServerState) -> None:
@@ -111,8 +113,8 @@ class ServerFolder:
         has taken it.
         """
         try:
-            stored = Access(**json.loads(self._access.read_text("utf-8")))
-        except (OSError, ValueError, TypeError):
+            stored = msgspec.json.decode(self._access.read_bytes(), type=Access)
+        except (OSError, ValueError):
             stored = Access(port=free_port(), password=secrets.token_hex(16))
         else:
             if not new_port:

@@ -17,6 +17,7 @@ class StartTask(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A start task; `docs/start-tasks.md` describes each field. A bare URL stands for `{"url": ...}`."""
 
     url: str
+    format: int = 1
     method: str | None = None
     headers: dict[str, str | list[str]] = {}
     cookies: dict[str, str] | list[dict[str, str | bool]] = {}
@@ -34,6 +35,12 @@ class StartTask(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     flags: list[str] = []
 
 
+class _AnyFields(StartTask, forbid_unknown_fields=False, kw_only=True):
+    """A start task with fields of a newer version, or of a user's own."""
+
+
+FORMAT = 1
+"""Version of the fields above. A later one is written into each task that has one of its fields."""
 WEB = frozenset({"http", "https"})
 """The schemes of URLs that every crawl fetches."""
 FIELDS = StartTask.__struct_fields__
@@ -43,6 +50,7 @@ _BODIES: dict[str, Callable[[StartTask], bool]] = {
     "json": lambda task: task.json is not None,
 }
 _decode = msgspec.json.Decoder(StartTask).decode
+_decode_any = msgspec.json.Decoder(_AnyFields).decode
 _is_url = re.compile(r"[a-z][a-z0-9+.\-]*://|about:|data:", re.IGNORECASE).match
 _is_token = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+").fullmatch  # RFC 9110
 _AT = re.compile(r"(.*) - at `\$\.?(\w*+)([^`]*)`", re.DOTALL)
@@ -50,8 +58,11 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 
 
-def read(data: bytes | str, encoding: str = "utf-8") -> StartTask:
-    """Return the start task in `data`. Raises BadStartTask with the field at fault and its expected form."""
+def read(data: bytes | str, encoding: str = "utf-8", *, others_to_meta: bool = False) -> StartTask:
+    """Return the start task in `data`. Raises BadStartTask with the field at fault and its expected form.
+
+    `others_to_meta`: unknown fields go into `meta`. Those of a newer `format` are left out.
+    """
     try:
         text = data if isinstance(data, str) else data.decode(encoding)
     except UnicodeDecodeError as exc:
@@ -62,7 +73,7 @@ def read(data: bytes | str, encoding: str = "utf-8") -> StartTask:
             raise BadStartTask("it is neither a URL with a scheme nor a JSON object")
         return StartTask(url=text)
     try:
-        task = _decode(text)
+        task = _with_others(text, to_meta=others_to_meta)
     except msgspec.ValidationError as exc:
         raise BadStartTask(_explained(str(exc))) from None
     except msgspec.DecodeError as exc:
@@ -81,6 +92,22 @@ def read(data: bytes | str, encoding: str = "utf-8") -> StartTask:
     if len(given) > 1:
         raise BadStartTask(f"fields {given[0]!r} and {given[1]!r}: a request has one body, give one of {', '.join(_BODIES)}")
     return task
+
+
+def _with_others(text: str, *, to_meta: bool) -> StartTask:
+    """Decode a task; where it has unknown fields that are not a mistake, without them or with them in `meta`."""
+    try:
+        return _decode(text)
+    except msgspec.ValidationError as exc:
+        if not _UNKNOWN.match(str(exc)):
+            raise
+        task = _decode_any(text)
+        if task.format <= FORMAT:
+            if not to_meta:
+                raise
+            fields = msgspec.json.decode(text)
+            task.meta = {name: value for name, value in fields.items() if name not in FIELDS} | task.meta
+        return task
 
 
 def _explained(message: str) -> str:

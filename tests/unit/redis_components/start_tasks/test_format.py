@@ -113,7 +113,10 @@ def test_what_is_neither_url_nor_object_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"colour": "red"}, r"unknown field 'colour'; known are url, method, .*, flags \(data of a form goes into 'formdata'\)"),
+        (
+            {"colour": "red"},
+            r"unknown field 'colour'; known are url, format, .*, flags \(data of a form goes into 'formdata'\)",
+        ),
         ({"url": None}, "field 'url': expected `str`, got `null`"),
         ({"url": "127.0.0.1"}, "field 'url': '127.0.0.1' has no scheme, such as https://"),
         ({"delay_s": -1}, "field 'delay_s': expected `float` >= 0.0"),
