@@ -45,7 +45,8 @@ class BlockVerdict:
     reason: str  # one line, for the operator
     excerpt: str = ""  # beginning of the body as text; at most 300 characters
     this_page_only: bool = False  # it may be about this one page, such as a private thread
-    retry_after_s: float = 0.0  # from the response
+    retry_after: str = ""  # the header, as it came
+    date: str = ""  # the same, of the site's clock
 
 
 CHALLENGE_MAX_BYTES = 200_000
@@ -118,8 +119,8 @@ def verdict(response: Response, expects: str | None = None) -> BlockVerdict | No
         cause = Cause.LOGIN if status == 401 else Cause.REFUSED
         return BlockVerdict(cause=cause, reason=what, excerpt=excerpt(body), this_page_only=True)
     if status in BUSY:
-        after = _retry_after(response)
-        return BlockVerdict(cause=Cause.BUSY, reason=f"HTTP {status}", excerpt=excerpt(body), retry_after_s=after)
+        after, date = ((response.headers.get(name) or b"").decode("latin-1") for name in ("Retry-After", "Date"))
+        return BlockVerdict(cause=Cause.BUSY, reason=f"HTTP {status}", excerpt=excerpt(body), retry_after=after, date=date)
     if not 200 <= status < 300:
         return None
     if _was_sent_to_login(response):
@@ -215,11 +216,6 @@ def _tail(url: str) -> str:
     return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
 
-def _retry_after(response: Response) -> float:
-    text = (response.headers.get("Retry-After") or b"").strip()
-    return min(float(text), 86_400.0) if text.isdigit() else 0.0
-
-
 _BY_BROWSER = "save the page with a browser that shows it, then trawl read FILE --url {url}"
 ASKS_FOR_LOGIN = f"this page asks for a login: {_BY_BROWSER.format(url='URL')}"
 # A comment ends at its first `-->`: if one could hold others, many of them could be matched in 2^n ways.
@@ -240,8 +236,8 @@ def refusal(response: Response) -> str | None:
     if status == 200:
         return None
     if status in BUSY:
-        wait = f"in {found.retry_after_s:.0f} s" if found is not None and found.retry_after_s else "later"
-        return f"{url}: the site is busy or refuses it for now (status {status}): try again {wait}"
+        after = f" (its Retry-After: {found.retry_after!r:.60})" if found is not None and found.retry_after else ""
+        return f"{url}: the site is busy or refuses it for now (status {status}): try again later{after}"
     if status in (401, 403, 407, 451):
         return f"{url}: the site refuses it with status {status}: {_BY_BROWSER.format(url=url)}"
     if status in (404, 410):

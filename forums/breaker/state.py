@@ -21,6 +21,7 @@ from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from redis_components.frontier.holds import BREAKER, Hold, HoldKind
 from redis_components.frontier.redis_time import shared_clock
+from redis_components.politeness.retry_after import retry_after_s
 from redis_components.server.replies import server_time
 from workers.fleet.sizes import declared_fleet
 from workers.state.holds import FleetHolds
@@ -59,7 +60,8 @@ def open_breaker(
     elif verdict.cause is Cause.NO_NAME:
         pause = name_pause_s(0.0, options)
     else:
-        pause = max(verdict.retry_after_s, pause_s(step, options, random.random()))  # noqa: S311 - jitter
+        asked_s = retry_after_s(verdict.retry_after, verdict.date) or 0.0
+        pause = max(asked_s, pause_s(step, options, random.random()))  # noqa: S311 - jitter
     opened = Breaker(
         state=BreakerState.OPEN,
         cause=verdict.cause.value,

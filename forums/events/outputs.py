@@ -36,6 +36,7 @@ from scrapy.exceptions import CannotResolveHostError
 from forums.storage.read.event_reader import Event
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.politeness.retry_after import retry_after_s
 from workers.http.connector import GuardedConnector, allowing
 from workers.http.public_addresses import Allowance, private_addresses_allowed
 
@@ -183,7 +184,8 @@ class WebhookOutput:
                 with allowing(self._allowance()):
                     async with session.post(self._options.url, data=body, headers=headers, allow_redirects=False) as answer:
                         text = (await answer.content.read(_SHOWN)).decode("utf-8", "replace")
-                        return _judge(answer.status, answer.headers.get("Retry-After"), " ".join(text.split()))
+                        asked_s = retry_after_s(answer.headers.get("Retry-After"), answer.headers.get("Date"))
+                        return _judge(answer.status, asked_s, " ".join(text.split()))
         except TimeoutError:
             raise NotTaken(f"no answer within {self._options.timeout_s:g} s") from None
         except CannotResolveHostError as error:
@@ -214,11 +216,11 @@ def signed(body: bytes, id_: str, at: int, secret: str) -> dict[str, str]:
     }
 
 
-def _judge(status: int, retry_after: str | None, text: str) -> str | None:
+def _judge(status: int, asked_s: float | None, text: str) -> str | None:
     answer = f"HTTP {status}{f': {text}' if text else ''}"
     if 200 <= status < 300:
         return None
     if status in _REFUSALS:
         return answer
-    wait_s = min(float(retry_after), _LONGEST_WAIT_S) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
+    wait_s = None if asked_s is None else min(asked_s, _LONGEST_WAIT_S)
     raise NotTaken(answer, retry_after_s=wait_s, poison=status in (500, 501))

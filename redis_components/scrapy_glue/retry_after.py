@@ -14,8 +14,7 @@ from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, Respons
 from scrapy.utils.httpobj import urlparse_cached
 
 from redis_components.politeness.limits import default_lane, load_suffixes, needs_suffixes
-from redis_components.politeness.retry_after import http_date
-from redis_components.politeness.retry_after import retry_after_s as asked_s
+from redis_components.politeness.retry_after import LONGEST_S, http_date, retry_after_s
 from redis_components.politeness.site_pulse import SitePulse
 
 from .engine import known_frontier
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from redis_components.frontier.frontier import Frontier
 
 
-LONGEST_S = 86_400.0
 _PREFIXES = ("RateLimit-", "X-RateLimit-", "X-Rate-Limit-")
 _RESETS = ("Reset-After", "Reset")  # Discord sends both, the first one in seconds
 _NAME = re.compile(r'"(?:[^"\\]|\\.){0,100}"')  # of a policy
@@ -109,12 +107,6 @@ _COMPLAINTS = (DownloadTimeoutError, DownloadFailedError, ResponseDataLossError,
 logger = logging.getLogger(__name__)
 
 
-def retry_after_s(response: Response) -> float | None:
-    """Return `frontier.retry_after.retry_after_s` of a response."""
-    after, date = ((response.headers.get(name) or b"").decode("latin-1") for name in ("Retry-After", "Date"))
-    return asked_s(after, date)
-
-
 class RetryAfterMiddleware:
     """Downloader middleware, outside of decompression and inside of Scrapy's RetryMiddleware.
 
@@ -148,7 +140,7 @@ class RetryAfterMiddleware:
         if frontier is None or put_off is None or not lane:
             return response
         rate = pulse.rate(time.monotonic())
-        asked_s = retry_after_s(response) or used_up
+        asked_s = retry_after_s(_text(response.headers, "Retry-After"), _text(response.headers, "Date")) or used_up
         if response.status == 503 and asked_s is None:
             is_slow = True
         elif refused or used_up is not None:

@@ -246,8 +246,10 @@ def test_the_pause_between_probes_doubles_to_its_limit_and_goes_on_when_it_opens
     assert breakers.all() == {}, "a day later it is forgotten"
 
 
-def test_what_the_site_asks_for_is_waited_for(redis_client: redis.Redis) -> None:
-    opened(redis_client, verdict=BlockVerdict(cause=Cause.BUSY, reason="HTTP 429", retry_after_s=500))
+@pytest.mark.parametrize("date", ["", "Sun, 29 Nov 2026 10:00:00 GMT"])
+def test_what_the_site_asks_for_is_waited_for(redis_client: redis.Redis, date: str) -> None:
+    asked = "Sun, 29 Nov 2026 10:08:20 GMT" if date else "500"
+    opened(redis_client, verdict=BlockVerdict(cause=Cause.BUSY, reason="HTTP 429", retry_after=asked, date=date))
     breaker = Breakers(redis_client).open_ones()["one"]
     assert breaker.next_probe_at - breaker.since == 500
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import redis
-from scrapy.http import Response
 
 from cli.main import main
 from forums.scheduling.site_limits import write_limits
@@ -30,7 +29,7 @@ from redis_components.politeness.limits import (
     default_lane,
     needs_suffixes,
 )
-from redis_components.scrapy_glue.retry_after import retry_after_s
+from redis_components.politeness.retry_after import retry_after_s
 from redis_components.server.replies import server_time
 
 Trawl = Callable[..., tuple[int, str, str]]
@@ -254,11 +253,11 @@ def test_the_nearest_name_that_has_limits_is_the_lane() -> None:
     ],
 )
 def test_retry_after_is_read_in_seconds_or_as_a_date_of_the_sites_clock(header: str, date: str, seconds: float | None) -> None:
-    assert retry_after_s(Response("http://a", headers={"Retry-After": header, "Date": date})) == seconds
+    assert retry_after_s(header, date) == seconds
 
 
 def test_a_date_without_the_sites_clock_is_read_by_ours() -> None:
-    found = retry_after_s(Response("http://a", headers={"Retry-After": formatdate(time.time() + 3600, usegmt=True)}))
+    found = retry_after_s(formatdate(time.time() + 3600, usegmt=True))
     assert found is not None
     assert 3500 < found <= 3601
 

@@ -126,7 +126,7 @@ def test_a_saved_page_that_names_no_encoding(encoding: str, tmp_path: Path, caps
         ("403", "the site refuses it with status 403"),
         ("404", "answers with status 404, there is no such page"),
         ("500", "an error of the site: try again later"),
-        ("busy", "(status 429): try again in 60 s"),
+        ("busy", "(status 429): try again later (its Retry-After: '60')"),
         ("challenge", "a challenge of Cloudflare, which only a browser passes: save the page"),
         ("empty", "the page is empty"),
         ("json", "is application/json, not HTML"),
