@@ -26,7 +26,7 @@ from .errors import ConfigError, RedisUnavailable
 from .keys import FleetKeys
 from .server.clients import FAILOVER_PARAMS, asyncio_client_of, client_of
 from .server.namespace import check_one_slot
-from .server.url import UrlKind, kind_of, masked, refused
+from .server.url import UrlKind, check, kind_of, masked, refused
 
 # Separate settings that end up in the client's parameters. An empty or zero value does not count: set it in REDIS_PARAMS.
 SETTINGS_PARAMS_MAP = {
@@ -118,6 +118,8 @@ def get_redis(**kwargs: Any) -> redis.Redis:
     url = kwargs.pop("url", None)
     if url and redis_cls is defaults.REDIS_CLS and kind_of(url) is not UrlKind.SERVER:
         return client_of(url, **kwargs)
+    if url:
+        check(url)
     client: redis.Redis = redis_cls.from_url(url, **kwargs) if url else redis_cls(**kwargs)
     return client
 

@@ -78,15 +78,16 @@ class RFPDupeFilter(BaseDupeFilter):
     """
 
     logger = logger
+    # Here and not in `__init__`: subclasses written for scrapy-redis do not call it.
+    debug = False
+    logdupes = True
+    filter: Filter = PlainSet()
+    _by_scrapy: Callable[[Request], bytes] = staticmethod(scrapy.utils.request.fingerprint)
 
     def __init__(self, server: redis.Redis, key: str, debug: bool = False) -> None:
         self.server = server
         self.key = key
         self.debug = debug
-        self.logdupes = True
-        self.filter: Filter = PlainSet()
-        self._by_scrapy: Callable[[Request], bytes] = scrapy.utils.request.fingerprint
-        self._is_overridden = type(self).request_fingerprint is not RFPDupeFilter.request_fingerprint
 
     @classmethod
     def filter_from_settings(cls, settings: BaseSettings) -> Filter:  # noqa: ARG003  # the others read them
@@ -147,7 +148,9 @@ class RFPDupeFilter(BaseDupeFilter):
 
     def fingerprint(self, request: Request) -> bytes:
         """Return the entry that the filter stores for `request`, in the form that the scripts take."""
-        is_overridden = self._is_overridden or "request_fingerprint" in self.__dict__
+        is_overridden = (
+            type(self).request_fingerprint is not RFPDupeFilter.request_fingerprint or "request_fingerprint" in self.__dict__
+        )
         return self.filter.entry(_as_bytes(self.request_fingerprint(request)) if is_overridden else self._by_scrapy(request))
 
     def forget(self, request: Request) -> bool:

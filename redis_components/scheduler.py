@@ -31,7 +31,7 @@ from .scrapy_glue.engine import close_frontier, frontier_of, running_crawler, st
 from .scrapy_glue.internals import LongWaits, check_when_sent, downloader_of, free_places, send_at_once, watch_finished
 from .scrapy_glue.page_age import PageAges
 from .scrapy_glue.page_tracker import Page, PageTracker, SiteSlots, current_page
-from .scrapy_glue.refusal import REASON, is_refused, refusing
+from .scrapy_glue.refusal import REASON, fail, is_refused, refusing
 from .scrapy_glue.request_lanes import RequestLanes
 from .scrapy_glue.scheduler_parts import is_scrapys_kind, log_duplicate, watch_depth_limit
 from .scrapy_glue.standalone_scheduler import StandaloneScheduler
@@ -367,6 +367,7 @@ class Scheduler(StandaloneScheduler):
     def _refused(self, error: TrawlError) -> None:
         assert self._crawler is not None
         logger.error("%s", error)
+        fail(self._crawler)
         stop_crawl(self._crawler, REASON)
 
     def give_back(self) -> Deferred[None] | None:

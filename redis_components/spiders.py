@@ -23,7 +23,7 @@ from . import connection, defaults
 from .errors import ConfigError
 from .frontier.messages import Lane, NextTask
 from .scheduler import scheduler_of, set_aside
-from .scrapy_glue.engine import frontier_of, stop_crawl
+from .scrapy_glue.engine import frontier_of, is_one_page, stop_crawl
 from .scrapy_glue.page_tracker import reason_of
 from .scrapy_glue.refusal import refusing
 from .server.namespace import namespace_of, prefixed
@@ -64,6 +64,7 @@ class RedisMixin(SynchronousTasks):
     from a newer one.
     """
     setup_error: ConfigError | None = None
+    _others_to_meta = False
     _task_feed: TaskFeed | None = None
     _parallel: Deferred[None] | None = None
 
@@ -105,6 +106,9 @@ class RedisMixin(SynchronousTasks):
             self.redis_batch_size = settings.getint("CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS)
         if self.redis_encoding is None:
             self.redis_encoding = settings.get("REDIS_ENCODING", defaults.REDIS_ENCODING)
+        if (others := settings.get("START_TASK_UNKNOWN_FIELDS", "refuse")) not in ("refuse", "meta"):
+            raise ValueError(f"START_TASK_UNKNOWN_FIELDS = {others!r} is neither refuse nor meta")
+        self._others_to_meta = others == "meta"
         if self.max_idle_time is None:
             self.max_idle_time = settings.get("MAX_IDLE_TIME_BEFORE_CLOSE", defaults.MAX_IDLE_TIME)
         if self.redis_key_check_interval is None:
@@ -194,6 +198,8 @@ class RedisMixin(SynchronousTasks):
 
     def spider_idle(self) -> None:
         """Refuse to close the crawl: raises DontCloseSpider unless all of it was idle for `max_idle_time` seconds."""
+        if is_one_page(self):  # type: ignore[arg-type]  # mixed into a Spider
+            return
         if scheduler_of(self.crawler) is None:
             self._fetch_when_idle()
             return
@@ -258,7 +264,8 @@ class RedisMixin(SynchronousTasks):
 
         An exception sets the task aside with that reason; but TaskMustWait gives it back, and parks it while its site is held.
         """
-        return request_of(read(data, self.redis_encoding), self)  # type: ignore[arg-type]  # mixed into a Spider
+        task = read(data, self.redis_encoding, others_to_meta=self._others_to_meta)
+        return request_of(task, self)  # type: ignore[arg-type]  # mixed into a Spider
 
 
 class RedisSpider(RedisMixin, Spider):

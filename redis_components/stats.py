@@ -15,7 +15,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from . import connection, defaults
 from .frontier.messages import StatChange
 from .keys import filled
-from .scrapy_glue.engine import frontier_of
+from .scrapy_glue.engine import frontier_of, is_one_page
 from .scrapy_glue.refusal import is_refused, refusing
 from .server.namespace import namespace_of, prefixed
 from .utils import bytes_to_str
@@ -114,7 +114,7 @@ class RedisStatsCollector(MemoryStatsCollector):
         super().min_value(key, value)
 
     def _share(self) -> None:
-        if is_refused(self._crawler):
+        if is_refused(self._crawler) or is_one_page(self._crawler.spider):
             return
         with refusing(self._crawler):
             self._frontier = frontier_of(self._crawler)
@@ -150,4 +150,4 @@ class RedisStatsCollector(MemoryStatsCollector):
         if type(value) in (int, float) and kind is None:
             known = before if type(before) in (int, float) else 0
             return StatChange("add", key, repr(value - known))
-        return StatChange("set", key, value.isoformat() if isinstance(value, datetime) else str(value))
+        return StatChange("set", key, repr(value.timestamp()) if isinstance(value, datetime) else str(value))

@@ -25,6 +25,7 @@ def seed_urls(
     service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service, as in TRAWL_FLEET.", show_default=False)],
     file: Annotated[str, typer.Argument(metavar="FILE", help="A URL or a JSON object a line; - reads standard input.")] = "-",
     unique: Annotated[bool, typer.Option("--unique", help="Fetch nothing that the crawl's dupefilter knows.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Queue lines as they are, for a spider with its own format.")] = False,
     skip: Annotated[int, typer.Option(help="Go on behind so many lines, after an interruption.", min=0, metavar="LINES")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was queued as one line of JSON.")] = False,
 ) -> int:
@@ -36,16 +37,20 @@ def seed_urls(
     With --unique all are queued, and crawlers leave out what their dupefilter knows: links that they followed, and URLs that
     were queued with --unique. It does not know URLs that were queued without.
 
+    With --raw a line is what the spider's `make_request_from_data` reads: only empty lines are left out, nothing is checked.
+
     **Examples:**
 
         trawl seed-urls books urls.txt
         zcat urls.txt.gz | trawl seed-urls books --unique
     """
+    if raw and unique:
+        raise ConfigError("--raw and --unique: a task in the spider's own format cannot be marked; give one of them")
     queued, refused, line = 0, dict[int, str](), skip
     bar = progress_bar(f"queued for {service}", "URLs", shown=not as_json)
     with redis_client() as client, _opened(file) as lines, bar as tell:
-        kept = _Lines(islice(lines, skip, None), skip)
-        seeded = seeding.seed_urls(client, service, kept, unique=unique)
+        kept = _Lines(islice(lines, skip, None), skip, raw=raw)
+        seeded = seeding.seed_urls(client, service, kept, unique=unique, raw=raw)
         try:
             for done in seeded:
                 queued, line = done.queued, kept.line
@@ -70,7 +75,8 @@ def seed_urls(
 class _Lines:
     """Lines that hold a task, and at which line of the file each was."""
 
-    def __init__(self, lines: Iterable[bytes], before: int) -> None:
+    def __init__(self, lines: Iterable[bytes], before: int, *, raw: bool) -> None:
+        self._raw = raw
         self._lines = enumerate(lines, before + 1)
         self._batch: dict[int, int] = {}
         self._place = 0
@@ -79,8 +85,8 @@ class _Lines:
     def __iter__(self) -> Iterator[bytes]:
         for number, text in self._lines:
             self.line = number
-            stripped = text.strip().removeprefix(b"\xef\xbb\xbf")
-            if stripped and not stripped.startswith(b"#"):
+            stripped = text.rstrip(b"\r\n") if self._raw else text.strip().removeprefix(b"\xef\xbb\xbf")
+            if stripped and (self._raw or not stripped.startswith(b"#")):
                 self._place += 1
                 self._batch[self._place] = self.line
                 yield stripped

@@ -20,7 +20,7 @@ from scrapy.utils.request import request_from_dict
 from redis_components.errors import ConfigError, Undecodable, Unserializable
 
 from . import values as codec
-from .callbacks import callback_of
+from .project_code import callback_of, learn
 from .stored_request import ARGUMENTS, MAPPING, StoredRequest, check, is_encoding, read
 
 _BUILT_IN = {
@@ -65,6 +65,8 @@ class RequestCodec:
 
     def __init__(self, spider: Spider, allowed: Iterable[str | type[Request]] = ()) -> None:
         self._spider = spider
+        settings = getattr(spider, "settings", None)
+        learn(type(spider), settings.getlist("SPIDER_MODULES") if settings else ())
         self._names: dict[object, str] = {}
         self._callbacks: set[str] = set()  # names that a request may have
         self._classes: dict[str, type[Request]] = dict(_BUILT_IN)

@@ -17,6 +17,8 @@ import msgspec
 
 from redis_components.errors import Undecodable, Unserializable
 
+from .project_code import fields_of, is_storable, made
+
 VERSION = 1
 _PREFIX = bytes([VERSION])
 _NEWEST_IMAGINABLE = 8  # below any byte with which text or another common format begins
@@ -47,7 +49,8 @@ _TYPES: dict[int, tuple[type, Callable[[Any], Any], type, Callable[[Any], Any]]]
     12: (time, lambda v: [v.isoformat(), v.fold], list, lambda v: time.fromisoformat(v[0]).replace(fold=v[1])),
 }
 _CODES = {kind: code for code, (kind, *_) in _TYPES.items()}
-_BACK = {code: (plain, back) for code, (_, _, plain, back) in _TYPES.items()}
+_OBJECT = 13
+_BACK = {code: (plain, back) for code, (_, _, plain, back) in _TYPES.items()} | {_OBJECT: (list, made)}
 
 _FREE = 64
 """Tagged values of a payload, and values of one hash, that are not looked at."""
@@ -137,13 +140,18 @@ def _inner(value: Any, key: object) -> Any:
 
 def _tagged(value: Any) -> msgspec.msgpack.Ext:
     kind = type(value)
-    code = _CODES.get(kind)
+    code, plain = _CODES.get(kind), None
+    if code is None and is_storable(kind):
+        code, plain = _OBJECT, fields_of
     zone = getattr(value, "tzinfo", None)
     if code is None or (zone is not None and type(zone) is not timezone):
         what = f"{kind.__module__}.{kind.__qualname__}" if code is None else f"{kind.__name__} in time zone {zone!r}"
-        raise _Refused(f"{what} exactly; use plain values, or the setting SCHEDULER_SERIALIZER")
+        raise _Refused(
+            f"{what} exactly; use plain values, an Item or a dataclass of the project, or"
+            " SCHEDULER_SERIALIZER = redis_components.picklecompat"
+        )
     try:
-        return msgspec.msgpack.Ext(code, _encode(_exact(_TYPES[code][1](value))))
+        return msgspec.msgpack.Ext(code, _encode(_exact((plain or _TYPES[code][1])(value))))
     except (ValueError, OverflowError, RecursionError) as exc:  # lone surrogates, depth
         raise _Refused(f"it: {exc}") from exc
 

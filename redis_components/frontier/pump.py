@@ -35,7 +35,7 @@ class Pump:
         self.gate = Gate(config, self.outbox)
         self.pace = Pace(config, clock.now())
         self.demand = Demand(config, self.pace, self.stock, self.gate)
-        self.talk = Session(config, exchanger, clock, self._answered)
+        self.talk = Session(config, exchanger, clock, self._answered, self._refuse)
         self.exchanges = 0
         self.soon = False
         """An exchange is in flight, or comes within an interval: what happens for each page need not look further."""

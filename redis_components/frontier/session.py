@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from redis_components.errors import TrawlError
+
 from . import messages
 from .config import FrontierConfig
 from .hold_policy import lots_in
@@ -15,7 +17,7 @@ from .messages import Lane, Message
 from .outbox import Batch
 from .redis_time import shared_clock
 from .reply import Reply, decode
-from .transport import Clock, Exchanger
+from .transport import Clock, Exchanger, lasting
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +68,12 @@ class Session:
     """The state of a session: its owner, the number of its messages, and if Redis answers."""
 
     def __init__(
-        self, config: FrontierConfig, exchanger: Exchanger, clock: Clock, answered: Callable[[Flight, Reply], None]
+        self,
+        config: FrontierConfig,
+        exchanger: Exchanger,
+        clock: Clock,
+        answered: Callable[[Flight, Reply], None],
+        refused: Callable[[TrawlError], None],
     ) -> None:
         self.owner = config.owner
         self.number = 0
@@ -87,6 +94,8 @@ class Session:
         self._lanes: dict[Lane, str] = {"later": fed.later_tasks(), "backlog": fed.backlog()} if fed else {}
         self._clock = clock
         self._on_answer = answered
+        self._on_refusal = refused
+        self._was_answered = False
         self._flight: Flight | None = None
         self._previous = ""
         self._generation = 0
@@ -238,6 +247,7 @@ class Session:
         now = self._clock.now()
         if self.away:
             logger.warning("Redis answers again after %.1f s; the crawl goes on", now - self._away_since)
+        self._was_answered = True
         reply = decode(raw)
         shared_clock.learn(reply.now, now - flight.sent)
         if reply.outcome in ("applied", "repeated"):
@@ -249,6 +259,9 @@ class Session:
         self._on_answer(flight, reply)
 
     def _again(self, flight: Flight, error: Exception) -> None:
+        if not self._was_answered and (refusal := lasting(error)):
+            self._on_refusal(refusal)
+            return
         flight.tries += 1
         if not self.away:
             self.away, self._away_since = True, self._clock.now()

@@ -14,10 +14,26 @@ from typing import Any, Protocol
 
 import redis
 import redis.asyncio
+from redis.exceptions import AuthenticationError, AuthenticationWrongNumberOfArgsError, MovedError
 
+from redis_components.errors import RedisUnavailable
 from redis_components.server.scripts import script
 
 logger = logging.getLogger(__name__)
+
+
+def lasting(error: Exception) -> RedisUnavailable | None:
+    """Return the error for an answer that stays the same however often it is asked for; None for one that may pass."""
+    text = " ".join(str(error).split())
+    if isinstance(error, AuthenticationError | AuthenticationWrongNumberOfArgsError):
+        fix = "correct user and password in REDIS_URL or REDIS_PARAMS"
+    elif "CROSSSLOT" in text or "in request don't hash to the same slot" in text or isinstance(error, MovedError):
+        fix = "this is a node of a Redis Cluster: write redis+cluster://, and REDIS_NAMESPACE = '{name}' for keys of one slot"
+    elif "WRONGTYPE" in text:
+        fix = "use other keys, or trawl migrate scrapy-redis for a queue of that package"
+    else:
+        return None
+    return RedisUnavailable(f"Redis does not take the first exchange ({type(error).__name__}: {text}): {fix}")
 
 
 class Clock(Protocol):

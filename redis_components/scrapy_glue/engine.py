@@ -75,6 +75,12 @@ def running_crawler(spider: Spider) -> Crawler | None:
         return None
 
 
+def is_one_page(spider: Spider | None) -> bool:
+    """Return True for a spider that `scrapy fetch`, `parse` or `shell`: it takes no part in the crawl."""
+    start = getattr(type(spider), "start", None)
+    return getattr(start, "__module__", "").startswith("scrapy.commands.") or type(spider).__module__ == "scrapy.utils.spider"
+
+
 def frontier_of(crawler: Crawler, adapt: Callable[[FrontierConfig], FrontierConfig] = lambda config: config) -> Frontier:
     """Return the one frontier of `crawler`, shared by its scheduler, pipeline, spider and stats; made at the first call, in the
     reactor's thread. The scheduler is the first to call: it adapts the settings' configuration to its queue and dupefilter.
@@ -121,6 +127,9 @@ def close_frontier(crawler: Crawler) -> Deferred[None]:
 async def _leave(crawler: Crawler) -> None:
     """Leave on the last awaited signal of a crawl, with the remaining entries and the final stats."""
     frontier = frontier_of(crawler)
+    if is_one_page(crawler.spider) and not frontier.outbox:
+        frontier.stop()
+        return
     await maybe_deferred_to_future(_in_time(crawler, frontier.leave))
     frontier.stop()
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 import logging
 import warnings
 from dataclasses import replace
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 import redis
 from scrapy import Request, Spider
 from scrapy.core.scheduler import BaseScheduler
+from scrapy.core.scheduler import Scheduler as ScrapysScheduler
+from scrapy.dupefilters import BaseDupeFilter
 from scrapy.exceptions import ScrapyDeprecationWarning
+from scrapy.pqueues import ScrapyPriorityQueue
 from scrapy.settings import BaseSettings
+from scrapy.squeues import LifoMemoryQueue
 
 from redis_components import connection, defaults
 from redis_components.admin.inspector import wipe
+from redis_components.codec.project_code import is_plumbing
 from redis_components.codec.requests import request_codec
 from redis_components.dupefilter import is_fused
 from redis_components.dupefilters.kinds import Filter, misfit
@@ -28,6 +34,8 @@ from redis_components.server.scripts import script
 from redis_components.setting_values import loaded
 
 from .custom_queue import TOKEN
+from .engine import is_one_page, running_crawler
+from .refusal import fail
 from .scheduler_parts import arguments_of, clears_by_itself, log_duplicate, make_dupefilter, make_queue
 
 if TYPE_CHECKING:
@@ -66,19 +74,78 @@ def store(client: redis.Redis, keys: CrawlKeys, order: QueueOrder, filter: Filte
 logger = logging.getLogger(__name__)
 
 
+def _completed(own: Callable[[Any, Spider], Any]) -> Callable[[Any, Spider], Any]:
+    """Return the `open` of a subclass, after which ours has run, with the queue and the dupefilter that it has made."""
+
+    @wraps(own)
+    def completed(self: StandaloneScheduler, spider: Spider) -> Any:
+        self.spider, self._is_made, self._own_queue = spider, False, None
+        if self._unfit is None:
+            self._make_keys()  # its own `open` may call `flush`
+        outcome = own(self, spider)
+        if self._is_made:
+            return outcome
+        self._own_queue = vars(self).get("queue")
+        ours: Any = next(base for base in type(self).__mro__ if is_plumbing(base))
+        return ours.open(self, spider)
+
+    return completed
+
+
+def _failing_the_crawl(own: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of a subclass, after whose error the crawl does not end with exit code 0: a request is lost."""
+
+    @wraps(own)
+    def failing(self: StandaloneScheduler, *arguments: Any) -> Any:
+        try:
+            return own(self, *arguments)
+        except Exception as exc:
+            if (crawler := running_crawler(self.spider)) is not None:
+                fail(crawler, f"{type(self).__qualname__}.{own.__name__}() failed ({type(exc).__name__}: {exc})")
+            raise
+
+    return failing
+
+
 class StandaloneScheduler(BaseScheduler):
     """Constructor, attributes and methods of scrapy-redis 0.9.1. Every call waits for Redis, and raises what it raises; what is
     taken is not leased.
     """
 
+    # The defaults are here, too: subclasses written for scrapy-redis do not call `__init__`.
     spider: Spider
+    server: Any = None
     queue: Any
+    df: Any = None
     stats: StatsCollector | None = None
+    persist = False
+    flush_on_start = False
+    queue_key = defaults.SCHEDULER_QUEUE_KEY
+    queue_cls: Any = defaults.SCHEDULER_QUEUE_CLASS
+    dupefilter_key = defaults.SCHEDULER_DUPEFILTER_KEY
+    dupefilter_cls: Any = defaults.SCHEDULER_DUPEFILTER_CLASS
+    idle_before_close = 0
+    serializer: Any = None
     _unfit: TrawlError | None = None
     _owner = ""  # name under which this process holds leases
     _keys: CrawlKeys
     _codec: Codec
     _own_score: Callable[[Request], float] | None
+    _is_made = False
+    _own_queue: Any = None  # made by a subclass whose `open` does not call ours
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make a subclass work that was written for scrapy-redis: its `open` need not call ours, and a method of it that fails
+        makes the crawl fail.
+        """
+        super().__init_subclass__(**options)
+        if is_plumbing(cls):
+            return
+        for name in ("enqueue_request", "next_request"):
+            if (own := vars(cls).get(name)) is not None:
+                setattr(cls, name, _failing_the_crawl(own))
+        if (own := vars(cls).get("open")) is not None:
+            setattr(cls, "open", _completed(own))  # noqa: B010 - mypy takes an assignment for an override
 
     def __init__(
         self,
@@ -117,7 +184,13 @@ class StandaloneScheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return the scheduler with the crawler's stats. Errors are raised in `open`: here they would only be a traceback."""
+        """Return the scheduler with the crawler's stats; Scrapy's own one for `scrapy fetch` and `parse`. Errors are raised in
+        `open`: here they would only be a traceback.
+        """
+        if is_one_page(crawler.spider):
+            queues: dict[str, Any] = {"mqclass": LifoMemoryQueue, "pqclass": ScrapyPriorityQueue}
+            alone: Any = ScrapysScheduler(BaseDupeFilter(), stats=crawler.stats, crawler=crawler, **queues)
+            return alone  # type: ignore[no-any-return]
         try:
             instance = cls.from_settings(crawler.settings)
         except TrawlError as error:
@@ -136,6 +209,13 @@ class StandaloneScheduler(BaseScheduler):
             self._log_resuming(waiting)
         return None
 
+    def _make_keys(self) -> None:
+        """Make the keys by the patterns. Raises ConfigError."""
+        namespace = namespace_of(getattr(self.spider, "settings", None) or BaseSettings())
+        self._keys = CrawlKeys.for_spider(
+            self.spider.name, namespace=namespace, requests=self.queue_key, dupefilter=self.dupefilter_key
+        )
+
     def _make_parts(self) -> None:
         """Make the parts. Raises ConfigError."""
         if self._unfit:
@@ -143,15 +223,12 @@ class StandaloneScheduler(BaseScheduler):
         settings = getattr(self.spider, "settings", None) or BaseSettings()
         self.serializer = loaded(self.serializer, "SCHEDULER_SERIALIZER")
         codec = request_codec(self.spider, self.serializer, settings.getlist("SCHEDULER_REQUEST_CLASSES"))
-        self._keys = CrawlKeys.for_spider(
-            self.spider.name,
-            namespace=namespace_of(settings),
-            requests=self.queue_key,
-            dupefilter=self.dupefilter_key,
-        )
-        self.queue = make_queue(
-            self.queue_cls, server=self.server, spider=self.spider, key=self._keys.requests, serializer=self.serializer
-        )
+        self._make_keys()
+        self.queue = self._own_queue
+        if self.queue is None:
+            self.queue = make_queue(
+                self.queue_cls, server=self.server, spider=self.spider, key=self._keys.requests, serializer=self.serializer
+            )
         if isinstance(self.queue, Base):
             self.queue.use_codec(codec)
         self._codec = own_codec_of(self.queue) or codec
@@ -165,6 +242,7 @@ class StandaloneScheduler(BaseScheduler):
             custom_queue=order_of(type(self.queue)) is None,
             custom_dupefilter=not is_fused(type(self.df)),
         )
+        self._is_made = True
 
     def close(self, reason: str) -> Deferred[None] | None:  # noqa: ARG002
         """Delete queue and dupefilter, unless `persist` is set."""

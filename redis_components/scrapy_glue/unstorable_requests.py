@@ -37,7 +37,10 @@ class UnstorableRequests:
         if field not in self._reasons:
             self._reasons.add(field)
             logger.warning(
-                "%s is kept in memory, after a crash its page is crawled again: %s (logged once for each field)", request, reason
+                "%s is kept in memory: no other crawler gets it, and after a crash or a stop its page is crawled again: %s"
+                " (logged once for each field)",
+                request,
+                reason,
             )
         self.wait(request)
 

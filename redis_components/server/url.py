@@ -92,8 +92,21 @@ def address_of(url: str) -> ServerAddress:
     return ServerAddress(kind=kind, nodes=nodes, service=unquote(service), params=params, sentinel_params=sentinel_params)
 
 
+_SERVER = re.compile(
+    r"(?:rediss?://(?:[^@/?#]*@)?[^@/?#]*(?:/[^@?#]*)?|unix://[^?#]*)(?:\?[a-z_]+=[^#&]*(?:&[a-z_]+=[^#&]*)*)?", re.IGNORECASE
+)
+"""redis-py takes more: a password with an unquoted `@`, `/`, `?` or `#` for host, port or database."""
+
+
+def check(url: str) -> None:
+    """Raise ConfigError for the URL of one server where redis-py would read another place than was meant."""
+    if kind_of(url) is UrlKind.SERVER and not _SERVER.fullmatch(url):
+        raise refused(url)
+
+
 def server_params(url: str) -> dict[str, Any]:
     """Return the parameters of a redis-py client of one server; `ssl` for a URL with TLS. Raises ConfigError."""
+    check(url)
     try:
         params: dict[str, Any] = parse_url(url)  # type: ignore[no-untyped-call]  # redis-py has no types for it
     except ValueError:
@@ -133,7 +146,7 @@ def _params(login: str, options: list[tuple[str, str]]) -> dict[str, Any]:
 
 def refused(url: str) -> ConfigError:
     """Return the error for a text that is not a URL of these forms. It shows no part of the password, wherever that ended up."""
-    return ConfigError(f"{masked(url)} is not a Redis URL: write {FORMS}, with %-codes for special characters")
+    return ConfigError(f"{masked(url)} is not a Redis URL: write {FORMS}, with %-codes for special characters (%40 for @)")
 
 
 def masked(url: str) -> str:

@@ -195,7 +195,7 @@ class TaskFeed:
                 self._frontier.release(lease.id)  # until it is known here that the site is held
             return None
         except CloseSpider:
-            self._frontier.release(lease.id)
+            self._frontier.ack(lease.id)  # the task that asks for the end is done
             raise
         except Exception as exc:  # a user's method may raise anything on foreign data: only this task is set aside
             reason = f"{type(exc).__name__}: {exc}"

@@ -10,7 +10,7 @@ from typing import Any
 from scrapy import FormRequest, Request, Spider
 from scrapy.http import JsonRequest
 
-from redis_components.codec.callbacks import is_plumbing
+from redis_components.codec.project_code import is_plumbing
 from redis_components.errors import BadStartTask
 
 from .format import StartTask

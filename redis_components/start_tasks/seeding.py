@@ -160,6 +160,7 @@ def push_urls(
     tasks: Iterable[str | bytes | Mapping[str, Any]],
     *,
     unique: bool = False,
+    raw: bool = False,
     first: int = 1,
     schemes: Collection[str] = WEB,
 ) -> Iterator[Pushed]:
@@ -168,7 +169,8 @@ def push_urls(
     A task is a URL, or the fields of `StartTask` as a mapping or as JSON text. One that is wrong is refused and named, the
     others go on. `unique`: all are queued, and the crawl's dupefilter leaves out what it knows when a crawler takes them
     (`dont_filter` is false; else start tasks are always fetched and not remembered, as in scrapy-redis). In a start key that is
-    a sorted set the task's `priority` is its score. URLs have one of `schemes`. `first` is the position of the first task.
+    a sorted set the task's `priority` is its score. `raw`: bytes in a format of the spider's own are queued as they are. URLs
+    have one of `schemes`. `first` is the position of the first task.
     Raises `redis.RedisError`: what was yielded is queued, the batch after it wholly or not at all, as far as Redis still could
     answer.
     """
@@ -177,7 +179,8 @@ def push_urls(
         good: list[tuple[bytes, int]] = []
         for place, one in enumerate(batch, at):
             try:
-                good.append(encoded(one, unique=unique, schemes=schemes))
+                is_raw = raw and isinstance(one, bytes)
+                good.append((one, 0) if is_raw else encoded(one, unique=unique, schemes=schemes))  # type: ignore[arg-type]
             except BadStartTask as error:
                 done.refused[place] = str(error)
         at += len(batch)

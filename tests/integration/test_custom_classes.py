@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import redis
 
 from redis_components.admin.inspector import snapshot
@@ -65,6 +66,34 @@ def test_while_a_dupefilter_cannot_be_asked_what_is_found_waits(
         assert "cannot be asked, what is found waits: the connection is cut" in run.log()
         assert "Traceback" not in run.log()
     assert redis_client.exists("counting:requests", "counting:requests:ready", "counting:dupefilter:notes") == 0
+
+
+@pytest.mark.parametrize(("queue", "persist"), [("redis_components.queue.PriorityQueue", True), (f"{CLASSES}.ListQueue", False)])
+def test_classes_that_call_nothing_of_ours_crawl_every_page_and_their_filter_is_asked(
+    redis_url: str, redis_client: redis.Redis, tmp_path: Path, queue: str, persist: bool
+) -> None:
+    with crawl(redis_url, tmp_path, pages=60) as run:
+        run.seed()
+        run.start(
+            SCHEDULER=f"{CLASSES}.AddOnScheduler",
+            DUPEFILTER_CLASS=f"{CLASSES}.AddOnFilter",
+            SCHEDULER_QUEUE_CLASS=queue,
+            SCHEDULER_PERSIST=persist,
+        )
+        run.finish()
+        assert run.processes[0].returncode == 0, run.log()
+        assert run.hits() == dict.fromkeys(range(1, 61), 1)
+        assert run.items() == list(range(1, 61))
+        assert "failed" not in run.log()
+    assert redis_client.scard("links:bloomfilter") == (59 if persist else 0), "page 1 is a start task, which is not filtered"
+    assert redis_client.exists("links:requests", "links:dupefilter") == 0
+
+
+def test_a_crawl_whose_scheduler_fails_ends_with_another_exit_code_than_0(redis_url: str, tmp_path: Path) -> None:
+    with crawl(redis_url, tmp_path, pages=3) as run:
+        run.seed()
+        assert run.start(SCHEDULER=f"{CLASSES}.FailingScheduler").wait(60) == 1, run.log()
+        assert run.log().count("FailingScheduler.enqueue_request() failed (AttributeError: of a part that") == 1
 
 
 def test_scrapys_own_dupefilter_is_used_when_it_is_named(redis_url: str, redis_client: redis.Redis, tmp_path: Path) -> None:

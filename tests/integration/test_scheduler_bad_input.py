@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from redis_components.codec import values
 from redis_components.queue import PriorityQueue
 from tests.support.crawl import Crawl, crawl
 from tests.support.link_spiders import LinksSpider
-from tests.support.processes import wait_until
 
 FOREIGN_REQUESTS = {
     "older codec": (b"\x00\x80", "codec version 0, this process knows 1: written by an older Trawl"),
@@ -57,18 +57,20 @@ def test_a_request_that_cannot_be_read_is_set_aside_with_the_reason(run: Crawl, 
     assert reason in json.loads(dead.partition(b"\n")[0])["reason"]
 
 
-def test_a_start_key_of_a_foreign_type_is_named_and_the_crawl_begins_when_it_is_gone(
-    run: Crawl, redis_client: redis.Redis
-) -> None:
+def test_a_start_key_of_a_foreign_type_is_named_and_ends_the_crawl(run: Crawl, redis_client: redis.Redis) -> None:
     redis_client.delete(run.keys.start_tasks())
     redis_client.set(run.keys.start_tasks(), "http://127.0.0.1/")
-    process = run.start()
-    wait_until(lambda: "WRONGTYPE" in run.log(), lambda: f"the foreign key is named\n{run.log()}", 60)
-    redis_client.delete(run.keys.start_tasks())
-    run.seed()
-    assert process.wait(60) == 0, run.log()
-    assert run.missing() == ([], [])
-    assert run.log().count("WRONGTYPE") == 1
+    assert run.start().wait(60) == 1, run.log()
+    assert run.log().count("WRONGTYPE links:start_urls is a string that Trawl did not write") == 1
+    assert "Traceback" not in run.log()
+    assert run.hits() == {}
+
+
+def test_another_password_ends_the_crawl(run: Crawl) -> None:
+    assert run.start(REDIS_URL=re.sub("//.*@", "//:not-this-one@", run.redis_url)).wait(60) == 1, run.log()
+    (line,) = [line for line in run.log().splitlines() if "ERROR" in line]
+    assert "correct user and password in REDIS_URL or REDIS_PARAMS" in line
+    assert "not-this-one" not in line
 
 
 BAD_TASKS = [b'{"url": ', b'{"url": "http://127.0.0.1/", "colour": "red"}', b"[1]", b"\xff\xfe", b"", b'{"url": null}']
@@ -110,7 +112,7 @@ def test_a_foreign_value_in_the_shared_stats_is_replaced_and_the_crawl_goes_on(r
 
 def test_a_layout_from_the_future_is_refused(run: Crawl, redis_client: redis.Redis) -> None:
     redis_client.hset(run.keys.counters(), "layout", 99)
-    run.start().wait(60)
+    assert run.start().wait(60) == 1
     assert "layout version 99, this process knows 1: upgrade it" in run.log()
     assert "Traceback" not in run.log()
     assert run.hits() == {}
@@ -133,7 +135,7 @@ def test_a_layout_from_the_future_is_refused(run: Crawl, redis_client: redis.Red
 def test_a_setting_that_cannot_be_meant_ends_the_crawl_with_one_line_and_touches_nothing(
     run: Crawl, redis_client: redis.Redis, setting: str, value: str
 ) -> None:
-    run.start(**{setting: value}).wait(60)
+    assert run.start(**{setting: value}).wait(60) == 1
     lines = [line for line in run.log().splitlines() if "ERROR" in line]
     assert len(lines) == 1, run.log()
     assert setting in lines[0]

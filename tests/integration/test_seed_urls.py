@@ -131,3 +131,11 @@ def test_a_service_that_has_not_begun_is_seeded_by_its_declared_start_key(
     assert said == "1 URL queued for late; its crawlers leave out those that their dupefilter knows\n"
     plain, unique = redis_client.lrange("feed:late", 0, -1)
     assert (plain, json.loads(unique)) == (b"http://a.example/1", {"url": "http://a.example/1", "dont_filter": False})
+
+
+def test_lines_in_a_format_of_the_spider_are_queued_as_they_are(trawl: Trawl, redis_client: redis.Redis, tmp_path: Path) -> None:
+    file = tmp_path / "ids.txt"
+    file.write_bytes(b"10017\r\n\n# a line \nSTOP\n\xff\n")
+    assert trawl("seed-urls", "books", str(file), "--raw").out == "4 URLs queued for books\n"
+    assert redis_client.lrange("books:start_urls", 0, -1) == [b"10017", b"# a line ", b"STOP", b"\xff"]
+    one_line(trawl("seed-urls", "books", str(file), "--raw", "--unique"), 2, "--raw", "--unique")

@@ -8,6 +8,7 @@ from typing import Any
 import redis
 from scrapy import Request, Spider
 from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
 from scrapy.utils.request import fingerprint, request_from_dict
 
 from redis_components.connection import get_redis_from_settings
@@ -141,3 +142,52 @@ class PassingScheduler(Scheduler):
         if request is not None:
             request.meta["dequeued"] = request.meta.pop("enqueued")
         return request
+
+
+class AddOnFilter(RFPDupeFilter):
+    """A dupefilter as add-on packages for scrapy-redis have it: its `__init__` and `from_spider` are its own."""
+
+    def __init__(self, server: redis.Redis, key: str, debug: bool) -> None:
+        self.server = server
+        self.key = key
+        self.debug = debug
+        self.logdupes = True
+
+    @classmethod
+    def from_spider(cls, spider: Spider) -> AddOnFilter:
+        return cls(get_redis_from_settings(spider.settings), f"{spider.name}:bloomfilter", False)
+
+    def request_seen(self, request: Request) -> bool:
+        return not self.server.sadd(self.key, self.request_fingerprint(request))
+
+
+class AddOnScheduler(Scheduler):
+    """A scheduler of such a package: `__init__` and `open` are its own, and call nothing of ours."""
+
+    def __init__(self, server: redis.Redis, **options: Any) -> None:
+        self.server = server
+        self.persist = options["persist"]
+        self.flush_on_start = True
+        self.queue_key = "%(spider)s:requests"
+        self.queue_cls = options["queue_cls"]
+        self.dupefilter_cls = options["dupefilter_cls"]
+        self.idle_before_close = 0
+        self.serializer = None
+        self.stats = None
+
+    def open(self, spider: Spider) -> None:
+        self.spider = spider
+        key = self.queue_key % {"spider": spider.name}
+        self.queue = load_object(self.queue_cls)(server=self.server, spider=spider, key=key, serializer=self.serializer)
+        self.df = load_object(self.dupefilter_cls).from_spider(spider)
+        if self.flush_on_start:
+            self.flush()
+        if len(self.queue):
+            spider.log(f"Resuming crawl ({len(self.queue)} requests scheduled)")
+
+
+class FailingScheduler(Scheduler):
+    """It cannot take the requests that are found."""
+
+    def enqueue_request(self, request: Request) -> bool:
+        raise AttributeError("of a part that this version does not have")

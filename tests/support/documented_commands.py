@@ -84,7 +84,7 @@ NOT_RUN = {  # what a command begins with, or has in it -> why no test runs it a
     r"^(make install|\. \.venv)": "is what the test begins with, as printed",
     r"^trawl systemd": "needs a Redis that is named: tests/acceptance and tests/unit have its units",
     r"redis-cli\b": "needs a redis-cli; start tasks are pushed in tests/integration/test_start_tasks_crawl.py",
-    r"^grep -rl ": "changes the reader's project: tests/acceptance/scrapy_redis_project",
+    r"^grep -rlw ": "changes the reader's project: tests/acceptance/scrapy_redis_project",
     r"^scrapy crawl": "needs a project for scrapy-redis: tests/acceptance/test_scrapy_redis_project.py",
     r"^trawl migrate ": "needs a crawl of scrapy-redis: tests/integration/test_migrate.py",
     r"^trawl restore ": "needs a fleet that has ended: tests/integration/test_backup.py",

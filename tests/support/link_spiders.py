@@ -8,10 +8,12 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Self
 
-from scrapy import Request, Spider, signals
+import attrs
+from scrapy import Field, Item, Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse, TextResponse
@@ -245,3 +247,61 @@ class LaterSpider(RedisSpider):
     def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
         if not response.url.endswith("/later"):
             yield response.follow("/later", meta={"not_before": time.time() + 3})
+
+
+class Row(Item):
+    """Half-filled when it is put into `meta`, as in many tutorials."""
+
+    url = Field()
+    tags = Field()
+
+
+@dataclass
+class Data:
+    """The same as a dataclass that computes: it is made again without its `__init__`."""
+
+    tags: list[str]
+    url: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        self.tags = [*self.tags, "made"]
+
+
+@attrs.define(frozen=True)
+class Frozen:
+    """The same with attrs and slots."""
+
+    tags: tuple[str, ...]
+
+
+class PageMethod:
+    """As scrapy-playwright has it."""
+
+    def __init__(self, method: str, *args: Any) -> None:
+        self.method, self.args = method, args
+
+
+class MetaValuesSpider(LinksSpider):
+    """Each link takes an object of one of four kinds along, and the item has what arrived."""
+
+    name = "meta-values"
+
+    def parse(self, response: HtmlResponse, **kwargs: Any) -> Iterator[Any]:
+        item = response.meta.get("item")
+        state = item["tags"] if isinstance(item, Row) else getattr(item, "tags", getattr(item, "args", ()))
+        yield {"url": response.url, "kind": type(item).__name__, "state": list(state)}
+        for link in response.css("a::text"):
+            number = int(link.get())
+            values = (Row(tags=["x"]), Data(["x"]), Frozen(("x",)), PageMethod("click", "x"))
+            yield response.follow(f"/{number}", meta={"item": values[number % 4], "all": [Row(tags=[b"x"])]})
+
+
+class StopMessageSpider(LinksSpider):
+    """A start task closes the crawl."""
+
+    name = "stop-message"
+
+    def make_request_from_data(self, data: bytes) -> Any:
+        if data == b"STOP":
+            raise CloseSpider("asked to")
+        return super().make_request_from_data(data)

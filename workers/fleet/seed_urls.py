@@ -28,6 +28,7 @@ def seed_urls(
     tasks: Iterable[str | bytes | Mapping[str, Any]],
     *,
     unique: bool = False,
+    raw: bool = False,
     first: int = 1,
 ) -> Iterator[Pushed]:
     """Append start tasks to the start key that the crawlers of `service` really read; as `push_urls`.
@@ -37,7 +38,7 @@ def seed_urls(
     """
     keys = _keys_of(client, service)
     refuse_if_draining(client, service, "")
-    return push_urls(client, keys, tasks, unique=unique, first=first, schemes=schemes_of(client, service))
+    return push_urls(client, keys, tasks, unique=unique, raw=raw, first=first, schemes=schemes_of(client, service))
 
 
 def schemes_of(client: redis.Redis, service: str) -> frozenset[str]:

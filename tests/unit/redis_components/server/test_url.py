@@ -6,8 +6,9 @@ import ssl
 
 import pytest
 
+from redis_components.connection import get_redis
 from redis_components.errors import ConfigError
-from redis_components.server.url import UrlKind, address_of, kind_of, masked
+from redis_components.server.url import UrlKind, address_of, check, kind_of, masked, server_params
 from workers.node.broker import Broker, broker_of
 
 
@@ -106,3 +107,38 @@ def test_another_broker_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert broker_of("redis+cluster://h:1").url == "redis://broker:1/2"
     monkeypatch.setenv("TRAWL_BROKER_URL", "amqp://me:pw@rabbit//")
     assert broker_of("redis://h") == Broker(url="amqp://me:pw@rabbit//", results="rpc://")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:p@ss/w:rd#%x?@host:7395/3",
+        "redis://:pa/ss-w@host:6379/0",
+        "redis://:pa?ss-w@host:6379/0",
+        "redis://:pa#ss-w@host:6379/0",
+        "redis://user:p@ss-w@host:6379/0",
+        "rediss://:p@ss-w/x@host",
+        "unix://:p@/ss-w#x@/tmp/redis.sock",
+    ],
+)
+def test_an_unquoted_password_is_refused_and_no_piece_of_it_is_shown(url: str) -> None:
+    for read in (server_params, check, lambda url: get_redis(url=url)):
+        with pytest.raises(ConfigError, match="%40 for @") as refused:
+            read(url)
+        shown = str(refused.value).partition(" is not a Redis URL")[0]
+        assert not [piece for piece in ("ss", "w:rd", "pa", "%x") if piece in shown.replace("rediss", "")]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://",
+        "redis://host",
+        "redis://:p%40ss%2Fw%3Ard%23%25x%3F@host:7395/3?socket_timeout=5&client_name=me@host",
+        "rediss://user:word@[::1]:6379/0?ssl_ca_certs=/etc/ca.pem",
+        "unix://:p%40ss@/tmp/redis.sock?db=3",
+        "unix:///tmp/a@b/redis.sock",
+    ],
+)
+def test_a_url_in_its_form_is_taken(url: str) -> None:
+    check(url)
