@@ -12,14 +12,14 @@ from workers.node.health_check import main as check
 ROLES = ("worker", "beat")
 USAGE = """Usage: trawl health [worker|beat|http://127.0.0.1:PORT/PATH]
 
-Whether the worker (or beat) of this machine does its job, or waits and knows why: exit code 0, else 1, and a line. Asks neither
-Redis nor Celery. It reads the status files in TRAWL_HEALTH_DIR. Flower and the exporter are asked by HTTP:
+Exit code 0 and a line if the worker (or beat) of this machine does its job, or waits for a known reason, else 1. Neither Redis
+nor Celery is asked: it reads the status files in TRAWL_HEALTH_DIR. Flower and the exporter are asked by HTTP:
 trawl health http://127.0.0.1:5555/healthcheck, http://127.0.0.1:9410/livez
 """
 
 
 def health_dir() -> Path:
-    """As `workers.environment.variables.Health` has it, without what that loads."""
+    """Return the folder of `workers.environment.variables.Health`, without its imports."""
     if named := variable("TRAWL_HEALTH_DIR"):
         return Path(named).expanduser().absolute()
     data = variable("TRAWL_DATA_DIR")
@@ -27,7 +27,7 @@ def health_dir() -> Path:
 
 
 def main(arguments: list[str]) -> int:
-    """Check one process; the exit code, 2 for wrong use."""
+    """Check one process; return the exit code, 2 for wrong use."""
     target = arguments[0] if arguments else "worker"
     if target in ("-h", "--help"):
         sys.stdout.write(USAGE)

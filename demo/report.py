@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.views.columns import Column, FittedTable, figures
+from cli.views.columns import Column, FittedTable, figure
 
 from .processes import trawl_command
 from .screen import clock
@@ -39,8 +39,8 @@ def coverage_table(coverage: tuple[Coverage, ...]) -> FittedTable:
 
     In 80 columns edited and deleted rows, which are right, have no room; faults are listed below by their ids.
     """
-    faults = figures("missing", "twice", "wrong", "unknown", rank=1)
-    columns = [Column(name="database"), *figures("expected", "stored"), *faults, *figures("edited", "deleted", rank=2)]
+    ranks = {"expected": 0, "stored": 0, "missing": 1, "twice": 1, "wrong": 1, "unknown": 1, "edited": 2, "deleted": 2}
+    columns = [Column("database"), *(figure(name, rank=rank) for name, rank in ranks.items()), figure("coverage")]
     rows: list[list[str | Text]] = []
     for one in coverage:
         wrong = one.wrong + one.spoilt + one.undeleted + one.buried
@@ -49,7 +49,7 @@ def coverage_table(coverage: tuple[Coverage, ...]) -> FittedTable:
         total = Text(_percent(one.share), style="bold green" if one.complete else "bold red")
         stored = one.stored - one.deleted
         rows.append([one.table, f"{one.expected:,}", f"{stored:,}", *cells, f"{one.edited:,}", f"{one.deleted:,}", total])
-    return FittedTable([*columns, *figures("coverage")], rows)
+    return FittedTable(columns, rows)
 
 
 def _percent(share: float) -> str:

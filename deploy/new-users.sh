@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes Redis users for deploy/compose.users.yml, once, with `trawl acl` of the image: deploy/users/redis.acl (what each may do, and
+# Makes Redis users for deploy/compose.users.yml, once, with `trawl config acl` of the image: deploy/users/redis.acl (what each may do, and
 # the SHA-256 of its password) and deploy/users/NAME (its URL). What exists already stays as it is.
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ umask 077
 made=$(mktemp -d deploy/users.XXXXXX)
 trap 'rm -rf "$made"' EXIT
 docker run --rm --network none --entrypoint sh -e "TRAWL_NAMESPACE=${namespace:-fleet}" "trawl:${tag:-latest}" -ec \
-  'trawl acl --aclfile --passwords /tmp/passwords; sed "s/^/password /" /tmp/passwords' > "$made/all"
+  'trawl config acl --aclfile --passwords /tmp/passwords; sed "s/^/password /" /tmp/passwords' > "$made/all"
 # The password of .env opens PING alone then, which is what Redis's health check asks.
 hash=$(value TRAWL_REDIS_PASSWORD | tr -d '\n' | sha256sum | cut -d ' ' -f 1)
 {

@@ -140,7 +140,7 @@ def prepare(fleet: RollingFleet) -> None:
     )
     fleet.trawl("limit", SITE, "--rate", "40", "--per-hour", "100000", old=True)
     fleet.trawl("limit", books_lane(fleet), "--rate", "60", "--concurrency", "8", old=True)
-    fleet.trawl("run", BOOKS, "--urls", str(urls_of(fleet)), old=True)
+    fleet.trawl("job", "start", BOOKS, "--urls", str(urls_of(fleet)), old=True)
     fleet.trawl("pause", "--site", "elsewhere.example", old=True)
 
 
@@ -212,7 +212,7 @@ def judge(fleet: RollingFleet, report: Report) -> None:
 def books_done(fleet: RollingFleet) -> bool:
     """Return True if nothing of `books` waits, and its job is over."""
     shot = snapshot(fleet.client, BOOKS, CrawlKeys.for_spider(BOOKS))
-    jobs = json.loads(fleet.trawl("jobs", "list", "--json", old=False))
+    jobs = json.loads(fleet.trawl("job", "list", "--json", old=False))
     return not (shot.ready or shot.leased or shot.start_tasks) and all(job["state"] == "finished" for job in jobs)
 
 

@@ -1,1 +1,1 @@
-"""How commands reach Redis, the database and their targets."""
+"""Access of commands to Redis, the database and the names in their arguments."""

@@ -1,4 +1,4 @@
-"""The database for commands that read it: they must not create one."""
+"""The database for commands that read it and must not create it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from redis_components.errors import TrawlError
 
 
 class NoData(TrawlError):
-    """There is no database yet; the message says how there will be one."""
+    """There is no database yet; the message names the commands that make one."""
 
 
 def existing(url: str | None = None) -> Database:
-    """The database, not open. Raises NoData where there is none."""
+    """Return the database, not open. Raises NoData where there is none."""
     database = Database.from_url(url)
     file = sqlite_file(database.engine.url)
     if file and not file.exists():
@@ -27,7 +27,7 @@ def existing(url: str | None = None) -> Database:
 
 @contextmanager
 def stored_data(url: str | None = None) -> Iterator[Database]:
-    """The open database. Raises NoData where there is none, StorageError where it cannot be read or its tables are older."""
+    """Yield the open database. Raises NoData where there is none, StorageError for older tables, or where it cannot be read."""
     database = existing(url)
     with closing(database.open(upgrade=False)):
         yield database

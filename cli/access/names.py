@@ -1,4 +1,4 @@
-"""What people name: a service (`forum_detail`), one of its slots (`forum_detail/2`), or a site, in either of two ways."""
+"""Names in arguments: a service (`forum_detail`), a slot (`forum_detail/2`), a spider or a site; checked, with what was meant."""
 
 from __future__ import annotations
 
@@ -17,23 +17,20 @@ from workers.state.records import parse_slot
 from workers.state.registry import Registry
 
 if TYPE_CHECKING:
+    from forums.sites.http.fetch import VisitLimits
     from forums.storage import Database
     from redis_components.migration import Project
 
 
-OF_SITE = "The same as SITE."
-"""Help of the option --site, where a command has the argument, too."""
-
-
 def either(site: str | None, option: str | None) -> str | None:
-    """The site, whether it was given as SITE or as `--site SITE`. Raises ConfigError for two."""
+    """Return the site that was given as SITE or as `--site SITE`. Raises ConfigError for two sites."""
     if site is not None and option is not None and site != option:
         raise ConfigError(f"{site!r} and --site {option!r} are two sites: name one")
     return option if site is None else site
 
 
 def parse_target(text: str) -> tuple[str, int | None]:
-    """`("forum_detail", 2)` for `forum_detail/2`, `("forum_detail", None)` for `forum_detail`. Raises ConfigError."""
+    """Return `("forum_detail", 2)` for `forum_detail/2`, `("forum_detail", None)` for `forum_detail`. Raises ConfigError."""
     if text and "/" not in text:
         return text, None
     try:
@@ -43,7 +40,7 @@ def parse_target(text: str) -> tuple[str, int | None]:
 
 
 def check_spiders(client: redis.Redis, names: Iterable[str]) -> None:
-    """Raises ConfigError for a spider that nobody knows: not the fleet, not its records, not this project, and without keys."""
+    """Raise ConfigError for a spider that neither the fleet, its records nor this project has, and that has no keys."""
     known = _services(client)
     for name in names:
         if name not in known and not _has_keys(client, name) and name not in (here := _of_project()):
@@ -51,7 +48,7 @@ def check_spiders(client: redis.Redis, names: Iterable[str]) -> None:
 
 
 def check_ran(spider: str) -> None:
-    """Raises ConfigError for a service that has no history and that neither the fleet nor this project knows."""
+    """Raise ConfigError for a service without history that neither the fleet nor this project has."""
     known = set(default_fleet())
     if url := running_url():
         with suppress(TrawlError), redis_client(url) as client:  # the history can be read without Redis
@@ -61,7 +58,7 @@ def check_ran(spider: str) -> None:
 
 
 def check_site(site: str, *, stored: Database | None = None, client: redis.Redis | None = None) -> None:
-    """Raises ConfigError for a site that has neither a file nor rows in `stored`, nor records in `client`."""
+    """Raise ConfigError for a site that has neither a file nor rows in `stored`, nor records in `client`."""
     from sqlalchemy import select
 
     from forums.sites import site_names
@@ -76,7 +73,7 @@ def check_site(site: str, *, stored: Database | None = None, client: redis.Redis
 
 
 def check_import(client: redis.Redis, spider: str, project: Project) -> None:
-    """Raises ConfigError where scrapy-redis has left no key of this spider and the project has none of that name."""
+    """Raise ConfigError where scrapy-redis has left no key of this spider and the project has no spider of that name."""
     theirs = project.keys.theirs
     keys = [theirs.requests, theirs.dupefilter, *(key.theirs for key in project.start_keys)]
     if not client.exists(*keys) and spider not in (here := _of_project()):
@@ -84,13 +81,11 @@ def check_import(client: redis.Redis, spider: str, project: Project) -> None:
 
 
 def _services(client: redis.Redis) -> set[str]:
-
     registry = Registry(client)
     return {*desired_fleet(registry), *CrawlRecords(client).all(), *(one.spider for one in registry.crawlers())}
 
 
 def _has_keys(client: redis.Redis, spider: str) -> bool:
-
     keys = CrawlKeys.for_spider(spider)
     named = (keys.requests, keys.dupefilter, keys.items, keys.dead(), keys.bad_items(), keys.start_tasks(), keys.stats_hash())
     return bool(client.exists(*named))
@@ -103,7 +98,7 @@ def _has_records(client: redis.Redis, site: str) -> bool:
 
 
 def _of_project() -> set[str]:
-    """The spiders of the Scrapy project in whose folder the command runs."""
+    """Return the spiders of the Scrapy project in the current folder."""
     from scrapy.spiderloader import get_spider_loader
     from scrapy.utils.project import get_project_settings, inside_project
 
@@ -111,3 +106,22 @@ def _of_project() -> set[str]:
         return set(get_spider_loader(get_project_settings()).list()) if inside_project() else set()
     except Exception:  # a module of the project that cannot be imported: its spiders are not known
         return set()
+
+
+def visit_limits(url: str, site: str | None = None) -> VisitLimits | None:
+    """Return the limits for a command that fetches a page; None where no Redis is running: then no crawler visits the site.
+
+    Of the site at `url`, which a site file may name.
+    """
+    from forum_reader.definition.origins import place_of
+    from forums.sites import load_all
+    from forums.sites.http.fetch import VisitLimits
+    from redis_components.connection import connect
+    from redis_components.keys import limits_key
+    from redis_components.politeness.limits import LanePermits
+
+    if (running := running_url()) is None:
+        return None
+    known = next((one for one in load_all()[0] if one.name == site or (not site and place_of(url) in one.places)), None)
+    name, lane = (known.name, known.politeness.lane) if known else (site, None)
+    return VisitLimits(LanePermits(connect(running), limits_key()), name, lane)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import redis
 
+from cli.views.output import echo, print_json
 from redis_components import embedded
 from redis_components.connection import connect, explain
 from redis_components.errors import RedisUnavailable
@@ -15,9 +16,17 @@ from redis_components.server.variables import variable
 NOTHING = "Nothing is running here. Start the fleet with `trawl up`, or set TRAWL_REDIS_URL to look at another fleet."
 
 
+def report_nothing_runs(as_json: bool = False) -> None:
+    """Print that no Redis runs here."""
+    if as_json:
+        print_json({"running": False})
+    else:
+        echo(NOTHING)
+
+
 @contextmanager
 def redis_client(url: str | None = None) -> Iterator[redis.Redis]:
-    """A client of `url`, else of TRAWL_REDIS_URL or the embedded server, which is started if need be.
+    """Yield a client of `url`, else of TRAWL_REDIS_URL or the embedded server, which is started if need be.
 
     Raises RedisUnavailable for every error of Redis within the block, ConfigError for an invalid URL.
     """
@@ -31,9 +40,9 @@ def redis_client(url: str | None = None) -> Iterator[redis.Redis]:
 
 
 def running_url() -> str | None:
-    """URL of the Redis that commands use, if there is one: TRAWL_REDIS_URL, or the embedded server where it runs already.
+    """Return the URL of the Redis that commands use, if there is one: TRAWL_REDIS_URL, or a running embedded server.
 
-    Looking must neither start a server nor keep one alive, so this does not join the embedded one as a user.
+    A command that only reads neither starts a server nor keeps one alive, so this does not join the embedded one as a user.
     """
     if named := variable("TRAWL_REDIS_URL"):
         return named

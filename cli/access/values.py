@@ -1,4 +1,4 @@
-"""NAME=VALUE options of commands."""
+"""Values of options: NAME=VALUE, durations, times; the keys of a service's items."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import redis
-import typer
 
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError
@@ -17,12 +16,12 @@ from workers.fleet.sizes import service_in
 
 
 def pairs(option: str, words: Iterable[str] | None) -> dict[str, str]:
-    """What `-a NAME=VALUE` and the like say. Raises ConfigError that names the option."""
+    """Return `{"k": "v"}` for `["k=v"]`. Raises ConfigError that names the option."""
     found = {}
     for word in words or ():
         name, equals, value = word.partition("=")
         if not (name and equals):
-            raise ConfigError(f"{option} {word!r} is not of the form NAME=VALUE")
+            raise ConfigError(f"{option} {word!r} must have the form NAME=VALUE")
         found[name] = value
     return found
 
@@ -32,14 +31,14 @@ _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def parse_span(text: str, *, option: str = "--every") -> float:
-    """Seconds in `10s`, `5m`, `2h`, `1d`, or a number of seconds. Raises ConfigError."""
+    """Return the seconds in `10s`, `5m`, `2h`, `1d`, or a number of seconds. Raises ConfigError."""
     if not (span := _SPAN.fullmatch(text.strip())):
         raise ConfigError(f"{option} {text!r} is not a duration: write 10s, 5m, 2h or 1d")
     return float(span[1]) * _UNITS[span[2]]
 
 
 def parse_since(text: str, now: datetime | None = None, *, option: str = "--since") -> datetime:
-    """The moment that `2h`, `2026-01-31` or `2026-01-31T12:00:00Z` names; without a zone it is UTC. Raises ConfigError."""
+    """Return the moment of `2h`, `2026-01-31` or `2026-01-31T12:00:00Z`; without a zone it is UTC. Raises ConfigError."""
     from forums.records.items import moment_of  # a second's worth of site files, which few commands need
 
     try:
@@ -51,12 +50,6 @@ def parse_since(text: str, now: datetime | None = None, *, option: str = "--sinc
         raise ConfigError(f"{option} {text!r} is not a time: write {forms}") from None
 
 
-def refuse_own_options(context: typer.Context, *, given: bool) -> None:
-    """Raise BadParameter where options stand before the subcommand. `given`: whether one other than `--limit` does."""
-    if given or context.get_parameter_source("limit").name == "COMMANDLINE":  # type: ignore[union-attr]  # it was parsed
-        raise typer.BadParameter(f"options of {context.invoked_subcommand} stand behind it")
-
-
 def item_keys(client: redis.Redis, service: str) -> CrawlKeys:
-    """Raises ConfigError and `redis.RedisError`."""
+    """Return the keys of a service's items. Raises ConfigError and `redis.RedisError`."""
     return crawl_keys(service, CrawlRecords(client).of(service), service_in(client, service))

@@ -1,9 +1,9 @@
 """Redis users for the processes of one fleet, each with the keys and commands that it needs.
 
-Keys come from their one declaration. Commands are Redis's categories without the dangerous ones: nobody gets FLUSHALL, KEYS,
+Keys come from their one declaration. Commands are Redis's categories without the dangerous ones: no user gets FLUSHALL, KEYS,
 CONFIG, SHUTDOWN, DEBUG, REPLICAOF, MIGRATE or ACL. A script runs with the rights of its caller, so a role without `@write`
-changes nothing through EVALSHA either. Functions, which stay in the server and run with the rights of whoever calls them, are
-for nobody; a script that never ends is killed by `cli-admin`.
+changes nothing through EVALSHA either. No user may load functions, which stay in the server and run with the rights of each
+caller. `cli-admin` may kill a script that never ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Annotated
 
 import typer
 
-from cli.views.output import print_json, say
+from cli.views.options import AsJson
+from cli.views.output import echo, print_json
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.keys import ForumFleetKeys
 from redis_components.embedded.private_files import FILE
@@ -35,7 +36,7 @@ _WRITE = (*_READ, "+@write")
 _SCRIPTS = ("-@scripting", "+eval", "+evalsha", "+script|load", "+script|exists")  # FUNCTION is of the category, 6.2 lacks it
 _SAFE = ("-@dangerous", "+info", "-@admin")
 _CELERY = ("_kombu.*", "control*", "*.pidbox", "celery*", "unacked*", "*.reply.celery.pidbox")
-"""Keys of the broker that whoever sends a task, or a command of remote control, touches; the namespace stands before each."""
+"""Keys of the broker that senders of tasks and of remote control use, without the namespace before each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +52,7 @@ class Role:
     kills_scripts: bool = False
 
     def rules(self, password: str) -> list[str]:
-        """The rules of ACL SETUSER, the password as its SHA-256 or in the clear, with the sign before it."""
+        """Return the rules of ACL SETUSER, the password as its SHA-256 or in the clear, with the sign before it."""
         channels = [f"&{channel}" for channel in self.channels]
         keys = [*(f"~{key}" for key in self.keys), *(f"%R~{key}" for key in self.reads)]
         scripts = (*_SCRIPTS, "+script|kill") if self.kills_scripts else _SCRIPTS
@@ -59,9 +60,9 @@ class Role:
 
 
 def roles(crawls: Iterable[CrawlKeys]) -> list[Role]:
-    """The users of the fleet of this namespace, whose services have these crawls.
+    """Return the users of the fleet of this namespace, whose services have these crawls.
 
-    Raises ConfigError without a namespace: Celery's keys cannot be told from others' then.
+    Raises ConfigError without a namespace: Celery's keys cannot be distinguished from others' then.
     """
     within = f"{literal(_namespace())}:"
     every = (f"{within}{_ANY}",)
@@ -69,11 +70,11 @@ def roles(crawls: Iterable[CrawlKeys]) -> list[Role]:
     of_crawls = tuple(dict.fromkeys(pattern for keys in crawls for pattern in _of_crawl(keys)))
     fleet = _fleet_patterns()
     sent = (f"{within}{_ANY}",)
-    heard = (_ANY,)  # kombu subscribes by patterns, which have to stand in the rules letter by letter, and hold the database
+    subscribed = (_ANY,)  # kombu subscribes by patterns, which have to stand in the rules letter by letter, and hold the database
     return [
         Role(
             name="crawler",
-            purpose="scrapy crawl: the frontier, limits, and what a process says of itself",
+            purpose="scrapy crawl: the frontier, limits, and the records of a process",
             keys=(*of_crawls, *fleet["crawler"]),
             commands=_WRITE,
         ),
@@ -81,7 +82,7 @@ def roles(crawls: Iterable[CrawlKeys]) -> list[Role]:
             name="worker",
             purpose="celery worker, and the crawlers that it starts, which inherit its environment",
             keys=every,
-            channels=heard,
+            channels=subscribed,
             commands=(*_WRITE, "+@pubsub"),
         ),
         Role(
@@ -96,7 +97,7 @@ def roles(crawls: Iterable[CrawlKeys]) -> list[Role]:
             name="flower",
             purpose="Flower: events, remote control and results of Celery; no queue of pages",
             keys=celery,
-            channels=heard,
+            channels=subscribed,
             commands=(*_WRITE, "+@pubsub"),
         ),
         Role(name="cli-read", purpose="trawl status, forums, nodes, doctor; changes nothing", keys=every, commands=_READ),
@@ -134,7 +135,7 @@ def service_role(service: str, feeds: str | None) -> Role:
 
 
 def _fed_patterns(fed: CrawlKeys) -> list[str]:
-    """What the exchange of the service before writes of this one's start tasks."""
+    """Return the keys of start tasks that the exchange of the feeding service writes."""
     tasks = (fed.start_tasks(), fed.start_tokens(), fed.fed_tasks, fed.fed_turns, fed.fed_ids(), fed.fed_waiting())
     return list(dict.fromkeys(map(literal, (*tasks, fed.overflow(), fed.overflow_order(), fed.backlog()))))
 
@@ -178,7 +179,7 @@ def acl(
         typer.Option("--passwords", metavar="FILE", help="Write new passwords into this new file; only its owner may read it."),
     ] = None,
     aclfile: Annotated[bool, typer.Option("--aclfile", help="Print lines of an aclfile instead of commands.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Print Redis users for crawler, worker, beat, exporter, Flower and people, each with the keys and commands that it needs.
 
@@ -190,11 +191,10 @@ def acl(
 
     **Examples:**
 
-        TRAWL_NAMESPACE=job42 trawl acl
-        TRAWL_NAMESPACE=job42 trawl acl --passwords users.txt | redis-cli --user default
-        TRAWL_NAMESPACE=job42 trawl acl --service books --passwords books.txt | redis-cli --user default
+        TRAWL_NAMESPACE=job42 trawl config acl
+        TRAWL_NAMESPACE=job42 trawl config acl --passwords users.txt | redis-cli --user default
+        TRAWL_NAMESPACE=job42 trawl config acl --service books --passwords books.txt | redis-cli --user default
     """
-
     if feeds is not None and not services:
         raise typer.BadParameter("--feeds goes with --service")
     if services:
@@ -212,13 +212,12 @@ def acl(
         return 0
     for role in made:
         if not aclfile and not passwords:
-            say(f"# {role.purpose}")
-        say(f"{'user' if aclfile else 'ACL SETUSER'} {role.name} {' '.join(rules[role.name])}")
+            echo(f"# {role.purpose}")
+        echo(f"{'user' if aclfile else 'ACL SETUSER'} {role.name} {' '.join(rules[role.name])}")
     return 0
 
 
 def _keep(file: Path, given: dict[str, str]) -> None:
-
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE)
     except OSError as error:

@@ -1,49 +1,97 @@
-"""`trawl audit`: who changed what, when and from where."""
+"""`trawl audit`: the changes that commands and tasks made, and the record that each changing command leaves.
+
+A record is a line in `audit.jsonl` of the data folder, and an entry in Redis.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
+import redis
 import typer
 
-from cli.access.redis import NOTHING, redis_client, running_url
-from cli.views.output import console, iso, plain_table, print_json, say
-from workers.state.audit import latest
+from cli.access.redis import redis_client, report_nothing_runs, running_url
+from cli.views.columns import Columns
+from cli.views.options import AsJson
+from cli.views.output import complain, iso, show
+from redis_components.embedded import data_dir
+from redis_components.embedded.private_files import FILE, private_folder
+from redis_components.errors import TrawlError
+from redis_components.server.url import impatient
+from workers.fleet.holds import who
+from workers.state.audit import Act, append, latest, without_secrets
+
+FILE_NAME = "audit.jsonl"
+MOST_BYTES = 10 << 20  # then it becomes `audit.jsonl.1`
 
 
 def audit(
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=10_000, metavar="N", help="At most so many, the newest first.")
-    ] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each as a line of JSON.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, metavar="N", help="At most this many.")] = 50,
+    as_json: AsJson = False,
 ) -> int:
-    """Show the commands and tasks that changed something: who, when, from where, what, and what came of it.
+    """Show the commands and tasks that changed something, the newest first: user, time, origin, act and outcome.
 
     Of the whole fleet, from Redis, which keeps about 10,000. Each machine also has its own commands in `audit.jsonl` of its data
-    folder, which outlives Redis. Passwords in URLs and values of what is named like a secret are masked.
+    folder, which outlives Redis. Passwords in URLs and values that are named like a secret are masked.
 
     **Examples:**
 
         trawl audit
         trawl audit --limit 1000 --json
     """
-    url = running_url()
-    if url is None:
-        say(NOTHING)
+    if (url := running_url()) is None:
+        report_nothing_runs(as_json)
         return 0
     with redis_client(url) as client:
         found = latest(client, limit)
-    if as_json:
-        for act in found:
-            print_json(asdict(act))
-        return 0
-    if not found:
-        say("nothing was changed yet")
-        return 0
-    table = plain_table("when", "who", "from", "what", "outcome")
-    for act in found:
-        table.add_row(iso(act.at), act.by, act.origin, " ".join(act.what), act.outcome)
-
-    console().print(table)
+    columns: Columns = {
+        "when": lambda act: iso(act.at),
+        "who": "by",
+        "from": "origin",
+        "what": lambda act: " ".join(act.what),
+        "outcome": "outcome",
+    }
+    show(found, columns, as_json, empty="nothing was changed yet")
     return 0
+
+
+def record(arguments: Sequence[str], code: int) -> None:
+    """Keep a record of the command. A failure is reported, and does not change the command's outcome."""
+    act = Act(
+        at=time.time(),
+        by=who(),
+        what=without_secrets(arguments),
+        outcome="done" if code == 0 else f"exit code {code}",
+        origin=os.environ.get("SSH_CLIENT", "").partition(" ")[0],
+    )
+    try:
+        _to_file(act.to_json())
+    except OSError as error:
+        complain(f"the audit {audit_file()} could not be written: {error.strerror}")
+    except TrawlError as error:
+        complain(f"the audit could not be written: {error}")
+    with suppress(TrawlError, redis.RedisError):  # the file has it, and the command has reported what is wrong with Redis
+        if url := running_url():
+            with redis_client(impatient(url, 2.0)) as client:
+                append(client, act)
+
+
+def audit_file() -> Path:
+    """Return the file of this data folder."""
+    return data_dir() / FILE_NAME
+
+
+def _to_file(line: str) -> None:
+    file = audit_file()
+    private_folder(file.parent)
+    with suppress(FileNotFoundError):
+        if file.stat().st_size > MOST_BYTES:
+            file.replace(file.with_name(f"{FILE_NAME}.1"))
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE)
+    with os.fdopen(handle, "a") as stream:
+        stream.write(f"{line}\n")

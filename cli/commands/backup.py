@@ -1,7 +1,7 @@
-"""Making a backup of a fleet, and putting one back: Redis's keys of one instant, then the database.
+"""`trawl backup create`: write a backup of a fleet and restore it: Redis's keys of one instant, then the database.
 
 In this order: an item that moved from Redis into the database in between is in both copies and stored once, by its natural key.
-In the other order it would be in neither. Back it goes in the other order, for the same reason.
+In the other order it would be in neither. A restore has the other order, for the same reason.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +19,8 @@ import redis
 import typer
 
 from cli.access.redis import redis_client
-from cli.views.output import complain, print_json, say
+from cli.views.options import AsJson
+from cli.views.output import complain, echo, print_json
 from cli.views.progress import working
 from forums.storage import Database
 from forums.storage.copying import check, copy_from, copy_name, copy_to, has_posts
@@ -34,6 +35,8 @@ from workers.backup.staging import Staging
 from workers.fleet.sizes import default_fleet
 from workers.state.nodes import Nodes
 
+app = typer.Typer(no_args_is_help=True, help="Write the fleet's state, queues and database into one file, and restore it.")
+
 _COPIED = 1 << 20
 _KEPT_FREE = 1 << 28
 """Bytes that a restore leaves free."""
@@ -41,7 +44,7 @@ _KEPT_FREE = 1 << 28
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """What is in a backup."""
+    """The contents of a backup."""
 
     file: str
     bytes: int
@@ -52,7 +55,7 @@ class Saved:
 
 
 def file_for(place: Path) -> Path:
-    """`place`, or a file in it named by namespace and time where it is a folder."""
+    """Return `place`, or a file in it named by namespace and time where it is a folder."""
     if not place.is_dir():
         return place
     namespace = "".join(sign for sign in fleet_namespace() if sign.isalnum() or sign in "-_") or "fleet"
@@ -87,10 +90,10 @@ def make(client: redis.Redis, services: Collection[str], database: Database, tar
 def put_back(
     client: redis.Redis, services: Collection[str], database: Database, source: Path, *, force: bool, unsigned: bool = False
 ) -> dict[str, Any]:
-    """Restore a backup; returns what was in it. Everything is read and checked before anything is replaced.
+    """Restore a backup; return its manifest. Everything is read and checked before anything is replaced.
 
     Raises BackupError, StorageError, OSError: nothing is changed then, but where Redis fails in the last step the database is
-    restored already; the same command again completes it.
+    restored already; a repeated command completes it.
     """
     manifest, sums = verified(source, unsigned=unsigned)
     if manifest.get("namespace") != fleet_namespace():
@@ -118,7 +121,7 @@ def put_back(
 
 
 def _load(source: Path, sums: bytes, staging: Any, copy: Path) -> str:
-    """Into Redis under other names, and the database into a file; returns the name of that member, "" where there is none."""
+    """Load keys into Redis under other names, and the database into a file; return the name of that member, "" without one."""
     found = ""
     with members_again(source, sums) as every:
         for name, size, content in every:
@@ -134,7 +137,7 @@ def _load(source: Path, sums: bytes, staging: Any, copy: Path) -> str:
             elif name == MANIFEST:
                 content.read()
             elif name not in (SUMS, SIGNATURE):
-                raise BackupError(f"{source} has {name[:100]!r}, which this Trawl does not know")
+                raise BackupError(f"{source} has {name[:100]!r}, which this Trawl cannot read")
     return found
 
 
@@ -148,12 +151,11 @@ def _check_room(folder: Path, size: int, source: Path) -> None:
 
 
 def _with_crawls_of(staging: Any, names: KeyNames) -> KeyNames:
-    """The names with those of the crawls that the backup knows: after a loss this Redis has no records of crawls."""
+    """Return the names with those of the backup's crawls: after a loss this Redis has no records of crawls."""
     return names.with_records(staging.hash_of(names.crawl_records()))
 
 
 def _refuse_to_overwrite(client: redis.Redis, names: KeyNames, database: Database) -> None:
-
     now = server_time(client)
     if running := [node.name for node in Nodes(client).all() if node.alive(now)]:
         raise BackupError(f"the fleet is running ({', '.join(running)[:200]}): stop it first, or use --force")
@@ -166,24 +168,24 @@ def _refuse_to_overwrite(client: redis.Redis, names: KeyNames, database: Databas
         raise BackupError(f"database {database.name} has posts: --force replaces everything in it")
 
 
-def backup(
+@app.command()
+def create(
     place: Annotated[
         Path, typer.Argument(metavar="FILE|DIR", help="The file to write, or a folder for a file named by the time.")
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Write sizes, pauses, schedule, limits, queues, dead letters and the database into one file, while the fleet works.
 
     Redis's keys are of one instant: they are copied inside Redis, which needs room for them meanwhile. Raw pages, logs and site
-    files are not in it, nor messages of Celery. The file has no secrets of site files, but everything that was crawled: only
+    files are not in it, nor messages of Celery. The file has no secrets of site files, but all crawled data: only
     its owner may read it.
 
     **Examples:**
 
-        trawl backup /var/backups/
-        trawl backup monday.backup --json
+        trawl backup create /var/backups/
+        trawl backup create monday.backup --json
     """
-
     target = file_for(place)
     try:
         with redis_client() as client, working("reading queues and database", shown=not as_json):
@@ -191,37 +193,37 @@ def backup(
     except OSError as error:
         raise BackupError(f"{target}: {error.strerror or error}") from error
     if as_json:
-        print_json(asdict(saved))
+        print_json(saved)
     else:
         database = " and the database" if saved.database else ", but no database, for there is none yet"
-        say(f"{saved.file}: {saved.keys:,} keys{database}, {saved.bytes:,} bytes")
+        echo(f"{saved.file}: {saved.keys:,} keys{database}, {saved.bytes:,} bytes")
     for service in saved.elsewhere:
         complain(f"the queue of {service} is in another Redis, and not in this backup")
     return 0
 
 
+@app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `trawl backup` has written.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace what is there, also of a fleet that runs.")] = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `trawl backup create` has written.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace present data, also of a fleet that runs.")] = False,
     unsigned: Annotated[
         bool, typer.Option("--unsigned", help="Also a backup without the fleet's signature, which can run SQL of its writer.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
-    """Put a backup back: queues and operator's state into Redis, and the database.
+    """Restore a backup: queues and operator's state into Redis, and the database.
 
     Where messages are signed, the backup has to be signed with one of the fleet's keys. The file is checked as a whole first, and
-    all of it is read before anything is replaced. A fleet that runs, queues that hold something and a database with posts are
+    all of it is read before anything is replaced. A fleet that runs, queues with entries and a database with posts are
     replaced only with --force. Pages that were in flight are fetched again.
 
     **Examples:**
 
-        trawl restore /var/backups/trawl-fleet-20260102T030405Z.backup
-        trawl restore monday.backup --force
+        trawl backup restore /var/backups/trawl-fleet-20260102T030405Z.backup
+        trawl backup restore monday.backup --force
     """
-
     try:
-        with redis_client() as client, working("checking, then putting back", shown=not as_json):
+        with redis_client() as client, working("checking, then restoring", shown=not as_json):
             done = put_back(client, default_fleet(), Database.from_url(), file, force=force, unsigned=unsigned)
     except OSError as error:
         raise BackupError(f"{file}: {error.strerror or error}") from error
@@ -229,5 +231,5 @@ def restore(
         print_json({name: done[name] for name in ("made_at", "namespace", "trawl", "keys", "database")})
     else:
         database = " and the database" if done["database"] else ", for the backup has no database,"
-        say(f"restored {done['keys']:,} keys{database} as of {done['made_at']}")
+        echo(f"restored {done['keys']:,} keys{database} as of {done['made_at']}")
     return 0

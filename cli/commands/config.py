@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cli.views.environment import rows, unknown
-from cli.views.output import complain, console, plain_table, print_json
+from cli.views.options import AsJson
+from cli.views.output import complain, counted, echo, print_json, show
+from redis_components.errors import ConfigError
+
+from .acl import acl
+from .systemd import systemd
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+app.command()(acl)
+app.command()(systemd)
 
 
 @app.callback()
@@ -28,10 +34,10 @@ def config() -> None:
     """
 
 
-@app.command()
-def show(
+@app.command("show")
+def show_variables(
     with_origin: Annotated[bool, typer.Option("--origin", help="Also show where each value comes from.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Show every TRAWL_* variable with its value; passwords are masked.
 
@@ -45,13 +51,8 @@ def show(
         trawl config show --json | jq '.[] | select(.origin != "default")'
     """
     found = rows()
-    if as_json:
-        print_json([asdict(row) for row in found])
-    else:
-        table = plain_table("variable", "value", *(["origin"] if with_origin else []))
-        for row in found:
-            table.add_row(row.variable, row.value or ("wrong" if row.fault else ""), *([row.origin] if with_origin else []))
-        console().print(table)
+    columns: dict[str, Any] = {"variable": "variable", "value": lambda row: row.value or ("wrong" if row.fault else "")}
+    show(found, columns | ({"origin": "origin"} if with_origin else {}), as_json)
     wrong = [row.fault for row in found if row.fault]
     for line in (*wrong, *unknown()):
         complain(line)
@@ -59,7 +60,7 @@ def show(
 
 
 @app.command()
-def check(as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> int:
+def check(as_json: AsJson = False) -> int:
     """Check variables, `trawl.toml` and site files, and report each fault in one line. Exit code 1: there are faults.
 
     **Examples:**
@@ -67,13 +68,12 @@ def check(as_json: Annotated[bool, typer.Option("--json", help="Print one line o
         trawl config check
         trawl config check --json | jq -r '.faults[]'
     """
-    from cli.views.output import complain, counted, print_json, say
 
     faults = list(dict.fromkeys(_faults()))
     if as_json:
         print_json({"faults": faults})
     elif not faults:
-        say("variables, trawl.toml and site files are right")
+        echo("variables, trawl.toml and site files are right")
     for line in () if as_json else faults:
         complain(line)
     if faults and not as_json:
@@ -82,7 +82,6 @@ def check(as_json: Annotated[bool, typer.Option("--json", help="Print one line o
 
 
 def _faults() -> Iterator[str]:
-    from cli.views.environment import rows, unknown
     from forums.events import rules
     from forums.sites import load_all
     from redis_components.server.variables import load_env_file
@@ -101,8 +100,6 @@ def _faults() -> Iterator[str]:
 
 
 def _lines_of(read: Callable[[], Any]) -> list[str]:
-    from redis_components.errors import ConfigError
-
     try:
         read()
     except ConfigError as error:
@@ -111,7 +108,6 @@ def _lines_of(read: Callable[[], Any]) -> list[str]:
 
 
 def _faults_of_schedule() -> list[str]:
-    from redis_components.errors import ConfigError
     from redis_components.server.variables import faults_are_reported
     from tasks.app import app as celery
     from tasks.beat.schedule import checker, defaults_of, effective
@@ -127,7 +123,7 @@ def _faults_of_schedule() -> list[str]:
 
 
 @app.command()
-def convert(as_json: Annotated[bool, typer.Option("--json", help="Print the files as one line of JSON.")] = False) -> int:
+def convert(as_json: AsJson = False) -> int:
     """Move the tables of `services.toml` and `events.toml` into `trawl.toml`, comments included. The old files get the ending
     `.old`.
 
@@ -135,8 +131,6 @@ def convert(as_json: Annotated[bool, typer.Option("--json", help="Print the file
 
         trawl config convert
     """
-    from cli.views.output import print_json, say
-    from redis_components.errors import ConfigError
     from redis_components.server.fleet_file import FILE, OLD_FILES, config_file
     from redis_components.server.variables import project_dir
 
@@ -156,9 +150,9 @@ def convert(as_json: Annotated[bool, typer.Option("--json", help="Print the file
         print_json({"file": str(target), "converted": [str(path) for path in old.values()]})
         return 0
     if not old:
-        say("there is no old file to convert")
-    say(*(f"{path}: moved into {target}; it is {path.name}.old now" for path in old.values()))
-    say(*(f"unset {one.variable}" for one, path in old.items() if path.name != one.name or path.parent != project_dir()))
+        echo("there is no old file to convert")
+    echo(*(f"{path}: moved into {target}; it is {path.name}.old now" for path in old.values()))
+    echo(*(f"unset {one.variable}" for one, path in old.items() if path.name != one.name or path.parent != project_dir()))
     return 0
 
 
@@ -166,7 +160,6 @@ def _joined(old: list[tuple[Path, tuple[str, ...]]], target: Path) -> str:
     """Return the text of `target` and the old files, one after the other. Raises ConfigError where that changes the meaning."""
     import tomllib
 
-    from redis_components.errors import ConfigError
     from redis_components.server.fleet_file import TABLES, document
 
     texts: list[str] = []

@@ -1,4 +1,4 @@
-"""`trawl consume`: a service's items into files, a database, or to an HTTP address."""
+"""`trawl items consume`: a service's items into files, a database, or to an HTTP address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cli.access.names import check_spiders
 from cli.access.redis import redis_client
 from cli.access.values import item_keys
 from cli.processes.interrupts import Interrupts
-from cli.views.output import complain, counted, say
+from cli.views.output import complain, counted, echo
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.items.group_states import group_names
@@ -44,12 +44,12 @@ def consume(
 
     **Examples:**
 
-        trawl consume books --to jsonl:data/books.jsonl
-        trawl consume books --group files --to jsonl:data/books.jsonl
-        trawl consume --all
-        trawl consume books --to postgresql+psycopg://user@host/shop --key url
+        trawl items consume books --to jsonl:data/books.jsonl
+        trawl items consume books --group files --to jsonl:data/books.jsonl
+        trawl items consume --all
+        trawl items consume books --to postgresql+psycopg://user@host/shop --key url
     """
-    interrupts, node = Interrupts(), f"trawl consume on {socket.gethostname()}"
+    interrupts, node = Interrupts(), f"trawl items consume on {socket.gethostname()}"
     if every == bool(service):
         raise ConfigError("name a service, or say --all for each that declares a consumer")
     if every:
@@ -74,7 +74,7 @@ def consume(
         sink = target.open(options)
         interrupts.listen()
         done = move(stream, sink, stopped=lambda: interrupts.asked, once=once, log=lambda line: complain(f"{service}: {line}"))
-    say(f"{service}: {counted(done.items, 'item')} taken{f', {done.refused:,} refused' if done.refused else ''}")
+    echo(f"{service}: {counted(done.items, 'item')} taken{f', {done.refused:,} refused' if done.refused else ''}")
     if done.refused:
         complain(f"trawl dead items {service} shows what was refused, and why")
     return 0

@@ -1,4 +1,4 @@
-"""`trawl db`: the version of the database's tables, and bringing older ones up to date."""
+"""`trawl db`: check and upgrade the database's tables; move the fleet to another database."""
 
 from __future__ import annotations
 
@@ -7,35 +7,34 @@ from typing import Annotated
 import typer
 
 from cli.access.database import existing
-from cli.access.redis import NOTHING, redis_client, running_url
-from cli.views.output import print_json, say
+from cli.access.redis import redis_client, report_nothing_runs, running_url
+from cli.views.options import AsJson
+from cli.views.output import echo, print_json
 from forums.state.database_identity import LATELY_S, DatabaseClaim
 from forums.storage import Database
 from forums.storage.engine import place_of
 from forums.storage.schema.version import VERSION, mismatch
 from redis_components.errors import ConfigError
 
-app = typer.Typer(no_args_is_help=True, help="The version of the database's tables, and bringing older ones up to date.")
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+app = typer.Typer(no_args_is_help=True, help="Check and upgrade the database's tables; move the fleet to another database.")
 
 
 @app.command()
 def check(as_json: AsJson = False) -> int:
-    """Say which version the tables have and which this Trawl needs. Exit code 1: they are not the same."""
-    database = _found()
+    """Show the version of the tables and the version that this Trawl needs. Exit code 1: they differ."""
+    database = existing()
     version = database.version()
     problem = f"it has no tables; {_HOW_MADE}" if version is None else mismatch(version)
     if as_json:
         _print_json(database, version, problem)
     else:
-        say(f"database {database.name}: {problem or f'its tables have version {VERSION}, as this Trawl needs'}")
+        echo(f"database {database.name}: {problem or f'its tables have version {VERSION}, as this Trawl needs'}")
     return 1 if problem else 0
 
 
 @app.command()
 def upgrade(as_json: AsJson = False) -> int:
-    """Bring the tables to the version that this Trawl needs. Older Trawls refuse them from then on.
+    """Upgrade the tables to the version that this Trawl needs. Older Trawls refuse them from then on.
 
     The fleet upgrades the tables when it first stores items. No row is rewritten, so the size of the database hardly matters; a
     running export delays the upgrade.
@@ -45,15 +44,15 @@ def upgrade(as_json: AsJson = False) -> int:
         trawl db check
         trawl db upgrade
     """
-    database = _found()
+    database = existing()
     before = database.version()
     database.open().close()
     after = database.version()
     if as_json:
         _print_json(database, after, None, before)
     else:
-        said = f"had version {before}, and now {after}" if before != after else f"have version {after} already"
-        say(f"database {database.name}: its tables {said}")
+        outcome = f"had version {before}, and now {after}" if before != after else f"have version {after} already"
+        echo(f"database {database.name}: its tables {outcome}")
     return 0
 
 
@@ -71,32 +70,26 @@ def move(
         TRAWL_DATABASE_URL=postgresql+psycopg://trawl:…@db/trawl trawl db move
     """
     if (url := running_url()) is None:
-        say(NOTHING)
+        report_nothing_runs()
         return 1
     with redis_client(url) as client, Database.from_url() as database:
         claim, identity, place = DatabaseClaim(client), database.identity() or "", place_of(database.engine.url)
         held, former = claim.holder() or ("", "")
         if held == identity:
-            say(f"the fleet stores into {place} already")
+            echo(f"the fleet stores into {place} already")
             return 0
         if held and claim.idle_s() < LATELY_S and not yes:
             raise ConfigError(f"a writer has stored into {former} within a minute: stop it first, or add --yes")
         claim.move(identity, place)
-    say(f"the fleet stores into {place} from now on" + (f", no longer into {former}" if former else ""))
+    echo(f"the fleet stores into {place} from now on" + (f", no longer into {former}" if former else ""))
     if held:
-        say("what only the former one holds is read again after: trawl forget --all")
+        echo("threads that only the former one has are read again after: trawl forums forget --all")
     return 0
 
 
 _HOW_MADE = "the fleet makes them when it first stores items (trawl up)"
 
 
-def _found() -> Database:
-    """The database, which exists. Raises NoData."""
-    return existing()
-
-
 def _print_json(database: Database, version: int | None, problem: str | None, before: int | None = None) -> None:
-
     known = {"database": database.name, "version": version, "needed": VERSION, "problem": problem}
     print_json(known if before is None else known | {"before": before})

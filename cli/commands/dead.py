@@ -1,48 +1,335 @@
-"""`trawl dead`: requests, start tasks and items that were given up, with their reasons; put them back, or forget them."""
+"""`trawl dead`: requests, items and messages that were given up, with their reasons; put them back, or delete them.
 
-from __future__ import annotations
+Three stores, one protocol (`DeadStore`), and the same three commands for each.
+"""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, TypeVar
 
 import redis
 import typer
 
 from cli.access.names import check_spiders
-from cli.access.redis import NOTHING, redis_client, running_url
-from cli.access.values import parse_since, refuse_own_options
-from cli.views.dead import dead_table
-from cli.views.output import complain, console, iso, print_json, say
+from cli.access.redis import redis_client, report_nothing_runs, running_url
+from cli.access.values import parse_since
+from cli.views.columns import Column, figure
+from cli.views.options import AsJson
+from cli.views.output import complain, duration, echo, print_json, show
+from redis_components.admin import dead_letters
 from redis_components.admin.crawl_records import CrawlRecords
-from redis_components.admin.dead_letters import Cleared, DeadEntry, newest
-from redis_components.errors import ConfigError
-from redis_components.items import refused as refused_items
+from redis_components.admin.dead_letters import Cleared, DeadEntry
+from redis_components.errors import ConfigError, TrawlError
+from redis_components.items import refused
+from redis_components.items.refused import RefusedItem
 from redis_components.keys import CrawlKeys
 from redis_components.server.replies import server_time
 from workers.fleet.sizes import desired_fleet
+from workers.state.dead_messages import DeadMessage, DeadMessages
 from workers.state.registry import Registry
 
-from . import dead_items, dead_messages
-from .dead_items import of_each
-
-app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
-
-app.add_typer(dead_messages.app, name="messages")
-
-Spiders = Annotated[list[str] | None, typer.Option("--spider", "-s", metavar="NAME", help="Only this spider; may be repeated.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+T = TypeVar("T")
 
 
-@app.callback()
-def dead(
-    context: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Newest entries of each spider.")] = 20,
-    spiders: Spiders = None,
-    as_json: AsJson = False,
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The entries that a replay or a purge is for: all of these hold."""
+
+    names: tuple[str, ...] = ()
+    """Spiders, of messages queues; none: all."""
+    limit: int | None = None
+    reason: str = ""
+    before_s: float | None = None
+    sign: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """The newest entries of a spider, or of the fleet's messages."""
+
+    entries: list[Any]
+    count: int
+    """Of all entries."""
+    foreign: int
+    """Entries among the newest that Trawl did not write."""
+
+
+class DeadStore(Protocol):
+    """One kind of what was given up. An outcome None stands for a spider whose list is not Trawl's."""
+
+    noun: str
+    named: str
+    """Name in JSON of what an entry belongs to."""
+    none: str
+    stuck: str
+    """The meaning of entries that a replay leaves."""
+
+    def newest(self, client: redis.Redis, names: tuple[str, ...], limit: int) -> Mapping[str, Kept | None]: ...
+    def replay(self, client: redis.Redis, chosen: Chosen) -> Mapping[str, Cleared | None]: ...
+    def purge(self, client: redis.Redis, chosen: Chosen) -> Mapping[str, Cleared | None]: ...
+    def columns(self, now: float) -> list[Column]:
+        """Return the columns of the table, of pairs of name and entry."""
+
+    def fields(self, entry: Any) -> dict[str, Any]:
+        """Return an entry for `--json`."""
+
+
+def _age(now: float) -> Column:
+    return figure("age", lambda row: duration(now - row[1].at_s))
+
+
+def _reason(rank: int) -> Column:
+    return Column("reason", lambda row: row[1].reason, least=25, rank=rank, below=True)
+
+
+_NAME = Column("spider", lambda row: row[0])
+
+
+class _OfCrawls:
+    """Lists of each crawl, which `lists` (a module) reads and changes."""
+
+    named = "spider"
+
+    def __init__(self, lists: Any, key: Callable[[CrawlKeys], str]) -> None:
+        self._lists, self._key = lists, key
+
+    def newest(self, client: redis.Redis, names: tuple[str, ...], limit: int) -> Mapping[str, Kept | None]:
+        def ask(keys: CrawlKeys) -> Kept:
+            entries, _ = self._lists.newest(client, keys, limit)
+            count: Any = client.llen(self._key(keys))
+            return Kept(entries=entries, count=count, foreign=max(0, min(limit, count) - len(entries)))
+
+        return self._each(client, names, ask)
+
+    def replay(self, client: redis.Redis, chosen: Chosen) -> Mapping[str, Cleared | None]:
+        return self._each(
+            client, chosen.names, lambda keys: self._lists.replay(client, keys, limit=chosen.limit, reason=chosen.reason)
+        )
+
+    def purge(self, client: redis.Redis, chosen: Chosen) -> Mapping[str, Cleared | None]:
+        return self._each(
+            client, chosen.names, lambda keys: self._lists.purge(client, keys, before_s=chosen.before_s, reason=chosen.reason)
+        )
+
+    def _each(self, client: redis.Redis, names: tuple[str, ...], ask: Callable[[CrawlKeys], T]) -> dict[str, T | None]:
+        """Return the answers by crawl: of the named spiders, else of every service that the fleet has or had."""
+        records, registry = CrawlRecords(client), Registry(client)
+        check_spiders(client, names)
+        known = names or sorted({*desired_fleet(registry), *records.all(), *(one.spider for one in registry.crawlers())})
+        found: dict[str, T | None] = {}
+        for name, keys in records.keys_of_all(dict.fromkeys(known)).items():
+            try:
+                found[name] = ask(keys)
+            except redis.ResponseError as error:
+                if "WRONGTYPE" not in str(error):
+                    raise
+                found[name] = None
+                complain(
+                    f"{name}: a key has another type than Trawl's: trawl doctor names it, trawl doctor --repair sets it aside"
+                )
+        return found
+
+
+class DeadRequests(_OfCrawls):
+    """Requests and start tasks that were given up."""
+
+    noun, none = "requests", "Nothing was given up."
+    stuck = "entries are not valid requests; left in the dead-letter list"
+
+    def columns(self, now: float) -> list[Column]:
+        kind = Column("kind", lambda row: row[1].kind.name.lower().replace("_", " "), rank=2)
+        return [_NAME, kind, _age(now), Column("url", lambda row: row[1].url, least=30, rank=3, below=True), _reason(4)]
+
+    def fields(self, entry: DeadEntry) -> dict[str, Any]:
+        return {"kind": entry.kind.name.lower(), "reason": entry.reason, "url": entry.url}
+
+
+class DeadItems(_OfCrawls):
+    """Items that their consumer refused."""
+
+    noun, none = "items", "No item was refused."
+    stuck = "items were stored by an older version without their end; they cannot be replayed and stay"
+
+    def columns(self, now: float) -> list[Column]:
+        return [_NAME, _age(now), _reason(2), Column("item", lambda row: row[1].shown, least=30, rank=3, below=True)]
+
+    def fields(self, entry: RefusedItem) -> dict[str, Any]:
+        item = entry.payload.decode("utf-8", "backslashreplace")
+        return {"reason": entry.reason, "item": item, "whole": entry.can_go_back}
+
+
+class DeadQueueMessages:
+    """Messages of the broker that no worker could read or run."""
+
+    noun, named, none, stuck = "messages", "queue", "No message was set aside.", ""
+
+    def columns(self, now: float) -> list[Column]:
+        message = Column("message", lambda row: row[1].text, least=24, rank=2, below=True)
+        return [Column("queue", lambda row: row[0]), _age(now), _reason(2), message]
+
+    def fields(self, entry: DeadMessage) -> dict[str, Any]:
+        return {"reason": entry.reason, "message": entry.text}
+
+    def newest(self, client: redis.Redis, names: tuple[str, ...], limit: int) -> Mapping[str, Kept | None]:
+        kept = DeadMessages(client)
+        found, foreign = kept.newest(limit)
+        return {"messages": Kept(entries=[one for one in found if _fits(one, names)], count=len(kept), foreign=foreign)}
+
+    def replay(self, client: redis.Redis, chosen: Chosen) -> Mapping[str, Cleared | None]:
+        """Put messages back. A message is queued before it is deleted here: after an interruption in between it exists twice."""
+        from kombu.exceptions import OperationalError
+
+        from tasks import app as celery
+        from tasks.guard.refused import replay
+        from tasks.routing import IMPATIENT
+
+        done, kept = 0, DeadMessages(client)
+        with celery.connection_for_write(transport_options=IMPATIENT) as broker:
+            try:
+                for one in self._chosen(kept, chosen):
+                    replay(one.form, one.raw, one.queue, broker, sign=chosen.sign)
+                    done += kept.forget(one)
+            except OperationalError as error:
+                raise TrawlError(f"the broker is away, {done} messages were put back: {error}") from error
+        return {"messages": Cleared(done=done)}
+
+    def purge(self, client: redis.Redis, chosen: Chosen) -> Mapping[str, Cleared | None]:
+        kept = DeadMessages(client)
+        return {"messages": Cleared(done=sum(kept.forget(one) for one in self._chosen(kept, chosen)))}
+
+    def _chosen(self, kept: DeadMessages, chosen: Chosen) -> list[DeadMessage]:
+        """Return the newest messages that fit, the oldest of them first: their order in the queues."""
+        found: list[DeadMessage] = []
+        for batch in kept.batches():
+            found += [
+                one
+                for one in reversed(batch)
+                if chosen.reason.casefold() in one.reason.casefold()
+                and _fits(one, chosen.names)
+                and (chosen.before_s is None or one.at_s < chosen.before_s)
+            ]
+            if chosen.limit is not None and len(found) >= chosen.limit:
+                break
+        return found[: chosen.limit][::-1]
+
+
+def _fits(message: DeadMessage, queues: tuple[str, ...]) -> bool:
+    return not queues or message.queue in queues
+
+
+REQUESTS = DeadRequests(dead_letters, CrawlKeys.dead)
+ITEMS = DeadItems(refused, CrawlKeys.bad_items)
+MESSAGES = DeadQueueMessages()
+
+
+def list_newest(store: DeadStore, names: tuple[str, ...], limit: int, as_json: bool) -> int:
+    """Print the newest entries; return the exit code, 1 where a list cannot be read."""
+    if (url := running_url()) is None:
+        report_nothing_runs(as_json)
+        return 0
+    with redis_client(url) as client:
+        now, found = server_time(client), store.newest(client, names, limit)
+        known = {name: one for name, one in found.items() if one}
+        items = ITEMS.newest(client, tuple(known), 1) if store is REQUESTS and known and not as_json else {}
+    entries = sorted(((name, entry) for name, one in known.items() for entry in one.entries), key=lambda row: -row[1].at_s)
+    if store is MESSAGES:
+        entries = [(entry.queue, entry) for _, entry in entries]
+    rows = [{store.named: name, "at": entry.at_s, **store.fields(entry)} for name, entry in entries] if as_json else entries
+    counts, foreign = ({name: getattr(one, field) for name, one in known.items()} for field in ("count", "foreign"))
+    none = store.none if not any(counts.values()) else f"No entry of the newest {limit:,} can be shown."
+    show(rows, store.columns(now), as_json, empty=none, whole={"counts": counts, "foreign": foreign, "entries": rows})
+    if not as_json:
+        for name, one in known.items():
+            if one.count > limit:
+                echo(f"{name}: {one.count:,} {store.noun}, the newest {limit:,} are shown")
+        if listed := ", ".join(f"{name} {one.count:,}" for name, one in items.items() if one and one.count):
+            echo(f"Refused items: {listed}; trawl dead items shows them.")
+    _report_foreign(store, foreign)
+    return int(len(known) < len(found) or None in items.values())
+
+
+def change(
+    store: DeadStore, word: str, act: Callable[[redis.Redis, Chosen], Mapping[str, Cleared | None]], chosen: Chosen, as_json: bool
 ) -> int:
-    """Show requests and start tasks that were given up, newest first, with the reason; `trawl dead items` shows items.
+    """Replay or purge entries and print the outcome; return the exit code."""
+    with redis_client() as client:
+        outcomes = act(client, chosen)
+    known = {name: one for name, one in outcomes.items() if one}
+    if as_json:
+        print_json({name: {word: one.done, "foreign": one.foreign, "stuck": one.stuck} for name, one in known.items()})
+    else:
+        echo(f"{word}: {', '.join(f'{name} {one.done}' for name, one in known.items()) or 'nothing'}")
+    _report_foreign(store, {name: one.foreign for name, one in known.items()})
+    for name, one in known.items():
+        if one.stuck and word == "replayed":
+            complain(f"{name}: {one.stuck} {store.stuck}")
+    return int(len(known) < len(outcomes))
 
-    They are kept until they are replayed or purged. Messages of the broker are listed by `trawl dead messages`.
+
+def _report_foreign(store: DeadStore, foreign: Mapping[str, int]) -> None:
+    for name, count in foreign.items():
+        if count:
+            complain(f"{name}: {count} entries among the dead {store.noun} were not written by Trawl; left in place")
+
+
+def _commands(store: DeadStore, description: str, replaying: str) -> typer.Typer:
+    """Return the commands of a store; `trawl dead` inserts `list` where none is named."""
+    app = typer.Typer(rich_markup_mode="markdown", help=description, no_args_is_help=True)
+    flags, metavar = (("--queue", "-q"), "QUEUE") if store is MESSAGES else (("--spider", "-s"), "SERVICE")
+    some = typer.Argument(metavar=metavar, help=f"Only of these; by default all {store.noun}.", show_default=False)
+    option = typer.Option(*flags, metavar="NAME", help=f"The same as {metavar}; may be repeated.")
+    of_names = Annotated[list[str] | None, some]
+    of_named = Annotated[list[str] | None, option]
+    of_reason = Annotated[str, typer.Option(metavar="TEXT", help="Only those whose reason contains this.")]
+    of_sign = Annotated[
+        bool,
+        typer.Option("--sign", hidden=store is not MESSAGES, help="Sign them with this machine's key, as if you had sent them."),
+    ]
+
+    @app.command("list", help=description)
+    def list_entries(
+        names: of_names = None,
+        named: of_named = None,
+        limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Newest entries of each.")] = 20,
+        as_json: AsJson = False,
+    ) -> int:
+        return list_newest(store, (*(names or ()), *(named or ())), limit, as_json)
+
+    @app.command(help=replaying)
+    def replay(
+        names: of_names = None,
+        named: of_named = None,
+        limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most this many of each.")] = None,
+        reason: of_reason = "",
+        sign: of_sign = False,
+        as_json: AsJson = False,
+    ) -> int:
+        chosen = Chosen(names=(*(names or ()), *(named or ())), limit=limit, reason=reason, sign=sign)
+        return change(store, "replayed", store.replay, chosen, as_json)
+
+    @app.command(help=f"Delete {store.noun} permanently. Needs --older-than or --yes.")
+    def purge(
+        names: of_names = None,
+        named: of_named = None,
+        older_than: Annotated[str | None, typer.Option(metavar="AGE", help="Only those older than 30d, 12h, 10m, 5s.")] = None,
+        yes: Annotated[bool, typer.Option("--yes", help="Delete all of them.")] = False,
+        reason: of_reason = "",
+        as_json: AsJson = False,
+    ) -> int:
+        if older_than is None and not yes:
+            raise ConfigError(f"purge deletes {store.noun} permanently: choose them with --older-than 30d, or use --yes for all")
+        before_s = parse_since(older_than, option="--older-than").timestamp() if older_than else None
+        chosen = Chosen(names=(*(names or ()), *(named or ())), reason=reason, before_s=before_s)
+        return change(store, "purged", store.purge, chosen, as_json)
+
+    return app
+
+
+app = _commands(
+    REQUESTS,
+    """Show requests and start tasks that were given up, newest first, with the reason.
+
+    They are kept until they are replayed or purged. `trawl dead items` shows items, `trawl dead messages` messages of the broker.
 
     **Examples:**
 
@@ -50,117 +337,22 @@ def dead(
         trawl dead --spider forum_detail --limit 100 --json
         trawl dead replay --reason "HTTP 503"
         trawl dead purge --older-than 30d
-        trawl dead items
-    """
-    if context.invoked_subcommand is not None:
-        refuse_own_options(context, given=bool(spiders or as_json))
-        return 0
-
-    url = running_url()
-    if url is None:
-        print_json({"running": False}) if as_json else say(NOTHING)
-        return 0
-    with redis_client(url) as client:
-        now = server_time(client)
-        crawls = _crawls(client, spiders)
-        seen = of_each(crawls, lambda keys: newest(client, keys, limit))
-        counts = {name: client.llen(crawls[name].dead()) for name in seen}
-        refused = of_each({name: crawls[name] for name in seen}, lambda keys: client.llen(keys.bad_items()))
-    entries = sorted(
-        ((name, entry) for name, (found, _) in seen.items() for entry in found), key=lambda one: one[1].at_s, reverse=True
-    )
-    if as_json:
-        print_json({"dead": counts, "refused_items": refused, "entries": [_json(name, entry) for name, entry in entries]})
-    elif entries:
-        console().print(dead_table(entries, now))
-    elif not any(counts.values()):
-        say("Nothing was given up.")
-    if not as_json and any(refused.values()):
-        listed = ", ".join(f"{name} {count:,}" for name, count in refused.items() if count)
-        say(f"Refused items: {listed}; trawl dead items shows them.")
-    _name_foreign({crawls[name].dead(): foreign for name, (_, foreign) in seen.items()})
-    return int(len(refused) < len(crawls))
-
-
-@app.command()
-def replay(
-    spiders: Spiders = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="At most this many entries of each spider, oldest first.")
-    ] = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Only entries whose reason contains this.")] = "",
-    as_json: AsJson = False,
-) -> int:
-    """Put dead requests and start tasks back into their queues, as if they had never been tried.
+    """,
+    """Put dead requests and start tasks back into their queues, oldest first, as if they had never been tried.
 
     It is safe while crawlers run, and safe to repeat.
 
-    **Examples:**
+    **Example:**
 
-        trawl dead replay
         trawl dead replay --spider forum_detail --reason "HTTP 503" --limit 100
-    """
-    from redis_components.admin import dead_letters as dead
+    """,
+)
+app.add_typer(
+    _commands(
+        ITEMS,
+        """Show items that their consumer refused, newest first, with the reason.
 
-    return _clear("replayed", spiders, as_json, lambda client, keys: dead.replay(client, keys, limit=limit, reason=reason))
-
-
-@app.command()
-def purge(
-    spiders: Spiders = None,
-    older_than: Annotated[str | None, typer.Option(metavar="AGE", help="Only entries older than 30d, 12h, 10m, 5s.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Delete all of them.")] = False,
-    as_json: AsJson = False,
-) -> int:
-    """Delete dead letters permanently. Needs --older-than or --yes.
-
-    **Examples:**
-
-        trawl dead purge --older-than 30d
-        trawl dead purge --spider forum_list --yes
-    """
-    from redis_components.admin import dead_letters as dead
-
-    if older_than is None and not yes:
-        raise ConfigError("purge deletes requests permanently: choose them with --older-than 30d, or use --yes for all")
-    before_s = parse_since(older_than, option="--older-than").timestamp() if older_than else None
-    return _clear("purged", spiders, as_json, lambda client, keys: dead.purge(client, keys, before_s=before_s))
-
-
-def _clear(word: str, spiders: list[str] | None, as_json: bool, act: Callable[[redis.Redis, CrawlKeys], Cleared]) -> int:
-
-    with redis_client() as client:
-        crawls = _crawls(client, spiders)
-        outcomes = of_each(crawls, lambda keys: act(client, keys))
-    if as_json:
-        print_json({name: {word: one.done, "foreign": one.foreign, "stuck": one.stuck} for name, one in outcomes.items()})
-    else:
-        say(f"{word}: {', '.join(f'{name} {one.done}' for name, one in outcomes.items())}")
-    _name_foreign({crawls[name].dead(): one.foreign for name, one in outcomes.items()})
-    for name, one in outcomes.items():
-        if one.stuck and word == "replayed":
-            complain(f"{name}: {one.stuck} entries are not valid requests; left in the dead-letter list")
-    return int(len(outcomes) < len(crawls))
-
-
-@app.command()
-def items(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="replay|purge|SERVICE", help="The action (default: show), and the services."),
-    ] = None,
-    spiders: Spiders = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="Newest to show (20), or oldest to replay (all), of each.")
-    ] = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Replay or purge only those whose reason contains this.")] = "",
-    older_than: Annotated[str | None, typer.Option(metavar="AGE", help="Purge only those older than 30d, 12h, 10m, 5s.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Purge all of them.")] = False,
-    as_json: AsJson = False,
-) -> int:
-    """Show items that their consumer refused, newest first, with the reason. They are kept until they are replayed or purged.
-
-    `replay` puts them back into the item stream, oldest first; `purge` deletes them permanently.
+    They are kept until they are replayed or purged.
 
     **Examples:**
 
@@ -168,48 +360,33 @@ def items(
         trawl dead items forum_detail --limit 100 --json
         trawl dead items replay --reason "views"
         trawl dead items purge books --older-than 30d
-    """
-    act, names = dead_items.split_words(words, spiders)
-    if act != "purge" and (older_than or yes):
-        raise ConfigError("--older-than and --yes need purge: trawl dead items purge")
-    if act == "purge" and not (older_than or yes):
-        raise ConfigError("purge deletes items permanently: choose them with --older-than 30d, or use --yes for all")
-    if not act and reason:
-        raise ConfigError("--reason needs replay or purge: trawl dead items replay --reason TEXT")
-    if act == "purge" and limit:
-        raise ConfigError("--limit cannot be combined with purge: choose the items with --older-than or --reason")
-    before_s = parse_since(older_than, option="--older-than").timestamp() if older_than else None
-    if not act and running_url() is None:
-        say(NOTHING)
-        return 0
-    with redis_client() as client:
-        crawls = _crawls(client, names)
-        if not act:
-            return dead_items.show(client, crawls, 20 if limit is None else limit, as_json=as_json)
-        if act == "replay":
-            outcomes = of_each(crawls, lambda keys: refused_items.replay(client, keys, limit=limit, reason=reason))
-        else:
-            outcomes = of_each(crawls, lambda keys: refused_items.purge(client, keys, before_s=before_s, reason=reason))
-    dead_items.tell(act, outcomes, crawls, as_json=as_json)
-    return int(len(outcomes) < len(crawls))
+    """,
+        "Append refused items to the item stream again, oldest first.",
+    ),
+    name="items",
+)
+app.add_typer(
+    _commands(
+        MESSAGES,
+        """Show messages of the broker that no worker could read or run, newest first, with the reason.
 
+    A worker that receives a message that is not a task, or that Celery cannot run, moves it here unchanged. It stays until it is
+    replayed or purged; the list keeps the newest 10,000.
 
-def _crawls(client: redis.Redis, spiders: list[str] | None) -> dict[str, CrawlKeys]:
-    """The keys of the crawls to look at: of those that were named, else of every service that the fleet has or had."""
-    records, registry = CrawlRecords(client), Registry(client)
-    if spiders:
-        check_spiders(client, spiders)
-        return records.keys_of_all(dict.fromkeys(spiders))
-    return records.keys_of_all(sorted({*desired_fleet(registry), *records.all(), *(one.spider for one in registry.crawlers())}))
+    **Examples:**
 
+        trawl dead messages
+        trawl dead messages replay --reason "which this worker does not have"
+        trawl dead messages purge --older-than 30d
+    """,
+        """Put messages back into their queues, unchanged. A message that still cannot be run returns to this list.
 
-def _name_foreign(foreign: Mapping[str, int]) -> None:
-    for key, count in foreign.items():
-        if count:
-            complain(f"{key}: {count} entries were not written by Trawl; left in place")
+    One that was set aside for its signature needs --sign: read it first, for a worker runs it then.
 
+    **Example:**
 
-def _json(spider: str, entry: DeadEntry) -> dict[str, object]:
-
-    kind = entry.kind.name.lower()
-    return {"spider": spider, "at": iso(entry.at_s), "kind": kind, "reason": entry.reason, "url": entry.url}
+        trawl dead messages replay --queue control --reason "names the task"
+    """,
+    ),
+    name="messages",
+)

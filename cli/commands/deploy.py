@@ -1,27 +1,104 @@
-"""`trawl deploy`: a version of a project for the crawlers of a service."""
+"""`trawl roll`, `trawl deploy` and `trawl services versions`: new code for the crawlers of a service, one after the other."""
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import redis
 import typer
 
+from cli.access.names import check_spiders
 from cli.access.redis import redis_client
-from cli.commands.roll import watch
-from cli.views.output import complain, say
-from redis_components.errors import TrawlError
-from workers.deploy.deploy import blame, install, is_new, nodes_of, resize, store, use
+from cli.views.columns import Columns
+from cli.views.options import AsJson, Service
+from cli.views.output import complain, echo, in_plain_json, print_json, show
+from cli.views.progress import progress_bar
+from redis_components.errors import ConfigError, TrawlError
+from workers.deploy.deploy import blame, find, install, is_new, nodes_of, resize, store, use
+from workers.deploy.deploy import remove as forget
 from workers.fleet.holds import who
-from workers.fleet.roll import start_roll
+from workers.fleet.roll import abort_roll, start_roll
 from workers.state.registry import Registry
-from workers.state.rolls import RollNote
+from workers.state.rolls import Roll, RollNote, RollState
 from workers.state.versions import Deployments
 
 LOOK_S = 0.5
+STUCK_S = 30.0  # without a step of `reconcile_fleet`
 INSTALL_S = 600.0
+
+versions = typer.Typer(no_args_is_help=True, help="List, use and remove deployed versions (trawl deploy).")
+Version = Annotated[str, typer.Argument(metavar="VERSION", help="The version, or its first digits.", show_default=False)]
+
+
+def roll(
+    services: Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services; by default all.")] = None,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end and show progress.")] = True,
+    abort: Annotated[bool, typer.Option("--abort", help="Stop the running roll, or clear a failed one.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Replace running crawlers by new processes, one after the other, for example to use new code or settings.
+
+    Each crawler finishes its pages and returns its leases. The next crawler is replaced when the new process is healthy: its
+    reactor answers, and it has fetched a page or run for 3 s. So at most one crawler is missing at a time, and nothing is lost
+    or fetched twice. When a new process crashes, is refused, or is not healthy within two minutes, the roll fails with
+    exit code 1, and the other crawlers keep running. The task `reconcile_fleet` does the work: Ctrl-C only ends the waiting.
+
+    **Examples:**
+
+        trawl roll
+        trawl roll forum_detail --no-wait
+        trawl roll --abort
+    """
+    if abort and services:
+        raise ConfigError("--abort cannot be combined with services: it stops the running roll")
+    with redis_client() as client:
+        note = RollNote(client)
+        if abort:
+            stopped = abort_roll(note)
+            _show(stopped, as_json, "aborted" if stopped else "no roll is running")
+            return 0
+        begun = start_roll(Registry(client), note, services or [])
+        if not wait or not begun.total:
+            _show(begun, as_json, f"begun: {begun.total} crawlers to replace" if begun.total else "no crawler runs there")
+            return 0
+        return watch(client, begun, as_json)
+
+
+def watch(client: redis.Redis, begun: Roll, as_json: bool) -> int:
+    """Wait for the end of this roll; return the exit code."""
+    note, registry, shown = RollNote(client), Registry(client), ""
+    now: Roll | None = begun
+    with progress_bar("roll", "replaced", shown=not as_json) as report:
+        while now and now.id == begun.id and now.state is RollState.ROLLING:
+            if registry.now() - now.seen_at > STUCK_S:
+                raise TrawlError(f"the roll has not advanced for {STUCK_S:.0f} s: start beat, and a worker on the queue control")
+            report(len(now.replaced), now.total)
+            if not as_json and not sys.stderr.isatty() and (line := now.sentence()) != shown:
+                echo(shown := line)
+            time.sleep(LOOK_S)
+            now = note.read()
+    if now is None or now.id != begun.id:
+        _show(now, as_json, "another roll has begun meanwhile" if now else "Redis has no roll any more: it has lost its data")
+        return 1
+    _show(now, as_json, now.sentence())
+    return 0 if now.state is RollState.DONE else 1
+
+
+def roll_json(roll: Roll) -> dict[str, Any]:
+    """Return a roll as `--json` shows it."""
+    names = {field: [step.name for step in getattr(roll, field)] for field in ("waiting", "replaced")}
+    fields = {field: getattr(roll, field) for field in ("id", "services", "state", "started_at", "left_out", "reason")}
+    return {**fields, **names, "current": roll.current.name if roll.current else None}
+
+
+def _show(roll: Roll | None, as_json: bool, line: str) -> None:
+    if as_json:
+        print_json(roll_json(roll) if roll else None)
+    else:
+        echo(line)
 
 
 def deploy(
@@ -40,19 +117,19 @@ def deploy(
     **Examples:**
 
         trawl deploy . --service books
-        trawl versions rollback books
+        trawl services versions rollback books
     """
     with redis_client() as client:
         new = is_new(client, service)
         version = store(client, service, project.expanduser().absolute(), size=0 if activate else size, by=who())
-        say(f"{service}: version {version.name} of {version.project}, {version.file}")
+        echo(f"{service}: version {version.name} of {version.project}, {version.file}")
         if not activate:
             return 0 if installed(client, service, version.name) else 1
         return switch(client, service, version.name, size=size if new else None)
 
 
 def installed(client: redis.Redis, service: str, version: str) -> bool:
-    """Whether each node that serves the service has installed the version, and can load it; what is wrong is said."""
+    """Return True if each node that serves the service has installed the version and can load it; print faults."""
     from celery.exceptions import TimeoutError as NotYet
 
     from tasks import install_version
@@ -79,14 +156,14 @@ def installed(client: redis.Redis, service: str, version: str) -> bool:
         complain(f"{node}: {why}")
         blame(client, service, version, why)
     if not bad and nodes:
-        say(f"{service}: installed and checked on {', '.join(nodes)}")
+        echo(f"{service}: installed and checked on {', '.join(nodes)}")
     return not bad
 
 
 def switch(client: redis.Redis, service: str, version: str, *, size: int | None = None) -> int:
-    """Give a version to the crawlers, and the one before it again where it does not go well; the exit code.
+    """Give a version to the crawlers, and the version before it again if they do not stay well; return the exit code.
 
-    `size`: of a service that has no crawlers before its first version; none of it runs with what the nodes have instead.
+    `size`: of a service that has no crawlers before its first version: none of them shall run what the nodes have instead.
     """
     if version and not installed(client, service, version):
         complain(f"{service} stays as it is")
@@ -96,10 +173,10 @@ def switch(client: redis.Redis, service: str, version: str, *, size: int | None 
     if size is not None:
         resize(client, service, size)
     if (code := _roll(client, service)) == 0:
-        say(f"{service}: {_name(version)} is what its crawlers have")
+        echo(f"{service}: {_name(version)} is what its crawlers have")
         return 0
     blame(client, service, version, "its crawlers did not stay well")
-    complain(f"{service}: {_name(version)} does not go well; back to {_name(before.current)}")
+    complain(f"{service}: {_name(version)} did not stay well; back to {_name(before.current)}")
     if size is not None:
         resize(client, service, 0)
     use(client, service, before.current, previous=before.previous)
@@ -108,10 +185,54 @@ def switch(client: redis.Redis, service: str, version: str, *, size: int | None 
 
 
 def _roll(client: redis.Redis, service: str) -> int:
-
     begun = start_roll(Registry(client), RollNote(client), [service])
     return watch(client, begun, False) if begun.total else 0
 
 
 def _name(version: str) -> str:
     return f"version {version}" if version else "what the nodes have installed themselves"
+
+
+@versions.command("list")
+def list_versions(service: Service, as_json: AsJson = False) -> int:
+    """List the versions of a service, the newest last; * marks the version of its crawlers."""
+    with redis_client() as client:
+        known = Deployments(client).of(service)
+        if not known.versions:
+            check_spiders(client, [service])
+    rows = [in_plain_json(one) | {"current": one.name == known.current} for one in known.versions]
+    columns: Columns = {
+        "": lambda row: "*" if row["current"] else "",
+        "VERSION": "name",
+        "DEPLOYED": lambda row: (row["at"] or "")[:16],
+        "BY": "by",
+        "NOTE": "note",
+    }
+    show(rows, columns, as_json)
+    return 0
+
+
+@versions.command("use")
+def use_version(service: Service, version: Version) -> int:
+    """Pin a version: install it where it is missing, and replace the crawlers one by one. `none`: what the nodes have."""
+    with redis_client() as client:
+        return switch(client, service, "" if version == "none" else find(client, service, version).name)
+
+
+@versions.command()
+def rollback(service: Service) -> int:
+    """Give the crawlers the version before the present one."""
+    with redis_client() as client:
+        known = Deployments(client).of(service)
+        if not known.current:
+            raise ConfigError(f"{service} has no deployed version: trawl deploy gives it one")
+        return switch(client, service, known.previous)
+
+
+@versions.command("remove")
+def remove_version(service: Service, version: Version) -> int:
+    """Forget a version that the crawlers do not have, and delete its wheel."""
+    with redis_client() as client:
+        forget(client, service, version)
+    echo(f"{service}: version {version} is removed")
+    return 0

@@ -1,4 +1,4 @@
-"""`trawl dupefilter`: what a spider's dupefilter holds and costs; remove single URLs from it."""
+"""`trawl dupefilter`: size and cost of a spider's dupefilter; remove single URLs from it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import redis
 import typer
 
 from cli.access.names import check_spiders
-from cli.access.redis import NOTHING, redis_client, running_url
-from cli.views.output import print_json, say
+from cli.access.redis import redis_client, report_nothing_runs, running_url
+from cli.views.options import AsJson
+from cli.views.output import echo, print_json
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.dupefilter import RFPDupeFilter, dupefilter_class
 from redis_components.dupefilters.report import FilterReport, report
@@ -24,11 +25,11 @@ Urls = Annotated[list[str] | None, typer.Option("--forget", metavar="URL", help=
 def dupefilter(
     spider: Annotated[str, typer.Argument(metavar="SPIDER", help="Name of the spider.")],
     urls: Urls = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Show kind, size, memory and false positives of a spider's dupefilter, or remove URLs from it.
 
-    A removed URL is crawled again when it is found or seeded again; running crawlers notice at once. The URL stands for a plain
+    A removed URL is crawled again when it is found or seeded again; running crawlers see it at once. The URL stands for a plain
     GET request, fingerprinted as in the spider's settings. A Bloom filter cannot remove URLs.
 
     **Examples:**
@@ -38,7 +39,7 @@ def dupefilter(
     """
     url = running_url()
     if url is None:
-        print_json({"running": False}) if as_json else say(NOTHING)
+        report_nothing_runs(as_json)
         return 0
     with redis_client(url) as client:
         check_spiders(client, [spider])
@@ -48,11 +49,11 @@ def dupefilter(
                 words = ("forgotten", "unknown")
                 print_json({"spider": spider, **{word: [url for url, one in outcomes.items() if one == word] for word in words}})
             else:
-                say("\n".join(f"{word}: {one}" for one, word in outcomes.items()))
+                echo("\n".join(f"{word}: {one}" for one, word in outcomes.items()))
             return 0
 
         found = report(client, _keys_of(client, spider))
-    print_json(_json(spider, found)) if as_json else say(_sentence(spider, found))
+    print_json(_json(spider, found)) if as_json else echo(_sentence(spider, found))
     return 0
 
 
@@ -72,8 +73,8 @@ def _sentence(spider: str, found: FilterReport) -> str:
 
 
 def _keys_of(client: redis.Redis, spider: str) -> CrawlKeys:
-    """As a crawler of the fleet recorded them; else by the settings of the project in which this is run, and the spider's own;
-    else by the default patterns.
+    """Return the keys that a crawler of the fleet recorded, else those of the spider's settings in this project, else the default
+    ones.
     """
     from scrapy.spiderloader import get_spider_loader
     from scrapy.utils.project import get_project_settings, inside_project
@@ -89,7 +90,7 @@ def _keys_of(client: redis.Redis, spider: str) -> CrawlKeys:
 
 
 def _forget(client: redis.Redis, spider: str, urls: list[str]) -> dict[str, str]:
-    """What became of each URL: forgotten, or unknown."""
+    """Return the outcome for each URL: forgotten, or unknown."""
     from scrapy import Request
 
     df = _filter_of(spider, client)
@@ -104,7 +105,7 @@ def _forget(client: redis.Redis, spider: str, urls: list[str]) -> dict[str, str]
 
 
 def _filter_of(spider: str, client: redis.Redis) -> RFPDupeFilter:
-    """The spider's dupefilter, as its crawlers make it by the project's settings. Raises ConfigError."""
+    """Return the spider's dupefilter, as its crawlers make it by the project's settings. Raises ConfigError."""
     from scrapy.crawler import Crawler
     from scrapy.spiderloader import get_spider_loader
     from scrapy.utils.misc import build_from_crawler, load_object

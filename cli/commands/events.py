@@ -10,14 +10,19 @@ import typer
 from cli.access.database import stored_data
 from cli.access.redis import redis_client
 from cli.access.values import parse_since
-from cli.views.output import console, counted, plain_table, print_json, say
+from cli.views.output import console, counted, echo, plain_table, print_json
 from forums.events.cursors import Cursors
 from forums.events.rules import Rules, load
 from forums.storage.read.event_reader import EventLog
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, did_you_mean
 
-app = typer.Typer(no_args_is_help=True, help="Outputs that are told of new, edited and deleted posts.")
+from .tail import tail
+
+app = typer.Typer(
+    no_args_is_help=True, help="Follow stored posts; show the outputs of events, and send refused or past events again."
+)
+app.command()(tail)
 
 
 @app.command("list")
@@ -55,7 +60,7 @@ def list_outputs(as_json: Annotated[bool, typer.Option("--json", help="Print one
         for row in rows:
             if row["lost"]:
                 lost = counted(int(str(row["lost"])), "transaction")
-                say(f"{row['output']} was away for longer than TRAWL_EVENTS_DAYS: the events of {lost} are gone.")
+                echo(f"{row['output']} was away for longer than TRAWL_EVENTS_DAYS: the events of {lost} are gone.")
     return int(any(row["error"] for row in rows))
 
 
@@ -75,9 +80,9 @@ def refused(
             return _again(output, rules, cursors, log)
         reasons = {position: reason for position, _, reason in found}
         for event in log.at(reasons):
-            say(f"{event.position}  {event.type}  {event.id}: {reasons[event.at]}")
+            echo(f"{event.position}  {event.type}  {event.id}: {reasons[event.at]}")
     if not found:
-        say(f"Output {output} refused nothing.")
+        echo(f"Output {output} refused nothing.")
     return 0
 
 
@@ -107,7 +112,7 @@ def replay(
         to = Position.parse(after) if after is not None else log.since(parse_since(since or ""))
         if not Cursors(database).move(output, to):
             Cursors(database).create(output, to)
-        say(f"{output} is told again of {log.waiting(to):,} events, from {to} on.")
+        echo(f"{output} is told again of {log.waiting(to):,} events, from {to} on.")
     return 0
 
 
@@ -116,7 +121,7 @@ def _again(output: str, rules: Rules, cursors: Cursors, log: EventLog) -> int:
 
     with redis_client() as client:
         taken, left = redeliver(output, rules, client, cursors, log)
-    say(f"{taken:,} events were taken, {left:,} are still refused.")
+    echo(f"{taken:,} events were taken, {left:,} are still refused.")
     return int(left > 0)
 
 

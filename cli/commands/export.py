@@ -1,4 +1,4 @@
-"""`trawl export`: what is stored, as JSON lines, CSV or Parquet."""
+"""`trawl export`, `trawl search` and `trawl sql`: the stored data."""
 
 from __future__ import annotations
 
@@ -6,22 +6,27 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
 from cli.access.database import stored_data
 from cli.access.names import check_site
 from cli.access.values import parse_since
-from cli.views.output import print_json, say
+from cli.views.options import AsJson, OnlySite
+from cli.views.output import complain, echo, echo_indented, print_json
 from cli.views.progress import progress_bar
+from forums.environment import Storage
 from forums.storage import export as write_rows
+from forums.storage.read.read_sql import read_sql
+from forums.storage.read.search import search
 from redis_components.errors import ConfigError, TrawlError
 
 
 class Table(StrEnum):
-    """What can be exported."""
+    """Tables that can be exported."""
 
     POSTS = "posts"
     COMMENTS = "comments"
@@ -32,7 +37,7 @@ class Table(StrEnum):
 
 
 class Format(StrEnum):
-    """How a row is written."""
+    """Forms of a written row."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -40,7 +45,7 @@ class Format(StrEnum):
 
 
 class Deleted(StrEnum):
-    """What becomes of posts and comments that were removed on their site."""
+    """Treatment of posts and comments that were removed on their site."""
 
     INCLUDE = "include"
     EXCLUDE = "exclude"
@@ -48,14 +53,14 @@ class Deleted(StrEnum):
 
 
 class ExportError(TrawlError):
-    """The export cannot be read or written; the message says where and how to mend it."""
+    """The export cannot be read or written; the message names the place and the remedy."""
 
 
 def export(
     table: Annotated[
         Table, typer.Argument(metavar="TABLE", help="The table: posts, comments, forums, scans, gaps or revisions.")
     ] = Table.POSTS,
-    site: Annotated[str | None, typer.Option(help="Only rows of this site.", show_default=False)] = None,
+    site: OnlySite = None,
     since: Annotated[
         str | None,
         typer.Option(
@@ -79,7 +84,7 @@ def export(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write to this file; by default to standard output.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Write stored posts, comments, their earlier texts, forums, scans or gaps as JSON lines, CSV or Parquet.
 
@@ -100,8 +105,8 @@ def export(
     with stored_data() as database:
         if site is not None:
             check_site(site, stored=database)
-    bar = progress_bar(f"export of {table.value}", "rows", shown=output is not None)  # else the rows may go to the terminal
-    with stored_data() as database, _opened(output) as out, bar as tell:
+    bar = progress_bar(f"export of {table.value}", "rows", shown=output is not None)  # without one the rows may be printed
+    with stored_data() as database, _opened(output) as out, bar as progress:
         rows = write_rows(
             database,
             table.value,
@@ -111,19 +116,19 @@ def export(
             since=moment,
             deleted=deleted.value,
             raw_cells=not quote_formulas,
-            progress=tell,
+            progress=progress,
         )
     target = str(output) if output else "standard output"
     if as_json and output:
         print_json({"table": table.value, "rows": rows, "file": target})
     else:  # not into the data
-        say(f"{rows:,} {table.value} written to {target}", stderr=True)
+        echo(f"{rows:,} {table.value} written to {target}", stderr=True)
     return 0
 
 
 @contextmanager
 def _opened(path: Path | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that gets its name when everything is in it."""
+    """Yield standard output, or a file that gets its name when it is complete."""
     if path is None:
         yield sys.stdout.buffer
         return
@@ -137,3 +142,79 @@ def _opened(path: Path | None) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):  # there is none when all went well, and none where there is no folder for it
             draft.unlink()
+
+
+def search_stored(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Words that a post or comment has, all of them.")] = "",
+    site: OnlySite = None,
+    author: Annotated[str | None, typer.Option(metavar="NAME", help="Only by this author.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option(metavar="N", help="Most rows.", min=1, max=10_000)] = 20,
+    as_json: AsJson = False,
+) -> int:
+    """Search stored posts and comments, the newest first.
+
+    Words are found anywhere in title and text, so Chinese needs no spaces; ASCII letters match in either case. Removed posts
+    and comments are left out. The whole database is read: some seconds for a million rows. Exit code 1: nothing was found.
+
+    **Examples:**
+
+        trawl search "redis timeout"
+        trawl search 队列 --site demo --json
+        trawl search --author alice --limit 1
+    """
+    with stored_data() as database:
+        if site is not None:
+            check_site(site, stored=database)
+        hits = search(database, text, site=site, author=author, limit=limit)
+    for hit in hits:
+        if as_json:
+            print_json(hit)
+            continue
+        day = f"{hit.created_at:%Y-%m-%d}" if hit.created_at else "no date"
+        echo(f"{hit.site}  {hit.kind} {hit.id}  {day}  {hit.author or ''}".rstrip())
+        echo_indented("  ", hit.title or hit.excerpt)
+        echo(f"  {hit.url}")
+        if hit.title:
+            echo_indented("  ", hit.excerpt)
+    if not hits and not as_json:
+        complain("nothing stored fits")
+    return 0 if hits else 1
+
+
+def sql(
+    statement: Annotated[str, typer.Argument(metavar="SELECT", help="One statement that reads.")],
+    limit: Annotated[int, typer.Option(metavar="N", help="Most rows.", min=1, max=1_000_000)] = 1000,
+    seconds: Annotated[float, typer.Option(metavar="N", help="Longest time.", min=1, max=86_400)] = 60,
+    as_json: AsJson = False,
+) -> int:
+    """Run one SELECT or VALUES on the stored data. It can read only; tables and columns: docs/reference/database.md.
+
+    Prints a line of column names, then the rows as they come, with tabs between values.
+
+    **Examples:**
+
+        trawl sql "SELECT site, count(*) FROM posts GROUP BY site"
+        trawl sql "SELECT title FROM posts ORDER BY created_at DESC" --limit 5 --json
+    """
+    reading = Storage.read().reading_url
+    with (
+        stored_data(reading.get_secret_value() if reading else None) as database,
+        read_sql(database, statement, limit=limit + 1, seconds=seconds) as (names, rows),
+    ):
+        if not as_json:
+            echo("\t".join(names))
+        for row in islice(rows, limit):
+            if as_json:
+                print_json(dict(zip(names, map(_plain, row), strict=True)))
+            else:
+                echo("\t".join(" ".join(str(_plain(value)).split()) for value in row))
+        if next(rows, None) is not None:
+            complain(f"there are more than {limit:,} rows: --limit N prints more")
+    return 0
+
+
+def _plain(value: Any) -> Any:
+    """Return the value as JSON and a terminal take it."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,7 +1,8 @@
-"""`trawl forums`: how fresh each forum is."""
+"""`trawl forums`: how fresh each forum is; scan forums, fetch history, forget threads."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -9,30 +10,45 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
 from rich.text import Text
 
 from cli.access.database import NoData, stored_data
-from cli.access.names import OF_SITE, either
-from cli.access.redis import redis_client, running_url
-from cli.views.columns import Column, FittedTable, figures
-from cli.views.output import complain, console, counted, duration, iso, print_json, say
+from cli.access.names import check_site, either
+from cli.access.redis import redis_client, report_nothing_runs, running_url
+from cli.views.columns import Column, figure
+from cli.views.options import AsJson, SiteArgument, SiteOption, Yes
+from cli.views.output import complain, console, counted, duration, echo, iso, print_json, table_of
 from forums.freshness import DAY_S, estimate
 from forums.overview import BoardView, OverviewReader
 from forums.overview.boards import BAD_STATES, SOON_S, BoardState
 from forums.sites import load_all, load_site
+from forums.spiders.scan_marks import forget_marks
+from forums.state.database_identity import DatabaseClaim
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.request_ledger import Purpose, Spent
+from forums.state.thread_records import forget as forget_threads
 from forums.storage import StorageError
 from forums.storage.read.site_figures import Delay, delays, last_scans
+from redis_components.admin.crawl_records import keys_in
+from redis_components.errors import ConfigError
 
-NOTHING = "No forum is watched yet. `trawl seed` queues the first scans; while `trawl up` runs, beat does it."
-NO_REDIS = "No Redis runs here to say how fresh the forums are: start the fleet with `trawl up`, or name it in TRAWL_REDIS_URL."
+from .seed import backfill, rescan
+
+NO_FORUM = "No forum is watched yet. `trawl seed` queues the first scans; while `trawl up` runs, beat does it."
+NO_REDIS = "No Redis runs here that has the freshness of forums: start the fleet with `trawl up`, or name it in TRAWL_REDIS_URL."
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Show how fresh each forum is (`trawl forums [SITE]`); scan forums, fetch history, forget threads.",
+)
+app.command()(rescan)
+app.command()(backfill)
 
 
-def forums(
-    site: Annotated[str | None, typer.Argument(metavar="SITE", help="Only forums of this site.", show_default=False)] = None,
-    of_site: Annotated[str | None, typer.Option("--site", metavar="SITE", help=OF_SITE, show_default=False)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
-) -> int:
+@app.command("list")
+def list_forums(site: SiteArgument = None, of_site: SiteOption = None, as_json: AsJson = False) -> int:
     """Show how fresh each forum is, the stalest first.
 
     **scanned** and **due** are its last and next list scan; **new/h** is how often something changes there, as learned;
@@ -54,9 +70,9 @@ def forums(
         forums = [one.to_json() for one in found.forums]
         print_json({"running": found.running, "forums": forums, "budgets": _budgets_json(found), "wrong": list(found.wrong)})
     elif not found.forums:
-        say(NOTHING if found.running else NO_REDIS)
+        echo(NO_FORUM if found.running else NO_REDIS)
         if stored := _stored(site):
-            say(stored)
+            echo(stored)
     else:
         console().print(forums_table(found.forums), "", *_budget_lines(found), sep="\n")
     return 0
@@ -71,24 +87,20 @@ class _Forum:
     delay: Delay | None
 
     def to_json(self) -> dict[str, Any]:
-        """As `--json` shows it: times in ISO 8601, spans in seconds."""
+        """Return the line as `--json` shows it."""
         watched, state = self.board.watched, self.board.state
-
-        def time(at: float | None) -> str | None:
-            return None if at is None else iso(at)
-
         return {
             "site": watched.site,
             "forum": watched.forum,
             "name": state.name,
             "state": self.board.word,
             "why": self.board.why or None,
-            "scanned_at": time(state.scanned_at),
-            "due_at": time(watched.due_at),
+            "scanned_at": state.scanned_at,
+            "due_at": watched.due_at,
             "overdue_s": round(watched.overdue_s(self.board.now), 3),
             "new_per_hour": round(self.per_hour, 4),
-            "newest_at": time(state.newest_at),
-            "gap_since": time(state.gap_at),
+            "newest_at": state.newest_at,
+            "gap_since": state.gap_at and iso(state.gap_at),
             "failed_scans": state.errors,
             "delay_median_s": self.delay and round(self.delay.median_s, 3),
             "delay_p90_s": self.delay and round(self.delay.p90_s, 3),
@@ -98,7 +110,7 @@ class _Forum:
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
-    running: bool = True  # a Redis that could know
+    running: bool = True  # a Redis runs
     forums: list[_Forum]
     spent: Mapping[str, Spent]
     budgets: Mapping[str, float]  # requests an hour, of the sites that have a file here
@@ -106,7 +118,6 @@ class _Found:
 
 
 def _look(site: str | None) -> _Found:
-
     known, errors = ([load_site(site)], {}) if site else load_all()
     wrong = tuple(line for error in errors.values() for line in str(error).splitlines())
     url = running_url()
@@ -127,7 +138,7 @@ def _look(site: str | None) -> _Found:
 
 
 def _stored(site: str | None) -> str:
-    """What the database knows of forums; "" for nothing."""
+    """Return the age of the last scan that is stored; "" without one."""
     try:
         with stored_data() as database:
             known = last_scans(database, site)
@@ -140,7 +151,7 @@ def _stored(site: str | None) -> str:
 
 
 def _delays(site: str | None, now: float) -> dict[str, Delay]:
-    """None where nothing is stored yet, or the database does not answer: the rest is shown all the same."""
+    """Return the delays by forum; none where nothing is stored yet, or the database does not answer."""
     with ExitStack() as stack:
         try:
             return delays(stack.enter_context(stored_data()), datetime.fromtimestamp(now - DAY_S, UTC), site)
@@ -151,41 +162,34 @@ def _delays(site: str | None, now: float) -> dict[str, Delay]:
             return {}
 
 
-def forums_table(found: list[_Forum]) -> FittedTable:
-    """One line per board."""
-    columns = (
-        Column(name="forum", least=16),
-        Column(name="state"),
-        *figures("scanned", rank=2),
-        *figures("due", rank=1),
-        *figures("new/h", rank=5),
-        *figures("newest", rank=4),
-        *figures("delay", rank=3),
-        *figures("90 %", rank=6),
-        Column(name="why", least=30, rank=7, below=True),
-    )
-    return FittedTable(columns, [_cells(one) for one in found])
+def forums_table(found: list[_Forum]) -> RenderableType:
+    """Return one line per board."""
 
-
-def _cells(one: _Forum) -> tuple[str | Text, ...]:
-
-    def ago(at: float | None) -> str:
+    def ago(one: _Forum, at: float | None) -> str:
         return "-" if at is None else f"{duration(one.board.now - at)} ago"
 
-    board, state = one.board, one.board.state
-    wait, late = board.watched.due_at - board.now, board.watched.overdue_s(board.now)
-    style = "green" if board.word == BoardState.FRESH else "red" if board.word in BAD_STATES else "yellow"
-    return (
-        board.name if state.name is None else f"{board.name} ({state.name})",
-        Text(board.word, style=style),
-        ago(state.scanned_at),
-        f"in {duration(wait)}" if wait > 0 else f"{duration(late)} late" if late > SOON_S else "now",
-        f"{one.per_hour:,.0f}" if one.per_hour >= 100 else f"{one.per_hour:.2g}",
-        ago(state.newest_at),
-        duration(one.delay.median_s) if one.delay else "-",
-        duration(one.delay.p90_s) if one.delay else "-",
-        board.why,
+    columns = (
+        Column("forum", lambda one: one.board.name + (f" ({name})" if (name := one.board.state.name) else ""), least=16),
+        Column("state", _state),
+        figure("scanned", lambda one: ago(one, one.board.state.scanned_at), rank=2),
+        figure("due", _due, rank=1),
+        figure("new/h", lambda one: f"{one.per_hour:,.0f}" if one.per_hour >= 100 else f"{one.per_hour:.2g}", rank=5),
+        figure("newest", lambda one: ago(one, one.board.state.newest_at), rank=4),
+        figure("delay", lambda one: duration(one.delay.median_s) if one.delay else "-", rank=3),
+        figure("90 %", lambda one: duration(one.delay.p90_s) if one.delay else "-", rank=6),
+        Column("why", lambda one: one.board.why, least=30, rank=7, below=True),
     )
+    return table_of(found, columns)
+
+
+def _state(one: _Forum) -> Text:
+    word = one.board.word
+    return Text(word, style="green" if word == BoardState.FRESH else "red" if word in BAD_STATES else "yellow")
+
+
+def _due(one: _Forum) -> str:
+    wait, late = one.board.watched.due_at - one.board.now, one.board.watched.overdue_s(one.board.now)
+    return f"in {duration(wait)}" if wait > 0 else f"{duration(late)} late" if late > SOON_S else "now"
 
 
 def _budget_lines(found: _Found) -> list[str]:
@@ -198,7 +202,6 @@ def _budget_lines(found: _Found) -> list[str]:
 
 
 def _budgets_json(found: _Found) -> list[dict[str, Any]]:
-
     return [
         {
             "site": site,
@@ -208,3 +211,62 @@ def _budgets_json(found: _Found) -> list[dict[str, Any]]:
         }
         for site, spent in found.spent.items()
     ]
+
+
+@app.command()
+def forget(
+    site: SiteArgument = None,
+    of_site: SiteOption = None,
+    threads: Annotated[
+        list[str] | None, typer.Option("--thread", "-t", metavar="ID", help="Only this thread of it; may be repeated.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All sites.")] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> int:
+    """Forget which threads are stored, so that the next scans read them again. The database is not changed.
+
+    Redis records what the database holds of each thread. After the database was replaced, or restored from a backup, these
+    records are wrong: they name posts that are no longer there. Then each thread that a list shows is read again, which costs
+    requests: for a whole site, or --all, the command asks first, and without a terminal needs --yes.
+
+    **Examples:**
+
+        trawl forums forget example
+        trawl forums forget example --thread 4711 --thread 4712
+        trawl forums forget --all --yes
+    """
+    site = either(site, of_site)
+    if everything == (site is not None) or (threads and site is None):
+        raise typer.BadParameter("name a site, or use --all")
+
+    url = running_url()
+    if url is None:
+        report_nothing_runs(as_json)
+        return 0
+    with redis_client(url) as client:
+        if site is not None:
+            check_site(site, client=client)
+        if not threads and not yes:
+            _ask(client.hlen(keys_in(client, FORUM_DETAIL).threads()), site)
+        count = forget_threads(client, keys_in(client, FORUM_DETAIL), site, threads)
+        if not threads:
+            forget_marks(client, keys_in(client, FORUM_LIST), site)
+        if everything:
+            DatabaseClaim(client).forget()
+    if as_json:
+        print_json({"forgotten": count})
+    else:
+        echo(f"{count} threads forgotten; the next scans read those that they list again")
+    return 0
+
+
+def _ask(known: object, site: str | None) -> None:
+    """Print the consequence, and return after a yes. Raises ConfigError without a terminal, Abort after a no."""
+    whose = f"every thread of {site}" if site is not None else "every thread of every site"
+    effect = (
+        f"the next scans will read {whose} again that they list ({known} threads are known in all); the database is not changed"
+    )
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{effect}: add --yes")
+    typer.confirm(f"{effect}. Go on?", abort=True, err=True)

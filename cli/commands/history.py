@@ -1,4 +1,4 @@
-"""`trawl history`: the crawler processes that there were, and how each of them ended."""
+"""`trawl history`: crawler processes, and how each of them ended."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from cli.access.database import NoData, stored_data
 from cli.access.names import check_ran, parse_target
 from cli.access.redis import redis_client, running_url
 from cli.access.values import parse_since
-from cli.views.columns import Column, FittedTable, figures
-from cli.views.output import complain, console, duration, print_json, say
+from cli.views.columns import Column, figure
+from cli.views.options import AsJson, Since
+from cli.views.output import complain, duration, in_plain_json, show
 from forums.storage import RunRow, Wanted
 from forums.storage.write.event_log import LOST
 from forums.writer.run_history import latest
@@ -30,10 +30,7 @@ def history(
         str | None,
         typer.Argument(metavar="SERVICE|SLOT", help="Only of this service, or of one slot of it.", show_default=False),
     ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="Only processes started since then: 2h, 7d, 2026-01-31.", show_default=False),
-    ] = None,
+    since: Since = None,
     kind: Annotated[
         str | None,
         typer.Option(
@@ -41,7 +38,7 @@ def history(
         ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="Show at most this many.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Show crawler processes, newest first: start, duration, pages, items, peak memory, how each ended, and why.
 
@@ -59,17 +56,13 @@ def history(
     found = _look(Wanted(spider=spider, number=number, outcome=_kind(kind), since=moment), limit)
     if not found and spider is not None and not _look(Wanted(spider=spider), 1):
         check_ran(spider)
-    if as_json:
-        print_json([_json(run) for run in found])
-    elif found:
-        console().print(history_table(found))
-    else:
-        say("No crawler process matches.")
+    rows = [_json(run) for run in found] if as_json else found
+    show(rows, COLUMNS, as_json, empty="No crawler process matches.")
     return 0
 
 
 def _kind(text: str | None) -> str | None:
-    """Raises ConfigError for what no run can have."""
+    """Return the kind of end. Raises ConfigError for an unknown one."""
     known = sorted({*(kind.label for kind in ExitKind), *OnceOutcome, LOST})
     if text is not None and text not in known:
         raise ConfigError(f"--kind {text!r} is unknown: write one of {', '.join(known)}{did_you_mean(text, known)}")
@@ -77,7 +70,6 @@ def _kind(text: str | None) -> str | None:
 
 
 def _look(wanted: Wanted, limit: int) -> list[RunRow]:
-
     url = running_url()
     with ExitStack() as stack:
         try:
@@ -93,62 +85,46 @@ def _look(wanted: Wanted, limit: int) -> list[RunRow]:
             except RedisUnavailable as error:
                 if database is None:
                     raise
-                complain(f"{error}; this is what is stored")
+                complain(f"{error}; only stored processes are shown")
         return latest(database, None, wanted, limit)
 
 
-def history_table(found: list[RunRow]) -> FittedTable:
-    """One line per process."""
-    columns = (
-        Column(name="started"),
-        Column(name="took", rank=1),
-        Column(name="crawler"),
-        Column(name="end"),
-        *figures("pages", rank=2),
-        *figures("items", rank=3),
-        *figures("peak", rank=4),
-        Column(name="node", least=10, rank=5),
-        Column(name="why", least=25, rank=6, below=True),
-    )
-    rows = [
-        (
-            run.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
-            duration(seconds) if (seconds := _seconds(run)) is not None else "-",
-            name_of(run),
-            _end(run),
-            f"{run.pages:,}",
-            f"{run.scraped:,}",
-            f"{run.peak_rss_bytes / 2**20:,.0f} MiB" if run.peak_rss_bytes else "-",
-            run.node,
-            run.reason or "",
-        )
-        for run in found
-    ]
-    return FittedTable(columns, rows)
-
-
 def name_of(run: RunRow) -> str:
-    """`forum_detail/2`, `forum_list/hand-4711`, `news/once`."""
+    """Return `forum_detail/2`, `forum_list/hand-4711`, `news/once`."""
     return f"{run.spider}/{run.number if run.number is not None else f'hand-{run.pid}' if run.by == 'hand' else run.by}"
 
 
 def _end(run: RunRow) -> str:
-
     if run.exit_code is not None and run.exit_code < 0:
         return f"{run.outcome} ({signal_name(-run.exit_code)})"
     return run.outcome or RUNNING
 
 
 def _seconds(run: RunRow) -> float | None:
-    """How long it took, or takes; None when nobody knows."""
+    """Return the seconds that a process took, or has run; None where its end was not seen."""
     until = run.ended_at or (datetime.now(UTC) if run.outcome is None else None)
     return (until - run.started_at).total_seconds() if until else None
 
 
-def _json(run: RunRow) -> dict[str, Any]:
+def _took(run: RunRow) -> str:
+    return "-" if (seconds := _seconds(run)) is None else duration(seconds)
 
-    fields = msgspec.to_builtins(run)
-    seconds = _seconds(run)
+
+COLUMNS = (
+    Column("started", lambda run: run.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")),
+    Column("took", _took, rank=1),
+    Column("crawler", name_of),
+    Column("end", _end),
+    figure("pages", "pages", rank=2),
+    figure("items", "scraped", rank=3),
+    figure("peak", lambda run: f"{run.peak_rss_bytes / 2**20:,.0f} MiB" if run.peak_rss_bytes else "-", rank=4),
+    Column("node", "node", least=10, rank=5),
+    Column("why", lambda run: run.reason or "", least=25, rank=6, below=True),
+)
+
+
+def _json(run: RunRow) -> dict[str, Any]:
+    fields, seconds = in_plain_json(run), _seconds(run)
     return {
         "crawler": name_of(run),
         **{name: value for name, value in fields.items() if name not in ("scraped", "told_at")},

@@ -1,18 +1,19 @@
-"""`trawl pause`, `drain`, `stop` and `resume`: hold the fleet, or a part of it, and let it go on."""
+"""`trawl pause`, `drain`, `stop` and `resume`: hold the fleet or a part of it, and end holds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import starmap
-from typing import Annotated, Any
+from typing import Annotated
 
 import redis
 import typer
 
 from cli.access.names import parse_target
 from cli.access.redis import redis_client
-from cli.views.holds import held_json, held_lines
-from cli.views.output import complain, print_json, say
+from cli.views.fleet_tables import held_json, held_lines
+from cli.views.options import AsJson
+from cli.views.output import complain, echo, print_json
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.frontier.holds import HoldKind
 from redis_components.server.replies import server_time
@@ -34,7 +35,6 @@ Site = Annotated[
 Node = Annotated[str | None, typer.Option(metavar="NAME", help="Only this node (see `trawl nodes`).", show_default=False)]
 All = Annotated[bool, typer.Option("--all", help="The whole fleet, including services that are added later.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="The reason, which `trawl status` shows.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print everything that is held afterwards as one line of JSON.")]
 
 
 def pause(services: Services = None, site: Site = None, whole: All = False, reason: Reason = "", as_json: AsJson = False) -> int:
@@ -76,7 +76,6 @@ def drain(
     if node is None:
         return _hold(services, site, whole, HoldKind.DRAIN, reason, as_json)
     _only_the_node(services, site, whole)
-
     with redis_client() as client:
         nodes = Nodes(client)
         known = [one.name for one in nodes.all()]
@@ -133,7 +132,6 @@ def resume(
     """
     if node is not None:
         _only_the_node(services, site, whole)
-
         with redis_client() as client:
             nodes = Nodes(client)
             if not nodes.undrain(node):
@@ -149,7 +147,7 @@ def resume(
             left = holds.overview(client)
         _show(client, left, as_json, f"{_name(target)}: resumed", resumed=True)
         if any(one.by_breaker and one.site == target.site for one in left) and not as_json:
-            say(f"its breaker closes when a probe finds the site well; now: trawl resume --site {target.site} --breaker")
+            echo(f"its breaker closes when a probe finds the site well; now: trawl resume --site {target.site} --breaker")
     return 0
 
 
@@ -170,13 +168,12 @@ def _hold(
     *,
     at_once: bool = False,
 ) -> int:
-
     target = _target(services, site, whole, word.value)
     with redis_client() as client:
         held = holds.hold(client, target, word, reason=reason, at_once=at_once)
         if word is HoldKind.STOP and Beats(client).look(server_time(client)).stalled:
             complain("no beat is running, so crawlers do not stop yet: start celery -A tasks beat")
-        _show(client, held, as_json, f"{_name(target)}: {word.state}; go on with: trawl resume {_words(target)}")
+        _show(client, held, as_json, f"{_name(target)}: {word.state}; go on with: trawl resume {_typed(target)}")
     return 0
 
 
@@ -189,10 +186,9 @@ _TO_ADD = {
 
 
 def _target(services: list[str] | None, site: str | None, whole: bool, command: str) -> Target:
-    """Raises ConfigError for what names nothing, or two things."""
+    """Return the target. Raises ConfigError where nothing is named."""
     if not (services or site or whole):
         raise ConfigError(f"trawl {command} did nothing, because nothing was named: add {_TO_ADD[command]}")
-
     named = [parse_target(text) for text in services or ()]
     return Target(
         services=tuple(dict.fromkeys(name for name, number in named if number is None)),
@@ -203,49 +199,43 @@ def _target(services: list[str] | None, site: str | None, whole: bool, command: 
 
 
 def _name(target: Target) -> str:
-
     places = ", ".join([*target.services, *starmap(slot_name, target.slots)])
     if target.site:
         return f"site {target.site} in {places}" if places else f"site {target.site}"
     return places or "the whole fleet"
 
 
-def _words(target: Target) -> str:
-    """The target as it is typed."""
+def _typed(target: Target) -> str:
+    """Return the target as it is typed."""
     words = [*target.services, *starmap(slot_name, target.slots)]
     words += ["--site", target.site] if target.site else []
     return " ".join(words or ["--all"])
 
 
-def _show(client: redis.Redis, held: Sequence[Held], as_json: bool, said: str, *, resumed: bool = False) -> None:
-
+def _show(client: redis.Redis, held: Sequence[Held], as_json: bool, outcome: str, *, resumed: bool = False) -> None:
     now = server_time(client)
     if as_json:
         print_json({"held": [held_json(one) for one in held]})
         return
-    say(said)
+    echo(outcome)
     if len(held) > 1 or (held and resumed):
-        say("still held:" if resumed else "held now:", *(f"  {line}" for line in held_lines(held, now)))
+        echo("still held:" if resumed else "held now:", *(f"  {line}" for line in held_lines(held, now)))
 
 
 def _only_the_node(services: list[str] | None, site: str | None, whole: bool) -> None:
-
     if services or site or whole:
         raise ConfigError("--node cannot be combined with services, --site or --all")
 
 
 def _check_node(node: str, known: Sequence[str]) -> None:
-
     if node not in known:
         hint = did_you_mean(node, known)
         raise ConfigError(f"unknown node {node!r}: there are {', '.join(known) or 'none'}; trawl nodes shows them{hint}")
 
 
 def _show_node(node: str, as_json: bool, *, draining: bool) -> int:
-
-    result: dict[str, Any] = {"node": node, "draining": draining}
     if as_json:
-        print_json(result)
+        print_json({"node": node, "draining": draining})
     else:
-        say(f"{node}: draining; go on with: trawl resume --node {node}" if draining else f"{node}: resumed")
+        echo(f"{node}: draining; go on with: trawl resume --node {node}" if draining else f"{node}: resumed")
     return 0

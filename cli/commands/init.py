@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cli.views.output import print_json, say
+from cli.views.output import echo, print_json
 from redis_components.errors import ConfigError
 
 PACKAGE = re.compile(r"[a-z_][a-z0-9_]*")
@@ -77,7 +77,7 @@ _SPIDERS = '''\
 
     from redis_components.spiders import RedisSpider
 
-    class Books(RedisSpider):      # trawl crawl books, or: redis-cli rpush books:start_urls https://books.example/
+    class Books(RedisSpider):      # trawl crawl-once books, or: redis-cli rpush books:start_urls https://books.example/
         name = "books"
 
         def parse(self, response):
@@ -146,9 +146,9 @@ def init(
     if as_json:
         print_json({"folder": str(folder), "package": name, "files": list(files)})
         return 0
-    say(f"{folder}: {', '.join(files)}")
+    echo(f"{folder}: {', '.join(files)}")
     where = "" if folder == Path() else f"cd {shlex.quote(str(folder))}, then "
-    say(f"Next: {where}trawl sites new https://forum.example.org/, trawl up; trawl doctor checks everything")
+    echo(f"Next: {where}trawl sites new https://forum.example.org/, trawl up; trawl doctor checks everything")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`trawl limit`: how often, and how many at a time, requests are sent to one site by all crawlers together."""
+"""`trawl limit` and `trawl sites lanes`: the limits of the requests that all crawlers together send to a site."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from cli.access.names import OF_SITE, either
+from cli.access.names import either
 from cli.access.redis import redis_client
-from cli.views.output import console, iso, plain_table, print_json, say
+from cli.views.columns import Columns
+from cli.views.options import AsJson, SiteOption
+from cli.views.output import iso, show
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.lanes import LaneView, look
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import lane_state_key, limits_key
 from redis_components.politeness import limits
@@ -42,12 +46,11 @@ Quiet = Annotated[
 ]
 Remove = Annotated[bool, typer.Option("--remove", help="Remove the site's limits; the site file sets its own again.")]
 History = Annotated[bool, typer.Option("--history", help="Show who changed the limits, when, and how; of one site or of all.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
 def limit(
     site: Site = None,
-    of_site: Annotated[str | None, typer.Option("--site", metavar="SITE", help=OF_SITE, show_default=False)] = None,
+    of_site: SiteOption = None,
     rate: Rate = None,
     burst: Burst = 1,
     concurrency: Concurrency = None,
@@ -81,7 +84,7 @@ def limit(
     if history:
         if given or remove:
             raise ConfigError("--history cannot be combined with limits")
-        return _say_history(site, as_json)
+        return _show_history(site, as_json)
     if given and remove:
         raise ConfigError("--remove cannot be combined with limits")
     if burst != 1 and rate is None:
@@ -109,7 +112,7 @@ def limit(
 
 
 def _check(client: redis.Redis, key: str, site: str) -> None:
-    """Raises ConfigError for a name that is neither a site, a host, nor a lane that a site file or a crawler names."""
+    """Raise ConfigError for a name that is neither a site, a host, nor a lane that a site file or a crawler names."""
     from forums.sites import load_all
 
     if client.hexists(key, site) or client.exists(lane_state_key(key, site)):
@@ -122,42 +125,33 @@ def _options(what: Sequence[str]) -> set[str]:
     return {word.partition("=")[0] for word in what}
 
 
-def _say_history(site: str | None, as_json: bool) -> int:
-
+def _show_history(site: str | None, as_json: bool) -> int:
     with redis_client() as client:
         acts = [act for act in latest(client, KEPT) if act.what[:1] == ("limit",) and _SETS & _options(act.what)]
     if site is not None:
         acts = [act for act in acts if site in act.what[1:]]
-    acts = acts[:MOST_HISTORY]
-    if as_json:
-        print_json([{"at": iso(act.at), "by": act.by, "what": act.what, "outcome": act.outcome} for act in acts])
-    elif not acts:
-        say("nobody has changed limits" + (f" of {site}" if site else ""))
-    else:
-        table = plain_table("when", "who", "what", "outcome")
-        for act in acts:
-            table.add_row(iso(act.at), act.by, " ".join(act.what[1:]), act.outcome)
-        console().print(table)
+    rows = [{"at": act.at, "by": act.by, "what": act.what, "outcome": act.outcome} for act in acts[:MOST_HISTORY]]
+    columns: Columns = {
+        "when": lambda row: iso(row["at"]),
+        "who": "by",
+        "what": lambda row: " ".join(row["what"][1:]),
+        "outcome": "outcome",
+    }
+    show(rows, columns, as_json, empty="no limits were changed" + (f" of {site}" if site else ""))
     return 0
 
 
 def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> None:
-
     now = server_time(client)
     found = {lane: one for lane, one in limits.read(client, key).items() if only in (None, lane)}
     rows = [one.as_dict(lane, limits.state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
-    if as_json:
-        print_json(rows)
-        return
-    if not rows:
-        say(_unlimited(client, key, only))
-        return
-    table = plain_table("site", "limits", "left alone for", "by")
-    for row in rows:
-        left_alone = f"{row['left_alone_s']:.0f} s" if row["left_alone_s"] else ""
-        table.add_row(row["site"], _in_words(row), left_alone, row["by"])
-
-    console().print(table)
+    columns: Columns = {
+        "site": "site",
+        "limits": _in_words,
+        "left alone for": lambda row: f"{row['left_alone_s']:.0f} s" if row["left_alone_s"] else "",
+        "by": "by",
+    }
+    show(rows, columns, as_json, empty="" if rows else _unlimited(client, key, only))
 
 
 def _unlimited(client: redis.Redis, key: str, only: str | None) -> str:
@@ -178,3 +172,55 @@ def _in_words(row: dict[str, Any]) -> str:
         row["quiet"] and f"quiet {row['quiet']}",
     )
     return ", ".join(part for part in parts if part)
+
+
+def lanes(as_json: AsJson = False) -> int:
+    """Show the sites that have limits, that asked to be left alone, or that answered badly.
+
+    **rate now** is the slowest of the site's limit, its robots.txt, and what complaints have lowered it to. **waiting** are
+    requests of all services. Sites without limits are not shown: their requests wait in the queue.
+
+    **Examples:**
+
+        trawl sites lanes
+        trawl sites lanes --json | jq '.[] | select(.state == "left alone") | .site'
+    """
+    with redis_client() as client:
+        crawls = [record.keys for record in CrawlRecords(client).all().values() if not record.redis]
+        found = look(client, limits_key(), crawls, server_time(client))
+    columns: Columns = {
+        "site": "site",
+        "state": "state",
+        "rate now": lambda row: "" if row["rate_now"] is None else f"{row['rate_now']:.3g}/s",
+        "waiting": "waiting",
+        "next in": _next_in,
+        "why": "why",
+    }
+    show([_lane(one) for one in found], columns, as_json, empty="no site is limited")
+    return 0
+
+
+def _next_in(row: dict[str, Any]) -> str:
+    wait_s = max(row["left_alone_s"], row["next_s"] or 0.0)
+    return "" if row["next_s"] is None and not row["left_alone_s"] else f"{wait_s:.0f} s"
+
+
+def _lane(one: LaneView) -> dict[str, Any]:
+    state = one.state
+    return {
+        "site": one.lane,
+        "state": one.condition.value,
+        "rate_now": one.rate_now,
+        "limit": one.limits.rate,
+        "robots_rate": state.robots,
+        "slowed_to": state.slowed,
+        "concurrency": one.limits.concurrency,
+        "at_work": one.at_work,
+        "waiting": one.waiting,
+        "next_s": one.next_s,
+        "left_alone_s": state.left_alone_s,
+        "quiet_s": one.quiet_s,
+        "refusals": state.refusals,
+        "refused_s": state.refused_s,
+        "why": one.why,
+    }

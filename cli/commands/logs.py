@@ -1,4 +1,4 @@
-"""`trawl logs`: what the crawlers of this machine say, and have said."""
+"""`trawl logs`: the logs of the crawlers on this machine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 import psutil
@@ -17,6 +18,7 @@ from rich.text import Text
 from cli.access.names import parse_target
 from cli.access.redis import redis_client, running_url
 from cli.access.values import parse_since
+from cli.views.options import AsJson, Since
 from cli.views.output import complain, console, print_json
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
@@ -26,12 +28,12 @@ from workers.logs.slot_log import SlotLog, slot_logs
 from workers.state.registry import CrawlerRecord, Registry
 
 LOOK_S = 0.2  # between two looks for new lines
-LOOK_FOR_SLOTS_S = 2.0  # between two looks for crawlers that were not there when it began
+LOOK_FOR_SLOTS_S = 2.0  # between two looks for crawlers that were started later
 _STYLES = {logging.DEBUG: "dim", logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "bold red"}
 
 
 class NoLogs(TrawlError):
-    """This machine has no such log; the message lists the logs it has, and the node of the one that was asked for."""
+    """This machine has no such log; the message lists its logs, and the node of the requested one."""
 
 
 def logs(
@@ -42,13 +44,11 @@ def logs(
     lines: Annotated[
         int, typer.Option("--lines", "-n", min=0, max=1_000_000, help="Number of last lines, of all slots together.")
     ] = 50,
-    since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Only lines since then: 15m, 2h, 2026-01-31T12:00:00Z.", show_default=False)
-    ] = None,
+    since: Since = None,
     level: Annotated[
         str, typer.Option(metavar="LEVEL", help="Only entries of this level or above: DEBUG, INFO, WARNING, ERROR, CRITICAL.")
     ] = "DEBUG",
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each line.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Show the logs of the crawlers on this machine, sorted by time.
 
@@ -88,7 +88,7 @@ class _Wanted:
     level: int
 
     def logs(self) -> dict[str, SlotLog]:
-        """The logs on this machine that were asked for, by slot."""
+        """Return the requested logs on this machine, by slot."""
         return {
             f"{spider}/{number}": log
             for (spider, number), log in slot_logs().items()
@@ -100,14 +100,13 @@ class _Wanted:
 
 
 def _level(name: str) -> int:
-
     if name.upper() not in LEVELS:
         raise ConfigError(f"--level {name!r} is unknown: write one of {', '.join(LEVELS)}{did_you_mean(name, LEVELS)}")
     return int(getattr(logging, name.upper()))
 
 
 def _check(wanted: _Wanted) -> None:
-    """Raise NoLogs when nothing of it is here; say where the rest is."""
+    """Raise NoLogs when no requested log is here; report the nodes of the others."""
     here = wanted.logs()
     elsewhere = [f"{one.name} runs on {one.node}" for one in _crawlers(wanted) if not _is_here(one)]
     hint = f"{'; '.join(elsewhere)}: its log is there, in the data/logs of that machine (trawl logs on it)" if elsewhere else ""
@@ -122,7 +121,7 @@ def _check(wanted: _Wanted) -> None:
 
 
 def _crawlers(wanted: _Wanted) -> list[CrawlerRecord]:
-    """Those that were asked for and were heard lately, if there is a Redis that knows."""
+    """Return the requested crawlers that are alive, where a Redis runs."""
     url = running_url()
     if wanted.spider is None or url is None:
         return []
@@ -142,7 +141,6 @@ def _crawlers(wanted: _Wanted) -> list[CrawlerRecord]:
 
 
 def _is_here(record: CrawlerRecord) -> bool:
-
     try:
         return "workers.crawler" in psutil.Process(record.pid).cmdline()
     except psutil.Error:
@@ -150,7 +148,7 @@ def _is_here(record: CrawlerRecord) -> bool:
 
 
 def _last(wanted: _Wanted) -> list[tuple[str, LogLine]]:
-    """The last lines of all logs, in the order of time."""
+    """Return the last lines of all logs, in the order of time."""
     return _merged(
         wanted,
         [
@@ -166,7 +164,6 @@ def _merged(wanted: _Wanted, parts: list[list[tuple[str, LogLine]]]) -> list[tup
 
 
 def _follow(wanted: _Wanted, printer: _Printer) -> None:
-
     followed: dict[str, tuple[LogFollower, LineReader]] = {}
     parts = []
     for slot, log in wanted.logs().items():
@@ -194,17 +191,16 @@ class _Printer:
     """Prints lines; with the name of the slot where there may be several."""
 
     def __init__(self, *, as_json: bool, named: bool) -> None:
-
         self._as_json = as_json
         self._named = named
         self._console = console()
 
     def print(self, lines: Iterable[tuple[str, LogLine]]) -> None:
-
         for slot, line in lines:
             if self._as_json:
                 level = logging.getLevelName(line.level)
-                print_json({**line.ids, "slot": slot, "at": line.at or None, "level": level, "text": line.text})
+                at = datetime.fromisoformat(line.at) if line.at else None  # of this machine's zone
+                print_json({**line.ids, "slot": slot, "at": at, "level": level, "text": line.text})
             else:
                 name = f"{slot} │ " if self._named else ""
                 self._console.print(Text.assemble((name, "cyan"), (line.text, _STYLES.get(line.level, ""))), soft_wrap=True)

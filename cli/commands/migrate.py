@@ -1,4 +1,4 @@
-"""`trawl migrate scrapy-redis`: go on with a crawl that scrapy-redis began."""
+"""`trawl migrate scrapy-redis`: continue a crawl that scrapy-redis began."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import typer
 
 from cli.access.names import check_import
 from cli.access.redis import redis_client
-from cli.views.output import print_json, say
+from cli.views.options import AsJson
+from cli.views.output import echo, print_json
 from cli.views.progress import progress_bar
 from redis_components.connection import explain, get_redis_from_settings
 from redis_components.errors import ConfigError
@@ -47,7 +48,7 @@ def scrapy_redis(
         bool, typer.Option("--as-is", help="Keep the requests as they are, for the SCHEDULER_SERIALIZER of the project.")
     ] = False,
     order: Annotated[
-        Literal["fifo", "lifo"] | None, typer.Option(help="Order of a list queue, when the project's settings do not say.")
+        Literal["fifo", "lifo"] | None, typer.Option(help="Order of a list queue, where the project's settings have none.")
     ] = None,
     convert_start_tasks: Annotated[
         bool, typer.Option("--convert-start-tasks", help="Move fields that scrapy-redis sent as a form into formdata.")
@@ -56,7 +57,7 @@ def scrapy_redis(
         float, typer.Option(min=0, max=25, metavar="SECONDS", help="How long to look for running crawlers; 0: not at all.")
     ] = 6.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would be done.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Import the queue and the dupefilter that scrapy-redis left in Redis, so that the crawl continues.
 
@@ -83,9 +84,9 @@ def scrapy_redis(
     reports = []
     for spider in dict.fromkeys(spiders):
         project = project_of(spider, settings)
-        with _client(project) as client, progress_bar(spider, shown=not as_json) as tell:
+        with _client(project) as client, progress_bar(spider, shown=not as_json) as progress:
             check_import(client, spider, project)
-            report = migrate(client, spider, project, options, lambda what, done, total: tell(done, total, what))
+            report = migrate(client, spider, project, options, lambda what, done, total: progress(done, total, what))
         reports.append(report)
         if not as_json:
             _show(report, project)
@@ -96,7 +97,7 @@ def scrapy_redis(
 
 @contextmanager
 def _client(project: Project) -> Iterator[redis.Redis]:
-    """The Redis of TRAWL_REDIS_URL, else the one in the project's settings; never the private one, which is empty."""
+    """Yield the Redis of TRAWL_REDIS_URL, else of the project's settings; never the private one, which is empty."""
     if named := variable("TRAWL_REDIS_URL"):
         with redis_client(named) as client:
             yield client
@@ -116,29 +117,29 @@ def _client(project: Project) -> Iterator[redis.Redis]:
 def _show(report: MigrationReport, project: Project) -> None:
     requests, fingerprints = report.requests, report.fingerprints
     if not requests.found and not fingerprints.found:
-        say(f"{report.spider}: scrapy-redis has left nothing to import in {project.keys.theirs.requests} or its dupefilter")
+        echo(f"{report.spider}: scrapy-redis has left nothing to import in {project.keys.theirs.requests} or its dupefilter")
     else:
         _show_import(report)
     for tasks in report.start_tasks:
         converted = f", {tasks.converted:,} of them converted" if tasks.converted else ""
-        say(f"  {tasks.waiting:,} start tasks wait in {tasks.key}{converted}")
+        echo(f"  {tasks.waiting:,} start tasks wait in {tasks.key}{converted}")
     for line in _advice(report, project):
-        say(f"  {line}")
+        echo(f"  {line}")
 
 
 def _show_import(report: MigrationReport) -> None:
     requests, fingerprints = report.requests, report.fingerprints
     would = "would be " if report.dry_run else ""
-    say(f"{report.spider}: {requests.moved:,} requests {would}imported, {requests.dead.total():,} {would}kept among the dead,")
-    say(f"  {fingerprints.added:,} fingerprints {would}imported, in {report.seconds:.1f} s")
+    echo(f"{report.spider}: {requests.moved:,} requests {would}imported, {requests.dead.total():,} {would}kept among the dead,")
+    echo(f"  {fingerprints.added:,} fingerprints {would}imported, in {report.seconds:.1f} s")
     for reason, count in requests.dead.most_common(SHOWN_REASONS):
-        say(f"  dead: {count:,} because {reason}")
+        echo(f"  dead: {count:,} because {reason}")
     if report.bytes_after:
-        say(f"  Redis: {report.bytes_before:,} bytes before, {report.bytes_after:,} now")
+        echo(f"  Redis: {report.bytes_before:,} bytes before, {report.bytes_after:,} now")
 
 
 def _advice(report: MigrationReport, project: Project) -> Iterator[str]:
-    """What is left to do."""
+    """Yield the remaining steps."""
     if project.order is None:
         yield f"the queue is left as it is: the project's own queue class goes on with {project.keys.theirs.requests}"
     if project.filter is None:
@@ -160,7 +161,7 @@ def _advice(report: MigrationReport, project: Project) -> Iterator[str]:
 
 
 def _fingerprinter_advice(report: MigrationReport, project: Project) -> Iterator[str]:
-    """Which algorithm has to go on."""
+    """Yield the setting of the fingerprints' algorithm."""
     known, now = report.fingerprinter, str(project.settings.get("REQUEST_FINGERPRINTER_CLASS"))
     if known and known.setting:
         if known.setting != now:
@@ -176,9 +177,10 @@ def _fingerprinter_advice(report: MigrationReport, project: Project) -> Iterator
 
 def _json(report: MigrationReport) -> dict[str, Any]:
     known, requests, fingerprints = report.fingerprinter, report.requests, report.fingerprints
+    names = ("key", "waiting", "looked_at", "convertible", "converted", "refused")
     return {
-        "dry_run": report.dry_run,
-        "as_is": report.as_is,
+        **{name: getattr(report, name) for name in ("dry_run", "as_is", "late", "bytes_before", "bytes_after")},
+        "at_work": report.at_work,
         "requests": {
             "found": requests.found,
             "imported": requests.moved,
@@ -187,20 +189,6 @@ def _json(report: MigrationReport) -> dict[str, Any]:
         },
         "fingerprints": {"found": fingerprints.found, "imported": fingerprints.added},
         "fingerprinter": {"setting": known.setting, "matching": known.matching, "tried": known.tried} if known else None,
-        "start_tasks": [
-            {
-                "key": tasks.key,
-                "waiting": tasks.waiting,
-                "looked_at": tasks.looked_at,
-                "convertible": tasks.convertible,
-                "converted": tasks.converted,
-                "refused": dict(tasks.refused),
-            }
-            for tasks in report.start_tasks
-        ],
-        "late": report.late,
-        "at_work": report.at_work,
-        "bytes_before": report.bytes_before,
-        "bytes_after": report.bytes_after,
+        "start_tasks": [{name: getattr(tasks, name) for name in names} for tasks in report.start_tasks],
         "seconds": round(report.seconds, 3),
     }

@@ -1,4 +1,4 @@
-"""`trawl notify`: trying messages to people, and sending alarms now."""
+"""`trawl notify`: send a test message, or alarms without a running fleet."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cli.access.redis import NOTHING, redis_client, running_url
+from cli.access.redis import redis_client, report_nothing_runs, running_url
 from cli.commands.events import check_output, rules_file
-from cli.views.output import say
+from cli.views.output import echo
 from forums.events.messages import Trouble, send, send_alarms
 from forums.events.outputs import NotTaken
 from forums.events.rules import NotifyOptions
@@ -23,7 +23,7 @@ app = typer.Typer(no_args_is_help=True, help="Messages to people: a test, and al
 def send_test(
     output: Annotated[str | None, typer.Argument(metavar="OUTPUT", help="Only this output.", show_default=False)] = None,
 ) -> int:
-    """Send a test message to the outputs of the kind notify. Ends with 1 where one was not taken."""
+    """Send a test message to the outputs of the kind notify. Exit code 1: one was not taken."""
     rules = rules_file()
     if output is not None:
         check_output(output, rules)
@@ -34,9 +34,9 @@ def send_test(
     for name, options in chosen.items():
         try:
             send(name, options, "Trawl: test", "This is a test message of Trawl. Nothing is wrong.")
-            say(f"{name}: sent")
+            echo(f"{name}: sent")
         except NotTaken as error:
-            say(f"{name}: {error}")
+            echo(f"{name}: {error}")
             failed += 1
     return int(failed > 0)
 
@@ -45,14 +45,14 @@ def send_test(
 def alarms() -> int:
     """Send what `trawl status` shows now to the outputs with `alarms = true`, as the fleet does every 30 s.
 
-    For cron on another machine: a fleet that is dead cannot say so itself. Ends with 1 where something needs attention.
+    For cron on another machine: a dead fleet cannot report its own death. Exit code 1: something needs attention.
     """
     rules = rules_file()
     if (url := running_url()) is None:
-        say(NOTHING)
+        report_nothing_runs()
         return 1
     with redis_client(url) as client:
         troubles = [Trouble(one.what, one.fix) for one in problems(OverviewReader(client).read())]
         for name, outcome in send_alarms(client, rules, troubles).items():
-            say(f"{name}: {outcome}")
+            echo(f"{name}: {outcome}")
     return int(bool(troubles))

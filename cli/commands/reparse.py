@@ -1,4 +1,4 @@
-"""`trawl reparse`: reads kept pages once more, after a site file was mended."""
+"""`trawl reparse`: reads kept pages again, after a site file was corrected."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.access.names import OF_SITE, either
+from cli.access.names import either
 from cli.access.redis import redis_client, running_url
 from cli.access.values import parse_since
-from cli.views.output import PlainTable, complain, console, plain_table, print_json, say
+from cli.views.options import AsJson, Since, SiteArgument, SiteOption
+from cli.views.output import PlainTable, complain, console, echo, plain_table, print_json
 from cli.views.progress import progress_bar
 from forums.raw_pages.reparse import KINDS, ReparseReport, stored_days
 from forums.raw_pages.reparse import reparse as read_again
@@ -23,24 +24,21 @@ from workers.raw_pages.folders import size_of
 
 
 def reparse(
-    site: Annotated[str | None, typer.Argument(metavar="SITE", help="The site.", show_default=False)] = None,
-    of_site: Annotated[str | None, typer.Option("--site", metavar="SITE", help=OF_SITE, show_default=False)] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only pages fetched since then: 2h, 7d, 2026-01-31.", show_default=False),
-    ] = None,
+    site: SiteArgument = None,
+    of_site: SiteOption = None,
+    since: Since = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND", help="Only pages of this kind: index, list, thread, comments.", show_default=False),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Store nothing; say what would change.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Store nothing; show the changes.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Store even if no text was found.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Read the raw pages that are kept of a site again, and store the results. Nothing is fetched.
 
     Pages are kept when `[raw] keep_days` of the site file is set, on the disk of the node that fetched them: run this command on
-    each node. A row keeps the time at which its page was fetched: it replaces what was read wrongly, does not count as an edit by
+    each node. A row keeps the time at which its page was fetched: it replaces wrong values, does not count as an edit by
     the author, and never overwrites a later fetch. The command is safe to repeat.
 
     If none of the first thousand rows has a text, the selector is probably wrong, and nothing is stored (see --force). Exit code
@@ -51,7 +49,6 @@ def reparse(
         trawl reparse books --since 3d --dry-run
         trawl reparse --site books --kind comments
     """
-
     if unknown := [name for name in kind or () if name not in KINDS]:
         raise ConfigError(f"--kind {unknown[0]!r}: kinds of pages are {', '.join(KINDS)}")
     if (site := either(site, of_site)) is None:
@@ -69,17 +66,15 @@ def reparse(
             check_claim(client, database)
     with database:
         options: dict[str, Any] = {"since": moment, "kinds": tuple(kind or KINDS), "dry_run": dry_run, "force": force}
-        with progress_bar(f"reparse of {site}", "pages", shown=not as_json) as tell:
-
-            def say_pages(report: ReparseReport) -> None:
-                tell(sum(report.pages.values()))
-
-            report = read_again(database, raw_dir(), declared, **options, progress=say_pages)
+        with progress_bar(f"reparse of {site}", "pages", shown=not as_json) as progress:
+            report = read_again(
+                database, raw_dir(), declared, **options, progress=lambda report: progress(sum(report.pages.values()))
+            )
     if as_json:
         print_json(_json(report, dry_run=dry_run, size=size_of(raw_dir(), site)))
     else:
         console().print(*_tables(report), sep="\n\n")
-        say(_sentence(report, dry_run=dry_run))
+        echo(_sentence(report, dry_run=dry_run))
     lost = list(report.lost())
     for line in lost:
         complain(line)
@@ -101,7 +96,6 @@ def _sentence(report: ReparseReport, *, dry_run: bool) -> str:
 
 
 def _tables(report: ReparseReport) -> list[PlainTable]:
-
     read = plain_table("page", "pages", "rows", "fields with a value")
     for kind, pages in report.pages.items():
         rows = report.rows[kind]

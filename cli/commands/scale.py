@@ -1,31 +1,41 @@
-"""`trawl scale`: how many crawlers each service shall have."""
+"""`trawl scale` and `trawl autoscale`: the number of crawlers of each service, and whether the nodes have room for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Annotated, Any
 
+import redis
 import typer
 
-from cli.access.node_capacity import lack_of_room
 from cli.access.redis import redis_client
-from cli.views.output import complain, print_json, say
+from cli.views.columns import Columns
+from cli.views.options import AsJson
+from cli.views.output import complain, echo, print_json, show
 from redis_components.errors import ConfigError
+from redis_components.server.replies import server_time
+from workers.environment.machine import CRAWLER_BYTES, crawlers_in_memory
 from workers.environment.values import check_size
-from workers.fleet import sizes as fleet
-from workers.state.autoscaling import Autoscaling
+from workers.fleet import sizes
+from workers.fleet.autoscale import check_policy
+from workers.fleet.sizes import desired_fleet, largest_fleet
+from workers.state.autoscaling import Autoscaled, Autoscaling, Policy
+from workers.state.nodes import Nodes, unplaced
 from workers.state.registry import Registry
+
+NO_NODE = "no node is running: these crawlers start with `trawl up`, or with `celery -A tasks worker`"
 
 
 def scale(
-    sizes: Annotated[list[str], typer.Argument(metavar="SERVICE=N", help="Services and their number of crawlers.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the fleet's size as one line of JSON.")] = False,
+    words: Annotated[list[str], typer.Argument(metavar="SERVICE=N", help="Services and their number of crawlers.")],
+    as_json: AsJson = False,
 ) -> int:
     """Set the number of crawlers of a service; the fleet follows within seconds.
 
     A service is a spider. Its size is stored in Redis and is the total over all machines. 0 stops a service: its crawlers finish
-    their pages and end, and queued requests wait. Crawlers that the nodes have no room for start when there is room; which ones
-    is said at once. The exit code is 0 then, too, since the size is stored and a node may come; `trawl status` ends with 1 as
+    their pages and end, and queued requests wait. Crawlers that the nodes have no room for start when there is room; they are
+    named at once. The exit code is 0 then, too, since the size is stored and a node may come; `trawl status` ends with 1 as
     long as crawlers are missing.
 
     **Examples:**
@@ -33,32 +43,147 @@ def scale(
         trawl scale forum_detail=4
         trawl scale forum_list=1 forum_detail=0
     """
-    wanted = parse_sizes(sizes)
+    wanted = parse_sizes(words)
     with redis_client() as client:
-        desired = fleet.scale(Registry(client), Autoscaling(client), wanted)
+        desired = sizes.scale(Registry(client), Autoscaling(client), wanted)
         lacking = lack_of_room(client, desired, wanted)
     if as_json:
         print_json(desired)
     else:
-        say(f"desired: {sentence(desired)}")
+        echo(f"desired: {sentence(desired)}")
     for line in lacking:
         complain(line)
     return 0
 
 
-def sentence(sizes: Mapping[str, int]) -> str:
-    """`forum_detail=2, forum_list=1`."""
-    return ", ".join(f"{service}={n}" for service, n in sorted(sizes.items()))
+def sentence(sizes_of: Mapping[str, int]) -> str:
+    """Return `forum_detail=2, forum_list=1`."""
+    return ", ".join(f"{service}={n}" for service, n in sorted(sizes_of.items()))
 
 
 def parse_sizes(words: Iterable[str]) -> dict[str, int]:
-    """`{"forum_list": 1}` for `["forum_list=1"]`; several may be joined by commas. Raises ConfigError."""
-    sizes: dict[str, int] = {}
+    """Return `{"forum_list": 1}` for `["forum_list=1"]`; several may be joined by commas. Raises ConfigError."""
+    found: dict[str, int] = {}
     for word in (part.strip() for joined in words for part in joined.split(",")):
         service, equals, number = word.partition("=")
         if not (service and equals and number.isascii() and number.isdigit() and len(number) < 10):
             raise ConfigError(f"{word!r} must have the form service=number: write for example forum_detail=2")
-        if service in sizes:
+        if service in found:
             raise ConfigError(f"{service} is named twice: name each service once")
-        sizes[service] = check_size(service, int(number))
-    return sizes
+        found[service] = check_size(service, int(number))
+    return found
+
+
+def autoscale(
+    service: Annotated[str | None, typer.Argument(metavar="SERVICE", help="The service; without it, all are shown.")] = None,
+    least: Annotated[int | None, typer.Option("--min", metavar="N", help="Never fewer crawlers than this.")] = None,
+    most: Annotated[int | None, typer.Option("--max", metavar="N", help="Never more crawlers than this.")] = None,
+    target: Annotated[
+        float | None, typer.Option("--target", metavar="SECONDS", help="Finish the waiting work within this time (60).")
+    ] = None,
+    off: Annotated[bool, typer.Option("--off", help="Turn autoscaling off and keep the present size.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Scale a service automatically between two bounds; without options, show the services that are scaled so.
+
+    The service grows when its crawlers cannot finish waiting and incoming work within the target time: at most by a factor of
+    two, and after each step throughput is measured for 10 s. It shrinks when fewer crawlers would have sufficed for a minute.
+    If more crawlers bring no more throughput, because the site is the bottleneck, it shrinks again. It never exceeds the capacity
+    of the nodes; a `--max` beyond it is reported at once, and stored (exit code 0), since a node may come. While autoscaling is
+    on, `trawl scale` refuses the service.
+
+    **Examples:**
+
+        trawl autoscale forum_detail --min 1 --max 8
+        trawl autoscale forum_detail --max 8 --target 300
+        trawl autoscale forum_detail --off
+        trawl autoscale
+    """
+    given = least is not None or most is not None or target is not None
+    if service is None and (given or off):
+        raise ConfigError("the service is missing: write for example trawl autoscale forum_detail --max 8")
+    if off and given:
+        raise ConfigError("--off cannot be combined with --min, --max or --target")
+    with redis_client() as client:
+        autoscaling, desired = Autoscaling(client), desired_fleet(Registry(client))
+        if service is not None and off and not autoscaling.off(service):
+            raise ConfigError(f"{service} is not autoscaled; trawl autoscale shows the services that are")
+        if service is not None and given:
+            before = autoscaling.all().get(service)
+            policy = _changed(service, before.policy if before else None, min=least, max=most, target_s=target)
+            autoscaling.set(service, check_policy(service, policy, desired))
+        found = autoscaling.all()
+        lacking = lack_of_room(client, largest_fleet(desired, autoscaling), {service}) if service and given else []
+    for line in lacking:
+        complain(line)
+    columns: Columns = {
+        "service": "service",
+        "crawlers": "desired",
+        "min": "min",
+        "max": "max",
+        "target": lambda row: f"{row['target_s']:g} s",
+        "each": lambda row: "?" if row["per_crawler"] is None else f"{row['per_crawler']:.1f}/s",
+        "comes in": lambda row: "?" if row["inflow"] is None else f"{row['inflow']:.1f}/s",
+        "last decision": lambda row: row["why"] or "none yet",
+    }
+    rows = [autoscaled_json(name, one, desired.get(name)) for name, one in found.items()]
+    show(rows, columns, as_json, empty="No service is autoscaled. Start with for example: trawl autoscale forum_detail --max 8")
+    return 0
+
+
+def _changed(service: str, before: Policy | None, **given: float | None) -> Policy:
+    """Return the policy with the given values. Raises ConfigError where a new policy lacks its upper bound."""
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if before:
+        return replace(before, **changes)
+    if "max" not in changes:
+        raise ConfigError(f"{service}: --max is missing: give the largest number of crawlers")
+    return Policy(**{"min": 1, **changes})
+
+
+def autoscaled_json(service: str, one: Autoscaled, size: int | None) -> dict[str, Any]:
+    """Return an autoscaled service as `--json` shows it."""
+    policy, memory = one.policy, one.memory
+    return {
+        "service": service,
+        "min": policy.min,
+        "max": policy.max,
+        "target_s": policy.target_s,
+        "desired": size,
+        "per_crawler": round(memory.per_crawler, 2) if memory.per_crawler is not None else None,
+        "inflow": round(memory.inflow, 2) if memory.inflow is not None else None,
+        "ceiling": memory.ceiling,
+        "why": memory.why or None,
+    }
+
+
+def lack_of_room(client: redis.Redis, desired: Mapping[str, int], asked: Collection[str]) -> list[str]:
+    """Return one sentence for each service of `asked` that the nodes have no room for, with what to do; [] where all fit.
+
+    `desired`: the size of every service, that of `asked` ones as large as they may become.
+    """
+    nodes, now = Nodes(client).all(), server_time(client)
+    up = [node for node in nodes if node.alive(now)]
+    in_order = {name: desired[name] for name in sorted(desired, key=lambda name: name in asked)}
+    lacking = unplaced(in_order, up, now)
+    if not up:
+        return [NO_NODE] if any(desired[name] for name in asked) else []
+    return [_sentence(name, desired[name], lacking[name], sum(desired.values())) for name in sorted(lacking) if name in asked]
+
+
+def _sentence(service: str, size: int, missing: int, all_together: int) -> str:
+    return (
+        f"{service}={size}: the nodes have room for {size - missing}; start another node, or restart `trawl up`, which makes "
+        f"room (or its worker with TRAWL_NODE_CRAWLERS={all_together})"
+    )
+
+
+def too_much_for_machine(crawlers: int, memory: int) -> str:
+    """Return a warning for a node with so many crawlers on a machine with so many bytes of memory; "" where they fit."""
+    if crawlers <= (room := crawlers_in_memory(memory)):
+        return ""
+    need, there = crawlers * CRAWLER_BYTES / 2**30, memory / 2**30
+    return (
+        f"{crawlers} crawlers need about {need:.0f} GB of memory, this machine has {there:.0f}: it has room for {room}; start "
+        "the others on another machine"
+    )

@@ -10,7 +10,7 @@ import typer
 
 from cli.access.redis import NOTHING, running_url
 from cli.access.values import parse_span
-from cli.views.output import console, print_json, say
+from cli.views.output import console, echo, print_json
 from cli.views.schedule import Desk, open_desk, row_of, table_of
 from redis_components.errors import ConfigError, RedisUnavailable
 
@@ -41,7 +41,7 @@ def schedule() -> None:
 def show(as_json: AsJson = False) -> int:
     """Show every entry with its last run and next due time, and why invalid entries are not sent."""
     if running_url() is None:
-        print_json({"running": False}) if as_json else say(NOTHING)
+        print_json({"running": False}) if as_json else echo(NOTHING)
         return 0
     with open_desk() as desk:
         rows = [row_of(desk, name) for name in desk.names()]
@@ -116,7 +116,7 @@ def remove(name: Name, as_json: AsJson = False) -> int:
     if as_json:
         print_json({"entry": name, "removed": default is None})
     else:
-        say(f"{name}: {'removed' if default is None else f'back to {default.rhythm}'}")
+        echo(f"{name}: {'removed' if default is None else f'back to {default.rhythm}'}")
     return 0
 
 
@@ -134,7 +134,7 @@ def run(name: Name, as_json: AsJson = False) -> int:
     if as_json:
         print_json({"entry": name, "task": entry.task, "id": sent.id})
     else:
-        say(f"{name}: sent {entry.task} ({sent.id})")
+        echo(f"{name}: sent {entry.task} ({sent.id})")
     return 0
 
 
@@ -152,7 +152,7 @@ def _said(desk: Desk, name: str, as_json: bool) -> int:
     if as_json:
         print_json(row_of(desk, name))
     else:
-        say(f"{name}: {entry.task} {entry.rhythm}{'' if entry.enabled else ', disabled'}; beat takes it up within 2 s")
+        echo(f"{name}: {entry.task} {entry.rhythm}{'' if entry.enabled else ', disabled'}; beat takes it up within 2 s")
     return 0
 
 

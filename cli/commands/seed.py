@@ -1,4 +1,4 @@
-"""`trawl seed`: give the fleet forums to scan."""
+"""`trawl seed`, `forums rescan` and `forums backfill`: queue forums for a scan."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import typer
 from rich.text import Text
 
 from cli.access.redis import redis_client
-from cli.views.output import complain, console, plain_table, print_json, say
-from forums.scheduling import seeding
+from cli.access.values import parse_since
+from cli.views.options import AsJson, OnlySite
+from cli.views.output import complain, console, echo, print_json, table_of
+from forums.scheduling import rechecking, seeding
 from forums.scheduling.outcomes import Outcome, OutcomeKind, sentences
 from forums.sites import SiteError, sites_dir
 from forums.state.forum_states import FORUM_LIST
@@ -22,9 +24,9 @@ def seed(
     forums: Annotated[
         list[str] | None, typer.Argument(metavar="FORUM", help="Forums to scan; by default all that are due.", show_default=False)
     ] = None,
-    site: Annotated[str | None, typer.Option(help="Only forums of this site (sites/NAME.toml).", show_default=False)] = None,
+    site: OnlySite = None,
     force: Annotated[bool, typer.Option("--force", help="Also forums that are not due yet.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the outcomes as one line of JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Queue forums for a scan, which finds their new and changed threads, and show the outcome for each.
 
@@ -46,30 +48,78 @@ def seed(
         return print_outcomes(client, outcomes, as_json)
 
 
+def rescan(
+    forums: Annotated[list[str], typer.Argument(metavar="FORUM", help="Forums to scan.")],
+    site: OnlySite = None,
+    depth: Annotated[
+        int | None, typer.Option(min=1, metavar="PAGES", help="Read this many list pages, new or not.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Scan forums now: down to the threads that were seen before, or --depth pages.
+
+    A scan ends at the threads that the last one saw, and the fleet scans deeper when it did not reach them. Use this command for
+    threads below: moved threads, or a gap that stayed open (`trawl forums`).
+
+    **Examples:**
+
+        trawl forums rescan f1 --site demo
+        trawl forums rescan f1 --depth 100
+    """
+    with redis_client() as client:
+        return print_outcomes(client, seeding.rescan(client, forums, site, depth), as_json)
+
+
+def backfill(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="SITE|FORUM", help="The site, and some of its forums; by default all.")
+    ] = None,
+    site: Annotated[str | None, typer.Option(help="The site, where only forums are named.", show_default=False)] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Threads with activity since then: 90d, 2026-01-31.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Fetch history: threads from before the forum was watched.
+
+    They have a lower priority than everything new, and use at most `schedule.backfill_share` of the site's requests.
+    `trawl forums` shows how many there are.
+
+    **Examples:**
+
+        trawl forums backfill demo --since 90d
+        trawl forums backfill demo f1 f2
+        trawl forums backfill f1 f2 --site demo
+    """
+    forums = list(names or ())
+    if site is None and forums:
+        site, slash, forum = forums.pop(0).partition("/")
+        forums = [forum, *forums] if slash else forums
+    if site is None:
+        raise typer.BadParameter("name a site: trawl forums backfill SITE, or --site SITE")
+
+    moment = parse_since(since) if since else None
+    with redis_client() as client:
+        return print_outcomes(client, rechecking.backfill(client, site, moment, forums or None), as_json)
+
+
 def print_outcomes(client: redis.Redis, outcomes: Mapping[str, Outcome], as_json: bool) -> int:
-    """Show what became of forums that somebody wants scanned; returns the exit code."""
+    """Show the outcome for each forum that was to be scanned; return the exit code."""
     refused = {forum: outcome for forum, outcome in outcomes.items() if outcome.kind.is_refused}
+    queued = [(forum, outcome) for forum, outcome in outcomes.items() if forum not in refused]
     if as_json:
         print_json(sentences(outcomes))
-    elif outcomes.keys() - refused.keys():
-        _show({forum: outcome for forum, outcome in outcomes.items() if forum not in refused})
-        if not _somebody_scans(client):
-            say("No crawler runs yet: what was seeded waits for `trawl up`.", stderr=True)
+    elif queued:
+        console().print(table_of(queued, {"forum": lambda row: row[0], "outcome": lambda row: _coloured(row[1])}))
+        registry = Registry(client)
+        now = registry.now()
+        if not any(crawler.spider == FORUM_LIST and crawler.alive(now) for crawler in registry.crawlers()):
+            echo("No crawler runs yet: what was seeded waits for `trawl up`.", stderr=True)
     for forum, outcome in refused.items():
         complain(f"{forum}: {outcome.sentence}")
     return 1 if refused else 0
 
 
-def _somebody_scans(client: redis.Redis) -> bool:
-
-    registry = Registry(client)
-    now = registry.now()
-    return any(crawler.spider == FORUM_LIST and crawler.alive(now) for crawler in registry.crawlers())
-
-
-def _show(outcomes: Mapping[str, Outcome]) -> None:
-
-    table = plain_table("forum", "outcome")
-    for forum, outcome in outcomes.items():
-        table.add_row(forum, Text(outcome.sentence, style="green" if outcome.kind is OutcomeKind.SEEDED else "yellow"))
-    console().print(table)
+def _coloured(outcome: Outcome) -> Text:
+    return Text(outcome.sentence, style="green" if outcome.kind is OutcomeKind.SEEDED else "yellow")

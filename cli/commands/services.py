@@ -10,7 +10,7 @@ import typer
 
 from cli.access.redis import redis_client
 from cli.access.values import item_keys, pairs
-from cli.views.output import complain, console, counted, plain_table, print_json, say
+from cli.views.output import complain, console, counted, echo, plain_table, print_json
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.items.group_states import forget, group_states
 from redis_components.server.masking import masked_values
@@ -25,13 +25,18 @@ from workers.fleet.service_file import check_service
 from workers.fleet.sizes import declarations, service_in, value_origins
 from workers.state.services import ServiceRecord, Services
 
-app = typer.Typer(no_args_is_help=True, help="Declare services: any Scrapy project's spiders.")
+from .deploy import versions
+
+app = typer.Typer(no_args_is_help=True, help="Declare services, which run any Scrapy project's spiders; their deployed versions.")
+app.add_typer(versions, name="versions")
 Name = Annotated[str, typer.Argument(metavar="SERVICE", help="Name of the service.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print it as one line of JSON.")]
 Pairs = Annotated[list[str] | None, typer.Option("-a", metavar="NAME=VALUE", help="Argument of the spider.")]
 Groups = Annotated[
     list[str] | None,
-    typer.Option("--group", metavar="NAME[=TARGET]", help="Consumer group of its items, and where trawl consume writes those."),
+    typer.Option(
+        "--group", metavar="NAME[=TARGET]", help="Consumer group of its items, and where trawl items consume writes those."
+    ),
 ]
 Settings = Annotated[list[str] | None, typer.Option("-s", metavar="NAME=VALUE", help="A Scrapy setting that differs.")]
 
@@ -70,7 +75,7 @@ def show(name: Name, as_json: AsJson = False) -> int:
         return 0
     for field, value in {"service": name, **row}.items():
         if value not in ("", None, {}):
-            say(f"{field}: {value}" + (f" ({origins[field]})" if field in origins else ""))
+            echo(f"{field}: {value}" + (f" ({origins[field]})" if field in origins else ""))
     return 0
 
 
@@ -125,9 +130,9 @@ def add(
     if as_json:
         print_json({"service": name, **_row(name, record, "run time")})
     elif before:
-        say(f"{name}: declared differently; trawl roll {name} replaces crawlers that run")
+        echo(f"{name}: declared differently; trawl roll {name} replaces crawlers that run")
     else:
-        say(f"{name}: declared, {counted(record.size, 'crawler')}; trawl services check {name} says whether it can crawl")
+        echo(f"{name}: declared, {counted(record.size, 'crawler')}; trawl services check {name} says whether it can crawl")
     return 0
 
 
@@ -158,7 +163,7 @@ def remove(name: Name, as_json: AsJson = False) -> int:
         print_json({"service": name, "removed": left is None})
     else:
         where = f"as declared in {left['declared']}" if left else "removed; its crawlers end, its queue and items stay"
-        say(f"{name}: {where}")
+        echo(f"{name}: {where}")
     return 0
 
 
@@ -188,7 +193,7 @@ def forget_group(
         print_json({"service": name, "group": group, "left": left})
     else:
         what = "" if left is None else f"; it had {left:,} items left"
-        say(f"{name}: the group {group} is removed{what}; crawlers that still name it make it again until trawl roll {name}")
+        echo(f"{name}: the group {group} is removed{what}; crawlers that still name it make it again until trawl roll {name}")
     return 0
 
 
@@ -210,7 +215,7 @@ def check(
         if one.wrong:
             complain(f"{name}: {one.wrong}")
         else:
-            say(f"{name}: can crawl")
+            echo(f"{name}: can crawl")
         for warning in one.warnings:
             complain(f"{name}: {warning}")
     return 1 if any(one.wrong for one in found.values()) else 0

@@ -1,4 +1,4 @@
-"""`trawl sites`: the site files, made, tried, listed and shown."""
+"""`trawl sites`: make, try, list and show site files."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.views.output import complain, console, plain_table, print_json, say
+from cli.views.options import AsJson
+from cli.views.output import complain, echo, print_json, show
 from forum_reader.definition import layers
 from forum_reader.definition.site import Site
 from forums.sites import load_all, sites_dir
 from forums.sites.load import checked, layers_of, site_path
 
-app = typer.Typer(no_args_is_help=True, help="Make, try, list and show site files.")
+from .limit import lanes
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+app = typer.Typer(no_args_is_help=True, help="Make, try, list and show site files; show the limits of sites as they are now.")
+app.command()(lanes)
 
 
-@app.command("new")
+@app.command()
 def new(
     url: Annotated[str, typer.Argument(metavar="URL", help="The front page of the forum.")],
     name: Annotated[
@@ -46,7 +48,7 @@ def new(
 ) -> int:
     """Write a site file for a forum: detect its software and list its forums.
 
-    For unknown software the file holds guesses, and comments that say what to fill in. If no forum is found, nothing is written,
+    For unknown software the file holds guesses, and comments on what to fill in. If no forum is found, nothing is written,
     unless --profile is given.
 
     **Examples:**
@@ -56,8 +58,8 @@ def new(
     """
     from .sites_new import write
 
-    manners = {"obey_robots": not ignore_robots, "allow_private": allow_private}
-    return write(url, name, profile, force=force, as_json=as_json, contact=contact, **manners)
+    allowed = {"obey_robots": not ignore_robots, "allow_private": allow_private}
+    return write(url, name, profile, force=force, as_json=as_json, contact=contact, **allowed)
 
 
 @app.command("check")
@@ -86,65 +88,50 @@ def check(
 
 @app.command("list")
 def list_sites(as_json: AsJson = False) -> int:
-    """List the sites, and what is wrong with invalid site files. Exit code 2 if a file is invalid."""
-
-    return list_all(as_json=as_json)
-
-
-@app.command("show")
-def show(
-    name: Annotated[str, typer.Argument(metavar="FILE|NAME", help="A site file, or the name of a site.")],
-    as_json: AsJson = False,
-) -> int:
-    """Show every value of a site and the file that it comes from. Headers and cookies are not shown."""
-
-    return show_one(name, as_json=as_json)
-
-
-_SECRET = ("headers", "cookies")
-_DEFAULT_IN_VARIABLE = re.compile(r"(\$\{\w+):-[^}]*(?:\}|\Z)")
-
-
-def path_of(site: str) -> Path:
-    """The file that a user means by a path or by a name. Raises SiteError."""
-    return Path(site) if site.endswith(".toml") or "/" in site else site_path(site)
-
-
-def list_all(*, as_json: bool) -> int:
-    """A line for each site; what is wrong with the others on standard error."""
+    """List the sites, and the faults of invalid site files. Exit code 2 if a file is invalid."""
     from workers.raw_pages import raw_dir
     from workers.raw_pages.folders import size_of
 
     sites, wrong = load_all()
-    kept = {one.name: size_of(raw_dir(), one.name) for one in sites}
-    if as_json:
-        rows = [
-            {"name": one.name, "profile": one.profile, "base_url": str(one.base_url), "forums": list(one.forums),
-             "discover": one.discover is not None, "raw_bytes": kept[one.name]}
-            for one in sites
-        ]  # fmt: skip
-        print_json({"sites": rows, "wrong": [str(error) for error in wrong.values()]})
-    elif sites:
-        keeping = any(kept.values()) or any(one.raw.keep_days for one in sites)
-        table = plain_table("site", "profile", "where", "forums", *(["raw pages here"] if keeping else []))
-        for one in sites:
-            forums = str(len(one.forums)) if one.discover is None else f"{len(one.forums) or ''} discovered".strip()
-            raw = f"{kept[one.name] / 1e6:,.1f} MB, {one.raw.keep_days} days" if kept[one.name] or one.raw.keep_days else ""
-            table.add_row(one.name, one.profile or "", str(one.base_url), forums, *([raw] if keeping else []))
-        console().print(table)
+    rows = [
+        {
+            "name": one.name,
+            "profile": one.profile,
+            "base_url": str(one.base_url),
+            "forums": list(one.forums),
+            "discover": one.discover is not None,
+            "raw_bytes": size_of(raw_dir(), one.name),
+            "keep_days": one.raw.keep_days,
+        }
+        for one in sites
+    ]
+    columns: dict[str, Any] = {
+        "site": "name",
+        "profile": lambda row: row["profile"] or "",
+        "where": "base_url",
+        "forums": lambda row: f"{len(row['forums']) or ''} discovered".strip() if row["discover"] else str(len(row["forums"])),
+    }
+    if any(row["raw_bytes"] or row["keep_days"] for row in rows):
+        columns["raw pages here"] = lambda row: f"{row['raw_bytes'] / 1e6:,.1f} MB, {row['keep_days']} days"
+    if rows or as_json:
+        show(rows, columns, as_json, whole={"sites": rows, "wrong": [str(error) for error in wrong.values()]})
     elif not wrong:
-        say(f"no site file in {sites_dir()}: trawl sites new URL writes one", stderr=True)
+        echo(f"no site file in {sites_dir()}: trawl sites new URL writes one", stderr=True)
     for error in wrong.values() if not as_json else ():
         for line in str(error).splitlines():
             complain(line)
     return 2 if wrong else 0
 
 
-def show_one(name: str, *, as_json: bool) -> int:
-    """The merged values as TOML, the origin of each behind it."""
+@app.command("show")
+def show_site(
+    name: Annotated[str, typer.Argument(metavar="FILE|NAME", help="A site file, or the name of a site.")],
+    as_json: AsJson = False,
+) -> int:
+    """Show every value of a site and the file that it comes from. Headers and cookies are not shown."""
     path = path_of(name)
     read = layers_of(path)
-    checked(read)  # only what is right is shown
+    checked(read)  # only valid values are shown
     values: dict[tuple[str, ...], tuple[Any, str]] = {}
     for loc, value in layers.leaves(read.values):
         values[loc] = _shown(loc, value, read.written), _name(layers.origin(read, loc), path)
@@ -156,12 +143,21 @@ def show_one(name: str, *, as_json: bool) -> int:
         return 0
     for table, entries in groupby(ordered, key=lambda item: item[0][:-1]):
         if table:
-            say(f"\n[{'.'.join(table)}]")
+            echo(f"\n[{'.'.join(table)}]")
         lines = [(f"{loc[-1]} = {_toml(value)}", origin) for loc, (value, origin) in entries]
         width = min(max(len(line) for line, _ in lines), 70)
         for line, origin in lines:
-            say(f"{line:<{width}}  # {origin}")
+            echo(f"{line:<{width}}  # {origin}")
     return 0
+
+
+_SECRET = ("headers", "cookies")
+_DEFAULT_IN_VARIABLE = re.compile(r"(\$\{\w+):-[^}]*(?:\}|\Z)")
+
+
+def path_of(site: str) -> Path:
+    """Return the file of a path or of a site's name. Raises SiteError."""
+    return Path(site) if site.endswith(".toml") or "/" in site else site_path(site)
 
 
 def _json(loc: tuple[str, ...], value: Any, origin: str) -> dict[str, Any]:
@@ -169,7 +165,7 @@ def _json(loc: tuple[str, ...], value: Any, origin: str) -> dict[str, Any]:
 
 
 def _shown(loc: tuple[Any, ...], value: Any, written: Any) -> Any:
-    """Of headers and cookies only what stands in the file, and of that no default of a variable."""
+    """Return the value; of headers and cookies the text of the file, without the defaults of its variables."""
     if loc[0] not in _SECRET:
         return value
     for part in loc:
@@ -182,7 +178,7 @@ def _name(file: Path, site_file: Path) -> str:
 
 
 def _defaults() -> dict[str, Any]:
-    """What counts where no file says anything: the tables of numbers and switches."""
+    """Return the defaults of the tables of numbers and switches."""
     tables = ("limits", "schedule", "politeness", "raw", "breaker")
     return {name: Site.model_fields[name].default.model_dump(mode="json", exclude_none=True) for name in tables} | {
         "time_zone": Site.model_fields["time_zone"].default

@@ -1,4 +1,4 @@
-"""What `trawl sites check --live` read of a thread, stored in a temporary database and read from it: as a crawl would have it."""
+"""`trawl sites check`: a page of each kind as read with a site file, and a thread as a temporary database stores it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import msgspec
 from rich.text import Text
 from sqlalchemy import URL, select
 
-from cli.access.visits import visit_limits
-from cli.views.output import console, counted, plain_table, print_json, say
+from cli.access.names import visit_limits
+from cli.views.output import console, counted, echo, plain_table, print_json
 from cli.views.progress import working
 from forum_reader.definition.load import advice
 from forums.records.items import comment_item, post_item, stamp, utc_now, with_listed
@@ -44,7 +44,7 @@ class StoredRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredSample(msgspec.Struct, frozen=True, kw_only=True):
-    """What a database has of a thread that was read: its numbers of rows, the first ones, and what could not be stored."""
+    """Rows of a thread in a database: their numbers, the first rows, and items that could not be stored."""
 
     posts: int
     comments: int
@@ -53,7 +53,7 @@ class StoredSample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def store_sample(site: Site, thread: TriedThread) -> StoredSample:
-    """Store what was read of a thread in a database that is gone afterwards."""
+    """Store the items of a thread in a temporary database; return its rows."""
     items: list[Stored] = []
     refused: list[str] = []
     for given in _items(site, thread):
@@ -75,7 +75,7 @@ def store_sample(site: Site, thread: TriedThread) -> StoredSample:
 
 
 def _items(site: Site, thread: TriedThread) -> Iterator[dict[str, Any]]:
-    """As the spider makes them: what the page does not say of the post is the list's."""
+    """Yield items as the spider makes them: fields that the page of a post lacks are those of the list."""
     now, listed = utc_now(), thread.listed
     created, last = listed.created_at, listed.last_activity
     reading = Reading(
@@ -107,7 +107,7 @@ _TEXT = 40  # characters of a row that was stored
 
 
 def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json: bool) -> int:
-    """Exit code 0 or 1. Raises SiteError for a file that is wrong, with all that is wrong in it."""
+    """Check a site; return the exit code, 0 or 1. Raises SiteError with all faults of the file."""
     path = path_of(site)
     known = load_file(path)
     hints = advice(known)
@@ -120,9 +120,9 @@ def run(site: str, *, live: bool, forum: str | None, thread: str | None, as_json
     if as_json:
         print_json(_as_json(path, known, hints, tried, stored))
         return int(bad)
-    say(f"{path} is right: {_summary(known)}")
+    echo(f"{path} is right: {_summary(known)}")
     for hint in hints:
-        say(f"  but: {hint}")
+        echo(f"  but: {hint}")
     for page in tried:
         _show(page)
     if stored:
@@ -144,8 +144,8 @@ async def _try(site: Site, forum: str | None, thread: str | None) -> tuple[list[
 
 def _as_json(path: Path, site: Site, hints: list[str], tried: list[TriedPage], stored: StoredSample | None) -> dict[str, object]:
 
-    told = {"file": str(path), "site": site.name, "hints": hints, "pages": msgspec.to_builtins(tried)}
-    return told | ({"stored": msgspec.to_builtins(stored)} if stored else {})
+    fields = {"file": str(path), "site": site.name, "hints": hints, "pages": msgspec.to_builtins(tried)}
+    return fields | ({"stored": msgspec.to_builtins(stored)} if stored else {})
 
 
 def _summary(site: Site) -> str:
@@ -156,13 +156,13 @@ def _summary(site: Site) -> str:
 
 def _show(page: TriedPage) -> None:
 
-    say(f"\n{page.kind}: {page.url}")
+    echo(f"\n{page.kind}: {page.url}")
     if page.fields:
         found = [page.what if page.rows == 1 and page.kind in ("thread", "post") else f"{page.rows} {page.what}"]
         found += [f"{page.pages} pages"] if page.pages is not None else []
         found += [f"{page.total} in all"] if page.total is not None else []
         found += [f"next: {page.next}"] if page.next else []
-        say("  " + ", ".join(found))
+        echo("  " + ", ".join(found))
         table = plain_table("  field", "empty", "example")
         for field in page.fields:
             share = f"{100 * field.empty / field.rows:.0f} %" if field.rows else "-"
@@ -179,13 +179,13 @@ def _show(page: TriedPage) -> None:
 
 def _show_stored(stored: StoredSample) -> None:
 
-    say(f"\nstored in a temporary database: {counted(stored.posts, 'post')}, {counted(stored.comments, 'comment')}")
+    echo(f"\nstored in a temporary database: {counted(stored.posts, 'post')}, {counted(stored.comments, 'comment')}")
     table = plain_table("  kind", "id", "answers", "author", "date", "text")
     for row in stored.rows:
         text = " ".join(row.body.split())
         shown = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
-        told = (row.id, row.parent_id or "", row.author or "", (row.created_at or "")[:16], shown)
-        table.add_row(f"  {row.kind}", *(Text(value) for value in told))
+        values = (row.id, row.parent_id or "", row.author or "", (row.created_at or "")[:16], shown)
+        table.add_row(f"  {row.kind}", *(Text(value) for value in values))
     console().print(table)
     for reason in stored.refused:
         console().print(Text(f"  wrong: it cannot be stored: {reason}", style="red"))

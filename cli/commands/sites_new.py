@@ -12,8 +12,8 @@ import msgspec
 import typer
 from rich.text import Text
 
-from cli.access.visits import visit_limits
-from cli.views.output import complain, console, plain_table, print_json, say
+from cli.access.names import visit_limits
+from cli.views.output import complain, console, echo, plain_table, print_json
 from cli.views.progress import working
 from forum_reader.definition import layers
 from forum_reader.definition.origins import is_this_machine
@@ -32,7 +32,7 @@ _SHOWN = 20  # forums in the table
 
 
 NO_CONTACT = (
-    "Warning: the site sees a User-Agent that does not say who you are, and gets {trial:,} requests a day until it does. Name an"
+    "Warning: the site sees a User-Agent without a contact, and gets {trial:,} requests a day until it does. Name an"
     " address at which its operator can reach you: --contact you@example.org, or User-Agent under [headers] in the file."
 )
 
@@ -48,7 +48,7 @@ def write(
     as_json: bool,
     contact: str | None = None,
 ) -> int:
-    """Look at the page, write the file, say what was found."""
+    """Read the pages, write the file, print what was found."""
     if not is_web_address(url):
         raise ConfigError(f"{url!r} is not the URL of a web page: write http://… or https://…")
     name = name or name_of(url)
@@ -93,14 +93,14 @@ def write(
     else:
         _say(path, draft, guess)
         _show(shown)
-        say(f"Next: trawl sites check {draft.name} --live")
+        echo(f"Next: trawl sites check {draft.name} --live")
     if agent is None and not is_this_machine(draft.base_url):
-        say(NO_CONTACT.format(trial=TRIAL_PER_DAY), stderr=True)
+        echo(NO_CONTACT.format(trial=TRIAL_PER_DAY), stderr=True)
     return 0
 
 
 def _asked_contact(trial: int) -> str | None:
-    """Whom the site's operator can ask, from whoever sits at the terminal; None where nobody does, or gives no answer."""
+    """Ask at the terminal for the contact of the site's operator; return None without a terminal or an answer."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
     question = f"E-mail address or URL at which the site's operator reaches you (none: a trial, {trial:,} requests a day)"
@@ -125,7 +125,7 @@ async def _drafted(
 def _say(path: Path, draft: Draft, guess: Guess | None) -> None:
 
     marks = f", by {' and '.join(repr(mark) for mark in guess.marks[:3])}" if guess else ""
-    say(f"{path} written: {draft.software}{marks}")
+    echo(f"{path} written: {draft.software}{marks}")
     if draft.forums:
         table = plain_table("  forum", "name", "threads")
         for forum in draft.forums[:_SHOWN]:
@@ -133,23 +133,23 @@ def _say(path: Path, draft: Draft, guess: Guess | None) -> None:
             table.add_row(Text(f"  {forum.id}"), Text(forum.name), threads)
         console().print(table)
         if len(draft.forums) > _SHOWN:
-            say(f"  and {len(draft.forums) - _SHOWN} more")
+            echo(f"  and {len(draft.forums) - _SHOWN} more")
     if draft.wrapper is not None:
-        say("No profile knows this software: how its pages are made was learned from them, and is in the file.")
+        echo("No profile knows this software: how its pages are made was learned from them, and is in the file.")
         for key in draft.wrapper.missing:
-            say(f"  not found: {key}")
+            echo(f"  not found: {key}")
         if len(draft.forums) == 1 and not draft.can_discover:
-            say("One list is watched. Where the site has more boards, give the address of the page that lists them.")
+            echo("One list is watched. Where the site has more boards, give the address of the page that lists them.")
     elif draft.profile is None:
-        say("No profile knows this software: open the file and follow its comments.")
+        echo("No profile knows this software: open the file and follow its comments.")
     elif not draft.forums:
-        say("No forums were found: write their ids into `forums`.")
+        echo("No forums were found: write their ids into `forums`.")
 
 
 def _show(shown: Preview) -> None:
-    """The threads, with what the file reads of their first pages."""
+    """Print the threads, with the posts that the file finds on their first pages."""
     if shown.problem:
-        say(f"  wrong: {shown.problem}")
+        echo(f"  wrong: {shown.problem}")
     if not shown.threads:
         return
     table = plain_table("  thread", "posts", "first author", "first date", "text", "but")

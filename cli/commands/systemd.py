@@ -1,26 +1,28 @@
-"""`trawl systemd`: units for a host without containers."""
+"""`trawl config systemd`: units for a host without containers: worker, beat, Flower, exporter and API of one installation."""
 
 from __future__ import annotations
 
 import getpass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli.processes.node_services import EXPORTER_PORT, FLOWER_PORT, FlowerAccess, node_services
-from cli.processes.systemd_units import Host, units
-from cli.views.output import complain, say
+from cli.views.output import complain, echo
 from redis_components.embedded import data_dir, project_dir
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import variable
 from workers.process.run_module import own_module
 from workers.process.shutdown_times import container_s, shutdown_grace
+from workers.process.status_file import WATCHDOG_S
 
 
 def systemd(
     write: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the files there instead of printing them.")] = None,
-    user: Annotated[str | None, typer.Option(help="Whom the processes run as; default: you.")] = None,
+    user: Annotated[str | None, typer.Option(help="User of the processes; by default you.")] = None,
 ) -> int:
     """Print systemd units for this machine: worker, beat, Flower, exporter, and a target that starts them all; the HTTP API, too,
     where a token of it is set.
@@ -30,8 +32,8 @@ def systemd(
 
     **Examples:**
 
-        trawl systemd > trawl-units.txt
-        sudo trawl systemd --user trawl --write /etc/systemd/system
+        trawl config systemd > trawl-units.txt
+        sudo trawl config systemd --user trawl --write /etc/systemd/system
         sudo systemctl daemon-reload && sudo systemctl enable --now trawl.target
     """
     if not variable("TRAWL_REDIS_URL"):
@@ -49,7 +51,7 @@ def systemd(
     )
     for name, content in units(host).items():
         if write is None:
-            say(f"# {name}\n{content}")
+            echo(f"# {name}\n{content}")
             continue
         try:
             (write / name).write_text(content)
@@ -57,7 +59,105 @@ def systemd(
             raise TrawlError(
                 f"{write / name} cannot be written ({error.strerror}): choose another folder, or use sudo"
             ) from error
-        say(f"wrote {write / name}")
+        echo(f"wrote {write / name}")
     if not host.data.is_dir():
         complain(f"make the data folder before they start: install -d -o {host.user} -m 700 {host.data}")
     return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """The installation that the units start."""
+
+    project: Path  # the working directory: `.env`, `scrapy.cfg`, `sites/`
+    data: Path  # TRAWL_DATA_DIR
+    user: str
+    stop_s: int  # from SIGTERM to SIGKILL
+    commands: Mapping[str, Sequence[str]]  # role -> program and arguments
+
+
+_DESCRIPTIONS = {
+    "worker": "Trawl: a node, which hosts crawlers and runs the fleet's tasks",
+    "beat": "Trawl: the clock; several of them may run, one sends",
+    "flower": "Trawl: Flower, on this machine only",
+    "exporter": "Trawl: metrics and status page, on this machine only",
+    "api": "Trawl: the HTTP API, on this machine only",
+}
+_WORKER = """\
+# Only the worker gets SIGTERM, and stops its crawlers; what is left after TimeoutStopSec is killed.
+KillMode=mixed
+# A crawler that runs out of memory ends alone.
+OOMPolicy=continue
+TasksMax=4096
+"""
+_WATCHDOG = f"""\
+# Each line of its status file is a datagram for the watchdog: one that hangs sends none, is killed and started again.
+NotifyAccess=main
+WatchdogSec={WATCHDOG_S:.0f}
+WatchdogSignal=SIGKILL
+"""
+_UNIT = """\
+[Unit]
+Description={description}
+After=network-online.target
+Wants=network-online.target
+PartOf=trawl.target
+
+[Service]
+User={user}
+WorkingDirectory={project}
+ExecStart={command}
+Restart=always
+RestartSec=2
+TimeoutStopSec={stop_s}
+{more}Environment=PYTHONUNBUFFERED=1
+NoNewPrivileges=yes
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectSystem=strict
+ProtectKernelTunables=yes
+ProtectControlGroups=yes
+RestrictSUIDSGID=yes
+ReadWritePaths={data}
+LimitNOFILE=65536
+
+[Install]
+WantedBy=trawl.target
+"""
+_TARGET = """\
+[Unit]
+Description=Trawl: a crawl fleet's processes on this machine
+Wants={services}
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def units(host: Host) -> dict[str, str]:
+    """Return the content of each file by its name; `trawl.target` starts and stops all the others."""
+    found = {f"trawl-{role}.service": _unit(host, role, command) for role, command in host.commands.items()}
+    return {**found, "trawl.target": _TARGET.format(services=" ".join(found))}
+
+
+def _unit(host: Host, role: str, command: Sequence[str]) -> str:
+    return _UNIT.format(
+        description=_DESCRIPTIONS[role],
+        user=host.user,
+        project=_path(host.project),
+        command=" ".join(map(_word, command)),
+        stop_s=host.stop_s,
+        more=(_WORKER if role == "worker" else "") + (_WATCHDOG if role in ("worker", "beat") else ""),
+        data=_word(str(host.data)),
+    )
+
+
+def _path(path: Path) -> str:
+    """Return the path for WorkingDirectory, which takes the whole line."""
+    return str(path).replace("%", "%%")
+
+
+def _word(text: str) -> str:
+    """Return one word of a command line in systemd's quoting, in which `%` and `$` are special."""
+    text = text.replace("\\", "\\\\").replace("%", "%%").replace("$", "$$")
+    return f'"{text.replace(chr(34), chr(92) + chr(34))}"' if any(one in text for one in " \t'\"") else text

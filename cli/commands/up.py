@@ -1,4 +1,4 @@
-"""`trawl up`: the whole fleet on this machine, until Ctrl-C."""
+"""`trawl up`: the whole fleet on this machine, until Ctrl-C; `trawl api`: its HTTP API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from contextlib import closing, suppress
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import psutil
 import redis
@@ -16,7 +16,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cli.access.node_capacity import too_much_for_machine
 from cli.access.redis import redis_client, running_url
 from cli.processes.interrupts import Interrupts
 from cli.processes.node_services import FlowerAccess, node_services
@@ -38,16 +37,17 @@ from workers.environment.machine import memory_bytes
 from workers.fleet.shared_files import differences, shared_digests
 from workers.fleet.sizes import default_fleet, largest_fleet, node_crawlers, scale
 from workers.process import open_files
+from workers.process.run_module import own_module
 from workers.state.autoscaling import Autoscaling
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import Registry
 
-from .scale import parse_sizes, sentence
+from .scale import parse_sizes, sentence, too_much_for_machine
 
 TICK_S = 0.1
 INTERRUPTED = 130
 _COLOURS = {"trawl": "bold", "worker": "cyan", "beat": "magenta", "flower": "yellow", "exporter": "green"}
-# What beat starts every few seconds, and ended well: true, and of no interest to anybody.
+# Successful tasks that beat starts every few seconds.
 _ROUTINE = re.compile(
     # also "Discarding revoked task": on a busy machine one that expired before its turn; the next one does its work
     r"([Tt]ask:?) trawl\.(store_items|consume_items|reconcile_fleet|seed_forums"
@@ -76,8 +76,8 @@ def up(
     their pages, and queued requests wait in `data/` for the next start; a second Ctrl-C does not wait. The exit code is 0
     after Ctrl-C or SIGTERM, 1 where something did not start or did not stay up.
 
-    A second `trawl up` with the same Redis is a second node of the same fleet, and says so; on one machine it takes other ports
-    (`--port-flower 0 --port-exporter 0`). Another fleet has another TRAWL_DATA_DIR, or another TRAWL_NAMESPACE.
+    A second `trawl up` with the same Redis is a second node of the same fleet, and prints that; on one machine it takes
+    other ports (`--port-flower 0 --port-exporter 0`). Another fleet has another TRAWL_DATA_DIR, or another TRAWL_NAMESPACE.
 
     Flower asks for a password: a new one each time, or TRAWL_FLOWER_AUTH (`user:password`). Only warnings
     and errors of the crawlers are shown; `trawl logs -f` shows everything.
@@ -107,7 +107,7 @@ def up(
             "ports: trawl up --port-flower 0 --port-exporter 0"
         ) from error
     first = _runs_here()
-    _say_without_sites()
+    _warn_without_sites()
     with redis_client() as client:
         _refuse_to_differ(client)
         size = _resize(client, fleet)
@@ -131,7 +131,7 @@ def up(
 
 
 def _refuse_wrong_variables() -> None:
-    """Raises ConfigError for a value that crawlers, or another process, would refuse again and again; tells unknown names."""
+    """Raise ConfigError for a value that crawlers or another process would refuse again and again; report unknown names."""
     if wrong := [row.fault for row in rows() if row.fault]:
         raise ConfigError("; ".join(wrong))
     for line in unknown():
@@ -139,14 +139,13 @@ def _refuse_wrong_variables() -> None:
 
 
 def _runs_here() -> str | None:
-    """The node of another `trawl up` of this fleet on this machine; None where none runs."""
-
+    """Return the node of another `trawl up` of this fleet on this machine; None where none runs."""
     if (url := running_url()) is None:
         return None
     with suppress(TrawlError), redis_client(url) as client:
         now, here = server_time(client), re.compile(rf"up-(\d+)@{re.escape(socket.gethostname())}")
         for node in Nodes(client).all():
-            # The heartbeat of one that was killed is believed for some seconds more.
+            # The heartbeat of a killed node is valid for some seconds more.
             if (found := here.fullmatch(node.name)) and node.alive(now) and psutil.pid_exists(int(found[1])):
                 return node.name
     return None
@@ -154,13 +153,12 @@ def _runs_here() -> str | None:
 
 def _refuse_to_differ(client: redis.Redis) -> None:
     """Raise TrawlError where this machine has another database or other files than the nodes that run elsewhere."""
-
     try:
         with closing(Database.from_url()) as database:
             check_claim(client, database)
     except AnotherDatabase:
         raise
-    except StorageError:  # away: who writes says so, and waits for it
+    except StorageError:  # away: the writer reports it, and waits
         pass
     here, now = socket.gethostname(), server_time(client)
     others = [node for node in Nodes(client).all() if node.alive(now) and not node.name.endswith(f"@{here}")]
@@ -168,15 +166,14 @@ def _refuse_to_differ(client: redis.Redis) -> None:
         raise TrawlError(f"{'; '.join(found)}: copy them from one to the other, then start again")
 
 
-def _say_without_sites() -> None:
-    """A forum fleet without a site file would run for nothing, without a word."""
+def _warn_without_sites() -> None:
+    """Warn of a forum fleet without a site file, which would crawl nothing."""
     if FORUM_LIST in default_fleet() and not any(sites_dir().glob("*.toml")):
         complain(f"no site file in {sites_dir()}: nothing will be crawled until `trawl sites new URL` has written one")
 
 
 def _resize(client: redis.Redis, fleet: str | None) -> dict[str, int]:
-    """Scale as asked, and make room for that on this node; the desired size of every service. Raises ConfigError."""
-
+    """Scale as requested, and make room for that on this node; return the size of every service. Raises ConfigError."""
     autoscaling = Autoscaling(client)
     desired = scale(Registry(client), autoscaling, parse_sizes([fleet]) if fleet else {})
     _make_room(largest_fleet(desired, autoscaling))
@@ -184,20 +181,19 @@ def _resize(client: redis.Redis, fleet: str | None) -> dict[str, int]:
 
 
 def _make_room(largest: dict[str, int]) -> None:
-    """Size the node, our child, for the fleet asked for, and say at once where that cannot be."""
+    """Size the node, which is a child, for the requested fleet; report crawlers that have no room."""
     room, wanted = node_crawlers(), sum(largest.values())
     named = variable("TRAWL_NODE_CRAWLERS") is not None
     if named and room < wanted:
         complain(f"TRAWL_NODE_CRAWLERS={room}: this node has no room for {wanted - room} of {wanted} crawlers; raise or unset it")
-    elif said := too_much_for_machine(wanted, memory_bytes()):
-        complain(said)
+    elif warning := too_much_for_machine(wanted, memory_bytes()):
+        complain(warning)
     # The worker would make room for the default fleet only.
     if not named:
         os.environ["TRAWL_NODE_CRAWLERS"] = str(max(room, wanted))
 
 
 def _welcome(log: _Log, size: dict[str, int], flower: FlowerAccess, exporter_port: int) -> None:
-
     log.line("trawl", f"fleet     {sentence(size)}")
     log.line("trawl", f"Redis     {masked(redis_url())}")
     log.line("trawl", f"Flower    {flower.url}  user {flower.user}, {flower.how_to_log_in}")
@@ -216,8 +212,24 @@ class _Log:
         self._lock = threading.Lock()
 
     def line(self, name: str, text: str) -> None:
-
         if not self._verbose and _ROUTINE.search(text):
             return
         with self._lock:
             self._console.print(Text.assemble((f"{name:<8} │ ", _COLOURS.get(name, "")), text), soft_wrap=True)
+
+
+def api(
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="0 takes any free one.")] = 6800,
+) -> NoReturn:
+    """Serve the fleet's HTTP API, with scrapyd's schedule.json, until Ctrl-C or SIGTERM.
+
+    It needs TRAWL_API_READ_TOKEN or TRAWL_API_ACT_TOKEN, in the environment or in `.env`. Exit code 1 if it cannot serve.
+
+    **Examples:**
+
+        trawl api
+        trawl api --host 0.0.0.0 --port 6801
+    """
+    command = own_module("monitoring.api", f"--host={host}", f"--port={port}")
+    os.execv(command[0], command)  # noqa: S606 - no shell is what we want

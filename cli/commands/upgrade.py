@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
 from typing import Annotated
 
 import redis
@@ -12,7 +11,7 @@ import typer
 
 from cli.access.database import NoData, existing
 from cli.access.redis import redis_client, running_url
-from cli.views.output import print_json, say_indented
+from cli.views.options import AsJson
 from forums.storage.schema.version import VERSION
 from redis_components import __version__
 from redis_components.admin.crawl_records import CrawlRecords
@@ -23,7 +22,7 @@ from workers.fleet.sizes import declared_fleet
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import Registry
 
-from .doctor import Verdict
+from .doctor import Verdict, show_verdicts
 
 LAYOUT = "1"  # of the keys in Redis, as redis_components/lua/frontier/exchange.lua has it
 
@@ -129,12 +128,9 @@ def _of_database() -> Iterator[Verdict]:
     yield tables(stored, VERSION)
 
 
-_MARKS = {"ok": "ok  ", "note": "note", "bad": "BAD "}
-
-
 def upgrade(
     check: Annotated[bool, typer.Option("--check", help="Say what will happen; nothing is changed.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Say what this version of Trawl will do to the running fleet and its data; run it before the fleet does.
 
@@ -146,17 +142,8 @@ def upgrade(
         trawl upgrade --check
         trawl upgrade --check --json | jq '.[] | select(.state != "ok")'
     """
-
     if not check:
         raise ConfigError(
             "trawl upgrade only says what will happen: add --check; trawl db upgrade changes the tables, trawl roll the crawlers"
         )
-    found = list(findings())
-    if as_json:
-        print_json([asdict(one) for one in found])
-    else:
-        for one in found:
-            say_indented(f"{_MARKS[one.state]}  {one.what:<12}  ", one.said)
-            if one.fix:
-                say_indented(" " * 20, one.fix)
-    return 1 if any(one.state == "bad" for one in found) else 0
+    return show_verdicts(list(findings()), as_json)

@@ -23,7 +23,7 @@ HELPER_STOP_S = 5.0  # those that only look have nothing to finish
 
 @dataclass(frozen=True, kw_only=True)
 class FlowerAccess:
-    """Where Flower is, and who may look. Whoever may look may also stop tasks, so nobody gets in without a password."""
+    """Address and login of Flower. Its users may also stop tasks, so it always has a password."""
 
     port: int
     user: str = "trawl"

@@ -2,7 +2,7 @@
 
     services = Services([Service(name="beat", command=(sys.executable, "-m", ...))], on_line=print_line)
     services.start()
-    while not told_to_stop:
+    while not stopping:
         services.tend()          # restarts what died; raises ServiceFailed when that does not help
         time.sleep(0.1)
     services.stop()
@@ -33,7 +33,7 @@ from workers.process.status_file import Condition, StatusFile
 MAX_RESTARTS = 3  # of one service within the window; then restarting does not help
 WINDOW_S = 60.0
 RESTART_WAIT_S = 1.0
-STOP_S = 20.0  # from SIGTERM to SIGKILL, where a service says nothing else
+STOP_S = 20.0  # from SIGTERM to SIGKILL, where a service has no other time
 KILLED_S = 5.0  # longest wait for the end of what was sent SIGKILL
 TICK_S = 0.05
 LOOK_S = 1.0  # at a service's status file
@@ -82,18 +82,16 @@ class Services:
             one.start_if_due()
 
     def stop(self, *, hurry: Callable[[], bool] = lambda: False) -> None:
-        """Stop all: told at once, the last started first. Each gets its time to end well, unless `hurry` says that somebody is
-        impatient.
-        """
-        told = [one for one in reversed(self._running) if one.terminate()]
+        """Send SIGTERM to all at once, the last started first. Each gets its time to end well, unless `hurry` returns True."""
+        stopping = [one for one in reversed(self._running) if one.terminate()]
         now = time.monotonic()
         for one in reversed(self._running):
             one.end(now + one.service.stop_s, hurry)
-            if one in told:
+            if one in stopping:
                 self._on_line("trawl", f"{one.service.name} stopped ({one.exit})")
 
     def pids(self) -> dict[str, int]:
-        """The processes that run, by service."""
+        """Return the running processes by service."""
         return {one.service.name: one.pid for one in self._running if one.pid}
 
 
@@ -123,13 +121,13 @@ class _StatusLook:
 
 
 class _Running:
-    """One service's process of the moment, and the thread that reads what it says."""
+    """The present process of a service, and the thread that reads its output."""
 
     def __init__(self, service: Service, on_line: OnLine) -> None:
         self.service = service
         self._on_line = on_line
         self._process: subprocess.Popen[str] | None = None
-        self._group: int | None = None  # to be ended; its number may be somebody else's once it is empty
+        self._group: int | None = None  # to be ended; its number may be another group's once it is empty
         self._reader: threading.Thread | None = None
         self._said: deque[str] = deque(maxlen=LAST_LINES)
         self._deaths: deque[float] = deque(maxlen=MAX_RESTARTS + 1)
@@ -142,7 +140,7 @@ class _Running:
 
     @property
     def exit(self) -> str:
-        """How its last process ended, for people."""
+        """Return the end of its last process in words."""
         code = self._process.returncode if self._process else None
         if code is None:
             return "runs"
@@ -175,7 +173,7 @@ class _Running:
         return self._start_at is None and self._process is not None and self._process.poll() is not None
 
     def hangs(self) -> str | None:
-        """Return why its process hangs; None where it does not, or nobody knows."""
+        """Return why its process hangs; None where it does not, or has no status file."""
         return self._look.hangs() if self._look and self.pid else None
 
     def kill(self) -> None:
@@ -232,4 +230,4 @@ class _Running:
                 self._on_line(self.service.name, text)
 
     def _last_words(self) -> str:
-        return " | ".join(line.strip() for line in list(self._said)[-4:] if line.strip()) or "it said nothing"
+        return " | ".join(line.strip() for line in list(self._said)[-4:] if line.strip()) or "it printed nothing"

@@ -1,1 +1,1 @@
-"""What commands print: tables, screens, words."""
+"""Output of commands: tables, screens, JSON, and the help of options."""

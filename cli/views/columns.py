@@ -1,12 +1,13 @@
 """A table that fits any width: columns leave by priority, texts get the room that is left, a figure is never cut.
 
-rich's tables shrink all columns alike, down to headings of one letter a line. Here each column says how much it matters.
+rich's tables shrink all columns alike, down to headings of one letter a line. Here each column has a rank.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -18,12 +19,17 @@ GAP = 2  # cells between two columns
 INDENT = 2  # of a text below its row
 LEAST_BELOW = 20  # cells for a text below its row: it is shown in any case
 
+Cell = str | Callable[[Any], str | Text]
+"""The name of a row's field, or a function of the row."""
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True)
 class Column:
     """One column. Without `least` it has the width of its widest cell, or is left out."""
 
     name: str
+    of: Cell = ""
+    _: KW_ONLY
     rank: int = 0  # 0 stays always; of the others the highest leaves first
     right: bool = False  # for figures
     least: int = 0  # cells: a text may be wrapped to that width
@@ -31,17 +37,20 @@ class Column:
     cut: bool = False  # a text that is cut and not wrapped: what it ends with matters little
 
 
+Columns = Mapping[str, Cell] | Sequence[Column]
+"""The cells by heading, or columns with ranks."""
+
+
 class FittedTable:
-    """Rows under the columns that have room. `rows` have a cell for each column, as text or `Text`.
+    """Rows under the columns that have room. A row has a cell for each column, as text or `Text`, or is what `Column.of` reads.
 
     `most`: rows to show, the first ones; what is left out is counted in a last line.
     """
 
-    def __init__(
-        self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], *, most: int | None = None, header: bool = True
-    ) -> None:
+    def __init__(self, columns: Sequence[Column], rows: Iterable[Any], *, most: int | None = None, header: bool = True) -> None:
         self._columns, self._header = tuple(columns), header
-        found = [tuple(map(_cell, row)) for row in rows]
+        of = [column.of for column in columns]
+        found = [tuple(map(_cell, [cell(row, one) for one in of] if any(of) else row)) for row in rows]
         self._rows = found[:most] if most is not None else found
         self._left_out = len(found) - len(self._rows)
 
@@ -55,7 +64,7 @@ class FittedTable:
             yield Text(f"and {self._left_out:,} more", style="dim")
 
     def widths(self, room: int) -> list[int]:
-        """The width of each column; 0: it has left."""
+        """Return the width of each column; 0 for one that is left out."""
         natural = [
             max([cell_len(column.name), *(row[at].cell_len for row in self._rows)], default=0)
             for at, column in enumerate(self._columns)
@@ -115,13 +124,30 @@ class FittedTable:
         return text
 
 
-def figures(*names: str, rank: int = 0) -> list[Column]:
-    """Columns of figures of the same rank."""
-    return [Column(name=name, right=True, rank=rank) for name in names]
+def figure(name: str, of: Cell = "", *, rank: int = 0) -> Column:
+    """Return a column of figures."""
+    return Column(name, of, right=True, rank=rank)
+
+
+def cell(row: Any, of: Cell) -> str | Text:
+    """Return the cell of a row: a mapping, or an object with attributes."""
+    value = of(row) if callable(of) else row[of] if isinstance(row, Mapping) else getattr(row, of)
+    match value:
+        case str() | Text():
+            return value
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:,.6g}"
+    return ", ".join(map(str, value))
 
 
 def _cell(value: str | Text) -> Text:
-    """One line whose characters do not act on a terminal: escaped here, so that its width is that which is printed."""
+    """Return one line whose characters do not act on a terminal, escaped before its width is measured."""
     text = value if isinstance(value, Text) else Text(value)
     safe = in_one_line(text.plain).replace("\t", " ")
     return text if safe == text.plain else Text(safe, style=text.style)

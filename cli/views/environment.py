@@ -56,7 +56,7 @@ def rows() -> list[Row]:
 
 
 def unknown() -> list[str]:
-    """A line for each variable in the environment that has a name like one of Trawl's."""
+    """Return a line for each variable in the environment that has a name like one of Trawl's."""
     names = [variable_name(field) for group in ALL for field in group.declared()]
     known = {*names, *(f"{name}_FILE" for name in names)}
     found = sorted(name for name in os.environ if name.startswith(PREFIX) and not name.startswith(_OTHERS) and name not in known)
@@ -64,7 +64,7 @@ def unknown() -> list[str]:
 
 
 def page_with_tables(page: str) -> str:
-    """The page with the tables between its two markers written again."""
+    """Return the page with new tables between its two markers."""
     before, rest = page.split(BEGIN)
     return f"{before}{BEGIN}\n{_tables()}{END}{rest.split(END)[1]}"
 

@@ -15,9 +15,8 @@ from redis_components.server.health import Problem
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import RollState
 
-from .columns import INDENT, LEAST_BELOW, Column, FittedTable, figures
-from .holds import held_table, sites_table
-from .nodes import nodes_line, nodes_table
+from .columns import INDENT, LEAST_BELOW, Column, FittedTable, figure
+from .fleet_tables import held_table, nodes_line, nodes_table, sites_table
 from .output import duration, iso
 
 FOREIGN_SHOWN = 10
@@ -39,8 +38,8 @@ _QUIET = {CrawlerState.RUNNING, CrawlerState.STARTING, CrawlerState.STOPPING, Cr
 
 @dataclass(frozen=True)
 class FleetScreen:
-    """The whole screen. `height`: lines that there are; crawlers without trouble, then details, are left out where those do not
-    suffice, and counted. None: everything is shown.
+    """The whole screen. `height`: its lines; where they do not suffice, crawlers without trouble, then details, are left out and
+    counted. None: everything is shown.
     """
 
     view: Overview
@@ -59,13 +58,13 @@ class FleetScreen:
         return [*head, *self._core(None, None), Text(""), *_standing(self.view), *_details(self.view)]
 
     def _chosen(self, lines: Callable[..., int], height: int) -> list[RenderableType]:
-        """What has room: the first that fits of fewer nodes and fewer problems; then as many crawlers and details as fit."""
+        """Return the parts that have room: with the most nodes and problems, then the most crawlers and details."""
         found, standing = problems(self.view), list(_standing(self.view))
         troubled = sum(_in_trouble(one, self.view.now) for one in self.view.crawlers)
         least = min(max(troubled, 1), LEAST_ROWS)
         for problem_room, nodes in ((8, LEAST_ROWS), (8, 1), (8, 0), (6, 0), (4, 0), (2, 0)):
             head = [headline(self.view, self.redis_name), _fitted_problems(found, lines, problem_room)]
-            rows = height - lines(*head, *self._core(0, nodes), *standing) - 1  # a line says what is left out
+            rows = height - lines(*head, *self._core(0, nodes), *standing) - 1  # a line for the number of crawlers left out
             if rows >= least:
                 break
         parts = [*head, *self._core(max(rows, least), nodes), *standing]
@@ -80,7 +79,7 @@ class FleetScreen:
     def _core(self, crawlers: int | None, nodes: int | None) -> list[RenderableType]:
         few = None if self.height is None else LEAST_ROWS
         parts: list[RenderableType] = []
-        if held := [one for one in self.view.held if not one.by_breaker]:  # those are among the problems
+        if held := [one for one in self.view.held if not one.by_breaker]:  # those of breakers are among the problems
             parts += [held_table(held, self.view.now, most=few), Text("")]
         parts += [services_table(self.view, most=few and 2 * few), Text(""), crawlers_table(self.view, most=crawlers)]
         if self.view.nodes and nodes == 0:
@@ -91,7 +90,7 @@ class FleetScreen:
 
 
 def _fitted_problems(found: list[Problem], lines: Callable[..., int], room: int) -> RenderableType:
-    """The first ones, at least one."""
+    """Return the first problems that fit, at least one."""
     number = len(found)
     while number > 1 and lines(ProblemLines(found[:number], left_out=len(found) - number)) > room + 1:
         number -= 1
@@ -99,7 +98,7 @@ def _fitted_problems(found: list[Problem], lines: Callable[..., int], room: int)
 
 
 def headline(view: Overview, redis_name: str) -> Text:
-    """When this was, and whose Redis it is."""
+    """Return the time of the overview and the name of its Redis."""
     return Text.assemble(("trawl", "bold"), f"  {iso(view.now)}  {redis_name}\n")
 
 
@@ -128,52 +127,40 @@ class ProblemLines:
 
 
 def services_table(view: Overview, *, most: int | None = None) -> FittedTable:
-    """One line per service: crawlers, what waits, what was done."""
-    parked = any(one.crawl.parked + one.crawl.parked_tasks for one in view.services)
-    over = any(one.crawl.overflow for one in view.services)
+    """Return one line per service: crawlers, waiting work, and what was done."""
     columns = [
-        Column(name="service"),
-        Column(name="crawlers", right=True),
-        *figures("tasks", rank=2),
-        *figures("ready"),
-        *figures("leased", rank=4),
-        *figures("dead", rank=1),
-        *figures("pages", rank=6),
-        *figures("pages/s", rank=1),
-        *figures("items", rank=7),
-        *figures("to store", rank=5),
-        *figures("refused", rank=3),
-        *(figures("parked", rank=4) if parked else ()),
-        *(figures("overflow", rank=8) if over else ()),
+        Column("service", lambda one: Text(one.name)),
+        figure("crawlers", _crawlers),
+        _known("tasks", lambda one: one.crawl.start_tasks, rank=2),
+        _known("ready", lambda one: one.crawl.ready),
+        _known("leased", lambda one: one.crawl.leased + one.crawl.leased_tasks, rank=4),
+        _known("dead", lambda one: one.crawl.dead, rank=1, bad=True),
+        _known("pages", lambda one: one.pages, rank=6),
+        figure("pages/s", lambda one: f"{one.pages_per_s:,.0f}", rank=1),
+        _known("items", lambda one: one.scraped, rank=7),
+        _known("to store", lambda one: one.items_waiting, rank=5),
+        _known("refused", lambda one: one.items_refused, rank=3, bad=True),
     ]
-    rows = []
-    for one in view.services:
-        more = [_count(one.crawl.parked + one.crawl.parked_tasks)] if parked else []
-        more += [_count(one.crawl.overflow)] if over else []
-        rows.append((Text(one.name), *_figures(one), *more))
-    return FittedTable(columns, rows, most=most)
+    if any(one.crawl.parked + one.crawl.parked_tasks for one in view.services):
+        columns.append(figure("parked", lambda one: _count(one.crawl.parked + one.crawl.parked_tasks), rank=4))
+    if any(one.crawl.overflow for one in view.services):
+        columns.append(figure("overflow", lambda one: _count(one.crawl.overflow), rank=8))
+    return FittedTable(columns, view.services, most=most)
 
 
-def _figures(one: ServiceView) -> list[Text]:
-    crawl = one.crawl
+def _crawlers(one: ServiceView) -> Text:
     desired = one.desired or 0
-    enough = one.alive >= desired
-    crawlers = Text(f"{one.alive}/{desired} {one.state}".rstrip(), style="green" if enough and not one.state else "yellow")
-    if not one.is_known:
-        unknown = Text("?", style="bold red")
-        return [crawlers, *[unknown] * 5, Text(f"{one.pages_per_s:,.0f}"), *[unknown] * 3]
-    return [
-        crawlers,
-        _count(crawl.start_tasks),
-        _count(crawl.ready),
-        _count(crawl.leased + crawl.leased_tasks),
-        _count(crawl.dead, bad=True),
-        _count(one.pages),
-        Text(f"{one.pages_per_s:,.0f}"),
-        _count(one.scraped),
-        _count(one.items_waiting),
-        _count(one.items_refused, bad=True),
-    ]
+    well = one.alive >= desired and not one.state
+    return Text(f"{one.alive}/{desired} {one.state}".rstrip(), style="green" if well else "yellow")
+
+
+def _known(name: str, count: Callable[[ServiceView], int], *, rank: int = 0, bad: bool = False) -> Column:
+    """Return a column of counts; "?" for a service whose keys cannot be read."""
+
+    def text(one: ServiceView) -> Text:
+        return _count(count(one), bad=bad) if one.is_known else Text("?", style="bold red")
+
+    return figure(name, text, rank=rank)
 
 
 def _count(number: int, *, bad: bool = False) -> Text:
@@ -181,66 +168,58 @@ def _count(number: int, *, bad: bool = False) -> Text:
 
 
 def crawlers_table(view: Overview, *, most: int | None = None) -> RenderableType:
-    """One line per crawler slot, also of those that are empty at the moment; those in trouble first."""
+    """Return one line per crawler slot, also of empty slots; crawlers in trouble first."""
     if not view.crawlers:
         return Text("No crawler has reported.", style="dim")
+    now = view.now
+
+    def alive(text: Callable[[CrawlerRecord], str]) -> Callable[[CrawlerRecord], str]:
+        return lambda one: text(one) if one.alive(now) else "-"
+
     columns = [
-        Column(name="crawler"),
-        Column(name="state"),
-        *figures("pid", rank=7),
-        *figures("pages/s", rank=1),
-        *figures("in flight", rank=4),
-        *figures("memory", rank=3),
-        *figures("heard", rank=2),
-        *figures("restarts", rank=5),
-        Column(name="node", least=20, rank=6, cut=True),
-        Column(name="last end", least=16, rank=8, cut=True),
+        Column("crawler", "name"),
+        Column("state", lambda one: _state(one, now)),
+        figure("pid", alive(lambda one: str(one.pid or "-")), rank=7),
+        figure("pages/s", alive(lambda one: f"{one.pages_per_s:,.0f}"), rank=1),
+        figure("in flight", alive(lambda one: f"{one.in_flight:,}"), rank=4),
+        figure("memory", alive(lambda one: f"{one.rss_bytes / 2**20:,.0f} MiB" if one.rss_bytes else "-"), rank=3),
+        figure("heard", lambda one: duration(now - one.beat_at), rank=2),
+        figure("restarts", lambda one: f"{one.restarts}", rank=5),
+        Column("node", "node", least=20, rank=6, cut=True),
+        Column("last end", lambda one: one.last_exit or "-", least=16, rank=8, cut=True),
     ]
-    crawlers = sorted(view.crawlers, key=lambda one: not _in_trouble(one, view.now))
-    return FittedTable(columns, [_crawler(one, view.now) for one in crawlers], most=most)
+    return FittedTable(columns, sorted(view.crawlers, key=lambda one: not _in_trouble(one, now)), most=most)
+
+
+def _state(one: CrawlerRecord, now: float) -> Text:
+    gone = one.state.has_process and not one.alive(now)  # its record is of a running process, without a recent heartbeat
+    return Text(shown_state(one, now), style="bold red" if gone else _STATE_STYLES[one.state])
 
 
 def _in_trouble(one: CrawlerRecord, now: float) -> bool:
     return one.state not in _QUIET or (one.state.has_process and not one.alive(now))
 
 
-def _crawler(one: CrawlerRecord, now: float) -> list[str | Text]:
-    alive = one.alive(now)
-    gone = one.state.has_process and not alive  # it says that it runs, but nobody has heard it for long
-    return [
-        one.name,
-        Text(shown_state(one, now), style="bold red" if gone else _STATE_STYLES[one.state]),
-        str(one.pid) if alive and one.pid else "-",
-        f"{one.pages_per_s:,.0f}" if alive else "-",
-        f"{one.in_flight:,}" if alive else "-",
-        f"{one.rss_bytes / 2**20:,.0f} MiB" if alive and one.rss_bytes else "-",
-        duration(now - one.beat_at),
-        f"{one.restarts}",
-        one.node,
-        one.last_exit or "-",
-    ]
-
-
 def _standing(view: Overview) -> Iterator[Text]:
-    """One line each: who sends what is scheduled, what sizes itself, the roll under way."""
+    """Yield one line each: the leading beat, autoscaled services, limits, the running roll."""
     if view.beats is not None:
-        said = "nothing is sent" if view.beats.stalled else view.beats.sentence()  # why is among the problems
-        yield Text.assemble(("beat  ", "bold"), Text(said, style="bold red" if view.beats.stalled else ""))
+        line = "nothing is sent" if view.beats.stalled else view.beats.sentence()  # the reason is among the problems
+        yield Text.assemble(("beat  ", "bold"), Text(line, style="bold red" if view.beats.stalled else ""))
     for name, sized in view.autoscaled.items():
         yield Text(f"{name} sizes itself, {sized.policy.min} to {sized.policy.max}: {sized.memory.why or 'no decision yet'}")
-    if said := in_one_line(view.sites.lanes):
-        yield Text.assemble(("limits  ", "bold"), f"{said}: trawl lanes")
+    if line := in_one_line(view.sites.lanes):
+        yield Text.assemble(("limits  ", "bold"), f"{line}: trawl sites lanes")
     if view.roll and view.roll.state is RollState.ROLLING:
         yield Text(f"roll {view.roll.sentence()}", style="yellow")
 
 
 def _details(view: Overview) -> Iterator[RenderableType]:
-    """What stands behind the problems, then the last errors."""
+    """Yield the details of the problems, then the last errors."""
     if view.sites.in_trouble:
         yield _spaced(sites_table(view.sites, view.now))
     for one in view.crawlers:
-        if one.state.given_up and (said := log_of(one)):
-            yield _spaced(said)
+        if one.state.given_up and (lines := log_of(one)):
+            yield _spaced(lines)
     if view.foreign:
         yield _spaced(foreign_lines(view))
     if view.errors:
@@ -252,16 +231,16 @@ def _spaced(part: RenderableType) -> RenderableType:
 
 
 def log_of(one: CrawlerRecord) -> Text | None:
-    """What a crawler that was given up said last; None where nothing is known."""
+    """Return the last log lines of a crawler that was given up; None where there are none."""
     lines = [line for line in (one.log or "").splitlines() if line.strip() and line.strip() != one.error]
     if not lines:
         return None
-    said = "".join(f"\n  {line}" for line in lines[-LOG_LINES_SHOWN:])
-    return Text.assemble((f"{one.name} said last:", "bold"), Text(said, style="dim"))
+    last = "".join(f"\n  {line}" for line in lines[-LOG_LINES_SHOWN:])
+    return Text.assemble((f"last lines of {one.name}:", "bold"), Text(last, style="dim"))
 
 
 def foreign_lines(view: Overview) -> Text:
-    """What is not Trawl's in its keys, by key, field and value."""
+    """Return the values in Trawl's keys that Trawl did not write, by key, field and value."""
     lines = [f"\n  {one}" for one in view.foreign[:FOREIGN_SHOWN]]
     more = len(view.foreign) - FOREIGN_SHOWN
     text = Text("Not Trawl's, and left out:", style="bold red")
@@ -269,7 +248,10 @@ def foreign_lines(view: Overview) -> Text:
 
 
 def errors_table(view: Overview) -> FittedTable:
-    """The last errors, newest first."""
-    columns = (Column(name="last errors"), Column(name="", least=10, rank=1), Column(name=" ", least=30, rank=2, below=True))
-    rows = [(Text(f"{duration(view.now - one.at)} ago", style="dim"), one.where, str(one)) for one in view.errors[:ERRORS_SHOWN]]
-    return FittedTable(columns, rows)
+    """Return the last errors, newest first."""
+    columns = (
+        Column("last errors", lambda one: Text(f"{duration(view.now - one.at)} ago", style="dim")),
+        Column("", "where", least=10, rank=1),
+        Column(" ", str, least=30, rank=2, below=True),
+    )
+    return FittedTable(columns, view.errors[:ERRORS_SHOWN])

@@ -1,4 +1,4 @@
-"""How far a long command is, on standard error, where a person looks; silent in a pipe, in a log and for `--json`."""
+"""Progress of long commands, on standard error of a terminal; none in a pipe, in a log and for `--json`."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from rich.text import Text
 
 from cli.views.output import console
 
-Tell = Callable[..., None]
-"""`tell(done, total=None, what=None)`: with a total a bar and the time that is left, without one the count."""
+Report = Callable[..., None]
+"""`report(done, total=None, what=None)`: with a total a bar and the time that is left, without one the count."""
 
-BEFORE_S = 1.0  # what is done sooner shows nothing
+BEFORE_S = 1.0  # a command that ends sooner shows nothing
 EACH_S = 0.2  # a terminal is written to at most so often
 
 
 @contextmanager
-def progress_bar(what: str, unit: str = "", *, shown: bool = True) -> Iterator[Tell]:
-    """Yields `tell`, which costs next to nothing between two refreshes. The bar is wiped at the end, also by an error."""
+def progress_bar(what: str, unit: str = "", *, shown: bool = True) -> Iterator[Report]:
+    """Yield `report`, which costs next to nothing between two refreshes. The bar is wiped at the end, also after an error."""
     if not shown or not sys.stderr.isatty():
         yield lambda *_, **__: None
         return
     bar = _Bar(what, unit)
     try:
-        yield bar.tell
+        yield bar.report
     finally:
         bar.close()
 
@@ -36,13 +36,13 @@ class _Bar:
     def __init__(self, what: str, unit: str) -> None:
         self._what, self._unit = what, unit
         self._progress: Progress | None = None
-        self._told_at = time.monotonic() + BEFORE_S - EACH_S
+        self._drawn_at = time.monotonic() + BEFORE_S - EACH_S
 
-    def tell(self, done: int, total: int | None = None, what: str | None = None) -> None:
+    def report(self, done: int, total: int | None = None, what: str | None = None) -> None:
         now = time.monotonic()
-        if now - self._told_at < EACH_S:
+        if now - self._drawn_at < EACH_S:
             return
-        self._told_at = now
+        self._drawn_at = now
         if self._progress is None:
             self._progress = _drawn()
             self._progress.add_task(self._what, unit=self._unit, total=None)
@@ -57,7 +57,7 @@ class _Bar:
 
 
 def _drawn() -> Progress:
-    """Without a thread of rich's: `tell` draws, so nothing is written while the command asks or fails."""
+    """Return a bar without a thread: `report` draws, so nothing is written while the command asks or fails."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -70,10 +70,9 @@ def _drawn() -> Progress:
 
 @contextmanager
 def working(what: str, *, shown: bool = True) -> Iterator[None]:
-    """Says that something is being done whose length nobody knows. `what`: as in `reading queues and database`."""
+    """Show that a step of unknown length is running. `what`: as in `reading queues and database`."""
     if not shown or not sys.stderr.isatty():
         yield
         return
-
     with console(stderr=True).status(Text(what)):  # an address may have brackets, which is not markup
         yield

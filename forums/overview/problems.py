@@ -159,7 +159,9 @@ def _items(view: Overview) -> Iterator[Problem]:
     for name in view.without_consumer:
         number = waiting.get(name.partition("/")[0], 0)
         what = f"{name} declares a consumer and none runs" + (f", {number:,} items wait" if number else "")
-        yield Problem(what=what, fix="start a worker with -Q control (trawl up), or trawl consume --all", grave=bool(number))
+        yield Problem(
+            what=what, fix="start a worker with -Q control (trawl up), or trawl items consume --all", grave=bool(number)
+        )
     if (view.sites.writer_lag_s or 0.0) >= WRITER_LATE_S:
         what = f"the oldest item has waited for {_span(view.sites.writer_lag_s or 0.0)} to be stored"
         yield Problem(what=what, fix="is there a worker with -Q control, and does the database answer? trawl doctor")
@@ -207,14 +209,14 @@ def _lanes(view: Overview) -> Iterator[Problem]:
         most = max(starved, key=lambda one: one.waiting)
         what = f"{most.waiting:,} requests of {most.lane} wait, its limits let none go for {_span(most.next_s or 0.0)}"
         others = f"; as does {_named(one.lane for one in starved if one is not most)}" if len(starved) > 1 else ""
-        fix = f"wait, or raise it: trawl limit {most.lane}; trawl lanes"
+        fix = f"wait, or raise it: trawl limit {most.lane}; trawl sites lanes"
         yield Problem(what=f"{what} ({most.why or 'a quota'}){others}", fix=fix, grave=False)
     refusing = [one for one in view.sites.lanes if one.state.refusals > 1 and one.state.refused_s >= REFUSED_S]
     if refusing:
         most = max(refusing, key=lambda one: one.state.refusals)
         what = f"requests are refused without half an hour of peace: {_named(one.lane for one in refusing)}"
         times = f"{most.lane} has refused {most.state.refusals:,} in {_span(most.state.refused_s)}"
-        yield Problem(what=f"{what} ({times})", fix="trawl lanes; send less: trawl limit SITE --rate N", grave=False)
+        yield Problem(what=f"{what} ({times})", fix="trawl sites lanes; send less: trawl limit SITE --rate N", grave=False)
     if trial := [one.lane for one in view.sites.lanes if one.limits.by == BY_TRIAL]:
         what = f"sites do not learn whom they can ask, and get {TRIAL_PER_DAY:,} requests a day until they do: {_named(trial)}"
         yield Problem(what=what, fix="User-Agent under [headers] of the file, or USER_AGENT in the settings", grave=False)

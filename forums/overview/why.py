@@ -313,5 +313,5 @@ def _never(database: Database | None, found: Why) -> str:
     place = place_in_list(database, found.site, found.thread) if database and found.thread else ""
     return (
         f"nothing in Redis or in the database holds {thread}: no scan has shown it. A scan of {where} should; it may stand deeper"
-        f" than scans go (trawl backfill), or the board may not be listed{f'. {place[0].upper()}{place[1:]}' if place else ''}"
+        f" than scans go (trawl forums backfill), or its board is not listed{f'. {place[0].upper()}{place[1:]}' if place else ''}"
     )

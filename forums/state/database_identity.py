@@ -13,7 +13,7 @@ from .keys import script
 
 ANOTHER_DATABASE = (
     "The database is another one than the one whose threads Redis remembers: what only that one held is not read again."
-    " Run `trawl forget --all`, or `trawl db move` back to the former database."
+    " Run `trawl forums forget --all`, or `trawl db move` back to the former database."
 )
 LATELY_S = 60.0  # a claim is renewed each time that items are stored, usually each second
 

@@ -26,7 +26,7 @@ class ForumCrawlKeys:
         """HASH: scan marks of each forum (`<site>/<forum>` -> JSON): the lower end of the next scan, and the first page of its
         list for comparison.
 
-        Written by the writer's hook, removed by `trawl forget`; read by the spider `forum_list`.
+        Written by the writer's hook, removed by `trawl forums forget`; read by the spider `forum_list`.
         """
         return f"{self.crawl.start_urls}:marks"
 
@@ -60,7 +60,7 @@ class ForumFleetKeys(FleetKeys):
         """HASH: ids of databases: `known`, the database of the thread records, and `written`, the one that the fleet stores
         into, with its `place` and when (`at`); `refused` and `refused_at`, a writer's that was another one.
 
-        Written by `store_items`, `trawl db move` and `trawl forget --all`; read by these, `trawl up` and `trawl status`.
+        Written by `store_items`, `trawl db move` and `trawl forums forget --all`; read by these, `trawl up` and `trawl status`.
         """
         return f"{self.prefix}:database"
 

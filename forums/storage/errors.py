@@ -88,7 +88,7 @@ def not_shared(url: URL) -> StorageError:
 
 
 def file_gone(url: URL) -> StorageError:
-    fix = "put it back; or run `trawl db move`, and `trawl forget --all`, else what it held is not read again"
+    fix = "put it back; or run `trawl db move`, and `trawl forums forget --all`, else what it held is not read again"
     return StorageError(f"database {masked(url)}: its file was removed or replaced while it was open: {fix}")
 
 

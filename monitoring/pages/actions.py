@@ -194,7 +194,7 @@ def _seed(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa:
 
 
 def _rescan(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
-    with whole_installation("trawl rescan"):
+    with whole_installation("trawl forums rescan"):
         from forums.scheduling import seeding
     forums = given.text("forums").split()
     return _outcomes(seeding.rescan(client, forums, given.text("site") or None, given.whole("depth")))
@@ -362,7 +362,7 @@ ACTIONS = {
     "cancel": Action(
         title="Cancel",
         follows="The job ends: pages at work are finished, the rest of its queue is kept.",
-        undo="trawl jobs resume JOB continues it.",
+        undo="trawl job resume JOB continues it.",
         fields=(JOB,),
         do=_cancel,
     ),

@@ -146,14 +146,21 @@ def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, re
     )
 
 
-def purge(client: redis.Redis, keys: CrawlKeys, *, before_s: float | None = None) -> Cleared:
-    """Forget the entries from before `before_s` (epoch seconds; None: all). Safe while crawlers run, and when it is repeated."""
+def purge(client: redis.Redis, keys: CrawlKeys, *, before_s: float | None = None, reason: str = "") -> Cleared:
+    """Forget the entries from before `before_s` (epoch seconds; None: all) whose reason contains `reason`.
+
+    Safe while crawlers run, and when it is repeated.
+    """
+    wanted = reason.casefold()
 
     def forget(chosen: list[DeadEntry]) -> int:
         operands = [part for entry in chosen for part in (entry.place, entry.sha)]
         return int(script("dead_purge")(client, {"dead": keys.dead()}, {"chosen": operands}))
 
-    return clear(client, keys.dead(), parse, forget, lambda entry: before_s is None or entry.at_s < before_s, None)
+    def is_wanted(entry: DeadEntry) -> bool:
+        return (before_s is None or entry.at_s < before_s) and wanted in entry.reason.casefold()
+
+    return clear(client, keys.dead(), parse, forget, is_wanted, None)
 
 
 class Entry(Protocol):

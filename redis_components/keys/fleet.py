@@ -63,7 +63,7 @@ class FleetKeys:
         """HASH: finite crawls (id -> JSON with service, arguments, crawlers, state, reason, figures), those that are over for
         TRAWL_JOB_RETENTION_S.
 
-        Written by `trawl run`, `trawl jobs`, the task `crawl` and `reconcile_fleet` (`swap.lua`); read by these, nodes and
+        Written by `trawl job start`, `trawl job`, the task `crawl` and `reconcile_fleet` (`swap.lua`); read by these, nodes and
         supervisors.
         """
         return f"{self.prefix}:jobs"
@@ -87,7 +87,7 @@ class FleetKeys:
         """HASH: versions of deployed projects (service -> JSON with the current and the previous one, and of each the name of
         its wheel, the digest, the settings module).
 
-        Written by `trawl deploy` and `trawl versions` (`swap.lua`); read by nodes and supervisors.
+        Written by `trawl deploy` and `trawl services versions` (`swap.lua`); read by nodes and supervisors.
         """
         return f"{self.prefix}:versions"
 
@@ -284,8 +284,8 @@ class FleetKeys:
         return f"{self.prefix}:operator_mark"
 
     def backup_copy(self, word: str, number: int | str) -> str:
-        """HASH, LIST, SET, STRING, ZSET with TTL: a copy of one key as it was at one instant, for `trawl backup`, which removes
-        it once it is read; or what `trawl restore` has read of a file, until all of it takes its place at once.
+        """HASH, LIST, SET, STRING, ZSET with TTL: a copy of one key as it was at one instant, for `trawl backup create`, which
+        removes it once it is read; or what `trawl backup restore` has read of a file, until all of it takes its place at once.
 
         Written and read by these two.
         """

@@ -124,7 +124,7 @@ class StartTaskKeys:
         it claims), by which a scan finds new, changed and unchanged threads. Bounded by TRAWL_THREAD_RECORDS: then of a few
         random ones the oldest goes.
 
-        Written by the writer's hook (`remember.lua`), removed by `trawl forget`; read by the spider `forum_list`.
+        Written by the writer's hook (`remember.lua`), removed by `trawl forums forget`; read by the spider `forum_list`.
         """
         return f"{self.start_urls}:threads"
 

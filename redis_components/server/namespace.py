@@ -22,7 +22,7 @@ PREFIX = "trawl"
 
 def fleet_namespace() -> str:
     """Return the namespace of fleet and tools: TRAWL_NAMESPACE, or none. Raises ConfigError, also for a namespace that lies in
-    the keys of another one: users of Redis, backups and `trawl restore` take all keys that begin with a namespace for its
+    the keys of another one: users of Redis, backups and `trawl backup restore` take all keys that begin with a namespace for its
     fleet's.
     """
     namespace = _checked(variable("TRAWL_NAMESPACE") or "", "TRAWL_NAMESPACE")

@@ -124,7 +124,7 @@ class LeaderScheduler(Scheduler):
         if time.monotonic() >= self._compared_at:
             self._compared_at = time.monotonic() + EVERY_S
             found = [Problem(what=complaint(off_s))] if off_s < 0 else []
-            with suppress(redis.ResponseError):  # a user of an older `trawl acl` may not write there
+            with suppress(redis.ResponseError):  # a user of an older `trawl config acl` may not write there
                 self._troubles.report(f"beat {self._owner.partition('#')[0]}", found)
 
     def _on_standing(self, standing: Standing) -> None:

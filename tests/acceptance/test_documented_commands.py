@@ -29,7 +29,7 @@ from tests.support.redis_server import free_port
 
 pytestmark = pytest.mark.timeout(1800)  # a whole page of commands is one test, and `make demo` one command
 INSTALL_CPU_S = 60
-GOES_ON = re.compile(r"--watch|trawl logs .*-f\b|trawl tail(?!.*--no-follow)|trawl consume |monitoring.exporter")
+GOES_ON = re.compile(r"--watch|trawl logs .*-f\b|trawl events tail(?!.*--no-follow)|trawl items consume |monitoring.exporter")
 STAYS = {  # what stays while the rest of its page is read -> what it says when it is there
     r"^python -m demo\.forum": "http",
     r"^(TRAWL_API_\w+=.* )?trawl (up|api)\b": r"launched crawler|API at",
@@ -39,9 +39,9 @@ STAYS = {  # what stays while the rest of its page is read -> what it says when 
 }
 ENDS_WITH = {  # exit codes other than 0 that are right, too
     r"^trawl (status|doctor|why|upgrade)": {1},  # something needs attention
-    r"^trawl query": {1},  # nothing has these words
+    r"^trawl search": {1},  # nothing has these words
     r"^trawl reparse": {1},  # no raw pages are kept
-    r"^trawl (rescan|seed|backfill)": {1},  # a forum is being scanned at this moment
+    r"^trawl (seed|forums (rescan|backfill))": {1},  # a forum is being scanned at this moment
 }
 ON_ITS_OWN = {  # pages whose reader starts everything: where the rest of the page begins, which does not
     "README.md": None,

@@ -44,7 +44,7 @@ def test_the_printed_project_gives_rows_in_the_printed_file(redis_url: str, tmp_
                     case ["trawl", "up"]:
                         running.append(start("workers.crawler", "books"))
                     case ["trawl", "consume", *rest]:
-                        running.append(start("cli.main", "consume", *rest))
+                        running.append(start("cli.main", "items", "consume", *rest))
                     case ["trawl", *rest]:
                         done = start("cli.main", *rest, folder=tmp_path if "init" in rest else shop)
                         assert done.wait() in ((0, 1) if "status" in rest else (0,)), done.said()

@@ -139,7 +139,7 @@ def test_a_fleet_whose_processes_have_a_user_each_comes_up_scales_and_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = made(monkeypatch, "toy")
-    users = tmp_path / "users.txt"  # as `trawl acl --passwords` writes them
+    users = tmp_path / "users.txt"  # as `trawl config acl --passwords` writes them
     users.write_text("crawler-toy marked\n")
     with ToyFleet(tmp_path, "toy=1", TRAWL_NAMESPACE=JOB, TRAWL_REDIS_USERS=str(users)) as fleet:
         admin = fleet.redis.client()
@@ -261,10 +261,10 @@ def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 def test_the_users_that_the_command_prints_can_log_in_with_the_passwords_of_the_file(
     trawl: Trawl, redis_server: RedisServer, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one_line(trawl("acl"), 2, "TRAWL_NAMESPACE")
+    one_line(trawl("config", "acl"), 2, "TRAWL_NAMESPACE")
     monkeypatch.setenv("TRAWL_NAMESPACE", JOB)
     file = tmp_path / "users"
-    said = trawl("acl", "--passwords", str(file))
+    said = trawl("config", "acl", "--passwords", str(file))
     assert said.code == 0, said.err
     assert file.stat().st_mode & 0o777 == 0o600
     passwords = dict(line.split() for line in file.read_text().splitlines())
@@ -277,8 +277,8 @@ def test_the_users_that_the_command_prints_can_log_in_with_the_passwords_of_the_
                 assert client.execute_command("ECHO", name) == name.encode()
     finally:
         redis_client.execute_command("ACL", "DELUSER", *passwords)
-    one_line(trawl("acl", "--passwords", str(file)), 2, str(file), "does not exist yet")
-    (line,) = [line for line in trawl("acl", "--service", "forum_list").out.splitlines() if not line.startswith("#")]
+    one_line(trawl("config", "acl", "--passwords", str(file)), 2, str(file), "does not exist yet")
+    (line,) = [line for line in trawl("config", "acl", "--service", "forum_list").out.splitlines() if not line.startswith("#")]
     assert line.split()[:3] == ["ACL", "SETUSER", "crawler-forum_list"]
     assert f"%R~{CrawlKeys.for_spider('forum_detail').threads()}" in line
-    assert trawl("acl", "--feeds", "books").code == 2
+    assert trawl("config", "acl", "--feeds", "books").code == 2

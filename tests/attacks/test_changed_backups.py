@@ -1,4 +1,4 @@
-"""A backup that somebody has changed: `trawl restore` says so, and neither memory, disk nor time is spent on what it claims."""
+"""A changed backup: `trawl backup restore` reports it, and neither memory, disk nor time is spent on what it claims."""
 
 from __future__ import annotations
 

@@ -280,7 +280,7 @@ def test_a_secret_is_shown_by_nobody(tmp_path: Path) -> None:
     with everything(tmp_path, marks) as fleet:
         fleet.trawl("seed", "--site", "mine")
         wait_until(lambda: len(fleet.hook.bodies) > 1, lambda: f"the webhook was told twice\n{fleet.said()}", 120)
-        fleet.trawl("run", "toy", "-a", f"password={marks.new('argument of a job')}", "-s", "DOWNLOAD_DELAY=9")
+        fleet.trawl("job", "start", "toy", "-a", f"password={marks.new('argument of a job')}", "-s", "DOWNLOAD_DELAY=9")
         seen: list[bytes] = []
 
         def job_runs() -> bool:

@@ -100,9 +100,9 @@ def test_forged_messages_are_set_aside_signed_ones_run_and_keys_are_rotated(tmp_
         worker.wait(lambda: len(worker.dead()) == len(FORGED) + 1, "the old key is not accepted any more")
 
         # put back
-        assert worker.command("dead", "messages", "replay", "-n", "1") == "replayed: 1"
+        assert worker.command("dead", "messages", "replay", "-n", "1") == "replayed: messages 1"
         worker.wait(lambda: len(worker.dead()) == len(FORGED) + 1, "it comes back")
-        assert worker.command("dead", "messages", "replay", "-n", "1", "--sign") == "replayed: 1"
+        assert worker.command("dead", "messages", "replay", "-n", "1", "--sign") == "replayed: messages 1"
         worker.wait(lambda: "too late" in worker.notes(), "what an operator has signed is run")
         assert not {"forged", "captured"} & set(worker.notes())
         assert worker.worker.process.poll() is None

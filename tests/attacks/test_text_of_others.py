@@ -16,7 +16,7 @@ import pytest
 import redis
 
 from cli.main import main
-from cli.views.output import complain, console, plain_table, print_json, say
+from cli.views.output import complain, console, echo, plain_table, print_json
 from forums.state.forum_states import ForumState, ForumStates
 from forums.storage import Database, parse
 from forums.storage import export as write_rows
@@ -54,7 +54,7 @@ def test_nothing_that_is_printed_acts(text: str, capsys: pytest.CaptureFixture[s
     table = plain_table("name")
     table.add_row(text)
     console().print(table, text)
-    say(text)
+    echo(text)
     complain(text)
     print_json({"title": text, text: 1})
     said = capsys.readouterr()
@@ -63,7 +63,7 @@ def test_nothing_that_is_printed_acts(text: str, capsys: pytest.CaptureFixture[s
 
 
 def test_a_lone_surrogate_is_shown_and_does_not_make_printing_fail(capsys: pytest.CaptureFixture[str]) -> None:
-    say("a\ud800b")
+    echo("a\ud800b")
     print_json("a\ud800b")
     out = capsys.readouterr().out
     out.encode()

@@ -90,7 +90,7 @@ def restored(project: Project) -> str:
     """A backup of the working fleet; half a minute later Redis's volume and the database are gone, and it is put back."""
     assert project.database is not None
     control, begun = project.containers("worker-control")[0]["Id"], time.monotonic()
-    docker("exec", control, "trawl", "backup", "/data/drill.backup")
+    docker("exec", control, "trawl", "backup", "create", "/data/drill.backup")
     took_s = time.monotonic() - begun
     time.sleep(30)
     project.compose("stop", *SERVICES)
@@ -100,11 +100,11 @@ def restored(project: Project) -> str:
         path.unlink()
     project.compose("up", "-d", "--no-build", "--wait", "redis")
     begun = time.monotonic()
-    project.compose("run", "--rm", "--no-deps", "worker-control", "trawl", "restore", "/data/drill.backup")
+    project.compose("run", "--rm", "--no-deps", "worker-control", "trawl", "backup", "restore", "/data/drill.backup")
     restore_s = time.monotonic() - begun
     (project.database / "drill.backup").unlink()
     project.up()
-    return f"`trawl backup` took {took_s:.1f} s, `trawl restore` {restore_s:.1f} s, container and start of Python included"
+    return f"`trawl backup create` took {took_s:.1f} s, `trawl backup restore` {restore_s:.1f} s, with container and Python"
 
 
 FAULTS: dict[str, Fault] = {

@@ -1,4 +1,4 @@
-"""`trawl backup` and `trawl restore`: everything is lost in the middle of a crawl, and nothing is missing at its end."""
+"""`trawl backup create` and `trawl backup restore`: everything is lost during a crawl, and nothing is missing at its end."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_crawl_whose_redis_and_database_are_lost_goes_on_from_its_backup_and_n
                 return stored() >= 10
 
             wait_until(in_the_middle, lambda: f"ten posts are stored, not {stored()}", 60, every_s=0.05)
-            said = trawl("backup", str(saved))
+            said = trawl("backup", "create", str(saved))
             assert said.code == 0, said.err
             assert snapshot(redis_client, "forum_detail", DETAILS).leased, "it was made in the middle"
         finally:
@@ -75,7 +75,7 @@ def test_a_crawl_whose_redis_and_database_are_lost_goes_on_from_its_backup_and_n
         for file in (tmp_path / "data").glob("trawl.sqlite*"):
             file.unlink()
 
-        said = trawl("restore", str(saved))
+        said = trawl("backup", "restore", str(saved))
         assert said.code == 0, said.err
         assert 10 <= stored() < 100
         assert redis_client.hget(FleetKeys().desired(), "forum_detail") == b"3"
@@ -119,7 +119,7 @@ def test_every_kind_of_key_comes_back_as_it_was_and_nobody_elses_is_touched(
     before = contents(redis_client)
     for lock, value in LOCKS.items():
         redis_client.set(lock, value, px=80_000_000)
-    assert trawl("backup", str(tmp_path)).code == 0
+    assert trawl("backup", "create", str(tmp_path)).code == 0
     (saved,) = tmp_path.glob("*.backup")
     assert saved.stat().st_mode & 0o777 == 0o600
     assert not list(redis_client.scan_iter("*:backup:*")), "no copy stays in Redis"
@@ -128,8 +128,8 @@ def test_every_kind_of_key_comes_back_as_it_was_and_nobody_elses_is_touched(
     redis_client.sadd(DETAILS.fingerprints(), "later")
     redis_client.rpush(LISTS.start_tasks(), "later")
     redis_client.hset(FleetKeys().fences(), "forum_list/0", "12")
-    one_line(trawl("restore", str(saved)), 1, "--force")
-    assert trawl("restore", str(saved), "--force").code == 0
+    one_line(trawl("backup", "restore", str(saved)), 1, "--force")
+    assert trawl("backup", "restore", str(saved), "--force").code == 0
     assert redis_client.hgetall(FleetKeys().fences()) == {b"forum_list/0": b"12"}, "a token never goes back"
     redis_client.delete(FleetKeys().fences())
     assert contents(redis_client) == before
@@ -141,21 +141,21 @@ def test_a_backup_that_is_cut_or_changed_is_refused_and_changes_nothing(
 ) -> None:
     some_of_everything(redis_client, "else")
     saved, spoilt = tmp_path / "saved", tmp_path / "spoilt"
-    assert trawl("backup", str(saved)).code == 0
+    assert trawl("backup", "create", str(saved)).code == 0
     good = saved.read_bytes()
     before = contents(redis_client)
     for broken in (b"", b"no backup", good[: len(good) // 2], flipped(good, len(good) // 2)):
         spoilt.write_bytes(broken)
-        one_line(trawl("restore", str(spoilt), "--force"), 1, str(spoilt))
+        one_line(trawl("backup", "restore", str(spoilt), "--force"), 1, str(spoilt))
         assert contents(redis_client) == before
     for place in range(20, len(good), 97):  # what gzip and tar add may be another; what is restored may not
         spoilt.write_bytes(flipped(good, place))
-        assert "internal" not in trawl("restore", str(spoilt), "--force").err
+        assert "internal" not in trawl("backup", "restore", str(spoilt), "--force").err
         assert contents(redis_client) == before
-    one_line(trawl("restore", str(tmp_path / "none")), 1, "No such file")
-    one_line(trawl("backup", str(tmp_path / "no" / "folder")), 1, "No such file")
+    one_line(trawl("backup", "restore", str(tmp_path / "none")), 1, "No such file")
+    one_line(trawl("backup", "create", str(tmp_path / "no" / "folder")), 1, "No such file")
     monkeypatch.setenv("TRAWL_NAMESPACE", "job7")
-    one_line(trawl("restore", str(saved)), 1, "namespace")
+    one_line(trawl("backup", "restore", str(saved)), 1, "namespace")
 
 
 def flipped(content: bytes, place: int) -> bytes:
@@ -175,7 +175,7 @@ def test_a_backup_names_no_path_and_takes_no_key_of_others(trawl: Trawl, redis_c
             parts.add(key or FleetKeys().desired().encode(), "hash", -1, [b"forum_list", b"1"])
             parts.flush()
         assert verified(forged)[0]["format"] == 1
-        one_line(trawl("restore", str(forged)), 1, member or "does not belong")
+        one_line(trawl("backup", "restore", str(forged)), 1, member or "does not belong")
         assert contents(redis_client) == {}
     assert not (tmp_path.parent.parent / "escaped").exists()
     with tarfile.open(forged) as tar:
@@ -186,7 +186,7 @@ def test_redis_without_room_for_the_copies_is_named(trawl: Trawl, redis_client: 
     redis_client.setrange(DETAILS.requests + ":large", 3_000_000, b"x")  # sent as text it would fill a buffer that is freed later
     redis_client.config_set("maxmemory", redis_client.info("memory")["used_memory"] + 1_000_000)
     try:
-        one_line(trawl("backup", str(tmp_path / "saved")), 1, "maxmemory")
+        one_line(trawl("backup", "create", str(tmp_path / "saved")), 1, "maxmemory")
     finally:
         redis_client.config_set("maxmemory", 0)
     assert list(tmp_path.glob("*saved*")) == []

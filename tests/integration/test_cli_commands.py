@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import redis
 
-from cli.commands.forums import NO_REDIS, NOTHING
+from cli.commands.forums import NO_FORUM, NO_REDIS
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.request_ledger import Ledger, Purpose, Spending
 from forums.storage import Database, Item, parse
@@ -61,11 +61,9 @@ def bury(client: redis.Redis, keys: CrawlKeys, url: str, reason: str, at_s: int 
         (("export", "--format", "xml"), "xml"),
         (("status", "--every", "0"), "0.1"),
         (("up", "--port-flower", "70000"), "65535"),
-        (("dead", "revive"), "No such command 'revive'"),
         (("migrate", "frontera", "forum"), "No such command 'frontera'"),
         (("migrate", "scrapy-redis"), "Missing argument"),
         (("migrate", "scrapy-redis", "forum", "--watch", "60"), "25"),
-        (("dead", "--spider", "forum_list", "purge", "--yes"), "options of purge stand behind it"),
         (("dead", "replay", "--limit", "0"), "--limit"),
     ],
 )
@@ -78,21 +76,21 @@ def test_every_command_has_a_help_with_an_example(trawl: Trawl) -> None:
     for command in (
         "up",
         "seed",
-        "forums",
-        "rescan",
-        "backfill",
+        "forums list",
+        "forums rescan",
+        "forums backfill",
         "scale",
         "status",
-        "nodes",
+        "nodes list",
         "roll",
         "autoscale",
         "export",
-        "dead",
+        "dead list",
         "migrate",
     ):
-        said = trawl(command, "--help")
+        said = trawl(*command.split(), "--help")
         assert said.code == 0
-        assert f"trawl {command}" in said.out.split("Examples")[1], f"{command} shows how it is used"
+        assert f"trawl {command.removesuffix(' list')}" in said.out.split("Examples")[1], f"{command} shows how it is used"
 
 
 def test_help_is_quick_because_nothing_heavy_is_loaded() -> None:
@@ -129,8 +127,8 @@ def test_seed_takes_named_forums_and_refuses_the_one_it_does_not_know(trawl: Tra
 
 
 def test_a_forum_may_be_named_as_reports_name_it(trawl: Trawl, redis_client: redis.Redis) -> None:
-    assert "example/help  seeded" in trawl("rescan", "example/help").out
-    assert trawl("backfill", "example/news").code == 0
+    assert "example/help  seeded" in trawl("forums", "rescan", "example/help").out
+    assert trawl("forums", "backfill", "example/news").code == 0
     assert "trawl: example/nope: unknown forum: example has news, help" in trawl("seed", "example/nope").err
     assert redis_client.llen(LISTS.start_tasks()) == 2
 
@@ -186,10 +184,10 @@ def test_seed_goes_on_where_another_site_file_is_broken_which_is_said_once_and_i
 def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(
     trawl: Trawl, redis_client: redis.Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert trawl("forums").out.splitlines() == [NOTHING]
+    assert trawl("forums").out.splitlines() == [NO_FORUM]
     with Database.from_url() as database:
         database.write([parse(wire(scan(forum, site="example"))) for forum in ("help", "news")])
-    assert trawl("forums").out.splitlines()[0] == NOTHING
+    assert trawl("forums").out.splitlines()[0] == NO_FORUM
     assert trawl("forums").out.splitlines()[1].startswith("The database has what was read of 2 forums; the last scan ended ")
     monkeypatch.delenv("TRAWL_REDIS_URL")
     assert trawl("forums").out.splitlines()[0] == NO_REDIS
@@ -215,14 +213,14 @@ def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(
 
 
 def test_rescan_and_backfill_queue_what_is_named_and_say_so(trawl: Trawl, redis_client: redis.Redis) -> None:
-    assert "example/news  seeded" in trawl("rescan", "news", "--depth", "5").out
-    assert trawl("backfill", "example", "help", "--since", "2026-01-31").code == 0
+    assert "example/news  seeded" in trawl("forums", "rescan", "news", "--depth", "5").out
+    assert trawl("forums", "backfill", "example", "help", "--since", "2026-01-31").code == 0
     assert [json.loads(task) for task in redis_client.lrange(LISTS.start_tasks(), 0, -1)] == [
         {"site": "example", "forum": "news", "mode": "deep", "pages": 5},
         {"site": "example", "forum": "help", "mode": "backfill", "since": "2026-01-31T00:00:00+00:00"},
     ]
-    one_line(trawl("backfill", "example", "--since", "yesterday"), 2, "--since", "2026-01-31")
-    assert trawl("rescan", "nope").code == 1
+    one_line(trawl("forums", "backfill", "example", "--since", "yesterday"), 2, "--since", "2026-01-31")
+    assert trawl("forums", "rescan", "nope").code == 1
 
 
 # scale
@@ -341,15 +339,15 @@ def test_a_database_that_was_moved_is_shown_until_its_threads_are_forgotten(
 
     assert not stored_in("one")
     assert stored_in("two")
-    assert "trawl forget --all" in trawl("status").out
+    assert "trawl forums forget --all" in trawl("status").out
     assert not stored_in("one")
     assert stored_in("two")
-    refused = trawl("forget", "--all")
+    refused = trawl("forums", "forget", "--all")
     assert refused.code == 2
     assert "every thread of every site" in refused.err
     assert "add --yes" in refused.err
     assert stored_in("two")
-    trawl("forget", "--all", "--yes")
+    trawl("forums", "forget", "--all", "--yes")
     assert not stored_in("two")
     for name in ("one", "two"):
         forget(f"sqlite:///{tmp_path}/{name}.sqlite")
@@ -531,8 +529,8 @@ def test_dead_shows_what_was_given_up_newest_first_with_the_reason(trawl: Trawl,
     assert said.out.index("http://127.0.0.1/[red]new") < said.out.index("http://127.0.0.1/old")
     assert "HTTP 503" in said.out
     assert json.loads(trawl("dead", "--json", "--spider", "forum_list").out) == {
-        "dead": {"forum_list": 1},
-        "refused_items": {"forum_list": 0},
+        "counts": {"forum_list": 1},
+        "foreign": {"forum_list": 0},
         "entries": [
             {
                 "spider": "forum_list",
@@ -554,14 +552,14 @@ def test_refused_items_are_shown_replayed_and_purged(trawl: Trawl, redis_client:
     shown = trawl("dead", "items", "books").out
     assert "price: no number" in shown
     assert "[b]worse[/b]" in shown
-    assert json.loads(trawl("dead", "items", "--spider", "books", "--json").out)["refused"] == {"books": 2}
+    assert json.loads(trawl("dead", "items", "--spider", "books", "--json").out)["counts"] == {"books": 2}
 
     assert trawl("dead", "items", "replay", "books", "--reason", "PRICE").out == "replayed: books 1\n"
     assert redis_client.lrange(keys.item_stream(), 0, -1) == [b'{"price": "\xff"}']
     one_line(trawl("dead", "items", "purge", "books"), 2, "choose them with --older-than 30d, or use --yes for all")
-    one_line(trawl("dead", "items", "books", "--yes"), 2, "--older-than and --yes need purge")
-    one_line(trawl("dead", "items", "replay", "purge"), 2, "say one of replay and purge")
-    assert trawl("dead", "items", "books", "purge", "--yes").out == "purged: books 1\n"
+    one_line(trawl("dead", "items", "books", "--yes"), 2, "No such option")
+    one_line(trawl("dead", "items", "replay", "purge"), 2, "unknown spider 'purge'")
+    assert trawl("dead", "items", "purge", "books", "--yes").out == "purged: books 1\n"
     assert trawl("dead", "items", "books").out == "No item was refused.\n"
 
 
@@ -570,7 +568,7 @@ def test_dead_shows_no_more_than_its_limit(trawl: Trawl, redis_client: redis.Red
         bury(redis_client, LISTS, f"http://127.0.0.1/{number}", "HTTP 503")
     shown = json.loads(trawl("dead", "-n", "2", "--json").out)
     assert [entry["url"][-1] for entry in shown["entries"]] == ["4", "3"]
-    assert shown["dead"] == {"forum_detail": 0, "forum_list": 5}
+    assert shown["counts"] == {"forum_detail": 0, "forum_list": 5}
 
 
 def test_dead_replay_puts_back_what_was_asked_for(trawl: Trawl, redis_client: redis.Redis) -> None:
@@ -598,7 +596,7 @@ def test_dead_purge_wants_to_be_told_what(trawl: Trawl, redis_client: redis.Redi
 def test_foreign_entries_among_the_dead_are_named_and_kept(trawl: Trawl, redis_client: redis.Redis) -> None:
     redis_client.rpush(LISTS.dead(), "what is this?")
     for arguments in (("dead",), ("dead", "replay"), ("dead", "purge", "--yes")):
-        one_line(trawl(*arguments), 0, "forum_list:requests:dead: 1 entries were not written by Trawl; left in place")
+        one_line(trawl(*arguments), 0, "forum_list: 1 entries among the dead requests were not written by Trawl; left in place")
     assert redis_client.lrange(LISTS.dead(), 0, 9) == [b"what is this?"]
 
 
@@ -611,7 +609,7 @@ def test_a_dead_letter_key_of_another_type_keeps_no_other_service_from_its_lette
     for arguments in (("dead",), ("dead", "items"), ("dead", "replay"), ("dead", "purge", "--older-than", "1d")):
         said = trawl(*arguments)
         assert (said.code, said.err.count("\n")) == (1, 1), arguments
-        assert "forum_list: a key of it has another type than Trawl's: trawl doctor names it" in said.err
+        assert "forum_list: a key has another type than Trawl's: trawl doctor names it" in said.err
     assert "trawl doctor" not in trawl("dead", "--spider", "forum_detail").err
     trawl("doctor", "--repair")
     assert trawl("dead").code == 0

@@ -1,4 +1,4 @@
-"""`trawl tail` and `trawl events` with a real database; the task that publishes."""
+"""`trawl events tail` and `trawl events` with a real database; the task that publishes."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ def filled() -> None:
 
 def test_tail_shows_what_fits_and_nothing_that_acts_on_a_terminal(trawl: Trawl) -> None:
     filled()
-    shown = trawl("tail", "--no-follow", "--match", "显卡").out
+    shown = trawl("events", "tail", "--no-follow", "--match", "显卡").out
     assert "new comment" in shown
     assert "[red]here[/red] 显卡 now" in shown
     assert not {"\x1b", "\x07", "\u202e"} & set(shown)
-    assert "GPU prices" in trawl("tail", "--no-follow", "--match", "row:post").out
-    everything = [json.loads(line) for line in trawl("tail", "--no-follow", "--json", "--since", "1h").out.splitlines()]
+    assert "GPU prices" in trawl("events", "tail", "--no-follow", "--match", "row:post").out
+    everything = [json.loads(line) for line in trawl("events", "tail", "--no-follow", "--json", "--since", "1h").out.splitlines()]
     assert [event["id"] for event in everything] == ["demo/post/p1@1", "demo/comment/c1@1"]
     assert everything[1]["text"].startswith("click \x1b]0;")  # as it is, escaped by JSON
-    assert trawl("tail", "--no-follow", "--site", "demo", "--match", "not (row:post or row:comment)").out == ""
+    assert trawl("events", "tail", "--no-follow", "--site", "demo", "--match", "not (row:post or row:comment)").out == ""
 
 
 def test_tail_shows_the_fleet_where_it_is_asked_for(trawl: Trawl) -> None:
     filled()
-    assert "forum" not in trawl("tail", "--no-follow").out
-    assert "new forum         demo  board f1: it was not known" in trawl("tail", "--no-follow", "--kind", "forum").out
-    everything = trawl("tail", "--no-follow", "--kind", "all", "--json", "--match", "type:new").out.splitlines()
+    assert "forum" not in trawl("events", "tail", "--no-follow").out
+    assert "new forum         demo  board f1: it was not known" in trawl("events", "tail", "--no-follow", "--kind", "forum").out
+    everything = trawl("events", "tail", "--no-follow", "--kind", "all", "--json", "--match", "type:new").out.splitlines()
     assert [json.loads(line)["row"] for line in everything] == ["post", "comment", "forum"]
-    one_line(trawl("tail", "--no-follow", "--kind", "gapp"), 2, "--kind gapp", "did you mean 'gap'")
+    one_line(trawl("events", "tail", "--no-follow", "--kind", "gapp"), 2, "--kind gapp", "did you mean 'gap'")
 
 
 def test_an_output_whose_cursor_stands_still_is_not_ok(trawl: Trawl, tmp_path: Path) -> None:
@@ -76,10 +76,10 @@ def test_an_output_whose_cursor_stands_still_is_not_ok(trawl: Trawl, tmp_path: P
 
 
 def test_wrong_use_is_one_line_that_names_the_fix(trawl: Trawl, tmp_path: Path) -> None:
-    one_line(trawl("tail", "--no-follow"), 1, "does not exist yet")
+    one_line(trawl("events", "tail", "--no-follow"), 1, "does not exist yet")
     filled()
-    one_line(trawl("tail", "--no-follow", "--match", "autor:x"), 2, "did you mean 'author'")
-    one_line(trawl("tail", "--no-follow", "--site", "dmeo"), 2, "dmeo")
+    one_line(trawl("events", "tail", "--no-follow", "--match", "autor:x"), 2, "did you mean 'author'")
+    one_line(trawl("events", "tail", "--no-follow", "--site", "dmeo"), 2, "dmeo")
     one_line(trawl("events", "list"), 2, "trawl.toml has no outputs", "TRAWL_CONFIG")
     rules = tmp_path / "events.toml"
     for text, said in (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
@@ -55,7 +55,8 @@ def test_lines_are_chosen_by_time_and_level_and_an_entry_stays_together(capsys: 
     assert lines(capsys, "list/0", "--level", "ERROR") == ["broken", "Traceback", "  File"]
     assert main(["logs", "list/0", "-n", "1", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said == {"slot": "list/0", "at": stamp(5), "level": "WARNING", "text": f"{stamp(5)} WARNING a: fifth"}
+    at = datetime.fromisoformat(stamp(5)).astimezone(UTC).isoformat().replace("+00:00", "Z")
+    assert said == {"slot": "list/0", "at": at, "level": "WARNING", "text": f"{stamp(5)} WARNING a: fifth"}
 
 
 @pytest.mark.parametrize(

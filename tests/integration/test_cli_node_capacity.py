@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from cli.access.node_capacity import NO_NODE, too_much_for_machine
 from cli.commands import up
+from cli.commands.scale import NO_NODE, too_much_for_machine
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line

@@ -1,4 +1,4 @@
-"""`trawl consume` as a process: killed again and again, it loses no item. Judged by the file and the table alone."""
+"""`trawl items consume` as a process: killed again and again, it loses no item. Judged by the file and the table alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 
 @contextmanager
 def consumer(*options: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = warm_start.Popen([sys.executable, "-m", "cli.main", "consume", "books", *options], env=dict(os.environ))
+    process = warm_start.Popen([sys.executable, "-m", "cli.main", "items", "consume", "books", *options], env=dict(os.environ))
     try:
         yield process
     finally:
@@ -69,7 +69,7 @@ def test_a_consumer_that_is_killed_loses_no_item(trawl: Trawl, redis_client: red
                 push(redis_client, life * EACH + EACH // 2, EACH // 2)
                 process.kill()
             redis_client.delete(KEYS.writer())  # else the next one waits until the lock of the dead one has run out
-        said = trawl("consume", "books", *to, "--once")
+        said = trawl("items", "consume", "books", *to, "--once")
         assert said.code == 0
         assert redis_client.llen("books:items") == 0
     files = sorted(tmp_path.glob("books*.jsonl"))
@@ -110,7 +110,7 @@ def test_a_second_consumer_waits_and_what_cannot_be_kept_is_refused(
     to = ["--to", f"jsonl:{tmp_path}/books.jsonl"]
     redis_client.set(KEYS.writer(), "another|0", px=600_000)
     redis_client.rpush("books:items", '{"n":1}', "no json", "2")
-    shown = json.loads(trawl("items", "books", "--json").out)["books"]
+    shown = json.loads(trawl("items", "books", "--json").out)[0]
     figures = {"waiting": 3, "per_s": 0, "refused": 0, "oldest": '{"n":1}'}
     assert shown == {**figures, "consumer": True, "declared": "", "redis": "", "written": {}}
     with consumer(*to) as waiting:
@@ -124,8 +124,9 @@ def test_a_second_consumer_waits_and_what_cannot_be_kept_is_refused(
     own, shared = CrawlKeys.for_spider("books.2"), CrawlKeys.for_spider("books.1", items="books:items")
     for job, keys in (("books.1", shared), ("books.2", own)):
         CrawlRecords(redis_client).write(CrawlRecord(spider=job, keys=keys))
-    assert list(json.loads(trawl("items", "--json").out)) == ["books", "books.2"], "a job's items are counted once"
-    assert list(json.loads(trawl("items", "books.1", "--json").out)) == ["books.1"]
+    listed = [row["service"] for row in json.loads(trawl("items", "--json").out)]
+    assert listed == ["books", "books.2"], "a job's items are counted once"
+    assert [row["service"] for row in json.loads(trawl("items", "books.1", "--json").out)] == ["books.1"]
 
 
 def test_what_cannot_be_consumed_is_one_line(trawl: Trawl, redis_client: redis.Redis) -> None:
@@ -134,12 +135,12 @@ def test_what_cannot_be_consumed_is_one_line(trawl: Trawl, redis_client: redis.R
     declared = trawl("services", "add", "shelf", "--group", "a=jsonl:/a.jsonl", "--group", "search")
     one_line(declared, 0, "shelf: its consumer will not start: '/a.jsonl' is declared in Redis and outside of the data folder")
     assert trawl("services", "remove", "shelf").code == 0
-    one_line(trawl("consume", "boks", "--to", "jsonl:x"), 2, "did you mean 'books'?")
-    one_line(trawl("consume", "books"), 2, "declares no consumer: say --to jsonl:PATH")
-    one_line(trawl("consume", "books", "--to", "jsnl:x"), 2, "did you mean 'jsonl'?")
-    one_line(trawl("consume", "books", "--to", "jsonl:/dev/null/x"), 2, "cannot be opened")
-    one_line(trawl("consume", "books", "--to", "csv:x", "--key", "url"), 2, "--key is for databases")
+    one_line(trawl("items", "consume", "boks", "--to", "jsonl:x"), 2, "did you mean 'books'?")
+    one_line(trawl("items", "consume", "books"), 2, "declares no consumer: say --to jsonl:PATH")
+    one_line(trawl("items", "consume", "books", "--to", "jsnl:x"), 2, "did you mean 'jsonl'?")
+    one_line(trawl("items", "consume", "books", "--to", "jsonl:/dev/null/x"), 2, "cannot be opened")
+    one_line(trawl("items", "consume", "books", "--to", "csv:x", "--key", "url"), 2, "--key is for databases")
     Services(redis_client).declare("books", ServiceRecord(consumer="jsonl:../elsewhere.jsonl"))
-    one_line(trawl("consume", "books", "--once"), 2, "outside of the data folder")
+    one_line(trawl("items", "consume", "books", "--once"), 2, "outside of the data folder")
     CrawlRecords(redis_client).write(CrawlRecord(spider="books", keys=KEYS, consumer="forum_writer"))
-    one_line(trawl("consume", "books", "--to", "jsonl:x"), 2, "are taken by forum_writer")
+    one_line(trawl("items", "consume", "books", "--to", "jsonl:x"), 2, "are taken by forum_writer")

@@ -148,7 +148,7 @@ def test_a_consumer_of_objects_that_is_killed_loses_and_doubles_no_item(
     monkeypatch.setenv("TRAWL_FLEET", "books=1")
     for scheme in ("s3", "s3+gzip"):
         prefix = f"books/{scheme}"
-        to = ("consume", "books", "--to", f"{scheme}://shop/{prefix}", "--max-mb", "0.001", "--max-age", "0.1")
+        to = ("items", "consume", "books", "--to", f"{scheme}://shop/{prefix}", "--max-mb", "0.001", "--max-age", "0.1")
         fill(redis_client, grouped=False, first=0, number=MANY)
         with warm_start.Popen([sys.executable, "-m", "cli.main", *to], env=dict(os.environ)) as process:
             wait_until(lambda prefix=prefix: stored(bucket, prefix), "an object is there", 60, every_s=0.01)
@@ -158,7 +158,7 @@ def test_a_consumer_of_objects_that_is_killed_loses_and_doubles_no_item(
         assert sorted(stored(bucket, prefix)) == list(range(MANY))
         assert redis_client.llen("books:items") == 0
     fill(redis_client, grouped=False, first=0, number=1)
-    said = trawl("consume", "books", "--to", "s3://nobody/books", "--once")
+    said = trawl("items", "consume", "books", "--to", "s3://nobody/books", "--once")
     one_line(said, 2, "NoSuchBucket: ")
     assert "marked-secret" not in said.out + said.err
     assert redis_client.llen("books:items") == 1

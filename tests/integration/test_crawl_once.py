@@ -108,7 +108,7 @@ def test_a_worker_of_threads_crawls_several_at_once_on_one_reactor_and_ctrl_c_ca
     assert len({run.pid for run in runs}) == 1
     assert max(run.started_at for run in runs) < min(run.ended_at or 0 for run in runs)
 
-    command = [sys.executable, "-m", "cli.main", "crawl", "toy", "--worker", "--queue=once", "--json"]
+    command = [sys.executable, "-m", "cli.main", "crawl-once", "toy", "--worker", "--queue=once", "--json"]
     log = tmp_path / "cli.log"
     with log.open("w") as said, warm_start.Popen(command, cwd=ROOT, env=fleet.environment, stdout=said, stderr=said) as process:
         wait_until(lambda: len(runs_of(fleet)) == 4, fleet.said, 60)
@@ -238,7 +238,7 @@ def test_two_crawls_of_one_process_own_their_leases_each_by_itself(monkeypatch: 
 
 def trawl(redis_url: str, tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = toy_environment(redis_url, tmp_path / "data", TRAWL_SITES_DIR=str(tmp_path))
-    command = [sys.executable, "-m", "cli.main", "crawl", *words]
+    command = [sys.executable, "-m", "cli.main", "crawl-once", *words]
     return warm_start.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -265,5 +265,5 @@ def test_trawl_crawl_runs_a_process_and_says_what_came_of_it(redis_url: str, tmp
     ],
 )
 def test_trawl_crawl_refuses_what_it_cannot_do(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["crawl", *words]) == 2
+    assert main(["crawl-once", *words]) == 2
     assert said in capsys.readouterr().err

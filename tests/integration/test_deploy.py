@@ -155,7 +155,7 @@ def test_versions_with_other_libraries_are_rolled_out_and_back_without_losing_a_
         assert now.current == good.current
         assert [bool(one.note) for one in now.versions] == [False, False, True, True]
 
-        assert deploy(fleet, "versions", "rollback", "books").endswith("0")
+        assert deploy(fleet, "services", "versions", "rollback", "books").endswith("0")
         assert Deployments(client).of("books").current == now.versions[0].name
         wait_until(lambda: (crawl := snapshot(client, "books", keys)).acked >= PAGES and not crawl.leased, fleet.said, 90)
         urls = [json.loads(item)["url"] for item in client.lrange("books:items", 0, -1)]

@@ -70,20 +70,23 @@ def test_consumers_of_groups_that_are_killed_lose_no_item(trawl: Trawl, redis_cl
         for n in range(MANY):
             pipe.xadd("books:items", {"item": json.dumps({"url": f"http://x/{n}"})})
         pipe.execute()
-    one_line(trawl("consume", "books", "--to", f"jsonl:{out}"), 2, "has the consumer groups files, search: say whose")
-    one_line(trawl("consume", "books", "--group", "serch", "--to", f"jsonl:{out}"), 2, "did you mean 'search'?")
-    one_line(trawl("consume", "books", "--group", "search"), 2, "declares no consumer for search: say --to")
+    one_line(trawl("items", "consume", "books", "--to", f"jsonl:{out}"), 2, "has the consumer groups files, search: say whose")
+    one_line(trawl("items", "consume", "books", "--group", "serch", "--to", f"jsonl:{out}"), 2, "did you mean 'search'?")
+    one_line(trawl("items", "consume", "books", "--group", "search"), 2, "declares no consumer for search: say --to")
 
-    ready_made, printed = ("-m", "cli.main", "consume", "books", "--group", "files", "--to", f"jsonl:{out}"), tmp_path / "printed"
+    ready_made, printed = (
+        ("-m", "cli.main", "items", "consume", "books", "--group", "files", "--to", f"jsonl:{out}"),
+        tmp_path / "printed",
+    )
     redis_client.xreadgroup("files", "dead", {"books:items": ">"}, count=5)
     with process(*ready_made, stdout=tmp_path / "log") as running:
         wait_until(lambda: out.exists() and out.stat().st_size, "it writes items", 60, every_s=0.001)
         running.kill()
     redis_client.delete(KEYS.group_writer("files"))  # else the next one waits until the lock of the dead one has run out
     redis_client.xclaim("books:items", "files", "dead", 0, _pending(redis_client, "dead"), idle=120_000)
-    assert trawl("consume", "books", "--group", "files", "--to", f"jsonl:{out}", "--once").code == 0
+    assert trawl("items", "consume", "books", "--group", "files", "--to", f"jsonl:{out}", "--once").code == 0
 
-    shown = json.loads(trawl("items", "books", "--json").out)["books"]
+    shown = json.loads(trawl("items", "books", "--json").out)[0]
     files, search = shown["groups"]
     assert (shown["waiting"], files["waiting"], files["pending"], search["waiting"]) == (MANY, 0, 0, MANY)
     assert json.loads(shown["oldest"]) == {"url": "http://x/0"}
@@ -97,7 +100,7 @@ def test_consumers_of_groups_that_are_killed_lose_no_item(trawl: Trawl, redis_cl
     with process(program, stdout=printed):
         wait_until(lambda: set(numbers(printed)) == set(range(MANY)), "the next one prints the rest", 60)
         wait_until(lambda: not redis_client.xpending("books:items", "search")["pending"], "and acknowledges it", 60)
-    assert json.loads(trawl("items", "books", "--json").out)["books"]["waiting"] == 0
+    assert json.loads(trawl("items", "books", "--json").out)[0]["waiting"] == 0
     tend(redis_client, KEYS)
     assert redis_client.xlen("books:items") == 0
 

@@ -1,4 +1,4 @@
-"""A job that gets no crawler says what it waits for: `trawl run --wait` and `trawl jobs show`."""
+"""A job that gets no crawler says what it waits for: `trawl job start --wait` and `trawl job show`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_job_without_a_crawler_says_what_it_waits_for(
 ) -> None:
     trawl = commands(redis_url, tmp_path, monkeypatch, capfd)
     monkeypatch.setenv("TRAWL_FLEET", "books=1")
-    trawl("run", "books", "--id", "one")
+    trawl("job", "start", "books", "--id", "one")
     store, registry = Jobs(redis_client), Registry(redis_client)
     job = store.all()["books.one"]
     assert delay(redis_client, job) == NO_NODE
@@ -33,7 +33,7 @@ def test_a_job_without_a_crawler_says_what_it_waits_for(
     assert delay(redis_client, job) == "", "it is about to be launched"
     registry.acquire("books", 0, NODE)
     assert delay(redis_client, job) == FULL
-    assert f"waits: {FULL}" in trawl("jobs", "show", "one").out
+    assert f"waits: {FULL}" in trawl("job", "show", "one").out
     trawl("stop", "--all")
     assert delay(redis_client, job) == "the fleet is stopped: trawl resume --all"
     trawl("resume", "--all")
@@ -46,7 +46,7 @@ def test_a_job_without_a_crawler_says_what_it_waits_for(
             store.swap(replace(store.all()["books.two"], state=JobState.FINISHED, reason="finished"))
 
     monkeypatch.setattr(time, "sleep", nap)
-    monkeypatch.setattr("cli.commands.jobs.DELAY_S", 0.0)
-    said = trawl("run", "books", "--id", "two", "--wait")
+    monkeypatch.setattr("cli.commands.job.DELAY_S", 0.0)
+    said = trawl("job", "start", "books", "--id", "two", "--wait")
     assert said.code == 0
     assert said.err.count(f"waits: {FULL}") == 1

@@ -95,22 +95,22 @@ def test_a_crawl_of_two_crawlers_ends_whole_when_one_is_killed_is_cancelled_and_
 
         # its spider is asked by another job, cancelled in the middle, resumed by its id
         client.delete("library:items")
-        fleet.trawl("run", "library", "-a", f"first={fleet.site}/1", "--id", "two", "-s", "DOWNLOAD_DELAY=0.5")
+        fleet.trawl("job", "start", "library", "-a", f"first={fleet.site}/1", "--id", "two", "-s", "DOWNLOAD_DELAY=0.5")
         wait_until(lambda: client.llen("library:items") >= 5, fleet.said, 60)
         jobs.cancel(client, "two")
         left = wait_state(fleet, "library.two", JobState.CANCELLED).figures.left
         assert left > 0
         assert client.llen("library:items") < PAGES
-        fleet.trawl("jobs", "resume", "two", "--crawlers", "4")
+        fleet.trawl("job", "resume", "two", "--crawlers", "4")
         assert wait_state(fleet, "library.two", JobState.FINISHED).resumed == 1
         assert sorted(fetched(fleet, "library:items")) == sorted(f"{fleet.site}/{n}" for n in range(1, PAGES + 1))
 
         # a spider that is fed from Redis waits for ever as a service, and ends as a job
         (urls := tmp_path / "urls.txt").write_text(f"{fleet.site}/1\n")
-        fleet.trawl("run", "books", "--urls", str(urls), "--id", "three", "-s", "CLOSESPIDER_ITEMCOUNT=10")
+        fleet.trawl("job", "start", "books", "--urls", str(urls), "--id", "three", "-s", "CLOSESPIDER_ITEMCOUNT=10")
         assert wait_state(fleet, "books.three", JobState.FINISHED).reason == "closespider_itemcount"
         assert 10 <= client.llen("books:items") < PAGES
-        fleet.trawl("jobs", "rerun", "three")
+        fleet.trawl("job", "rerun", "three")
         assert len(Jobs(client).all()) == 4
 
 
@@ -120,18 +120,18 @@ def test_what_cannot_be_a_job_is_one_line_and_leaves_nothing(
     trawl = commands(redis_url, tmp_path, monkeypatch, capfd)
     monkeypatch.setenv("TRAWL_FLEET", "books=1")
     (urls := tmp_path / "urls.txt").write_text("http://a.example/1\nno-url\n")
-    one_line(trawl("run", "books", "--urls", str(urls)), 2, "no-url")
-    one_line(trawl("run", "books", "--id", "../x"), 2, "'../x'", "letters")
-    one_line(trawl("run", "nobody"), 2, "nobody is not a service", "unknown spider")
-    one_line(trawl("jobs", "cancel", "none"), 2, "no job 'none'")
+    one_line(trawl("job", "start", "books", "--urls", str(urls)), 2, "no-url")
+    one_line(trawl("job", "start", "books", "--id", "../x"), 2, "'../x'", "letters")
+    one_line(trawl("job", "start", "nobody"), 2, "nobody is not a service", "unknown spider")
+    one_line(trawl("job", "cancel", "none"), 2, "no job 'none'")
     assert not Jobs(redis_client).all()
     assert not list(redis_client.scan_iter("books.*"))
-    assert trawl("run", "books", "--id", "one", "-a", "category=x").out == "books.one\n"
-    one_line(trawl("run", "books", "--id", "one"), 2, "there is a job books.one already")
-    one_line(trawl("jobs", "resume", "one"), 2, "only a job that is over")
+    assert trawl("job", "start", "books", "--id", "one", "-a", "category=x").out == "books.one\n"
+    one_line(trawl("job", "start", "books", "--id", "one"), 2, "there is a job books.one already")
+    one_line(trawl("job", "resume", "one"), 2, "only a job that is over")
     store = Jobs(redis_client)
     store.swap(replace(store.all()["books.one"], state=JobState.FINISHED, reason="finished"))
-    one_line(trawl("jobs", "resume", "one"), 2, "books.one is finished and has nothing left: trawl jobs rerun")
-    assert json.loads(trawl("jobs", "show", "one", "--json").out)["arguments"] == {"category": "x"}
+    one_line(trawl("job", "resume", "one"), 2, "books.one is finished and has nothing left: trawl job rerun")
+    assert json.loads(trawl("job", "show", "one", "--json").out)["arguments"] == {"category": "x"}
     with pytest.raises(ConfigError, match="ITEM_PIPELINES: cannot be set by a task"):
         crawl("books", settings={"ITEM_PIPELINES": {}})

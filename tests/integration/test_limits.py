@@ -70,7 +70,7 @@ def test_an_operator_sets_shows_and_removes_the_limits_of_a_site(redis_client: r
 
 
 def test_what_a_lane_may_do_now_and_why_is_shown(redis_client: redis.Redis, trawl: Trawl) -> None:
-    assert trawl("lanes")[1] == "no site is limited\n"
+    assert trawl("sites", "lanes")[1] == "no site is limited\n"
     key, keys, now_ms = limits_key(), CrawlKeys.for_spider("forum_list"), server_time(redis_client) * 1000
     CrawlRecords(redis_client).write(CrawlRecord(spider="forum_list", keys=keys))
     states: dict[str, dict[str, float | str]] = {
@@ -89,7 +89,7 @@ def test_what_a_lane_may_do_now_and_why_is_shown(redis_client: redis.Redis, traw
     redis_client.zadd(keys.lane("slow"), {"a": 0, "b": 0})
     redis_client.zadd(keys.lanes(), {"slow": now_ms + 5000})
     redis_client.zadd(keys.lane_busy("limited"), {"one": now_ms + 10**6, "forgotten": 1})
-    shown = {one["site"]: one for one in json.loads(trawl("lanes", "--json")[1])}
+    shown = {one["site"]: one for one in json.loads(trawl("sites", "lanes", "--json")[1])}
     assert {name: (one["state"], one["why"]) for name, one in shown.items()} == {
         "limited": ("limited", "ops@host"),
         "slow": ("slowed", "the site answered badly"),
@@ -99,7 +99,7 @@ def test_what_a_lane_may_do_now_and_why_is_shown(redis_client: redis.Redis, traw
     }
     assert (shown["slow"]["waiting"], shown["limited"]["at_work"], shown["robots"]["rate_now"]) == (2, 1, 0.5)
     assert 0 < shown["slow"]["next_s"] <= 5
-    code, out, _ = trawl("lanes")
+    code, out, _ = trawl("sites", "lanes")
     assert (code, out.count("\n")) == (0, 6)
     assert all(len(line.rstrip()) <= 80 for line in out.splitlines()), out
 

@@ -72,7 +72,7 @@ def test_a_scheme_that_its_crawlers_do_not_fetch_is_refused_by_its_url(
     refused = "'file:///proc/self/environ': its crawlers fetch http, https, not file; DOWNLOAD_HANDLERS opens it"
     assert said.err.splitlines()[0] == f"trawl: {file}, line 2: {refused}"
     assert len(said.err.splitlines()) == len(CLOSED)
-    one_line(trawl("run", "books", "--urls", str(file)), 2, "file:///proc/self/environ", "not file")
+    one_line(trawl("job", "start", "books", "--urls", str(file)), 2, "file:///proc/self/environ", "not file")
     CrawlRecords(redis_client).write(CrawlRecord(spider="books", keys=KEYS, schemes=("file",)))
     file.write_text("file:///srv/pages/1.html\n")
     assert trawl("seed-urls", "books", str(file)).code == 0, "its crawlers have recorded that they fetch files"

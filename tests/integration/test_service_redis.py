@@ -73,8 +73,8 @@ def told_everywhere(folder: Path, other: RedisServer, settings: str, place: str,
         assert place in status
         (service,) = json.loads(fleet.trawl("status", "--json"))["services"]
         assert place in service["redis"]
-        items = json.loads(fleet.trawl("items", "--json").splitlines()[0])
-        assert place in items["books"]["redis"], "0 items wait in the fleet's Redis, which says nothing"
+        (items,) = json.loads(fleet.trawl("items", "--json").splitlines()[0])
+        assert place in items["redis"], "0 items wait in the fleet's Redis, which says nothing"
         log = fleet.trawl("logs", "books/0")
         assert "not in the fleet's Redis" in log
         for text in (status, log, json.dumps(service)):

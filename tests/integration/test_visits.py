@@ -61,7 +61,7 @@ def test_a_permit_counts_against_every_limit(redis_client: redis.Redis) -> None:
 
 def test_nothing_is_fetched_in_quiet_hours_not_even_robots_txt(redis_client: redis.Redis, site: WatchedSite) -> None:
     limits.change(redis_client, limits_key(), lane_of(site), QUIET)
-    with pytest.raises(NotNow, match=r"may not be asked for \d+ min by its limits: trawl lanes shows why") as refused:
+    with pytest.raises(NotNow, match=r"may not be asked for \d+ min by its limits: trawl sites lanes shows why") as refused:
         visit(redis_client, f"{site.url}/a")
     assert refused.value.wait_s > 0
     assert site.paths() == []
@@ -126,5 +126,5 @@ def test_commands_keep_the_limits_of_a_running_fleet(
         code = main(command)
         out, error = capfd.readouterr()
         assert code != 0, command
-        assert "trawl lanes shows why" in out + error, command
+        assert "trawl sites lanes shows why" in out + error, command
     assert site.paths() == []

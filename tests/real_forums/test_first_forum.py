@@ -57,7 +57,7 @@ def follow(reader: Newcomer, address: str, steps: list[tuple[str, float]], begun
     with reader.going_on(f"trawl up {ports}", reader.checkout, "launched crawler", reader.home / "up.log"):
         steps.append(("trawl up", time.monotonic() - begun))
         for text in printed[up:export]:
-            if "trawl tail" not in text:  # goes on
+            if "trawl events tail" not in text:  # goes on
                 code, said = reader.run(text, reader.checkout)
                 assert code == 0, f"{text}\n{said}"
                 steps.append((text, time.monotonic() - begun))

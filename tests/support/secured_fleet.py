@@ -71,8 +71,8 @@ class TlsRedis(RedisServer):
 
 
 class SecuredForumFleet(ForumFleet):
-    """Workers are the user `worker`, beats the user `beat` of `trawl acl`; keys for signing come from a file. This process, which
-    judges, has the namespace and the keys, too.
+    """Workers are the user `worker`, beats the user `beat` of `trawl config acl`; keys for signing come from a file. This
+    process, which judges, has the namespace and the keys, too.
     """
 
     def __init__(self, folder: Path, forum: ForumProcess, **options: Any) -> None:
@@ -122,7 +122,7 @@ class SecuredForumFleet(ForumFleet):
         if self._passwords:
             return
         file = self.folder / "users"
-        said = self.run(f"import sys; from cli.main import main; sys.exit(main(['acl', '--passwords', {str(file)!r}]))")
+        said = self.run(f"import sys; from cli.main import main; sys.exit(main(['config', 'acl', '--passwords', {str(file)!r}]))")
         for line in said.splitlines():
             self.client.execute_command(*line.split())
         self._passwords = dict(line.split() for line in file.read_text().splitlines())

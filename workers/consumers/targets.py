@@ -1,4 +1,4 @@
-"""Kinds of targets of `trawl consume`, in one table: `jsonl:PATH`, `parquet:PATH`, a URL of SQLAlchemy's, `http://…`."""
+"""Kinds of targets of `trawl items consume`, in one table: `jsonl:PATH`, `parquet:PATH`, a URL of SQLAlchemy's, `http://…`."""
 
 from __future__ import annotations
 

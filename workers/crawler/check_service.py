@@ -125,7 +125,7 @@ def _warnings(settings: BaseSettings) -> Iterator[str]:
         )
     if not any(_is_pipeline(path) for path in settings.getdict("ITEM_PIPELINES")):
         yield (
-            "its items go to no item stream, so trawl consume sees none:"
+            "its items go to no item stream, so trawl items consume sees none:"
             ' ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}'
         )
 

@@ -32,7 +32,7 @@ _OWN = {
     "SCHEDULER_PERSIST": True,  # the fleet lets the keys expire; a cancelled job is resumed from them
     "SCHEDULER_FLUSH_ON_START": False,
 }
-"""Keys named after the job, over the project's own; `trawl run` names the start key."""
+"""Keys named after the job, over the project's own; `trawl job start` names the start key."""
 
 
 def share_job(settings: Settings, spider: type[Spider], service: str, *, first: bool) -> None:

@@ -42,7 +42,9 @@ def store(client: redis.Redis, service: str, project: Path, *, size: int, by: st
         digest = digest_of(wheel)
         version = Version(name=digest[:12], file=wheel.name, digest=digest, project=module, at=server_time(client), by=by)
         if known.of(version.name) is None and len(known.versions) >= MOST_VERSIONS:
-            raise ConfigError(f"{service} has {MOST_VERSIONS} versions: remove some with trawl versions remove {service} VERSION")
+            raise ConfigError(
+                f"{service} has {MOST_VERSIONS} versions: remove some with trawl services versions remove {service} VERSION"
+            )
         place = wheel_of(service, version)
         try:
             private_folder(place.parent)

@@ -67,7 +67,7 @@ class Fleet(Variables):
     )
     redis_users: Annotated[Path | None, EmptyIsNone] = declare(
         None,
-        "file of `trawl acl --service NAME --passwords FILE`: each service's own user of Redis"
+        "file of `trawl config acl --service NAME --passwords FILE`: each service's own user of Redis"
         " ([security.md](../security.md#a-user-for-each-service))",
         shown="the worker's user",
     )
@@ -109,7 +109,7 @@ class Fleet(Variables):
     )
     job_retention_s: Number = declare(
         604_800.0,
-        "s for which keys and record of a job (`trawl run`) are kept after its end; items stay until taken",
+        "s for which keys and record of a job (`trawl job start`) are kept after its end; items stay until taken",
         rule="must be a number of seconds from 60 to 31536000",
         ge=60,
         le=31_536_000,
@@ -280,7 +280,7 @@ class S3(Variables):
 
     s3_endpoint: str = declare(
         "https://s3.amazonaws.com",
-        "server of buckets that `trawl consume` writes to ([services.md](../services.md#objects-in-s3-compatible-storage))",
+        "server of buckets that `trawl items consume` writes to ([services.md](../services.md#objects-in-s3-compatible-storage))",
         rule="must be https://HOST or http://HOST:PORT",
         pattern=r"^https?://[^/\s@]+/?$",
     )

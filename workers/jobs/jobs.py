@@ -133,7 +133,7 @@ def resume(client: redis.Redis, name: str, *, crawlers: int | None = None) -> Jo
     if not job.state.ended:
         raise ConfigError(f"{job.id} is {job.state}: only a job that is over can be resumed")
     if job.state is JobState.FINISHED and job.reason == FINISHED and not figures(client, job).left:
-        raise ConfigError(f"{job.id} is finished and has nothing left: trawl jobs rerun {job.id} starts it once more")
+        raise ConfigError(f"{job.id} is finished and has nothing left: trawl job rerun {job.id} starts it once more")
     if crawlers is not None:
         check_size(job.id, crawlers)
     size = crawlers or job.crawlers
@@ -174,7 +174,7 @@ def find(client: redis.Redis, name: str) -> Job:
     by_id = [job for job in known.values() if job.id.rpartition(".")[2] == name]
     if len(by_id) != 1:
         which = f"{len(by_id)} jobs have the id {name!r:.100}" if by_id else f"there is no job {name!r:.100}"
-        raise ConfigError(f"{which}; trawl jobs list shows them{did_you_mean(name, known)}")
+        raise ConfigError(f"{which}; trawl job list shows them{did_you_mean(name, known)}")
     return by_id[0]
 
 

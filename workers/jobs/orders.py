@@ -42,7 +42,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     if foreign := sorted(set(settings) - set(ALLOWED_SETTINGS)):
         raise ConfigError(
             f"{', '.join(foreign)}: cannot be set by a task or by the API, which have fewer rights than an operator; set it in"
-            f" the project's settings, or use trawl run -s. Allowed: {', '.join(sorted(ALLOWED_SETTINGS))}"
+            f" the project's settings, or use trawl job start -s. Allowed: {', '.join(sorted(ALLOWED_SETTINGS))}"
         )
     for name, value in settings.items():
         if not _fits(name, value):
@@ -64,7 +64,7 @@ def _fits(name: str, value: Any) -> bool:
 
 NO_NODE = "no node is running: start one with trawl up, or with celery -A tasks worker"
 NODE_FOR_IT = "start one that does (celery -A tasks worker, without -Q)"
-MAKE_ROOM = "start another node, end another job (trawl jobs cancel), or scale a service down"
+MAKE_ROOM = "start another node, end another job (trawl job cancel), or scale a service down"
 
 
 def delay(client: redis.Redis, job: Job) -> str:

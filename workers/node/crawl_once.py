@@ -102,7 +102,7 @@ def _adapter(order: OnceOrder) -> Callable[[Settings, type[Spider]], None]:
         if fed_from_redis(spider):
             raise ConfigError(
                 f"{order.spider} is fed from Redis and has no start requests: give the fleet a start task for it "
-                "(trawl seed), or run it as one more crawler of the fleet (trawl crawl)"
+                "(trawl seed), or run it as one more crawler of the fleet (trawl crawl-once)"
             )
         crawl_alone(settings, spider)
         # What belongs to the whole worker is not for one of its crawls to tune or to judge.

@@ -2,7 +2,7 @@
 
 `FOLDER/ROLE@HOST.PID` holds one line: epoch s, after how many seconds of silence the process counts as dead, state, words.
 FOLDER is TRAWL_HEALTH_DIR. The line is padded and written in place, so that it can be written on a full disk, too. systemd's
-watchdog gets a datagram with each line of a process that does not hang (`trawl systemd` has the units).
+watchdog gets a datagram with each line of a process that does not hang (`trawl config systemd` has the units).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class RunBy(StrEnum):
     """The kinds of processes that run a crawler."""
 
     FLEET = "fleet"  # a supervisor, in a slot
-    HAND = "hand"  # a user: `python -m workers.crawler`, `trawl crawl`
+    HAND = "hand"  # a user: `python -m workers.crawler`, `trawl crawl-once`
     ONCE = "once"  # the task `crawl_once`, in a worker's own process
 
 

@@ -43,10 +43,10 @@ class ServiceRecord(JsonRecord):
     start_key: str = ""
     items_key: str = ""
     consumer: str = ""
-    """`none`, `forum_writer`, or where `trawl consume` writes the items; "": what the spider declares."""
+    """`none`, `forum_writer`, or where `trawl items consume` writes the items; "": what the spider declares."""
     groups: dict[str, str] = field(default_factory=dict)
-    """Consumer groups of its items, which are a Redis stream then, and where `trawl consume` writes those of each; "": another
-    program reads them.
+    """Consumer groups of its items, which are a Redis stream then, and where `trawl items consume` writes those of each; "":
+    another program reads them.
     """
 
     def scrapy_settings(self) -> dict[str, str]:

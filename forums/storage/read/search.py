@@ -40,7 +40,7 @@ def search(database: Database, text: str, *, site: str | None = None, author: st
     """
     words = list({word.encode("utf-8", "replace").lower(): word for word in text.split()}.values())  # lower: ASCII alone
     if not words and author is None:
-        raise ConfigError("there is nothing to look for: give a word, such as trawl query 'redis 队列'")
+        raise ConfigError("there is nothing to look for: give a word, such as trawl search 'redis 队列'")
     if len(words) > MOST_WORDS:
         raise ConfigError(f"{len(words):,} different words are looked for, at most {MOST_WORDS} can be: leave common ones out")
 

@@ -148,7 +148,7 @@ def test_the_claim_is_moved_on_purpose(
     said = trawl("db", "move")
     assert said.code == 0
     assert f"no longer into {one} on host" in said.out
-    assert "trawl forget --all" in said.out
+    assert "trawl forums forget --all" in said.out
     assert rows(write_in("two")) == 10
     with pytest.raises(AnotherDatabase):
         write_in("one")

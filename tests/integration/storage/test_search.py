@@ -1,4 +1,4 @@
-"""`trawl query` and `trawl sql`, on both kinds of database."""
+"""`trawl search` and `trawl sql`, on both kinds of database."""
 
 from __future__ import annotations
 
@@ -105,6 +105,6 @@ def test_an_excerpt_is_one_line_around_the_word() -> None:
 
 def test_the_commands(filled: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("TRAWL_DATABASE_URL", filled.engine.url.render_as_string(hide_password=False))
-    assert main(["query", "队列"]) == 0
+    assert main(["search", "队列"]) == 0
     assert "Redis 超时" in capsys.readouterr().out
-    assert main(["query", "nothing"]) == 1
+    assert main(["search", "nothing"]) == 1

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from cli.views.fleet_json import overview_json
+from cli.commands.status import overview_json
 from cli.views.fleet_screen import FleetScreen
 from forums.overview import Overview, ServiceView, SitesView
 from forums.state.site_breakers import Breaker, BreakerState
@@ -214,7 +214,7 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
         "unreadable": {},
         "held": [],
         "sites": {"breakers": [], "drifts": [], "wrong_files": {}, "limits": []},
-        "beat": {"leader": "host:12", "waiting": ("host:13",), "silent_s": 0.4, "stalled": False},
+        "beat": {"leader": "host:12", "waiting": ["host:13"], "silent_s": 0.4, "stalled": False},
         "services": [
             {
                 "service": "forum_list",
@@ -273,7 +273,7 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
                 "quick_ends": 0,
                 "quick_failures": 0,
                 "config": None,
-                "failed_configs": (),
+                "failed_configs": [],
                 "reload": None,
                 "note": None,
                 "error": None,

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli import start
-from cli.main import CHANGE, DATA, LOOK, RUN, SITES, main, program
+from cli.command_table import COMMANDS, GROUPS, RENAMED, SHORT_HELP, in_present_words
+from cli.main import main, program
 from redis_components import __version__
 
 
@@ -21,14 +23,73 @@ def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"trawl {__version__}\n"
 
 
-def test_every_command_stands_in_a_group() -> None:
+def command_of(words: list[str]) -> Any:
+    """Return the command of these words; None where there is none."""
+    command: Any = program()
+    for word in words:
+        command = getattr(command, "commands", {}).get(word)
+    return command
+
+
+def test_the_top_has_at_most_45_words_each_in_a_group_of_the_help() -> None:
     commands = program().commands
-    assert {name: command.rich_help_panel for name, command in commands.items()}.keys() >= {"up", "status", "seed", "export"}
-    assert {command.rich_help_panel for command in commands.values()} == {RUN, LOOK, CHANGE, DATA, SITES}
+    assert len(commands) <= 45
+    assert {name: command.rich_help_panel for name, command in commands.items()} == {
+        name: panel for name, (panel, _, _) in COMMANDS.items()
+    }
+
+
+def test_the_short_help_fits_a_terminal_and_names_what_exists() -> None:
+    lines = SHORT_HELP.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    shown = [line[10:].split()[1:] for line in lines if line[10:].startswith("trawl ")]
+    assert len(shown) >= 12
+    for words in shown:
+        command = command_of([word for word in words if re.fullmatch("[a-z]+", word)][:1])
+        assert command is not None, words
+        subcommand = (
+            words[1] if len(words) > 1 and hasattr(command, "commands") and words[1].isalpha() and words[1].islower() else None
+        )
+        assert subcommand is None or subcommand in command.commands or words[0] == "dead", words
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_without_a_subcommand_does_its_first(name: str) -> None:
+    assert set(command_of(name.split()).commands) == set(GROUPS[name])
+    assert in_present_words([*name.split(), "--json"])[0] == [*name.split(), GROUPS[name][0], "--json"]
+    assert in_present_words([*name.split(), "--help"])[0] == [*name.split(), "--help"]
+
+
+@pytest.mark.parametrize("old", [*RENAMED, "backup x"])
+def test_a_word_of_before_is_read_with_one_warning(old: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words, warning = in_present_words(["--namespace", "a", *old.split(), "--help"])
+    new = RENAMED.get(old, "backup create x").split()
+    assert words[2:-1] == new
+    assert command_of([word for word in new if word != "x"]) is not None
+    assert f"`trawl {' '.join(new).removesuffix(' x')}`" in warning
+    assert main([*old.split(), "--help"]) == 0
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [f"trawl: {warning}"]
+    assert f"Usage: trawl {' '.join(new).removesuffix(' x')}" in said.out
+    assert in_present_words(new)[1] == ""
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("given", [["--help"], ["statis"]])
+def test_the_short_help_needs_no_typer() -> None:
+    code = """
+import sys
+sys.argv = ["trawl", "--help"]
+from cli.start import main
+code = main()
+print(code, sorted({"typer", "rich", "redis_components"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == f"{SHORT_HELP}0 []\n"
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("given", [["help", "all"], ["statis"]])
 def test_the_list_of_commands_and_a_wrong_word_import_no_command(given: list[str]) -> None:
     code = f"""
 import sys
@@ -47,8 +108,10 @@ def test_help_is_a_word_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Usage: trawl scale [OPTIONS] SERVICE=N..." in asked
     assert main(["help", "scale"]) == 0
     assert capsys.readouterr().out == asked
-    assert main(["help"]) == 0
+    assert main(["help", "all"]) == 0
     assert "Usage: trawl [OPTIONS] COMMAND" in capsys.readouterr().out
+    assert (main(["help"]), main(["-h"]), main([])) == (0, 0, 2)
+    assert capsys.readouterr().out == 3 * SHORT_HELP
 
 
 @pytest.mark.processes
@@ -76,14 +139,14 @@ def test_a_shell_can_complete_commands(shell: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "cli.main"], env={**os.environ, **asked}, capture_output=True, text=True, timeout=60, check=False
     )
-    assert list(dict.fromkeys(re.findall(r"\b(scale|schedule)\b", done.stdout))) == ["scale", "schedule"], done
+    assert list(dict.fromkeys(re.findall(r"\b(scale|schedule)\b", done.stdout))) == ["schedule", "scale"], done
 
 
 @pytest.mark.processes
 def test_no_color_turns_colours_off() -> None:
     environment = {**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main", "--help"], env=environment, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-m", "cli.main", "help", "all"], env=environment, capture_output=True, text=True, timeout=60, check=True
     )
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", done.stdout)
 
@@ -92,7 +155,8 @@ def test_no_color_turns_colours_off() -> None:
 @pytest.mark.parametrize(("program", "loaded"), [("cli.start", "typer"), ("demo.__main__", "redis")])
 def test_ctrl_c_while_it_is_loaded_is_no_traceback(program: str, loaded: str) -> None:
     code = f"""
-import builtins, os, signal
+import builtins, os, signal, sys
+sys.argv = ["trawl", "status"]
 load = builtins.__import__
 def slow(name, *rest):
     if name == "{loaded}":
@@ -149,7 +213,7 @@ def test_ctrl_c_while_an_error_is_told_is_no_traceback(monkeypatch: pytest.Monke
         (
             ">/dev/full",
             1,
-            "trawl: No space left on device: what was to be written is not complete; make room, and repeat the command\n",
+            "trawl: No space left on device: the output is not complete; make room, and repeat the command\n",
         ),
         ("<&- >&-", 0, ""),
     ],

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from cli.main import COMMANDS, main
+from cli.command_table import COMMANDS
+from cli.main import main
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -24,7 +25,7 @@ def test_help_shows_no_type_of_python(name: str, capsys: pytest.CaptureFixture[s
         ("up --port-flower 70000", "70000 is too large: at most 65535"),
         ("limit news --rate fast", "'fast' is not a number"),
         ("status --every 0", "0 is too small: at least 0.1"),
-        ("backfill", "name a site"),
+        ("forums backfill", "name a site"),
         ("scale", "Missing argument"),
     ],
 )

@@ -19,13 +19,13 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
+from cli.commands.dead import ITEMS, REQUESTS
 from cli.commands.forums import _Forum, forums_table
-from cli.commands.history import history_table
-from cli.views.columns import Column, FittedTable, figures
-from cli.views.dead import dead_table, refused_table
+from cli.commands.history import COLUMNS
+from cli.views.columns import Column, FittedTable, figure
 from cli.views.fleet_screen import FleetScreen
-from cli.views.nodes import nodes_table
-from cli.views.output import SafeConsole, say_indented
+from cli.views.fleet_tables import nodes_table
+from cli.views.output import SafeConsole, echo_indented
 from cli.views.schedule import table_of
 from demo.screen import Event, picture
 from forums.overview import Boards, BoardView, Overview, ServiceView, SitesView
@@ -176,12 +176,8 @@ def _history() -> RenderableType:
             told_at=started,
         )
 
-    return history_table(
-        [
-            run(1, "killed", -9, "the kernel ended it: out of memory (cgroup limit 512 MiB), 38 pages were in flight"),
-            run(12, "drained", 0, None),
-        ]
-    )
+    killed = run(1, "killed", -9, "the kernel ended it: out of memory (cgroup limit 512 MiB), 38 pages were in flight")
+    return FittedTable(COLUMNS, [killed, run(12, "drained", 0, None)])
 
 
 def _entry(kind: DeadKind, at_s: float, reason: str, payload: bytes) -> DeadEntry:
@@ -195,14 +191,14 @@ def _dead() -> RenderableType:
         ("forum_detail", _entry(DeadKind.REQUEST, NOW - 5000, reason, json.dumps({"url": url}).encode())),
         ("forum_list", _entry(DeadKind.LIST_TASK, NOW - 90_000, "not JSON", b"rubbish")),
     ]
-    return dead_table(entries, NOW)
+    return FittedTable(REQUESTS.columns(NOW), entries)
 
 
 def _refused() -> RenderableType:
     item = RefusedItem(
         place=0, sha="", at_s=NOW - 60, reason="views: '12k' is no whole number", payload=b'{"id": "1", "views": "12k"}'
     )
-    return refused_table([("forum_detail", item)], NOW)
+    return FittedTable(ITEMS.columns(NOW), [("forum_detail", item)])
 
 
 def _schedule() -> RenderableType:
@@ -308,8 +304,8 @@ def test_problems_come_first_and_are_counted_where_they_have_no_room() -> None:
 def test_columns_leave_by_their_rank_and_a_text_without_room_stands_below() -> None:
     columns = (
         Column(name="name"),
-        *figures("first", rank=1),
-        *figures("second", rank=2),
+        figure("first", rank=1),
+        figure("second", rank=2),
         Column(name="why", least=10, rank=3, below=True),
     )
     rows = [("a", "1,000,000", "2,000,000", "because of that")]
@@ -325,7 +321,7 @@ def test_columns_leave_by_their_rank_and_a_text_without_room_stands_below() -> N
 
 
 def test_text_of_others_neither_acts_nor_shifts_columns() -> None:
-    table = FittedTable((Column(name="name"), *figures("n")), [("\x1b[2J", "1"), ("two\nlines", "2"), ("漢字", "3")])
+    table = FittedTable((Column(name="name"), figure("n")), [("\x1b[2J", "1"), ("two\nlines", "2"), ("漢字", "3")])
     lines = drawn(table, 40).splitlines()
     assert lines[1:] == ["\\x1b[2J     1", "two\\nlines  2", "漢字        3"]
 
@@ -346,13 +342,13 @@ def test_lines_do_not_end_with_spaces(name: str) -> None:
 def test_a_text_beside_its_head_continues_below_itself_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setattr("sys.stdout", terminal := Terminal())
-    say_indented("ok    versions  ", "Trawl 0.1.0, Python 3.11.7, Scrapy 2.19.0, 队列没有丢失任何请求 and more")
+    echo_indented("ok    versions  ", "Trawl 0.1.0, Python 3.11.7, Scrapy 2.19.0, 队列没有丢失任何请求 and more")
     lines = terminal.getvalue().splitlines()
     assert len(lines) > 2
     assert all(line.startswith(" " * 16) for line in lines[1:])
     assert max(cell_len(line) for line in lines) <= 40
     monkeypatch.setattr("sys.stdout", pipe := io.StringIO())
-    say_indented("ok    versions  ", "word " * 40)
+    echo_indented("ok    versions  ", "word " * 40)
     assert len(pipe.getvalue().splitlines()) == 1
 
 

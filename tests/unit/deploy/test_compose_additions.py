@@ -101,7 +101,7 @@ def test_with_users_each_process_has_its_url_from_a_secret_and_redis_is_the_same
 @pytest.mark.processes
 @pytest.mark.parametrize("namespace", ["job42", ""])
 def test_users_are_made_once_and_only_their_owner_reads_the_passwords(tmp_path: Path, namespace: str) -> None:
-    """With the `trawl acl` of this tree in place of the image's."""
+    """With the `trawl config acl` of this tree in place of the image's."""
     (tmp_path / "deploy").mkdir()
     shutil.copy(ROOT / "deploy/new-users.sh", tmp_path / "deploy")
     (tmp_path / ".env").write_text("TRAWL_REDIS_PASSWORD=abc\n" + (f"TRAWL_NAMESPACE={namespace}\n" if namespace else ""))

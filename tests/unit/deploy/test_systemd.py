@@ -1,4 +1,4 @@
-"""`trawl systemd`: units that systemd itself accepts."""
+"""`trawl config systemd`: units that systemd itself accepts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.commands.systemd import Host, units
 from cli.main import main
-from cli.processes.systemd_units import Host, units
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_units_stop_gently_write_nowhere_else_and_hold_no_password(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = project / "units"
     folder.mkdir()
-    assert main(["systemd", "--write", str(folder)]) == 0
+    assert main(["config", "systemd", "--write", str(folder)]) == 0
     assert {path.name for path in folder.iterdir()} == {
         *(f"trawl-{role}.service" for role in ("worker", "beat", "flower", "exporter")),
         "trawl.target",
@@ -43,7 +43,7 @@ def test_the_units_stop_gently_write_nowhere_else_and_hold_no_password(project: 
     assert "trawl-beat.service" in (folder / "trawl.target").read_text()
     assert "BASIC_AUTH" not in "".join(path.read_text() for path in folder.iterdir())
     capsys.readouterr()
-    assert main(["systemd"]) == 0
+    assert main(["config", "systemd"]) == 0
     assert worker in capsys.readouterr().out
 
 
@@ -53,7 +53,7 @@ def test_the_api_is_a_unit_where_it_has_a_token(
     token = project / "token"
     token.write_text("a-token-of-some-length")
     monkeypatch.setenv("TRAWL_API_READ_TOKEN_FILE", str(token))
-    assert main(["systemd"]) == 0
+    assert main(["config", "systemd"]) == 0
     said = capsys.readouterr().out
     unit = said.partition("# trawl-api.service\n")[2].partition("\n# ")[0]
     assert "monitoring.api" in unit.partition("ExecStart=")[2].splitlines()[0]
@@ -85,5 +85,5 @@ def test_without_a_redis_it_says_what_to_set(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("TRAWL_REDIS_URL")
-    assert main(["systemd"]) == 2
+    assert main(["config", "systemd"]) == 2
     assert "TRAWL_REDIS_URL is not set" in capsys.readouterr().err

@@ -121,7 +121,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
             f"{_PRIVATE}test_a_probe_reaches_no_private_name",
             f"{_PRIVATE}test_a_new_site_is_not_looked_at_by_a_private_name_nor_where_its_page_leads",
         ),
-        "`trawl acl` prints a Redis user": (
+        "`trawl config acl` prints a Redis user": (
             f"{_ROLES}test_the_users_that_the_command_prints_can_log_in_with_the_passwords_of_the_file",
             "tests/unit/deploy/test_compose_additions.py::test_users_are_made_once_and_only_their_owner_reads_the_passwords",
         ),

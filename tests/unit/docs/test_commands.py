@@ -13,6 +13,7 @@ import pytest
 import typer
 from typer.exceptions import TyperException
 
+from cli.command_table import in_present_words
 from cli.main import program
 from tests.support.documented_commands import NOT_RUN, all_commands, why_not_run
 
@@ -69,8 +70,11 @@ def trawl() -> click.Command:
 
 
 def fault(words: list[str]) -> str | None:
-    """What is wrong with a command line: an unknown command or option; None where it exists."""
+    """Return the fault of a command line: a word of before, an unknown command or option; None where it exists."""
     command = trawl()
+    words, warning = in_present_words(words)
+    if warning:
+        return warning
     for place, word in enumerate(words):
         if word.startswith("-"):
             name = word.partition("=")[0]
@@ -114,7 +118,7 @@ def test_every_printed_command_exists() -> None:
 
 def refused(words: list[str]) -> str | None:
     """What the command's own parser says against the words, with their values: without running it. None where it takes them."""
-    command, words = trawl(), list(words)
+    command, (words, _) = trawl(), in_present_words(words)
     parent = command.make_context("trawl", [], resilient_parsing=True)
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
@@ -149,7 +153,7 @@ def test_the_parser_refuses_what_a_user_could_not_type(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["trawl sites check x --alive", "trawl site new x", "trawl dead reply", "trawl export posts -q", "trawl db --since 3"],
+    ["trawl sites check x --alive", "trawl site new x", "trawl job strat", "trawl export posts -q", "trawl db --since 3"],
 )
 def test_a_command_that_does_not_exist_is_a_fault(text: str) -> None:
     assert fault(words_of(text))

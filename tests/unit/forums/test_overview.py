@@ -130,7 +130,7 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
     "refusals": (
         replace(WELL, sites=SitesView(lanes=(lane("good", 9, 60), lane("shop", 12, 7300)))),
         "without half an hour of peace: shop (shop has refused 12 in 2 h)",
-        "trawl lanes",
+        "trawl sites lanes",
         False,
     ),
     "no contact": (
@@ -175,7 +175,7 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
     "no consumer": (
         replace(fleet(CRAWLER, items=720), without_consumer=("books",)),
         "books declares a consumer and none runs, 720 items wait",
-        "trawl consume --all",
+        "trawl items consume --all",
         True,
     ),
     "no consumer yet": (

@@ -1,4 +1,4 @@
-"""`trawl capacity`: its constants are those of benchmarks/results, and its plan grows with the demand."""
+"""`trawl nodes capacity`: its constants are those of benchmarks/results, and its plan grows with the demand."""
 
 from __future__ import annotations
 

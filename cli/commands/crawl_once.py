@@ -1,4 +1,4 @@
-"""`trawl crawl`: one crawl, in a separate process on this machine or in a worker of the fleet."""
+"""`trawl crawl-once`: one crawl, in a separate process on this machine or in a worker of the fleet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,7 +16,9 @@ from typing import Annotated, Any
 import typer
 
 from cli.access.redis import redis_client
+from cli.access.values import pairs
 from cli.processes.interrupts import Interrupts
+from cli.views.options import AsJson, ScrapySettings, SpiderArguments
 from cli.views.output import complain, console, plain_table, print_json
 from redis_components.embedded.die_with_parent import tied
 from redis_components.errors import ConfigError, TrawlError
@@ -32,14 +33,14 @@ from .export import ExportError
 
 TICK_S = 0.1
 FORMATS = {".jsonl": "jsonlines", ".jl": "jsonlines", ".json": "json", ".csv": "csv", ".xml": "xml"}
-PATIENCE_S = 60.0  # for the result of a crawl that was told to stop
-NO_WORKER_S = 5.0  # then it is said that nobody has taken it yet
+PATIENCE_S = 60.0  # for the result of a crawl that is stopping
+NO_WORKER_S = 5.0  # before the warning that no worker has taken it
 
 
-def crawl(
+def crawl_once(
     spider: Annotated[str, typer.Argument(metavar="SPIDER", help="Name of the spider.")],
-    arguments: Annotated[list[str] | None, typer.Option("-a", metavar="NAME=VALUE", help="An argument of the spider.")] = None,
-    settings: Annotated[list[str] | None, typer.Option("-s", metavar="NAME=VALUE", help="A Scrapy setting.")] = None,
+    arguments: SpiderArguments = None,
+    settings: ScrapySettings = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Write items to this file: .jsonl, .json, .csv or .xml.", show_default=False),
@@ -51,7 +52,7 @@ def crawl(
         bool, typer.Option("--worker", help="Run in a worker of the fleet (task crawl_once), with its log in the worker's.")
     ] = False,
     queue: Annotated[str, typer.Option(metavar="NAME", help="With --worker: the queue to send the task to.")] = "control",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Run one crawl with a spider and show its result. Ctrl-C stops it gracefully, a second Ctrl-C at once.
 
@@ -63,8 +64,8 @@ def crawl(
 
     **Examples:**
 
-        trawl crawl news -a section=world -s CLOSESPIDER_PAGECOUNT=100 -o news.jsonl
-        trawl crawl news -a section=world --worker --timeout 30 --json
+        trawl crawl-once news -a section=world -s CLOSESPIDER_PAGECOUNT=100 -o news.jsonl
+        trawl crawl-once news -a section=world --worker --timeout 30 --json
     """
     given, changed = pairs("-a", arguments), pairs("-s", settings)
     if output and _format(output) != "jsonlines" and worker:
@@ -77,19 +78,7 @@ def crawl(
     return {"finished": 0, "refused": 2}.get(result["outcome"], 1)
 
 
-def pairs(option: str, words: Iterable[str] | None) -> dict[str, str]:
-    """`{"k": "v"}` for `["k=v"]`. Raises ConfigError."""
-    found = {}
-    for word in words or ():
-        name, equals, value = word.partition("=")
-        if not (name and equals):
-            raise ConfigError(f"{option} {word!r} must have the form NAME=VALUE")
-        found[name] = value
-    return found
-
-
 def _format(output: Path) -> str:
-
     if output.suffix not in FORMATS:
         raise ConfigError(f"--output {str(output)!r}: the file name must end with one of {', '.join(FORMATS)}")
     return FORMATS[output.suffix]
@@ -101,7 +90,6 @@ def _format(output: Path) -> str:
 def _in_a_process(
     spider: str, arguments: dict[str, str], settings: dict[str, str], timeout: float | None, output: Path | None
 ) -> dict[str, Any]:
-
     if timeout is not None:
         settings = {"CLOSESPIDER_TIMEOUT": f"{timeout:g}", **settings}
     if output:
@@ -143,16 +131,16 @@ def _in_a_process(
 
 
 def _wait(process: subprocess.Popen[bytes], pulse: PulseReader, interrupts: Any) -> tuple[CrawlerRecord | None, ExitKind | None]:
-    """Wait for its end; returns its last record, with the highest memory of all, and the end that it announced."""
-    told, last, peak, announced = 0, None, 0, None
+    """Wait for its end; return its last record, with the highest memory of all, and the end that it announced."""
+    signals, last, peak, announced = 0, None, 0, None
     while True:
-        ended = process.poll() is not None  # before its last words are read
-        while told < interrupts.count and not ended:
-            told += 1
+        ended = process.poll() is not None  # before its last lines are read
+        while signals < interrupts.count and not ended:
+            signals += 1
             process.send_signal(signal.SIGTERM)
         for line in pulse.read():
             announced = announced_in(line) or announced
-            with suppress(ValueError):  # it says other things, too
+            with suppress(ValueError):  # other lines, too
                 last = CrawlerRecord.from_json(line)
                 peak = max(peak, last.rss_bytes)
         if ended:
@@ -166,7 +154,6 @@ def _wait(process: subprocess.Popen[bytes], pulse: PulseReader, interrupts: Any)
 def _in_a_worker(
     spider: str, arguments: dict[str, str], settings: dict[str, str], timeout: float, output: Path | None, queue: str
 ) -> dict[str, Any]:
-
     sent = {"arguments": arguments, "settings": settings, "timeout": timeout, "items": MOST_ITEMS if output else 0}
     with redis_client():
         answer = _result_of(spider, sent, queue)
@@ -182,7 +169,7 @@ def _in_a_worker(
 
 
 def _result_of(spider: str, sent: dict[str, Any], queue: str) -> dict[str, Any] | None:
-    """What the task has returned; None when it was cancelled before it began. Raises what the task has raised."""
+    """Return the task's result; None when it was cancelled before it began. Raises the error of the task."""
     from celery.exceptions import TaskRevokedError, TimeoutError, WorkerLostError
 
     from tasks import cancel_crawl, crawl_once
@@ -190,7 +177,7 @@ def _result_of(spider: str, sent: dict[str, Any], queue: str) -> dict[str, Any] 
     interrupts = Interrupts()
     interrupts.listen()
     answer = crawl_once.apply_async((spider,), sent, queue=queue, expires=3600)
-    began, told_at, warned = time.monotonic(), None, False
+    began, stopped_at, warned = time.monotonic(), None, False
     while True:
         try:
             return dict(answer.get(timeout=TICK_S))
@@ -201,11 +188,11 @@ def _result_of(spider: str, sent: dict[str, Any], queue: str) -> dict[str, Any] 
         except WorkerLostError as error:
             raise TrawlError(f"the worker's process ended in the middle of the crawl: {error}") from error
         now = time.monotonic()
-        if interrupts.asked and told_at is None:
+        if interrupts.asked and stopped_at is None:
             complain("stopping: pages in flight are finished (Ctrl-C again: do not wait)")
             cancel_crawl(answer.id)
-            told_at = now
-        if interrupts.impatient or (told_at is not None and now - told_at > PATIENCE_S):
+            stopped_at = now
+        if interrupts.impatient or (stopped_at is not None and now - stopped_at > PATIENCE_S):
             return None
         if not warned and now - began > NO_WORKER_S and answer.state == "PENDING":
             warned = True
@@ -213,7 +200,6 @@ def _result_of(spider: str, sent: dict[str, Any], queue: str) -> dict[str, Any] 
 
 
 def _write(result: OnceResult, output: Path) -> None:
-
     try:
         with output.open("w", encoding="utf-8") as file:
             file.writelines(f"{json.dumps(item, ensure_ascii=False)}\n" for item in result.kept)
@@ -227,7 +213,6 @@ def _write(result: OnceResult, output: Path) -> None:
 
 
 def _show(result: dict[str, Any], as_json: bool) -> None:
-
     if as_json:
         print_json(result)
         return

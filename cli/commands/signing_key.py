@@ -1,4 +1,4 @@
-"""`trawl bot`: the key by which sites can know the fleet (Web Bot Auth)."""
+"""`trawl signing-key`: the key by which sites can recognise the fleet (Web Bot Auth)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from typing import Annotated
 
 import typer
 
-from cli.views.output import print_json, say
+from cli.views.output import echo, print_json
 from redis_components.errors import ConfigError
 from workers.http.bot_identity import DIRECTORY, BotIdentity, bot_identity, new_key
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="The key by which sites know the fleet (Web Bot Auth).")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode="markdown", help="The key by which sites recognise the fleet (Web Bot Auth)."
+)
 
 
 @app.command()
 def new(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the private key is written; it must not exist.")],
 ) -> int:
-    """Make a key: the private part goes into FILE, which you alone may read.
+    """Make a key: the private part goes into FILE, readable by you alone.
 
-    Then set TRAWL_BOT_KEY_FILE=FILE and TRAWL_BOT_AGENT=https://…, the place that serves what `trawl bot show` prints.
+    Then set TRAWL_BOT_KEY_FILE=FILE and TRAWL_BOT_AGENT=https://…, the place that serves what `trawl signing-key show` prints.
 
-    **Example:** `trawl bot new bot.pem`
+    **Example:** `trawl signing-key new bot.pem`
     """
     key = new_key()
     try:
@@ -33,8 +35,8 @@ def new(
         raise ConfigError(f"{file} exists: name another file, a key that sites know should not be lost") from None
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}") from None
-    say(f"{file}: the private key; sites know it as {BotIdentity(key.decode(), '').key_id}")
-    say(f"Set TRAWL_BOT_KEY_FILE={file.resolve()} and TRAWL_BOT_AGENT=https://…, where its public part is served.")
+    echo(f"{file}: the private key; sites know it as {BotIdentity(key.decode(), '').key_id}")
+    echo(f"Set TRAWL_BOT_KEY_FILE={file.resolve()} and TRAWL_BOT_AGENT=https://…, where its public part is served.")
     return 0
 
 
@@ -43,7 +45,9 @@ def show() -> int:
     """Print the public key as a site wants it, and where it is to be served. The exporter serves it, too."""
     identity = bot_identity()
     if identity is None:
-        raise ConfigError("requests are not signed: make a key with `trawl bot new FILE`, and set what it says")
-    say(f"{identity.agent.rstrip('/')}{DIRECTORY} is to answer with:", stderr=True)
+        raise ConfigError(
+            "requests are not signed: make a key with `trawl signing-key new FILE`, and set the variables that it prints"
+        )
+    echo(f"{identity.agent.rstrip('/')}{DIRECTORY} is to answer with:", stderr=True)
     print_json(identity.directory())
     return 0

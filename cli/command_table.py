@@ -1,0 +1,169 @@
+"""The words of the command line: every command with its line of help, the short help, and words of earlier versions.
+
+Needs only the standard library: `trawl --help` is printed before Typer is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+START, CRAWL, LOOK, CHANGE = "Start", "Crawl", "Look", "Change the fleet"
+DATA, REPAIR, SETUP = "Data", "Repair and keep", "Set up"
+
+COMMANDS = {  # in the order of the help: panel, the function or group in `cli.commands`, and the line of the list
+    "init": (START, "init.init", "Make a project: site files, settings, a package for your own spiders."),
+    "sites": (START, "sites.app", "Make, try, list and show site files; the limits of sites as they are now."),
+    "up": (START, "up.up", "Start Redis, a worker with its crawlers, beat, Flower and the exporter here, until Ctrl-C."),
+    "doctor": (START, "doctor.doctor", "Check Redis, broker, clocks, database, disks, permissions, ports and site files."),
+    "seed": (CRAWL, "seed.seed", "Queue forums for a scan, which finds their new and changed threads."),
+    "seed-urls": (CRAWL, "seed_urls.seed_urls", "Queue URLs for a spider, in the order of the lines."),
+    "job": (CRAWL, "job.app", "Start and manage jobs: crawls with their own queue, shared by several crawlers."),
+    "crawl-once": (CRAWL, "crawl_once.crawl_once", "Run one crawl with a spider and show its result."),
+    "schedule": (CRAWL, "schedule.app", "Show and change which tasks beat sends, and how often."),
+    "status": (LOOK, "status.status", "Show what needs attention, services, queues, crawlers and the last errors."),
+    "forums": (LOOK, "forums.app", "Show how fresh each forum is; rescan forums, fetch history, forget threads."),
+    "nodes": (LOOK, "nodes.app", "Show the nodes with their crawlers, and compute what a fleet needs."),
+    "items": (LOOK, "items.app", "Show how many items wait, and write them to a file, a database or a URL."),
+    "logs": (LOOK, "logs.logs", "Show the logs of the crawlers on this machine, sorted by time."),
+    "history": (LOOK, "history.history", "Show crawler processes, newest first, and why each ended."),
+    "why": (LOOK, "why.why", "Explain why a page is stored, or is not."),
+    "audit": (LOOK, "audit.audit", "Show the commands and tasks that changed something, and who ran them."),
+    "health": (LOOK, "doctor.health", "Check that the worker of this machine works; for containers and systemd."),
+    "scale": (CHANGE, "scale.scale", "Set the number of crawlers of a service."),
+    "autoscale": (CHANGE, "scale.autoscale", "Scale a service automatically between two bounds."),
+    "roll": (CHANGE, "deploy.roll", "Replace running crawlers by new processes, one after the other."),
+    "limit": (CHANGE, "limit.limit", "Limit the requests that all crawlers together send to a site."),
+    "pause": (CHANGE, "hold.pause", "Start no more requests; crawlers stay, and queued requests wait."),
+    "drain": (CHANGE, "hold.drain", "Accept no new work; queued requests are crawled to the end."),
+    "stop": (CHANGE, "hold.stop", "Stop the crawlers of a service, or of one slot."),
+    "resume": (CHANGE, "hold.resume", "End pauses, drains and stops."),
+    "services": (CHANGE, "services.app", "Declare services, which run any Scrapy project's spiders; their deployed versions."),
+    "deploy": (CHANGE, "deploy.deploy", "Bring a project to the crawlers of a service, and replace them one by one."),
+    "search": (DATA, "export.search_stored", "Search stored posts and comments, the newest first."),
+    "sql": (DATA, "export.sql", "Run one SELECT or VALUES on the stored data; read-only."),
+    "export": (DATA, "export.export", "Write stored posts, comments, forums, scans or gaps as JSON lines, CSV or Parquet."),
+    "events": (DATA, "events.app", "Follow stored posts; show the outputs of events, and send refused or past events again."),
+    "notify": (DATA, "notify.app", "Send a test message, or alarms without a running fleet."),
+    "read": (DATA, "read.read", "Show what Trawl reads from a page of any forum."),
+    "dead": (REPAIR, "dead.app", "Show, replay and delete requests, items and messages that were given up."),
+    "dupefilter": (REPAIR, "dupefilter.dupefilter", "Show size and false positives of a dupefilter, or remove URLs from it."),
+    "reparse": (REPAIR, "reparse.reparse", "Read the kept raw pages of a site again, and store the results."),
+    "backup": (REPAIR, "backup.app", "Write the fleet's state, queues and database into one file, and restore it."),
+    "db": (REPAIR, "db.app", "Check, upgrade and move the database."),
+    "upgrade": (REPAIR, "upgrade.upgrade", "Show what this version of Trawl will change in the running fleet and its data."),
+    "migrate": (REPAIR, "migrate.app", "Continue a crawl that another package started."),
+    "api": (SETUP, "up.api", "Serve the fleet's HTTP API, with scrapyd's schedule.json."),
+    "config": (SETUP, "config.app", "Show the configuration; print Redis users and systemd units."),
+    "signing-key": (SETUP, "signing_key.app", "Make and show the key by which sites recognise the fleet (Web Bot Auth)."),
+}
+
+SHORT_HELP = """\
+Usage: trawl [--namespace NAME] COMMAND     a crawl fleet on Scrapy and Celery
+
+Start     trawl init                 make a project with settings and site files
+          trawl sites new URL        write a site file for a forum
+          trawl up                   run the whole fleet here, until Ctrl-C
+Crawl     trawl seed                 queue the forums that are due
+          trawl job start SPIDER     crawl with several crawlers, to the end
+Look      trawl status --watch       what needs attention, queues, crawlers
+          trawl logs -f              the crawlers' logs
+          trawl doctor               check Redis, database, disks, site files
+Change    trawl scale SERVICE=N      set the number of crawlers
+          trawl limit SITE --rate N  limit the requests to a site
+          trawl pause | resume       hold a site or a service, and go on
+          trawl dead                 show and replay what was given up
+Data      trawl search TEXT          find stored posts and comments
+          trawl export posts         write them as JSON lines, CSV or Parquet
+
+trawl COMMAND --help    options and examples of a command
+trawl help all          all commands, in groups
+Exit codes: 0 done, 1 failed, 2 wrong use, 130 Ctrl-C
+"""
+
+GROUPS = {  # groups that do something without a subcommand: their subcommands, the default first
+    "forums": ("list", "rescan", "backfill", "forget"),
+    "nodes": ("list", "capacity"),
+    "items": ("list", "consume"),
+    "dead": ("list", "replay", "purge", "items", "messages"),
+    "dead items": ("list", "replay", "purge"),
+    "dead messages": ("list", "replay", "purge"),
+    "backup": ("create", "restore"),
+}
+RENAMED = {  # until the release after 0.1
+    "run": "job start",
+    "jobs": "job",
+    "restore": "backup restore",
+    "rescan": "forums rescan",
+    "backfill": "forums backfill",
+    "forget": "forums forget",
+    "capacity": "nodes capacity",
+    "consume": "items consume",
+    "versions": "services versions",
+    "lanes": "sites lanes",
+    "tail": "events tail",
+    "query": "search",
+    "crawl": "crawl-once",
+    "acl": "config acl",
+    "systemd": "config systemd",
+    "bot": "signing-key",
+}
+HELP = ("-h", "--help")
+
+_CHANGING = {
+    *("up", "scale", "roll", "pause", "drain", "stop", "resume", "crawl-once", "seed", "seed-urls", "autoscale", "limit"),
+    *("forums rescan", "forums backfill", "forums forget", "dupefilter", "reparse", "backup create", "backup restore"),
+    *("schedule set", "schedule enable", "schedule disable", "schedule remove", "schedule run"),
+    *(f"dead{kind} {act}" for kind in ("", " items", " messages") for act in ("replay", "purge")),
+    *("migrate scrapy-redis", "db upgrade", "db move", "services add", "services remove", "services forget-group"),
+    *("items consume", "job start", "job cancel", "job resume", "job rerun", "deploy", "events replay"),
+    *("services versions use", "services versions rollback", "services versions remove"),
+}
+"""`backup create` changes nothing, but takes everything with it."""
+_SHOW_WITHOUT_OPTIONS = {"autoscale", "limit", "dupefilter"}
+_CHANGES_WITH_OPTION = {"doctor": "--repair"}
+
+
+def short_help(arguments: Sequence[str]) -> str | None:
+    """Return the help of `trawl`, `trawl --help` and `trawl help`; None for other arguments, and where a shell completes."""
+    if "_TRAWL_COMPLETE" in os.environ:
+        return None
+    return SHORT_HELP if list(arguments) in ([], ["help"], *([word] for word in HELP)) else None
+
+
+def in_present_words(arguments: Sequence[str]) -> tuple[list[str], str]:
+    """Return the arguments in the words of this version, and a warning ("" where they were so already)."""
+    words = words_of_command(arguments)
+    before = list(arguments)[: len(arguments) - len(words)]
+    renamed = None
+    if words and (new := RENAMED.get(words[0])):
+        renamed = words[0], new
+        words[:1] = new.split()
+    for count in (1, 2):
+        name = " ".join(words[:count])
+        if name in GROUPS and not (words[count:] and words[count] in (*GROUPS[name], *HELP)):
+            words[count:count] = [GROUPS[name][0]]
+            if name == "backup" and words[2:]:
+                renamed = name, "backup create"
+    warning = "`trawl {}` is `trawl {}` now; the old form works until the next release".format(*renamed) if renamed else ""
+    return [*before, *words], warning
+
+
+def is_changing(arguments: Sequence[str]) -> bool:
+    """Return True if the command with these arguments may change something."""
+    words = words_of_command(arguments)
+    if not words or {*HELP, "--dry-run"} & set(words):
+        return False
+    for count in (3, 2, 1):
+        name = " ".join(words[:count])
+        if len(words) >= count and name in _CHANGING:
+            return name not in _SHOW_WITHOUT_OPTIONS or bool(set(words[count:]) - {"--json", "--history"})
+    return _CHANGES_WITH_OPTION.get(words[0], "") in words
+
+
+def words_of_command(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments without `--namespace NAME` before the command."""
+    words = list(arguments)
+    while words and words[0].startswith("--namespace"):
+        words = words[1 if "=" in words[0] else 2 :]
+    return words

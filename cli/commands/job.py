@@ -1,0 +1,215 @@
+"""`trawl job`: finite crawls of any spider, each shared by several crawlers of the fleet."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import redis
+import typer
+
+from cli.access.names import check_spiders
+from cli.access.redis import redis_client
+from cli.access.values import pairs
+from cli.views.columns import Columns
+from cli.views.options import AsJson, ScrapySettings, SpiderArguments
+from cli.views.output import complain, counted, duration, echo, iso, print_json, show
+from redis_components.errors import ConfigError
+from redis_components.server.masking import masked_values
+from redis_components.server.names import service_name
+from redis_components.server.replies import server_time
+from workers.deploy.service_check import check
+from workers.fleet.holds import who
+from workers.fleet.sizes import declared_fleet
+from workers.jobs import jobs
+from workers.jobs.orders import delay
+from workers.state.jobs import Job, Jobs, JobState
+
+LOOK_S = 0.5
+DELAY_S = 3.0
+
+app = typer.Typer(no_args_is_help=True, help="Start and manage jobs: crawls with their own queue, shared by several crawlers.")
+Name = Annotated[str, typer.Argument(metavar="JOB", help="Name or id of the job.", show_default=False)]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end; Ctrl-C only ends the waiting.")]
+
+
+@app.command()
+def start(
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="A service, or a spider of the project.", show_default=False)],
+    arguments: SpiderArguments = None,
+    settings: ScrapySettings = None,
+    crawlers: Annotated[int, typer.Option(metavar="N", min=1, help="Crawlers that share the crawl.")] = 1,
+    urls: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="URLs for a spider that is fed from Redis, one a line.", show_default=False),
+    ] = None,
+    id: Annotated[str, typer.Option("--id", metavar="ID", help="The job's id; by default a new one.")] = "",
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> int:
+    """Start a job: a crawl with its own queue, shared by several crawlers, that ends when all of it is done.
+
+    The fleet's workers launch and supervise its crawlers as those of a service, so nothing is lost when one dies. The items go
+    where those of the service go. Its spider need not know Redis. With `--wait` the exit code is 1 unless the job finished.
+
+    **Examples:**
+
+        trawl job start books -a category=travel --crawlers 4
+        trawl job start pages --urls urls.txt --wait
+    """
+    order = jobs.JobOrder(
+        service=service,
+        crawlers=crawlers,
+        arguments=pairs("-a", arguments),
+        settings=pairs("-s", settings),
+        urls=_lines(urls) if urls else (),
+        id=id,
+        by=who(),
+    )
+    with redis_client() as client:
+        if service_name(service) not in declared_fleet(client) and (wrong := check(client, service).wrong):
+            raise ConfigError(
+                f"{service} is not a service of this fleet, and not a spider that this folder's project has: {wrong}"
+            )
+        job = jobs.start(client, order)
+        if wait:
+            return follow(client, job, as_json=as_json)
+    if not as_json:
+        complain(f"started; trawl job show {job.id} shows its progress")
+    return _print(job, as_json, job.id)
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        lines = file.read_text("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
+    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+@app.command("list")
+def list_jobs(
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="Of one service only.")] = "",
+    as_json: AsJson = False,
+) -> int:
+    """List jobs, the newest first. Ended jobs are listed for TRAWL_JOB_RETENTION_S."""
+    with redis_client() as client:
+        found = [job for job in Jobs(client).all().values() if service in ("", job.service)]
+        if service and not found:
+            check_spiders(client, [service])
+        now = server_time(client)
+    found.sort(key=lambda job: job.started_at, reverse=True)
+    columns: Columns = {
+        "JOB": "job",
+        "STATE": "state",
+        "PAGES": "pages",
+        "ITEMS": "items",
+        "ERRORS": "errors",
+        "STARTED": lambda row: iso(row["started_at"])[:16],
+        "TOOK": lambda row: duration((row["ended_at"] or now) - row["started_at"]),
+    }
+    show([jobs.job_fields(job) for job in found], columns, as_json)
+    return 0
+
+
+@app.command("show")
+def show_job(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
+    """Show the progress of a job, and why it ended. Values that are named like a secret are not shown."""
+    with redis_client() as client:
+        job = jobs.find(client, name)
+        if wait:
+            return follow(client, job, as_json=as_json)
+        waits = "" if as_json else delay(client, job)
+    given = {"arguments": masked_values(job.arguments), "settings": masked_values(job.settings)}
+    if as_json:
+        print_json({**jobs.job_fields(job), **given, "by": job.by})
+        return 0
+    echo(f"{job.id}: {job.sentence()}")
+    echo(f"service {job.service}, {counted(job.crawlers, 'crawler')}, started {iso(job.started_at)} by {job.by or '?'}")
+    for what, values in given.items():
+        if values:
+            echo(f"{what}: {', '.join(f'{key}={value}' for key, value in values.items())}")
+    if job.ended_at:
+        echo(f"ended {iso(job.ended_at)}")
+    elif waits:
+        echo(f"waits: {waits}")
+    return 0
+
+
+@app.command()
+def cancel(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
+    """End a job: pages in flight are finished; its queue is kept for `trawl job resume`."""
+    with redis_client() as client:
+        job = jobs.cancel(client, name)
+        if wait:
+            follow(client, job, as_json=as_json)
+            return 0
+    return _print(job, as_json, f"{job.id}: {job.state}")
+
+
+@app.command()
+def resume(
+    name: Name,
+    crawlers: Annotated[int | None, typer.Option(metavar="N", min=1, help="By default as many as before.")] = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> int:
+    """Continue a job that was cancelled, has failed or closed itself, where it stopped."""
+    with redis_client() as client:
+        job = jobs.resume(client, name, crawlers=crawlers)
+        if wait:
+            return follow(client, job, as_json=as_json)
+    return _print(job, as_json, f"{job.id}: {job.state}")
+
+
+@app.command()
+def rerun(name: Name, wait: Wait = False, as_json: AsJson = False) -> int:
+    """Start the same crawl again, as a new job that shares nothing with the first."""
+    with redis_client() as client:
+        job = jobs.rerun(client, name, by=who())
+        if wait:
+            return follow(client, job, as_json=as_json)
+    return _print(job, as_json, job.id)
+
+
+def follow(client: redis.Redis, job: Job, *, as_json: bool) -> int:
+    """Wait for the end of a job and show it; return the exit code."""
+    shown, waits = "", Delay(client)
+    if not as_json:
+        echo(job.id)
+    while not job.state.ended:
+        time.sleep(LOOK_S)
+        job = jobs.find(client, job.id)
+        if reason := waits.new_reason(job):
+            complain(f"waits: {reason}")
+        if not as_json and not job.state.ended and (line := job.sentence()) != shown:
+            complain(shown := line)
+    _print(job, as_json, job.sentence())
+    return 0 if job.state is JobState.FINISHED else 1
+
+
+class Delay:
+    """The reason why a job has no crawler, reported once when it has lasted for DELAY_S: a launch takes a moment, too."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
+        self._reason, self._since, self._reported = "", time.monotonic(), ""
+
+    def new_reason(self, job: Job) -> str:
+        """Return the reason that has lasted; "" where there is none, or it was reported."""
+        now = time.monotonic()
+        if (reason := delay(self._client, job)) != self._reason:
+            self._reason, self._since = reason, now
+        if now - self._since < DELAY_S or reason == self._reported:
+            return ""
+        self._reported = reason
+        return reason
+
+
+def _print(job: Job, as_json: bool, line: str) -> int:
+    if as_json:
+        print_json(jobs.job_fields(job))
+    else:
+        echo(line)
+    return 0

@@ -1,0 +1,145 @@
+"""Nodes, holds, and sites in trouble: as tables and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.text import Text
+
+from workers.state.holds import Held
+from workers.state.nodes import NodeRecord
+
+from .columns import Column, FittedTable, figure
+from .output import duration, in_plain_json, iso
+
+if TYPE_CHECKING:
+    from forums.overview import SitesView
+    from forums.state.site_breakers import Breaker
+
+
+def node_json(node: NodeRecord, now: float) -> dict[str, Any]:
+    """Return a node as `--json` shows it; `now` is Redis's time."""
+    fields = in_plain_json(node)
+    for name in ("files", "beat_at", "back_at", "instance"):
+        del fields[name]
+    return {**fields, "state": node.state(now), "heartbeat_age_s": round(now - node.beat_at, 1)}
+
+
+def nodes_line(found: Iterable[NodeRecord], now: float) -> Text:
+    """Return `nodes  7 of 8 up, 62 of 64 crawlers`."""
+    nodes = list(found)
+    alive = [one for one in nodes if one.alive(now)]
+    line = f"{len(alive)} of {len(nodes)} up, {sum(one.taken for one in alive)} of {sum(one.capacity for one in alive)} crawlers"
+    return Text.assemble(("nodes  ", "bold"), Text(line, style="" if len(alive) == len(nodes) else "bold red"))
+
+
+def nodes_table(found: Iterable[NodeRecord], now: float, *, most: int | None = None) -> FittedTable:
+    """Return one line per node, nodes in trouble first."""
+    columns = (
+        Column("node", "name", least=26),
+        Column("state", lambda one: _node_state(one, now)),
+        figure("crawlers", lambda one: f"{one.taken}/{one.capacity}", rank=1),
+        figure("heard", lambda one: duration(now - one.beat_at), rank=2),
+        figure("up for", lambda one: duration(now - one.started_at) if one.started_at else "-", rank=5),
+        Column("configuration", lambda one: one.config or "-", rank=6),
+        Column("version", lambda one: one.version or "-", rank=7),
+        Column("serves", "services", least=20, rank=3, cut=True),
+    )
+    nodes = sorted(found, key=lambda one: (one.state(now) == "up" and not one.rivals, one.name))
+    return FittedTable(columns, nodes, most=most)
+
+
+def _node_state(node: NodeRecord, now: float) -> Text:
+    state = node.state(now)
+    if node.rivals:
+        return Text(f"{state}, name used twice", style="bold red")
+    return Text(state, style={"up": "green", "draining": "yellow", "gone": "bold red"}[state])
+
+
+def held_json(held: Held) -> dict[str, Any]:
+    """Return one hold as `--json` shows it; null stands for all of them."""
+    return {
+        "service": held.service or None,
+        "slot": held.slot,
+        "site": held.site or None,
+        "state": held.hold.word.state,
+        "since": iso(held.hold.at),
+        "by": held.hold.by,
+        "reason": held.hold.reason,
+    }
+
+
+def held_lines(held: Iterable[Held], now: float) -> list[str]:
+    """Return lines as `forum_detail (12 s): paused by ops@host: the database is moved`; `now` is Redis's time."""
+    return [f"{one.what} ({duration(now - one.hold.at)}): {one.hold}" for one in held]
+
+
+def held_table(held: Iterable[Held], now: float, *, most: int | None = None) -> FittedTable:
+    """Return what is held, since when, by whom and why."""
+    columns = (
+        Column("held", "what", least=12),
+        Column("", lambda one: Text(one.hold.word.state, style="bold yellow")),
+        figure("for", lambda one: duration(now - one.hold.at)),
+        Column("by", lambda one: one.hold.by or "-", least=10, rank=1),
+        Column("why", lambda one: one.hold.reason or "-", least=20, rank=2, below=True),
+    )
+    return FittedTable(columns, held, most=most)
+
+
+def sites_json(view: SitesView) -> dict[str, Any]:
+    """Return sites in trouble and their limits as `--json` shows them."""
+    breakers = []
+    for site, one in view.breakers.items():
+        fields = msgspec.to_builtins(one) | {"since": iso(one.since)}
+        fields.pop("closed_at", None)
+        breakers.append({"site": site, **fields})
+    drifts = [
+        {"site": site, "page": kind, "figure": name, "now": round(now, 4), "usual": round(usual, 4)}
+        for (site, kind, name), (now, usual) in view.drifts.items()
+    ]
+    lanes = [{"site": one.lane, "state": one.condition.value, "rate_now": one.rate_now, "why": one.why} for one in view.lanes]
+    return {"breakers": breakers, "drifts": drifts, "wrong_files": dict(view.wrong_files), "limits": lanes}
+
+
+def sites_table(view: SitesView, now: float) -> FittedTable:
+    """Return one line for each open breaker: why, when the site is tried again, and what it answered.
+
+    Wrong site files and drifted figures follow.
+    """
+    from forums.state.site_breakers import drift_sentence
+
+    columns = (
+        Column("site", least=8),
+        Column(""),
+        figure("for", rank=1),
+        Column("next probe", rank=2),
+        Column("why", least=30, rank=3, below=True),
+        Column("answer", least=40, rank=4, below=True),
+    )
+    rows: list[tuple[str | Text, ...]] = []
+    for site, one in view.breakers.items():
+        left = max(0.0, one.next_probe_at - now)
+        answer = " · ".join(filter(None, (one.url, one.excerpt and f"“{one.excerpt[:150]}”", _last_probe(one))))
+        rows.append(
+            (
+                site,
+                Text("broken", style="bold red"),
+                duration(now - one.since),
+                f"in {duration(left)}" if left else "now",
+                Text(one.reason, style="red"),
+                Text(answer, style="dim"),
+            )
+        )
+    for site, fault in view.wrong_files.items():
+        if site not in view.breakers or view.breakers[site].reason != fault:
+            rows.append((site, Text("wrong file", style="bold red"), "", "", Text(f"not seeded: {fault}", style="red"), ""))
+    for (site, kind, name), (value, usual) in view.drifts.items():
+        why = f"{kind} pages: {drift_sentence(name, value, usual)}"
+        rows.append((site, Text("drifted", style="yellow"), "", "", why, ""))
+    return FittedTable(columns, rows)
+
+
+def _last_probe(one: Breaker) -> str:
+    return f"{one.probes} probes, the last: {one.last_probe}" if one.probes else ""

@@ -1,0 +1,102 @@
+"""Options of all commands: those that several commands share, and how typer describes, validates and refuses them.
+
+typer shows types of Python and sentences of its validator, and loads pydantic for options that need no validator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+from typer import core
+from typer._click import Context
+from typer._coercion import RuntimeParam, TypeDescriptor, build_runtime_param
+from typer.exceptions import TyperException
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Service = Annotated[str, typer.Argument(metavar="SERVICE", help="Name of the service.", show_default=False)]
+SiteArgument = Annotated[str | None, typer.Argument(metavar="SITE", help="Name of a site.", show_default=False)]
+SiteOption = Annotated[str | None, typer.Option("--site", metavar="SITE", help="The same as SITE.", show_default=False)]
+OnlySite = Annotated[str | None, typer.Option("--site", metavar="SITE", help="Only of this site.", show_default=False)]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHEN", help="Only what happened since then: 2h, 7d, 2026-01-31, 2026-01-31T12:00Z.", show_default=False
+    ),
+]
+SpiderArguments = Annotated[list[str] | None, typer.Option("-a", metavar="NAME=VALUE", help="An argument of the spider.")]
+ScrapySettings = Annotated[list[str] | None, typer.Option("-s", metavar="NAME=VALUE", help="A Scrapy setting.")]
+
+_NAMES = {"site": "SITE", "since": "WHEN", "service": "SERVICE", "file": "FILE"}  # by the parameter's name; others: TEXT
+_REFUSALS: dict[str, Callable[[Any, dict[str, Any]], str]] = {  # pydantic's types of errors, with the value and their context
+    "int_parsing": lambda value, _: f"{value!r} is not a whole number",
+    "int_from_float": lambda value, _: f"{value!r} is not a whole number",
+    "float_parsing": lambda value, _: f"{value!r} is not a number",
+    "bool_parsing": lambda value, _: f"{value!r} is neither true nor false",
+    "greater_than_equal": lambda value, context: f"{value} is too small: at least {context['ge']}",
+    "less_than_equal": lambda value, context: f"{value} is too large: at most {context['le']}",
+    "value_error": lambda _, context: str(context["error"]),
+}
+
+
+def prepare_typer() -> None:
+    """Replace what typer has no setting for: the shown types of parameters, and the time at which validators are made.
+
+    From then on help shows `N`, `FILE`, `a | b` and nothing for a switch, where typer writes `<int range>` and `<bool>`; in a
+    line of usage `SERVICE` for its `{SERVICE}`. A parameter with a metavar keeps that.
+    """
+    core._TyperParameter.display_type = _type_in_words  # type: ignore[method-assign, assignment]
+    core.TyperArgument._usage_display_name = argument_in_usage  # type: ignore[method-assign, assignment]
+    core.build_runtime_param = _WhenNeeded.of  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class _WhenNeeded(RuntimeParam):
+    """Makes typer's validator for a value that needs one: pydantic takes 0.1 s to load.
+
+    A default, and a text for an option that is a text, are taken as they are.
+    """
+
+    descriptor: TypeDescriptor
+
+    @classmethod
+    def of(cls, descriptor: TypeDescriptor) -> RuntimeParam:
+        return cls(parameter_info=descriptor.parameter_info, annotation=descriptor.annotation, descriptor=descriptor)
+
+    def _coerce_value(self, value: Any, param: Any, ctx: Context) -> Any:
+        is_of_its_type = self.parameter_info.parser is None and type(value) is self.annotation
+        if is_of_its_type and (self.annotation is str or value == param.default):
+            return value
+        return build_runtime_param(self.descriptor)._coerce_value(value, param=param, ctx=ctx)
+
+
+def argument_in_usage(one: Any) -> str:
+    """Return `SERVICE` for a required argument, `[SERVICE]` for an optional one, with `...` where several are taken."""
+    name = one.metavar or one.name.upper()
+    return (name if one.required else f"[{name}]") + ("..." if one.nargs != 1 else "")
+
+
+def _type_in_words(param: Any, _context: Any) -> str:
+    kind = param.type_descriptor
+    if kind.is_choice:
+        return " | ".join(str(getattr(one, "value", one)) for one in kind.choices)
+    if getattr(param, "is_flag", False) or param.param_type_name == "argument":  # an argument has its name in the first column
+        return ""
+    if kind.is_path:
+        return "FILE"
+    known = {int: "N", float: "NUMBER"}
+    return known.get(kind.annotation) or _NAMES.get(param.name, "TEXT")
+
+
+def refusal(error: TyperException) -> str:
+    """Return the sentence for wrong use, with pydantic's words replaced; "" where typer has shown the help instead."""
+    message = error.format_message()
+    faults: Callable[[], list[dict[str, Any]]] | None = getattr(error.__cause__, "errors", None)
+    if faults is None:
+        return message
+    fault = faults()[0]
+    words = _REFUSALS.get(fault["type"])
+    return message.replace(str(fault["msg"]), words(fault["input"], fault.get("ctx", {}))) if words else message
