@@ -65,7 +65,7 @@ def test_an_operator_sets_shows_and_removes_the_limits_of_a_site(redis_client: r
         ["--rate", "3", "--concurrency", "4", "--per-hour", "600", "--json"],
     ]
     assert "--concurrency 4" in trawl("limit", "--history")[1]
-    assert trawl("limit", "other.org", "--history")[1] == "nobody has changed limits of other.org\n"
+    assert trawl("limit", "other.org", "--history")[1] == "no limits were changed of other.org\n"
     assert trawl("limit", "example.org", "--remove")[:2] == (0, "no site is limited\n")
 
 

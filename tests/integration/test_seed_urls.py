@@ -128,7 +128,7 @@ def test_a_service_that_has_not_begun_is_seeded_by_its_declared_start_key(
     file.write_text("http://a.example/1\n")
     assert trawl("seed-urls", "late", str(file)).code == 0
     said = trawl("seed-urls", "late", str(file), "--unique").out
-    assert said == "1 URL queued for late; its crawlers leave out those that their dupefilter knows\n"
+    assert said == "1 URL queued for late; its crawlers leave out URLs in their dupefilter\n"
     plain, unique = redis_client.lrange("feed:late", 0, -1)
     assert (plain, json.loads(unique)) == (b"http://a.example/1", {"url": "http://a.example/1", "dont_filter": False})
 
