@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
+from threading import Timer
 from typing import Annotated, Any, BinaryIO
 
 import typer
@@ -20,7 +22,7 @@ from cli.views.output import complain, echo, echo_indented, print_json
 from cli.views.progress import progress_bar
 from forums.environment import Storage
 from forums.storage import export as write_rows
-from forums.storage.read.read_sql import read_sql
+from forums.storage.read.read_sql import read_sql, too_long
 from forums.storage.read.search import search
 from redis_components.errors import ConfigError, TrawlError
 
@@ -198,6 +200,7 @@ def sql(
     """
     reading = Storage.read().reading_url
     with (
+        _ended_after(seconds),
         stored_data(reading.get_secret_value() if reading else None) as database,
         read_sql(database, statement, limit=limit + 1, seconds=seconds) as (names, rows),
     ):
@@ -211,6 +214,29 @@ def sql(
         if next(rows, None) is not None:
             complain(f"there are more than {limit:,} rows: --limit N prints more")
     return 0
+
+
+_GRACE_S = 2.0
+
+
+@contextmanager
+def _ended_after(seconds: float) -> Iterator[None]:
+    """End the process where the statement does not end in time: nothing interrupts one call of a function of SQLite, such as
+    instr() of two long texts.
+    """
+
+    def end() -> None:
+        complain(str(too_long(seconds)))
+        sys.stdout.flush()
+        os._exit(2)
+
+    timer = Timer(seconds + _GRACE_S, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _plain(value: Any) -> Any:

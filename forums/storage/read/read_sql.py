@@ -130,11 +130,12 @@ def _timely(cursor: Any, seconds: float) -> Iterator[tuple[Any, ...]]:
     deadline = time.monotonic() + seconds
     for row in cursor:
         if time.monotonic() > deadline:
-            raise _too_long(seconds)
+            raise too_long(seconds)
         yield tuple(row)
 
 
-def _too_long(seconds: float) -> ConfigError:
+def too_long(seconds: float) -> ConfigError:
+    """Return the error for a statement that is not ended in time."""
     return ConfigError(f"the statement takes longer than {seconds:g} s: let it read less, or give it more by --seconds")
 
 
@@ -147,7 +148,7 @@ def _refusals(connection: Connection, statement: str, seconds: float) -> Iterato
         yield
     except connection.dialect.loaded_dbapi.Error as error:
         if time.monotonic() - started >= seconds:
-            raise _too_long(seconds) from error
+            raise too_long(seconds) from error
         if connection.dialect.is_disconnect(error, driver, None):
             raise DBAPIError(statement, None, error) from error
         reason = " ".join(str(error.args[-1] if error.args else error).split()).rstrip(".")
@@ -190,7 +191,7 @@ def _sqlite(connection: Connection, statement: str, seconds: float) -> Iterator[
 
 
 def _allowed_in_sqlite(action: int, _first: str | None, second: str | None, *_: str | None) -> int:
-    loads = action == sqlite3.SQLITE_FUNCTION and (second or "").lower() == "load_extension"
+    loads = action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in ("load_extension", "fts3_tokenizer")
     return sqlite3.SQLITE_OK if action in _SQLITE_READS and not loads else sqlite3.SQLITE_DENY
 
 

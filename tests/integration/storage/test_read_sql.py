@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +49,7 @@ OF = {
         "SELECT load_extension('other.so')",
         "SELECT Load_Extension('other.so', 'x')",
         "SELECT writefile('other', 'x')",
+        "SELECT fts3_tokenizer('a', x'4141414141414141')",
         "SELECT length(zeroblob(500000000))",
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
     ),
@@ -207,6 +210,19 @@ def test_the_users_of_compose_own_and_read_its_database_and_have_no_power_over_t
     with pytest.raises(TrawlError, match="permission denied"):
         reader.write([parse(wire(post("p2")))])
     reader.close()
+
+
+def test_one_call_of_a_function_ends_with_its_process(tmp_path: Path) -> None:
+    """SQLite looks at the time between two steps alone: this one would take days. The command ends after its time."""
+    url = f"sqlite:///{tmp_path / 'trawl.sqlite'}"
+    Database.from_url(url).open().close()
+    statement = "SELECT instr(hex(zeroblob(30000000)), hex(zeroblob(15000000)) || '1')"
+    command = [sys.executable, "-m", "cli.main", "sql", statement, "--seconds", "1"]
+    environment = {**os.environ, "TRAWL_DATABASE_URL": url, "TRAWL_DATA_DIR": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert "takes longer than 1 s" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_the_command(stored: Stored, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
