@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from forums.overview import Overview, ServiceView
 from forums.state.forum_states import WatchedForum
 from redis_components.admin.inspector import CrawlSnapshot
-from redis_components.admin.lanes import LaneView
+from redis_components.admin.lanes import LaneCondition, LaneView
 from redis_components.items.group_states import GroupState
 from workers.process.stat_metrics import MOST_SERIES, StatKind, StatMetric, readable_metrics
 
@@ -111,13 +111,14 @@ def _of_lanes(figure: Callable[[LaneView], float | None]) -> Callable[[Overview]
     return samples
 
 
+_STATES = {LaneCondition.LEFT_ALONE: "backing_off"}
 LANE_METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
-        name="trawl_lane_state",
+        name="trawl_site_rate_state",
         kind="gauge",
-        help="1: what a limited site is now (`left alone`, `quiet`, `spent`, `slowed`, `limited`, `free`).",
+        help="1: the state of a limited site (`backing_off`, `quiet`, `spent`, `slowed`, `limited`, `free`).",
         labels=("site", "state"),
-        samples=lambda view: [((one.lane, one.condition.value), 1.0) for one in view.sites.lanes],
+        samples=lambda view: [((one.lane, _STATES.get(one.condition, str(one.condition))), 1.0) for one in view.sites.lanes],
     ),
     MetricSpec(
         name="trawl_lane_rate",
@@ -150,9 +151,9 @@ LANE_METRICS: tuple[MetricSpec, ...] = (
         samples=_of_lanes(lambda one: one.state.left_alone_s),
     ),
     MetricSpec(
-        name="trawl_lane_refusals",
+        name="trawl_site_consecutive_refusals",
         kind="gauge",
-        help="How often a site refused requests, by 429 or 503, without half an hour of peace between.",
+        help="Consecutive refusals of a site, by 429 or 503; half an hour without one resets it.",
         labels=("site",),
         samples=_of_lanes(lambda one: float(one.state.refusals)),
     ),

@@ -232,10 +232,10 @@ METRICS: tuple[MetricSpec, ...] = (
     _crawler("trawl_crawler_reactor_lag_seconds", "gauge", "How long the crawler's reactor took to answer.", lambda r: r.lag_s),
     # What is held.
     MetricSpec(
-        name="trawl_held",
+        name="trawl_paused",
         kind="gauge",
-        help="Holds of operators and breakers (word: pause, drain, stop); no service: all, no site: all; of slots the number.",
-        labels=("service", "spider", "site", "word"),
+        help="Holds of operators and breakers (kind: pause, drain, stop); no service: all, no site: all; of slots the number.",
+        labels=("service", "spider", "site", "kind"),
         samples=lambda view: sorted(
             Counter((one.service, one.service, one.site, str(one.hold.word)) for one in view.held).items()
         ),
@@ -297,7 +297,7 @@ METRICS: tuple[MetricSpec, ...] = (
         samples=lambda view: [((), float(view.failure is None))],
     ),
     MetricSpec(
-        name="trawl_readable",
+        name="trawl_keys_readable",
         kind="gauge",
         help="1 if this part (a service, a kind of record) could be read; 0: foreign type or value.",
         labels=("part",),

@@ -110,7 +110,7 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(
         name="trawl_site_budget_requests_per_hour",
         kind="gauge",
-        help="Requests in an hour for which scans and checks are planned (`schedule.requests_per_hour`).",
+        help="Requests in an hour for which scans and checks are planned (`schedule.scan_budget_per_hour`).",
         labels=("site",),
         samples=lambda view: [((site,), budget) for site, budget in sorted(view.sites.budgets.items())],
     ),

@@ -17,7 +17,7 @@ A = 'service="a",spider="a"'
 CASES: dict[str, Case] = {
     "TrawlExporterDown": ({'up{job="trawl"}': "0x5 1x5"}, 3, 8),
     "TrawlRedisAway": ({"trawl_redis_up": "0x5 1x5"}, 3, 8),
-    "TrawlUnreadable": ({'trawl_readable{part="nodes"}': "0x9 1x5"}, 7, 12),
+    "TrawlUnreadable": ({'trawl_keys_readable{part="nodes"}': "0x9 1x5"}, 7, 12),
     "TrawlRedisTrouble": ({'trawl_redis_trouble{trouble="no_aof"}': "1x5 0x5"}, 3, 8),
     "TrawlRedisFillsUp": (
         {
@@ -45,7 +45,7 @@ CASES: dict[str, Case] = {
         15,
         30,
     ),
-    "TrawlHeldForLong": ({f'trawl_held{{{A},site="",word="pause"}}': "1x1500 0x10"}, 1450, 1505),
+    "TrawlHeldForLong": ({f'trawl_paused{{{A},site="",kind="pause"}}': "1x1500 0x10"}, 1450, 1505),
     "TrawlNoItems": (
         {
             f"collector_scraped_item_count{{{A}}}": "5x40 5+1x40",
