@@ -47,7 +47,7 @@ RETRY_HTTP_CODES = [408, 429, 500, 502, 503, 504, 522, 524]
 DOWNLOAD_WARNSIZE = 2 * 1024 * 1024  # Scrapy's 32 MiB would never be reached on a forum
 DOWNLOAD_MAXSIZE = 8 * 1024 * 1024  # no forum page is larger, and the worst page of that size is read within WATCHDOG_TIMEOUT
 # Pages that wait to be read: with more bytes no request of any site is started. Scrapy's 5 MB are two pages of a hostile site,
-# which are read in a process apart for up to a minute; a site has two places in a crawler (`politeness.concurrency`).
+# which are read in a process apart for up to a minute; a site has two places in a crawler.
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 8 * DOWNLOAD_MAXSIZE
 
 # Speed: `python -m benchmarks.frontier.settings_share` measures the share of each of these.

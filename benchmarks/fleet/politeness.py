@@ -41,7 +41,7 @@ SCALED_MS = {HOUR_MS: 60_000, DAY_MS: 120_000}
 SITE = """base_url = "{url}"
 forums = ["f1"]
 [schedule]
-requests_per_hour = 1_000_000
+{schedule}
 min_interval_s = 20
 max_interval_s = 20
 [politeness]
@@ -62,24 +62,22 @@ format = "json"
 rows = "comments"
 fields = {{ id = "id", body = "body" }}
 """
-WIDE = {"concurrency": 12, "delay_s": 0}
-SMALL = {"concurrency": 2, "delay_s": 0.25}
-RATE, BURST, AT_A_TIME = {"max_rate": 2}, {"max_rate": 2, "max_burst": 4}, {"max_concurrency": 2}
-HOURLY, DAILY = {"max_per_hour": 120}, {"max_per_day": 240}
+WIDE = {"concurrency": 0, "rate": 0}
+RATE, BURST, AT_A_TIME = {"rate": 2}, {"rate": 2, "burst": 4}, {"concurrency": 2}
+HOURLY, DAILY = {"per_hour": 120}, {"per_day": 240}
+WORDS = {"rate": 4, "concurrency": 2, "per_hour": 600}
 ALONE = {"rate": RATE, "rate with bursts": BURST, "at a time": AT_A_TIME, "per hour": HOURLY, "per day": DAILY}
 PAIRS = {
     "rate, at a time": RATE | AT_A_TIME,
-    "rate, per hour": {"max_rate": 4} | HOURLY,
-    "rate, per day": {"max_rate": 4} | DAILY,
+    "rate, per hour": {"rate": 4} | HOURLY,
+    "rate, per day": {"rate": 4} | DAILY,
     "at a time, per hour": AT_A_TIME | HOURLY,
     "at a time, per day": AT_A_TIME | DAILY,
-    "per hour, per day": {"max_per_hour": 90} | DAILY,
-    "bursts, per hour": {"max_rate": 4, "max_burst": 8} | HOURLY,
-    "rate, small": RATE | SMALL,
-    "at a time, small": AT_A_TIME | SMALL,
-    "per hour, small": HOURLY | SMALL,
-    "per day, small": DAILY | SMALL,
+    "per hour, per day": {"per_hour": 90} | DAILY,
+    "bursts, per hour": {"rate": 4, "burst": 8} | HOURLY,
 }
+OLD_WORDS = "requests_per_hour, delay_s, concurrency"
+"""The three keys of the release before, which mean the same as `WORDS`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,10 +113,11 @@ PARTS = {
     "3 crawlers": Part(crawlers=3, sites=ALONE),
     "8 crawlers": Part(crawlers=8, sites=ALONE),
     "pairs": Part(crawlers=3, sites=PAIRS),
+    "words": Part(crawlers=3, sites={"rate, concurrency, per_hour": WORDS, OLD_WORDS: WORDS}, scaled=False),
     "killed": Part(crawlers=3, sites=ALONE, act=kills),
     "rolled": Part(crawlers=3, sites=ALONE, act=rolls),
 }
-HOUR = Part(crawlers=3, sites={"600 per hour, small": {"max_per_hour": 600, **SMALL}}, scaled=False, threads=1000)
+HOUR = Part(crawlers=3, sites={"rate, concurrency, per_hour": WORDS}, scaled=False, threads=1000)
 
 
 @dataclass
@@ -184,7 +183,11 @@ def watching(folder: Path, part: Part) -> Iterator[tuple[WatchedFleet, list[Watc
             one = Watched(name, site, politeness, part.threads)
             site.answer, site.latency_s = one.answer, LATENCY_S
             lines = "\n".join(f"{key} = {value}" for key, value in (WIDE | politeness).items())
-            (folder / "sites" / f"site{number}.toml").write_text(SITE.format(url=site.url, politeness=lines))
+            schedule = "scan_budget_per_hour = 1_000_000"
+            if name == OLD_WORDS:
+                lines, schedule = "delay_s = 0.25\nconcurrency = 2", "requests_per_hour = 600"
+            text = SITE.format(url=site.url, politeness=lines, schedule=schedule)
+            (folder / "sites" / f"site{number}.toml").write_text(text)
             watched.append(one)
         environment = {
             "SCRAPY_SETTINGS_MODULE": "workers.settings",
@@ -196,11 +199,11 @@ def watching(folder: Path, part: Part) -> Iterator[tuple[WatchedFleet, list[Watc
         for number, one in enumerate(watched):
             of = one.politeness
             asked = LaneLimits.of(
-                rate=of.get("max_rate"),
-                burst=int(of.get("max_burst", 1)),
-                concurrency=int(of.get("max_concurrency", 0)) or None,
-                per_hour=int(of.get("max_per_hour", 0)) or None,
-                per_day=int(of.get("max_per_day", 0)) or None,
+                rate=of.get("rate") or None,
+                burst=int(of.get("burst", 1)),
+                concurrency=int(of.get("concurrency", 0)) or None,
+                per_hour=int(of.get("per_hour", 0)) or None,
+                per_day=int(of.get("per_day", 0)) or None,
                 by="benchmark",
             )
             quotas = tuple((n, SCALED_MS[ms]) for n, ms in asked.quotas) if part.scaled else asked.quotas

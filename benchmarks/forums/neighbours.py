@@ -43,7 +43,7 @@ SITE = """\
 base_url = "{url}"
 forums = ["f"]
 [politeness]
-delay_s = {delay_s}
+rate = {rate}
 concurrency = {concurrency}
 obey_robots = false
 [breaker]
@@ -77,7 +77,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     answers_after_s: float | None = 0.0
     """None: never."""
     status: int = 200
-    delay_s: float = 0.0
+    rate: float = 0.0
     concurrency: int = 8
     breaker: bool = False
     held: bool = False
@@ -87,7 +87,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
 SITUATIONS = {
     "A has no backlog": Situation(),
-    "A is well, 2 at a time, 0.5 s apart": Situation(delay_s=0.5, concurrency=2),
+    "A is well, 2 at a time, 0.5 s apart": Situation(rate=2, concurrency=2),
     "A is well, 8 at a time": Situation(),
     "A is well, 32 at a time": Situation(concurrency=32),
     "A takes 2 s a page, 8 at a time": Situation(answers_after_s=2.0),
@@ -184,7 +184,7 @@ def _measure(report: Report, situation: Situation, crawlers: int, backlog: int, 
         of_a = [f"a{number or ''}" for number in range(situation.sites)]
         for name, pages, manners in (*((name, a, situation) for name in of_a), ("b", b, Situation())):
             text = SITE.format(
-                url=pages.url, breaker=str(manners.breaker).lower(), delay_s=manners.delay_s, concurrency=manners.concurrency
+                url=pages.url, breaker=str(manners.breaker).lower(), rate=manners.rate, concurrency=manners.concurrency
             )
             (sites / f"{name}.toml").write_text(text)
         tasks = [encode(PostTask(site=of_a[number % len(of_a)], post=f"a{number}")) for number in range(backlog)]

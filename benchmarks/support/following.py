@@ -50,7 +50,7 @@ class Plan:
     boards: int
     threads: int
     seed: int
-    budget: float = Schedule().requests_per_hour  # of the site, per hour of the forum
+    budget: float = Schedule().scan_budget_per_hour  # of the site, per hour of the forum
     checks: float = Schedule().checks_per_request
     signals: bool = False  # the site file has the page of the newest messages
     keep: Path | None = None  # a folder for what is left: database, logs, the forum's truth
@@ -126,7 +126,7 @@ def site_file(folder: Path, plan: Plan) -> Path:
     usual = Schedule()
     text += f"""
 [schedule]
-requests_per_hour = {plan.budget * pace}
+scan_budget_per_hour = {plan.budget * pace}
 min_interval_s = {usual.min_interval_s / pace}
 max_interval_s = {usual.max_interval_s / pace}
 recheck_days = {usual.recheck_days / pace}

@@ -132,7 +132,7 @@ def _look(site: str | None) -> _Found:
             _Forum(board=one, per_hour=estimate(one.state, view.now).now * 3600, delay=measured.get(one.name)) for one in boards
         ],
         spent=view.sites.spent,
-        budgets={**view.sites.budgets, **{one.name: one.schedule.requests_per_hour for one in known}},
+        budgets={**view.sites.budgets, **{one.name: one.scan_budget_per_hour for one in known}},
         wrong=(*wrong, *(f"{part} cannot be read: {why}" for part, why in view.unreadable.items())),
     )
 
@@ -205,7 +205,7 @@ def _budgets_json(found: _Found) -> list[dict[str, Any]]:
     return [
         {
             "site": site,
-            "requests_per_hour": found.budgets.get(site),
+            "scan_budget_per_hour": found.budgets.get(site),
             "spent": round(spent.total, 1),
             **{str(purpose): round(spent.on(purpose), 1) for purpose in Purpose},
         }

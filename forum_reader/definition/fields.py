@@ -56,14 +56,14 @@ class FieldSpec(Select):
     formats: tuple[str, ...] = Field(default=(), description='forms of a `date` in Python\'s letters, as in `"%d.%m.%Y, %H:%M"`')
     lookup: str | None = Field(default=None, description="JSON: rows of the page in which the value is a key, as `users`")
     key: str = Field(default="id", description="JSON: place of the key in a row of `lookup`")
-    without: tuple[str, ...] = Field(default=(), description="HTML: selectors of parts that are cut out first, as a signature")
+    remove: tuple[str, ...] = Field(default=(), description="HTML: selectors of parts that are cut out first, as a signature")
     value: str | None = Field(default=None, description="JSON: the value taken from the row of `lookup` with this key")
 
     @cached_property
     def cutters(self) -> tuple[Finder, ...]:
-        """Return `without`, compiled: CSS selectors as one."""
-        css = ", ".join(selector for selector in self.without if not is_xpath(selector))
-        return tuple(compiled("html", selector) for selector in (css, *filter(is_xpath, self.without)) if selector)
+        """Return `remove`, compiled: CSS selectors as one."""
+        css = ", ".join(selector for selector in self.remove if not is_xpath(selector))
+        return tuple(compiled("html", selector) for selector in (css, *filter(is_xpath, self.remove)) if selector)
 
     @field_validator("regex")
     @classmethod
@@ -81,13 +81,13 @@ class FieldSpec(Select):
 
     @model_validator(mode="after")
     def _can_cut(self) -> Self:
-        if self.without and self.syntax == "json":
-            raise ValueError("without is for pages of HTML and XML")
-        for selector in self.without:
+        if self.remove and self.syntax == "json":
+            raise ValueError("remove is for pages of HTML and XML")
+        for selector in self.remove:
             try:
                 compiled(self.syntax, selector)
             except ValueError as exc:
-                raise ValueError(f"without: {selector!r} {exc}") from None
+                raise ValueError(f"remove: {selector!r} {exc}") from None
         return self
 
     @model_validator(mode="after")
@@ -119,7 +119,7 @@ def with_syntax(value: Any, syntax: str) -> Any:
     elif isinstance(value, list | tuple):
         value = {"select": value}
     elif isinstance(value, Mapping):
-        lists = ("select", "without", "formats")  # a single value need not be a list
+        lists = ("select", "remove", "formats")  # a single value need not be a list
         value = {key: [one] if key in lists and isinstance(one, str) else one for key, one in value.items()}
     return {**value, "syntax": syntax} if isinstance(value, Mapping) else value
 
@@ -130,7 +130,7 @@ KINDS: dict[str, Kind] = {
     "reply_count": "int", "views": "int", "threads": "int", "position": "int", "pages": "int", "total": "int", "current": "int",
     "number": "id", "parent_number": "id",
     "created_at": "date", "edited_at": "date", "last_activity": "date",
-    "sticky": "bool", "deleted": "bool", "more": "bool", "opening": "bool",
+    "sticky": "bool", "deleted": "bool", "has_more": "bool", "opening": "bool",
 }  # fmt: skip
 """Kind of a field, by its name; other fields are text."""
 

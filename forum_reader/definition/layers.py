@@ -13,6 +13,8 @@ import msgspec
 
 from forum_reader.errors import SiteError
 
+from . import old_keys
+
 PROFILES = Path(__file__).parents[1] / "profiles"
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-((?:[^}$]|\$(?!\{))*+))?\}")
 OWN, DEMO = ("TRAWL_", "FLOWER_", "CELERY_"), "TRAWL_DEMO_URL"
@@ -60,6 +62,7 @@ def read(path: Path, table: dict[str, Any]) -> Layers:
     merged: dict[str, Any] = {}
     origins: Origins = {}
     for file, table in reversed(list(zip(chain, tables, strict=True))):
+        old_keys.rename(table, file)
         own = table if file == path else {key: value for key, value in table.items() if file == chain[1] or key not in _TOP_ONLY}
         merged = _merge(merged, own, (), file, origins)
     variables: dict[str, str | None] = {}

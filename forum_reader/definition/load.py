@@ -163,7 +163,7 @@ def _written(values: Any, loc: tuple[str | int, ...]) -> Any:
 
 
 Checks = Mapping[str, Callable[[str], None]]
-"""Checks of options that only their user can read (`quiet_hours`, `lane`), by name. Each raises ValueError."""
+"""Checks of options that only their user can read (`quiet`, `lane`), by name. Each raises ValueError."""
 
 
 def site_of(read: layers.Layers, checks: Checks | None = None) -> Site:

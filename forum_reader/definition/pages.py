@@ -14,7 +14,7 @@ from .page_requests import PageBody
 from .selectors import Syntax
 
 _STRICT = ConfigDict(defer_build=True, extra="forbid", frozen=True)
-_AROUND = frozenset({"html_at", "next", "pages", "total", "cursor", "more", "current"})  # of a page whose HTML is in JSON
+_AROUND = frozenset({"html_at", "next", "pages", "total", "cursor", "has_more", "current"})  # of a page whose HTML is in JSON
 HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,100}$")]
 HeaderValue = Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]{0,500}$")]
 PageKind = Literal["index", "list", "thread", "comments", "more", "recent"]
@@ -25,7 +25,7 @@ class Page(BaseModel):
 
     model_config = _STRICT
     _places: ClassVar[frozenset[str]] = frozenset()
-    _selecting: ClassVar[frozenset[str]] = frozenset({"container", "gone", "wall", "html_at", "json_at"})
+    _selecting: ClassVar[frozenset[str]] = frozenset({"container", "gone", "block_page", "html_at", "json_at"})
     _tables: ClassVar[frozenset[str]] = frozenset({"fields"})
 
     url: str = Field(description="template of its URL: a path behind `base_url`, or a whole URL")
@@ -41,7 +41,7 @@ class Page(BaseModel):
     )
     html_at: Select | None = Field(
         default=None,
-        description="JMESPath: HTML in a JSON page; all but `next`, `pages`, `total`, `cursor`, `more`, `current` is read there",
+        description="JMESPath: HTML in a JSON page; all but `next`, `pages`, `total`, `cursor`, `has_more`, `current` is in it",
     )
     json_at: Select | None = Field(
         default=None,
@@ -51,7 +51,7 @@ class Page(BaseModel):
     gone: Select | None = Field(
         default=None, description="an element of pages of something that does not exist (any more): such a page counts as 404"
     )
-    wall: Select | None = Field(
+    block_page: Select | None = Field(
         default=None, description="an element that only a login page, a captcha or an error page has: such a page is refused"
     )
 
@@ -133,7 +133,7 @@ class RowsPage(Page):
         "pages",
         "total",
         "cursor",
-        "more",
+        "has_more",
         "current",
         "children",
         "load_more",
@@ -146,19 +146,19 @@ class RowsPage(Page):
     pages: FieldSpec | None = Field(default=None, description="number of pages")
     total: FieldSpec | None = Field(default=None, description="number of rows on all pages")
     cursor: FieldSpec | None = Field(default=None, description="value of `{cursor}` for the next page")
-    more: FieldSpec | None = Field(default=None, description="true if there is a next page, whose URL is made from its number")
+    has_more: FieldSpec | None = Field(default=None, description="true if there is a next page, with a URL made from its number")
     current: FieldSpec | None = Field(
         default=None, description="the number of this page: a number other than requested is behind the end, and has no rows"
     )
     per_page: int | None = Field(default=None, ge=1, description="rows of a full page")
     ends: Literal["empty", "short"] = Field(
         default="empty",
-        description="the last page, without `next`, `pages`, `total`, `cursor`, `more`: no rows, or fewer than `per_page`",
+        description="the last page, without `next`, `pages`, `total`, `cursor`, `has_more`: no rows, or fewer than `per_page`",
     )
 
     @model_validator(mode="after")
     def _can_be_followed(self) -> Self:
-        for name in ("next", "pages", "total", "cursor", "more", "current"):
+        for name in ("next", "pages", "total", "cursor", "has_more", "current"):
             if (field := getattr(self, name)) is not None:
                 check_kind(name, field)
         if "offset" in self.names and self.per_page is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Annotated, Any, get_args
 from zoneinfo import ZoneInfo
@@ -157,6 +158,11 @@ class Site(BaseModel):
                 if place in names and getattr(fields, field) is None:
                     raise ValueError(f"{kind}.url has {{{place}}}, {what}, but recent.fields has no {field}")
         return pages
+
+    @property
+    def scan_budget_per_hour(self) -> float:
+        """Requests for which scans and checks are planned: no plan asks for more than the site gives."""
+        return min(self.schedule.scan_budget_per_hour, self.politeness.per_hour or math.inf)
 
     @cached_property
     def places(self) -> frozenset[Place]:

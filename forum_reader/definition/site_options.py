@@ -67,10 +67,10 @@ class Schedule(BaseModel):
 
     model_config = _STRICT
 
-    requests_per_hour: float = Field(
+    scan_budget_per_hour: float = Field(
         default=1200,
         gt=0,
-        description="budget of scans and checks, over the whole fleet",
+        description="requests for which scans and checks are planned; never more than `politeness.per_hour`",
     )
     min_interval_s: float = Field(default=30, gt=0, description="least time between two scans of a forum, s")
     max_interval_s: float = Field(default=86400, gt=0, description="most time between two scans of a forum, s")
@@ -89,31 +89,34 @@ class Schedule(BaseModel):
         return self
 
 
+CRAWLER_DELAY_S, CRAWLER_CONCURRENCY = 0.5, 2
+"""Pace of each crawler where the file leaves `rate` and `concurrency` out."""
+
+
 class Politeness(BaseModel):
-    """Limits of requests to the site."""
+    """Limits of requests to the site, of all crawlers together."""
 
     model_config = _STRICT
 
-    delay_s: float = Field(default=0.5, ge=0, description="time between two requests of one crawler, s")
-    concurrency: int = Field(default=2, ge=1, description="requests of one crawler at a time")
-    obey_robots: bool = Field(default=True, description="obey robots.txt")
-    max_rate: float | None = Field(
-        default=None, ge=1e-5, le=1e4, description="requests per second of all crawlers together; left out: no limit"
+    rate: float | None = Field(
+        default=None,
+        ge=0,
+        le=1e4,
+        description="requests per second; 0: no limit; left out: no limit, and each crawler sends one in 0.5 s",
     )
-    max_burst: int = Field(
-        default=1, ge=1, le=10_000, description="requests that all crawlers together may send at once after a pause"
-    )
-    max_concurrency: int | None = Field(
-        default=None, ge=1, le=10_000, description="requests of all crawlers together at a time; left out: no limit"
+    burst: int = Field(default=1, ge=1, le=10_000, description="requests that may be sent at once after a pause")
+    concurrency: int | None = Field(
+        default=None,
+        ge=0,
+        le=10_000,
+        description="requests at a time; 0: no limit; left out: no limit, and each crawler has 2",
     )
     weight: int = Field(
         default=1, ge=1, le=100, description="requests of this site for each of another site with limits, while both have work"
     )
-    max_per_hour: int | None = Field(
-        default=None, ge=1, le=10**9, description="requests of all crawlers together in any hour; left out: no limit"
-    )
-    max_per_day: int | None = Field(default=None, ge=1, le=10**9, description="the same in any 24 hours")
-    quiet_hours: str | None = Field(
+    per_hour: int | None = Field(default=None, ge=1, le=10**9, description="requests in any hour; left out: no limit")
+    per_day: int | None = Field(default=None, ge=1, le=10**9, description="requests in any 24 hours; left out: no limit")
+    quiet: str | None = Field(
         default=None,
         description="hours in which nothing is sent, as `01:00-06:00`; in `time_zone`, or with a zone behind them",
     )
@@ -122,8 +125,26 @@ class Politeness(BaseModel):
         default=None,
         description="name under which sites share the limits of all crawlers, as those on one server; the lowest limits count",
     )
+    obey_robots: bool = Field(default=True, description="obey robots.txt")
 
-    @field_validator("lane", "quiet_hours")
+    @property
+    def crawler_delay_s(self) -> float:
+        """Seconds between two requests of a process that keeps no limits together with others."""
+        return CRAWLER_DELAY_S if self.rate is None else 1 / self.rate if self.rate else 0.0
+
+    @property
+    def crawler_concurrency(self) -> int | None:
+        """Requests of one crawler at a time; None: as many as it has."""
+        return CRAWLER_CONCURRENCY if self.concurrency is None else self.concurrency or None
+
+    @field_validator("rate")
+    @classmethod
+    def _not_too_slow(cls, rate: float | None) -> float | None:
+        if rate and rate < 1e-5:
+            raise ValueError("must be 0, for no limit, or 1e-05 and more")
+        return rate
+
+    @field_validator("lane", "quiet")
     @classmethod
     def _as_its_limiter_reads_it(cls, text: str | None, info: ValidationInfo) -> str | None:
         check = (info.context or {}).get(info.field_name)

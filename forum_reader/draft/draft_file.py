@@ -40,17 +40,15 @@ _HEAD = """\
 """
 _OPTIONS = """
 [schedule]
-# requests_per_hour = 1200     # the site's budget, over the whole fleet
+# scan_budget_per_hour = 1200  # requests for which scans and checks are planned
 # min_interval_s = 30          # least time between two scans of a forum
 
-[politeness]
-# delay_s = 0.5                # time between two requests of one crawler
-# concurrency = 2              # requests of one crawler at a time
+[politeness]                   # what the site gets of all crawlers together, however many there are
 """
 _KIND = """\
-max_rate = 2                   # requests per second of all crawlers together, however many there are
-max_concurrency = 2            # requests of all crawlers at a time
-# quiet_hours = "01:00-06:00"  # nothing is sent then
+rate = 2                       # requests per second
+concurrency = 2                # requests at a time
+# quiet = "01:00-06:00"        # nothing is sent then
 """
 _LEARNED = """
 # There is no profile of this software: the tables below were learned from its pages. A field is a CSS selector, or an XPath that

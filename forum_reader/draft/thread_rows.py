@@ -204,7 +204,7 @@ def article_field(found: Sequence[PostRows]) -> Any:
         return None
     return {
         "select": parents[0],
-        "without": list(dict.fromkeys([name, f"{name} ~ *", *(cut for one in known for cut in _cut(one))])),
+        "remove": list(dict.fromkeys([name, f"{name} ~ *", *(cut for one in known for cut in _cut(one))])),
     }
 
 

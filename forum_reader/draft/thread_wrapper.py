@@ -248,8 +248,8 @@ def _body(found: Sequence[PostRows]) -> Any:
         without += [one for places in ("authors", "dates") for one in _in_bodies(found, places) if one not in without]
     if not selectors or selectors[0] == ".":
         marks = [*_selectors(found, "authors")[:1], *_selectors(found, "dates")[:1]]
-        return {"select": ".", "without": [*without, *(one for one in marks if one != ".")]}
-    return {"select": as_value(selectors), "without": without} if without else as_value(selectors)
+        return {"select": ".", "remove": [*without, *(one for one in marks if one != ".")]}
+    return {"select": as_value(selectors), "remove": without} if without else as_value(selectors)
 
 
 def _body_of(one: PostRows, row: Any, number: int) -> Any:
@@ -332,7 +332,7 @@ def _opening(found: Sequence[PostRows], *, is_row: bool) -> dict[str, Any]:
             published = [(one.page, [(one.page.root, one.fields.dates.published[0])]) for one in leads]
             table[name] = date_field([found_first], published) if name == "created_at" else found_first
             if name == "body" and (same := _same([element for _, element in pairs if element is not None])):
-                table[name] = {"select": found_first, "without": same}
+                table[name] = {"select": found_first, "remove": same}
         elif name == "body" and (article := article_field(leads)) is not None:
             table[name] = article
     return table

@@ -83,8 +83,8 @@ def _next(doc: Document, page: RowsPage, place: Asked, rows: int, pages: int | N
 
 
 def _goes_on(doc: Document, page: RowsPage, place: Asked, rows: int, pages: int | None) -> bool:
-    if page.more is not None:
-        return bool(doc.value(page.more, "bool"))
+    if page.has_more is not None:
+        return bool(doc.value(page.has_more, "bool"))
     if page.pages is not None or page.total is not None:
         return pages is not None and place.number < pages
     if page.ends == "short" and page.per_page:

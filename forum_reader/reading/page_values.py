@@ -64,8 +64,8 @@ class Document:
         self._values = FoundValues(site, page, response, self.root, {"thread": thread})
         if page.gone and self.find(page.gone):
             raise PageGone(f"a page of something that does not exist: it has {' or '.join(page.gone.select)}")
-        if page.wall and self.find(page.wall):
-            raise UnreadablePage(f"a wall: it has {' or '.join(page.wall.select)}")
+        if page.block_page and self.find(page.block_page):
+            raise UnreadablePage(f"a wall: it has {' or '.join(page.block_page.select)}")
         if page.container and not self.find(page.container):
             raise UnreadablePage(f"has no {' or '.join(page.container.select)}, as each such page has")
 
@@ -189,7 +189,7 @@ class Document:
 
     def _found(self, field: FieldSpec, node: Any) -> Found:
         found = self.find(field, node)
-        if field.without:
+        if field.remove:
             found = [self._cut(one, field.cutters) for one in outermost(found)]
         return self._looked_up(field, found)
 
@@ -212,7 +212,7 @@ class Document:
             left = [place for place in left if not founds[place]]
             if not left:
                 break
-        if field.without:
+        if field.remove:
             founds = [[self._cut(one, field.cutters) for one in outermost(found)] for found in founds]
         return founds if field.lookup is None else [self._looked_up(field, found) for found in founds]
 

@@ -40,9 +40,9 @@ class Recognise(BaseModel):
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
-    sure: tuple[str, ...] = Field(default=(), description="marks that hardly any other software has: each counts 2")
-    marks: tuple[str, ...] = Field(default=(), description="further marks: each counts 1")
-    needs: tuple[str, ...] = Field(default=(), description="marks that this version always has; they do not count")
+    signatures: tuple[str, ...] = Field(default=(), description="marks that hardly any other software has: each counts 2")
+    hints: tuple[str, ...] = Field(default=(), description="further marks: each counts 1")
+    requires: tuple[str, ...] = Field(default=(), description="marks that this version always has; they do not count")
     never: tuple[str, ...] = Field(default=(), description="marks that only another software or version has")
     version: str | None = Field(default=None, description="a mark whose first group is the version")
     software: str | None = Field(default=None, description="its name, the same in the profiles of all its versions")
@@ -64,7 +64,7 @@ class Recognise(BaseModel):
     )
     about: str | None = Field(default=None, description="one line about the software")
 
-    @field_validator("sure", "marks", "needs", "never")
+    @field_validator("signatures", "hints", "requires", "never")
     @classmethod
     def _are_marks(cls, marks: tuple[str, ...]) -> tuple[str, ...]:
         for mark in marks:
@@ -162,10 +162,10 @@ def _weighed(response: TextResponse, root: Any = None) -> list[_Weighed]:
     page = _Page(PageMarks(response, root), _plain_marks(layers.PROFILES))
     found = []
     for name, table in _tables(layers.PROFILES):
-        if not any(page.has(mark) for mark in (*table.sure, *table.marks) if not mark.startswith("script ")):
+        if not any(page.has(mark) for mark in (*table.signatures, *table.hints) if not mark.startswith("script ")):
             continue  # scripts are long, and decide nothing alone
-        sure, marks = (tuple(mark for mark in given if page.has(mark)) for given in (table.sure, table.marks))
-        if any(page.has(mark) for mark in table.never) or not all(page.has(mark) for mark in table.needs):
+        sure, marks = (tuple(mark for mark in given if page.has(mark)) for given in (table.signatures, table.hints))
+        if any(page.has(mark) for mark in table.never) or not all(page.has(mark) for mark in table.requires):
             continue
         found.append(
             _Weighed(
@@ -210,7 +210,7 @@ def _plain_marks(folder: Path) -> dict[str, dict[str, str]]:
     """Return for each kind the profiles' marks that are plain text, by that text."""
     found: dict[str, dict[str, str]] = {}
     for _, table in _tables(folder):
-        for mark in (*table.sure, *table.marks, *table.never, *table.needs):
+        for mark in (*table.signatures, *table.hints, *table.never, *table.requires):
             kind, text, _ = _compiled(mark)
             if text:
                 found.setdefault(kind, {})[text] = mark
@@ -222,7 +222,7 @@ def _tables(folder: Path) -> tuple[tuple[str, Recognise], ...]:
     """Return the tables with marks of the profiles in a folder."""
     names = sorted(path.stem for path in folder.glob("*.toml"))
     tables = ((name, Recognise.model_validate(layers.profile_table(name).get("recognise", {}))) for name in names)
-    return tuple((name, table) for name, table in tables if table.sure or table.marks)
+    return tuple((name, table) for name, table in tables if table.signatures or table.hints)
 
 
 def _version(table: Recognise, page: PageMarks) -> str | None:

@@ -142,7 +142,7 @@ def _shared(site: Site, spent: Spent) -> tuple[int, int]:
 def _why_none(site: Site, spent: Spent, waiting: int) -> str:
     if waiting >= WAITING_MOST:
         return f"{waiting} tasks wait in the lane already"
-    if spent.total < site.schedule.requests_per_hour and spent.later < request_budget.for_later(site, spent):
+    if spent.total < site.scan_budget_per_hour and spent.later < request_budget.for_later(site, spent):
         most = request_budget.for_checks(site, spent)
         return f"{spent.check:.0f} of at most {most:.0f} requests for checks in the last hour (schedule.checks_per_request)"
     most = request_budget.for_later(site, spent)

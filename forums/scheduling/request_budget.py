@@ -15,20 +15,20 @@ CHECKS_AT_LEAST = 0.002
 
 def over(site: Site, spent: Spent) -> str:
     """Return why nothing more is sent, for people."""
-    whole, left = site.schedule.requests_per_hour, _kept(site, spent) - spent.later
+    whole, left = site.scan_budget_per_hour, _kept(site, spent) - spent.later
     kept = f", {left:.0f} are kept for checks and history" if left > 0 and spent.total < whole else ""
     return f"{spent.compared(whole)}{kept}"
 
 
 def for_scans(site: Site, spent: Spent) -> float:
     """Return the requests an hour for list pages: the rest after the threads of the last hour and the share of waiting work."""
-    whole = site.schedule.requests_per_hour
+    whole = site.scan_budget_per_hour
     return max(whole - spent.detail - _kept(site, spent), whole * SCANS_AT_LEAST)
 
 
 def scans_now(site: Site, spent: Spent) -> float:
     """Return the requests that may be spent on list pages now; 0 if the last hour was over the budget."""
-    whole = site.schedule.requests_per_hour
+    whole = site.scan_budget_per_hour
     room = whole - spent.total - max(_kept(site, spent) - spent.later, 0.0)
     return max(room, whole * SCANS_AT_LEAST - spent.scan, 0.0)
 
@@ -36,18 +36,18 @@ def scans_now(site: Site, spent: Spent) -> float:
 def for_later(site: Site, spent: Spent) -> float:
     """Return the requests an hour for waiting work: its share, and half of the unused rest."""
     share = _share(site)
-    return share + max(site.schedule.requests_per_hour - share - spent.live, 0.0) / 2
+    return share + max(site.scan_budget_per_hour - share - spent.live, 0.0) / 2
 
 
 def later_now(site: Site, spent: Spent) -> float:
     """Return the requests that may be spent on waiting work now."""
-    return max(min(for_later(site, spent) - spent.later, site.schedule.requests_per_hour - spent.total), 0.0)
+    return max(min(for_later(site, spent) - spent.later, site.scan_budget_per_hour - spent.total), 0.0)
 
 
 def for_checks(site: Site, spent: Spent) -> float:
     """Return the requests an hour for checks, in proportion to the requests that find new posts, however large the budget is."""
     of_live = site.schedule.checks_per_request * spent.live * (SPARED if site.pages.can_look_back else 1.0)
-    return min(for_later(site, spent), max(of_live, site.schedule.requests_per_hour * CHECKS_AT_LEAST))
+    return min(for_later(site, spent), max(of_live, site.scan_budget_per_hour * CHECKS_AT_LEAST))
 
 
 def checks_now(site: Site, spent: Spent) -> float:
@@ -61,7 +61,7 @@ def history_now(site: Site, spent: Spent) -> float:
 
 
 def _share(site: Site) -> float:
-    return site.schedule.requests_per_hour * site.schedule.backfill_share
+    return site.scan_budget_per_hour * site.schedule.backfill_share
 
 
 def _kept(site: Site, spent: Spent) -> float:

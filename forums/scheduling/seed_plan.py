@@ -56,7 +56,7 @@ def plan(site: Site, states: Mapping[str, ForumState], spent: Spent, now: float)
     forums = {forum: state for forum, state in states.items() if forum not in NO_FORUMS}
     recent = {forum: state for forum, state in states.items() if forum == RECENT}
     waits = intervals(forums, request_budget.for_scans(site, spent), now=now, limits=limits, recent=recent)
-    deep_s = max(DEEP_S, len(forums) * site.limits.pages_per_scan / (DEEP_SHARE * site.schedule.requests_per_hour / 3600))
+    deep_s = max(DEEP_S, len(forums) * site.limits.pages_per_scan / (DEEP_SHARE * site.scan_budget_per_hour / 3600))
     dues = [_due(site, forum, state, waits[forum], deep_s, limits) for forum, state in forums.items()]
     for forum, state in recent.items():
         task, at = ForumTask(site=site.name, forum=forum, mode="recent"), (state.tried_at or 0.0) + waits[forum]

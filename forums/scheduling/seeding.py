@@ -156,7 +156,7 @@ class _Snapshot:
         sites, wrong = ([load_site(site)], {}) if site else load_all()
         now, states, ledger = server_time(client), ForumStates(client), Ledger(client)
         spent = ledger.spent([one.name for one in sites], now)
-        ledger.store_budgets({one.name: one.schedule.requests_per_hour for one in sites})
+        ledger.store_budgets({one.name: one.scan_budget_per_hour for one in sites})
         write_limits(client, load_all()[0] if any(one.politeness.lane for one in sites) else sites)  # all sites of a lane
         dues = {}
         for one in sites:

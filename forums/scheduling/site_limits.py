@@ -78,16 +78,16 @@ def _limits_of(site: Site) -> LaneLimits | None:
 
 def _limits_of_file(site: Site) -> LaneLimits | None:
     manners = site.politeness
-    limits = (manners.max_rate, manners.max_concurrency, manners.max_per_hour, manners.max_per_day, manners.quiet_hours)
+    limits = (manners.rate, manners.concurrency, manners.per_hour, manners.per_day, manners.quiet)
     if not any(limits) and manners.weight == 1:
         return None
     return LaneLimits.of(
-        rate=manners.max_rate,
-        burst=manners.max_burst,
-        concurrency=manners.max_concurrency,
+        rate=manners.rate or None,
+        burst=manners.burst,
+        concurrency=manners.concurrency or None,
         weight=manners.weight,
-        per_hour=manners.max_per_hour,
-        per_day=manners.max_per_day,
-        quiet=parse_quiet_hours(manners.quiet_hours, site.time_zone) if manners.quiet_hours else None,
+        per_hour=manners.per_hour,
+        per_day=manners.per_day,
+        quiet=parse_quiet_hours(manners.quiet, site.time_zone) if manners.quiet else None,
         by=BY_FILE,
     )

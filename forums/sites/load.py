@@ -181,7 +181,7 @@ def _check_quiet_hours(text: str) -> None:
         raise ValueError(str(error)) from None
 
 
-_CHECKS = {"lane": _check_lane, "quiet_hours": _check_quiet_hours}
+_CHECKS = {"lane": _check_lane, "quiet": _check_quiet_hours}
 
 
 def allowance_of(site: Site) -> Allowance:

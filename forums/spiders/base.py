@@ -105,9 +105,9 @@ class ForumSpider(RedisSpider):
             settings.set(name, {**ours, **settings.getdict(name)}, priority="spider")
 
     def most_at_once(self, value: str) -> int | None:
-        """Return the site's `politeness.concurrency`; None without a valid site file."""
+        """Return the requests of one crawler at a time to the site; None: no limit, or no valid site file."""
         try:
-            return site_in_use(value).politeness.concurrency
+            return site_in_use(value).politeness.crawler_concurrency
         except SiteError:
             return None
 

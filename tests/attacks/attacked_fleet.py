@@ -30,7 +30,7 @@ READ_WITHIN_S = 60.0
 
 def json_site(base: str, *, top: str = "", more: str = "", breaker: str = "in_a_row = 3", every_s: float = 0.5) -> str:
     """A site file for a site that answers with JSON."""
-    schedule = f"[schedule]\nrequests_per_hour = 1000000\nmin_interval_s = {every_s}\nmax_interval_s = {every_s}\n"
+    schedule = f"[schedule]\nscan_budget_per_hour = 1000000\nmin_interval_s = {every_s}\nmax_interval_s = {every_s}\n"
     text = SITE_FILE.format(base=base, top=top, breaker=breaker, more=schedule + more)
     fields = "[pages.thread.fields]\n"
     return text.replace(fields, f'{fields}author = "author"\ncreated_at = "at"\n')

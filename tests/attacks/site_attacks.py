@@ -21,8 +21,8 @@ from tests.support.processes import wait_until
 from tests.support.watched_site import Page
 
 THREADS = 12
-PHPBB = 'profile = "phpbb"\nbase_url = "{base}"\nforums = ["2"]\n[politeness]\ndelay_s = 0\n{more}'
-DEADLY = '[pages.comments]\nwall = "//p[preceding-sibling::p[preceding-sibling::p[preceding-sibling::p/@none]]]"\n'
+PHPBB = 'profile = "phpbb"\nbase_url = "{base}"\nforums = ["2"]\n[politeness]\nrate = 0\n{more}'
+DEADLY = '[pages.comments]\nblock_page = "//p[preceding-sibling::p[preceding-sibling::p[preceding-sibling::p/@none]]]"\n'
 Attack = Callable[[AttackedFleet, ExitStack], object]
 Check = Callable[[AttackedFleet], object]
 ATTACKS: dict[str, tuple[str, Attack, Check]] = {}

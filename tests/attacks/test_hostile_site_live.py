@@ -21,7 +21,7 @@ from tests.support.watched_fleet import MARK
 
 THREADS = 12
 # An XPath that a user may write, and a page that makes it cost the cube of its size: nothing interrupts it.
-DEADLY = '[pages.comments]\nwall = "//p[preceding-sibling::p[preceding-sibling::p[preceding-sibling::p/@none]]]"\n'
+DEADLY = '[pages.comments]\nblock_page = "//p[preceding-sibling::p[preceding-sibling::p[preceding-sibling::p/@none]]]"\n'
 DEADLY_PAGE = ('<body class="section-viewtopic">' + "<p>x</p>" * 9_000 + "</body>").encode()
 
 

@@ -95,7 +95,7 @@ def test_a_control_character_beside_what_is_left_out_or_cut_spoils_no_page(tmp_p
     file = tmp_path / "s.toml"
     file.write_text(
         'profile = "generic"\nbase_url = "http://forum.example"\nforums = ["2"]\n[pages.comments]\nurl = "/t/{thread}"\n'
-        'rows = ".row"\n[pages.comments.fields]\nid = "./@id"\nbody = { select = "./p", without = "u" }\n'
+        'rows = ".row"\n[pages.comments.fields]\nid = "./@id"\nbody = { select = "./p", remove = "u" }\n'
     )
     page = (
         f'<div class="row" id="a"><p>A<u>x</u>1{character}</p><div class="row" id="b"><p>B{character}</p></div>'

@@ -36,7 +36,7 @@ base_url = "{base}"
 forums = ["f"]
 {top}
 [politeness]
-delay_s = 0
+rate = 0
 [breaker]
 {breaker}
 attempts = 2

@@ -135,15 +135,34 @@ def test_a_site_file_sets_limits_and_an_operator_counts_more(
         return limits.read(redis_client, limits_key())
 
     assert told("") == {}
-    found = told("[politeness]\nmax_rate = 3\nmax_per_day = 100\n")
+    found = told("[politeness]\nrate = 3\nper_day = 100\n")
     assert found == {"one": LaneLimits(rate=3, quotas=((100, DAY_MS),), by=BY_FILE)}
     assert write_limits(redis_client, load_all()[0]) == [], "nothing has changed"
-    quiet = told('time_zone = "Asia/Tokyo"\n[politeness]\nquiet_hours = "01:00-06:00"\n')["one"]
+    quiet = told('time_zone = "Asia/Tokyo"\n[politeness]\nquiet = "01:00-06:00"\n')["one"]
     assert (quiet.quiet, quiet.zone, quiet.offsets[0][1]) == (((60, 360),), "Asia/Tokyo", 9 * 3600)
     assert write_limits(redis_client, load_all()[0]) == [], "nothing has changed"
     assert told("") == {"one": LaneLimits()}, "without limits; the exchange forgets it"
     limits.change(redis_client, limits_key(), "one", LaneLimits(rate=1, by="ops@host"))
-    assert told("[politeness]\nmax_rate = 3\n")["one"].by == "ops@host"
+    assert told("[politeness]\nrate = 3\n")["one"].by == "ops@host"
+
+
+OLD_WORDS = "[schedule]\nrequests_per_hour = 600\n[politeness]\ndelay_s = 0.25\nconcurrency = 2\n"
+WORDS = "[politeness]\nper_hour = 600\nrate = 4\nconcurrency = 2\n"
+
+
+@pytest.mark.parametrize("politeness", [OLD_WORDS, WORDS])
+def test_a_rate_a_concurrency_and_an_hour_of_a_file_are_what_the_site_gets(
+    redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, politeness: str
+) -> None:
+    """Three crawlers asked 858 times in two minutes where the first of these was a plan, and limits of one process."""
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+    (tmp_path / "one.toml").write_text(SITE + politeness)
+    (site,) = load_all()[0]
+    write_limits(redis_client, [site])
+    promised = LaneLimits(rate=4, concurrency=2, quotas=((600, HOUR_MS),), by=BY_FILE)
+    assert limits.read(redis_client, limits_key()) == {"one": promised}
+    assert site.scan_budget_per_hour == 600, "no plan asks for more than the site gives"
+    assert (site.politeness.crawler_delay_s, site.politeness.crawler_concurrency) == (0.25, 2), "of a process that is alone"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +172,7 @@ def test_a_site_file_sets_limits_and_an_operator_counts_more(
         ('[headers]\nUser-Agent = "books/1.0 (+https://books.org)"\n', None),
         ("allow_private = true\n", None),
         (
-            "[politeness]\nmax_rate = 2\nmax_burst = 3\nmax_per_day = 5000\n",
+            "[politeness]\nrate = 2\nburst = 3\nper_day = 5000\n",
             LaneLimits(rate=2, burst=3, quotas=((1000, DAY_MS),), by=BY_TRIAL),
         ),
     ],
@@ -197,12 +216,10 @@ def test_sites_share_a_lane_with_the_lowest_of_their_limits(
     redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
-    (tmp_path / "one.toml").write_text(SITE + "[politeness]\nmax_rate = 3\nmax_per_day = 100\nmax_per_hour = 9\n")
+    (tmp_path / "one.toml").write_text(SITE + "[politeness]\nrate = 3\nper_day = 100\nper_hour = 9\n")
     assert write_limits(redis_client, load_all()[0]) == ["one"]
-    (tmp_path / "one.toml").write_text(SITE + '[politeness]\nlane = "host"\nmax_rate = 3\nmax_per_day = 100\nmax_per_hour = 9\n')
-    (tmp_path / "two.toml").write_text(
-        SITE + '[politeness]\nlane = "host"\nmax_rate = 5\nmax_concurrency = 2\nmax_per_day = 50\n'
-    )
+    (tmp_path / "one.toml").write_text(SITE + '[politeness]\nlane = "host"\nrate = 3\nper_day = 100\nper_hour = 9\n')
+    (tmp_path / "two.toml").write_text(SITE + '[politeness]\nlane = "host"\nrate = 5\nconcurrency = 2\nper_day = 50\n')
     (tmp_path / "three.toml").write_text(SITE + '[politeness]\nlane = "host"\n')
     assert sorted(write_limits(redis_client, load_all()[0])) == ["host", "one"]
     assert write_limits(redis_client, load_all()[0]) == [], "nothing has changed"

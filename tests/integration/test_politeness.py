@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 import redis
 
+from forums.scheduling.site_limits import write_limits
+from forums.sites.load import load_file
+from redis_components.keys import limits_key
 from redis_components.politeness import limits
-from redis_components.politeness.limits import DAY_MS, HOUR_MS, LaneLimits
+from redis_components.politeness.limits import BY_FILE, DAY_MS, HOUR_MS, LaneLimits
 from tests.support.crawl import Crawl
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page, WatchedSite
@@ -80,6 +83,31 @@ def test_a_quota_is_what_a_site_gets_in_every_window(crawl: Crawl, site: Watched
     run(crawl, site, 80)
     assert len(set(site.paths())) == len(site.paths()) == 80
     assert site.most_within(window_s - LATE_S) <= 30, "600 an hour are kept by the same count, with longer buckets"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[schedule]\nrequests_per_hour = 9000\n[politeness]\ndelay_s = 0.05\nconcurrency = 2",
+        "[politeness]\nper_hour = 9000\nrate = 20\nconcurrency = 2",
+    ],
+    ids=["words of the release before", "words"],
+)
+def test_what_a_site_file_calls_a_rate_a_concurrency_and_an_hour_is_kept_by_all_crawlers(
+    crawl: Crawl, site: WatchedSite, redis_client: redis.Redis, tmp_path: Path, words: str
+) -> None:
+    """The old words were a plan and limits of one process: three crawlers sent three times as much."""
+    lane, site.latency_s = crawl.site.removeprefix("http://"), 0.15
+    (tmp_path / "one.toml").write_text(
+        f'profile = "generic"\nbase_url = "{site.url}"\nforums = ["1"]\n{words}\nlane = "{lane}"\n'
+    )
+    write_limits(redis_client, [load_file(tmp_path / "one.toml")])
+    run(crawl, site, 60)
+    assert Counter(site.paths()) == {f"/{page}": 1 for page in range(60)}
+    assert site.most_open <= 2
+    assert site.most_within(3.0) <= 20 * (3 + LATE_S) + 1
+    promised = LaneLimits(rate=20, concurrency=2, quotas=((9000, HOUR_MS),), by=BY_FILE)
+    assert limits.read(redis_client, limits_key()) == {lane: promised}
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_by_force_every_thread_is_checked(redis_client: redis.Redis, database: D
 
 def test_a_round_takes_no_more_than_the_share_grants(redis_client: redis.Redis, database: Database, tmp_path: Path) -> None:
     with (tmp_path / "one.toml").open("a") as file:
-        file.write("requests_per_hour = 60\n")
+        file.write("scan_budget_per_hour = 60\n")
     assert recheck(redis_client, database, "one") == {"one": "1 checks"}
     spend(redis_client, "one", Purpose.CHECK, 36)
     said = "over budget: 38 of 60 requests in the last hour, 36 of at most 35 for what may wait"

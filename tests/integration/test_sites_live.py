@@ -87,7 +87,7 @@ def books(server: Server, more: str = "") -> str:
 def test_a_crawl_keeps_the_pace_obeys_robots_and_writes_no_secret_into_redis(
     server: Server, sites: Path, redis_url: str, redis_client: redis.Redis
 ) -> None:
-    (sites / "books.toml").write_text(books(server, "[politeness]\ndelay_s = 0.2\nconcurrency = 1\n[breaker]\nenabled = false\n"))
+    (sites / "books.toml").write_text(books(server, "[politeness]\nrate = 5\nconcurrency = 1\n[breaker]\nenabled = false\n"))
     server.pages["/thread/broken"] = (500, {}, b"busy")
     server.pages["/thread/moved"] = (302, {"Location": "/thread/broken"}, b"")
     for post in ("broken", "moved", "forbidden", "forbidden-too"):
@@ -128,7 +128,7 @@ def _listen(monitor: redis.client.Monitor, written: list[str]) -> None:
 
 
 def test_single_pages_are_fetched_as_politely(server: Server, sites: Path) -> None:
-    (sites / "books.toml").write_text(books(server, "[politeness]\ndelay_s = 0\n"))
+    (sites / "books.toml").write_text(books(server, "[politeness]\nrate = 0\n"))
     site = load_site("books")
     server.pages |= {
         "/a": (302, {"Location": "/b"}, b""),
@@ -219,7 +219,7 @@ def test_a_new_site_of_known_software_is_written_listed_and_shown(
     assert "# profile generic" in out
     assert "# default" in out
     shown = {row["key"]: row for row in json.loads(trawl("show", "books", "--json")[1])["values"]}
-    assert shown["politeness.delay_s"] == {"key": "politeness.delay_s", "value": 0.5, "from": "default"}
+    assert shown["politeness.burst"] == {"key": "politeness.burst", "value": 1, "from": "default"}
     assert shown["cookies.session"]["value"] == "${BOOKS_TOKEN}"
     code, out, err = trawl("list")
     assert (code, "books" in out, "strange.toml: forums" in err) == (2, True, True), "a wrong file is shown, and the others"

@@ -121,7 +121,7 @@ class Software(ABC):
         names = ", ".join(f'"{forum}"' for forum in self.forums())
         return (
             f'profile = "{self.profile}"\nbase_url = "{self.base_url}"\nforums = [{names}]\n'
-            f"[politeness]\ndelay_s = 0\nconcurrency = 8\nobey_robots = {str(self.obeys_robots).lower()}\n"
+            f"[politeness]\nrate = 0\nconcurrency = 8\nobey_robots = {str(self.obeys_robots).lower()}\n"
         )
 
     def launch(self, command: list[str | Path], *, environment: dict[str, str] | None = None, cwd: Path | None = None) -> None:

@@ -20,4 +20,4 @@ def written_by_sites_new(url: str, folder: Path) -> str:
     assert done.returncode == 0, done.stdout + done.stderr
     text = (sites / "written.toml").read_text()
     assert re.search(r"^\[politeness\]$", text, re.MULTILINE), text
-    return text.replace("[politeness]", "[politeness]\ndelay_s = 0\nconcurrency = 8", 1)
+    return text.replace("[politeness]", "[politeness]\nrate = 0\nconcurrency = 8", 1)

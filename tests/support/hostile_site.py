@@ -47,5 +47,5 @@ def hostile_site(thread: bytes, *, threads: int) -> Iterator[tuple[str, list[str
 
 def declare_hostile(folder: Path, name: str, url: str, more: str = "") -> None:
     """Its site file."""
-    text = f'profile = "phpbb"\nbase_url = "{url}"\nforums = ["2"]\n[politeness]\ndelay_s = 0\n{more}'
+    text = f'profile = "phpbb"\nbase_url = "{url}"\nforums = ["2"]\n[politeness]\nrate = 0\n{more}'
     (folder / f"{name}.toml").write_text(text, "utf-8")

@@ -15,7 +15,7 @@ SITE = """
 base_url = "{url}"
 forums = ["7"]
 [politeness]
-delay_s = 0
+rate = 0
 obey_robots = false
 [schedule]
 min_interval_s = 1
@@ -24,7 +24,7 @@ min_interval_s = 1
 url = "/graphql"
 format = "json"
 rows = "data.topics"
-more = "data.more"
+has_more = "data.more"
 [pages.list.body.json]
 query = "query($board: Int!) {{ topics(board: $board) {{ link replies }} }}"
 [pages.list.body.json.variables]
@@ -52,7 +52,7 @@ title = "h1"
 [pages.more]
 url = "{{more}}&page={{page}}"
 html_at = "fragment"
-more = "goes_on"
+has_more = "goes_on"
 """
 SHOWN, PIECE = 3, 2  # posts on a thread's page, and on each page of more
 

@@ -159,7 +159,7 @@ class Visitor:
     ) -> None:
         self._limits = limits
         self._identity = bot_identity()
-        self._delay_s = site.politeness.delay_s if site else STRANGER_DELAY_S
+        self._delay_s = site.politeness.crawler_delay_s if site else STRANGER_DELAY_S
         self._default_agent = agent
         self._obey_robots = site.politeness.obey_robots if site else obey_robots
         self._site = site

@@ -14,6 +14,7 @@ from scrapy.utils.url import add_http_if_no_scheme
 
 from forum_reader.definition.origins import may_have_secrets, place_of
 from forums.sites.load import site_in_use
+from redis_components.scrapy_glue.engine import known_frontier
 
 from .user_agent import USER_AGENT, project_agent, user_agent
 
@@ -48,9 +49,9 @@ _KEPT = "site_headers"  # in meta, while a request is at the downloader: its hea
 
 
 class SitePoliteness:
-    """Gives each site a separate download slot with the pace of its file, and applies `obey_robots`.
+    """Gives each site a separate download slot with the pace of one crawler, and applies `obey_robots`.
 
-    The pace is that of one crawler process: three crawlers send three times as many requests to a site.
+    The limits of the site's file hold for all crawlers together and are kept in Redis (`forums/scheduling/site_limits.py`).
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -67,7 +68,7 @@ class SitePoliteness:
         if not isinstance(name := request.meta.get("site"), str):
             return
         site = site_in_use(name)
-        request.meta["download_slot"] = self._slot(site)
+        request.meta["download_slot"] = self._slot(site, request)
         if site.politeness.obey_robots:
             request.meta.pop("dont_obey_robotstxt", None)
         else:
@@ -75,9 +76,13 @@ class SitePoliteness:
         if agent := user_agent(site) or self._agent:
             request.headers["User-Agent"] = agent  # robots.txt may have rules for it
 
-    def _slot(self, site: Site) -> str:
-        key = f"site:{site.name}"
-        set_pace(self._crawler, key, concurrency=site.politeness.concurrency, delay_s=site.politeness.delay_s)
+    def _slot(self, site: Site, request: Request) -> str:
+        key, asked = f"site:{site.name}", site.politeness
+        most = asked.crawler_concurrency or self._crawler.settings.getint("CONCURRENT_REQUESTS")
+        # Where Redis has limits the rate is kept by all crawlers together; a delay here would only make requests late.
+        frontier = known_frontier(self._crawler) if asked.rate else None
+        is_kept = frontier is not None and frontier.limits.lane_of(request.meta, request.url)
+        set_pace(self._crawler, key, concurrency=most, delay_s=0.0 if is_kept else asked.crawler_delay_s)
         return key
 
 

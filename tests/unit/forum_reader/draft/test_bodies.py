@@ -19,7 +19,7 @@ def test_a_date_in_the_cell_of_the_text_is_not_of_the_text() -> None:
     assert page is not None
     table = learn_comments([page])
     assert table is not None
-    assert table["fields"]["body"] == {"select": "./td[2]", "without": ["./font[1]"]}
+    assert table["fields"]["body"] == {"select": "./td[2]", "remove": ["./font[1]"]}
 
 
 def test_a_question_among_its_answers_is_the_opening_post() -> None:
@@ -57,7 +57,7 @@ def test_a_copy_for_quotes_that_only_its_id_names_is_not_of_the_text() -> None:
     assert page is not None
     table = learn_comments([page])
     assert table is not None
-    assert table["fields"]["body"] == {"select": "div.message", "without": ['div[id^="copy-of-"]']}
+    assert table["fields"]["body"] == {"select": "div.message", "remove": ['div[id^="copy-of-"]']}
 
 
 def test_a_box_that_several_threads_have_is_no_thread() -> None:

@@ -256,7 +256,7 @@ def test_a_new_file_limits_all_crawlers_at_a_site_elsewhere(base_url: str, rate:
         draft = Draft(name="x", profile=None, software="unknown", base_url=base_url, agent="a (b@c)", obey_robots=obey_robots)
         known = tomllib.loads(text_of(draft))
         politeness = Politeness(**known["politeness"])
-        assert (politeness.max_rate, politeness.max_concurrency, politeness.obey_robots) == (rate, rate, obey_robots)
+        assert (politeness.rate, politeness.concurrency, politeness.obey_robots) == (rate, rate, obey_robots)
         assert known["headers"] == {"User-Agent": "a (b@c)"}
 
 

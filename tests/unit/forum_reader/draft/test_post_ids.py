@@ -189,7 +189,7 @@ def test_a_link_in_a_sentence_is_of_the_post(inner: str, left_out: list[str] | N
     learned = learn_comments(pages)
     assert learned is not None
     body = learned["fields"]["body"]
-    assert (body.get("without") if isinstance(body, dict) else None) == left_out
+    assert (body.get("remove") if isinstance(body, dict) else None) == left_out
     assert ("the manual" in pages[0].posts[0].text) is ("the manual" in inner)
 
 

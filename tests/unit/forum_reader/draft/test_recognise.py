@@ -37,7 +37,7 @@ PLAIN = {
     if (
         plain := [
             mark
-            for mark in (*marks.sure, *marks.marks)
+            for mark in (*marks.signatures, *marks.hints)
             if mark.split()[0] in MADE and not set(mark.partition(" ")[2]) & set("\\()[]|?*+^$")
         ]
     )
@@ -54,7 +54,7 @@ def test_one_mark_decides_nothing(profile: str) -> None:
         kind, _, value = mark.partition(" ")
         found = recognise(page(MADE[kind].format(value.replace("#", "1"))))
         assert (found.software, found.profile) == (None, None), mark
-        assert mark in found.marks or profile_table(profile)["recognise"].get("needs"), f"{mark} itself is seen"
+        assert mark in found.marks or profile_table(profile)["recognise"].get("requires"), f"{mark} itself is seen"
         assert found.score < SURE, mark
 
 
@@ -123,7 +123,7 @@ def test_a_broken_page_has_no_marks(body: bytes) -> None:
 @pytest.mark.parametrize("mark", ["structItem", "colour red", "class", "class ("])
 def test_a_mark_that_cannot_be_looked_for_is_refused(mark: str) -> None:
     with pytest.raises(ValueError, match=r"must be a kind and a regular expression|is not a regular expression"):
-        Recognise(marks=(mark,))
+        Recognise(hints=(mark,))
 
 
 @pytest.mark.parametrize(

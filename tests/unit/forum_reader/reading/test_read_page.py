@@ -99,8 +99,8 @@ def test_a_relative_date_is_no_token_where_a_number_is(make: MakeSite) -> None:
         ('total = "n"\nper_page = 2', {"threads": [{"id": 3}], "n": 3}, 2, None),
         ('ends = "short"\nper_page = 2', {"threads": [{"id": 1}]}, 1, None),
         ('ends = "short"\nper_page = 2', {"threads": [{"id": 1}, {"id": 2}]}, 1, 2),
-        ('more = "more"', {"threads": [{"id": 1}], "more": "true"}, 1, 2),
-        ('more = "more"', {"threads": [{"id": 1}], "more": 0}, 1, None),
+        ('has_more = "more"', {"threads": [{"id": 1}], "more": "true"}, 1, 2),
+        ('has_more = "more"', {"threads": [{"id": 1}], "more": 0}, 1, None),
         ('current = "page"', {"threads": [{"id": 1}], "page": 4}, 5, None),
     ],
 )
@@ -208,7 +208,7 @@ def test_html_in_json_and_escaped_titles(make: MakeSite) -> None:
 
 
 def test_what_is_cut_out_is_in_neither_form(make: MakeSite) -> None:
-    site = make(HTML.replace('body = ".body"', 'body = { select = ".body", without = ".signature" }'))
+    site = make(HTML.replace('body = ".body"', 'body = { select = ".body", remove = ".signature" }'))
     html = '<div class="post" id="1"><div class="body">a <i class="signature">s</i>b</div></div>'
     post = read_comments(site, page(html), "7").post
     assert post is not None
@@ -224,7 +224,7 @@ def test_what_is_cut_out_is_in_neither_form(make: MakeSite) -> None:
     ],
 )
 def test_what_is_cut_may_be_within_what_is_cut_and_in_a_row_within_a_row(make: MakeSite, without: str) -> None:
-    site = make(HTML.replace('body = ".body"', f'body = {{ select = ".body", without = {without} }}'))
+    site = make(HTML.replace('body = ".body"', f'body = {{ select = ".body", remove = {without} }}'))
     html = (
         '<div class="post" id="1"><div class="body">a <i class="quote">q <i class="signature">s</i> q</i>b <!-- c --><u>u'
         '<b>first</b> d</u><i class="signature">s <b>t</b></i> e</div>'
@@ -268,7 +268,7 @@ def test_a_removed_post_keeps_its_place(make: MakeSite) -> None:
         (JSON, Response(BASE, body=b"\x89PNG", headers={"Content-Type": "image/png"}), "no text: image/png, 4 bytes"),
         (HTML, api({}, **{"Content-Type": "application/json"}), "no HTML: application/json"),
         (HTML.replace("rows", 'container = "#list"\nrows', 1), page("<form>"), "has no #list"),
-        (HTML.replace("rows", 'wall = ["form.login", "#captcha"]\nrows', 1), page('<form class="login">'), "a wall"),
+        (HTML.replace("rows", 'block_page = ["form.login", "#captcha"]\nrows', 1), page('<form class="login">'), "a wall"),
     ],
 )
 def test_a_page_that_is_another_one_is_refused(make: MakeSite, text: str, response: Response, reason: str) -> None:

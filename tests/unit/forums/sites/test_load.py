@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forum_reader.definition import layers
+from forum_reader.definition import layers, old_keys
 from forum_reader.definition.layers import OWN, leaves
 from forums.sites import SiteError, load, load_all, load_site, site_in_use, site_names, site_to_ask
 from forums.sites.http.politeness import headers_of
@@ -42,7 +42,7 @@ def test_a_profile_is_overridden_key_by_key(folder: Path, tmp_path: Path, monkey
     profiles = tmp_path / "profiles"
     profiles.mkdir()
     (profiles / "old.toml").write_text(
-        '[recognise]\nmarks = ["class x"]\n[pages.list]\nurl = "/l/{forum}"\nrows = "li"\n'
+        '[recognise]\nhints = ["class x"]\n[pages.list]\nurl = "/l/{forum}"\nrows = "li"\n'
         'fields = { id = "a::attr(href)", title = "a", author = "b" }\n'
         '[pages.comments]\nurl = "/t/{thread}"\nrows = "div"\nfields = { id = "./@id", body = "p" }\n'
         "[limits]\npages_per_scan = 3\n"
@@ -59,7 +59,7 @@ def test_a_profile_is_overridden_key_by_key(folder: Path, tmp_path: Path, monkey
     assert (site.limits.pages_per_scan, site.limits.deep_pages) == (3, 9)
     fields = site.pages.list.fields
     assert (fields.id.select, fields.id.regex, fields.author) == (("a::attr(href)",), "/([0-9]+)", None)
-    assert site.recognise.marks == (), "a profile's marks are its own"
+    assert site.recognise.hints == (), "a profile's marks are its own"
     (profiles / "old.toml").write_text('profile = "new"\n')
     with pytest.raises(SiteError, match="profiles go round in a circle"):
         load_site("books")
@@ -131,7 +131,7 @@ def test_a_file_is_read_again_when_it_or_its_environment_has_changed(folder: Pat
         (GOOD + "pages.list.rows = true", "rows = True: must be a selector"),
         (GOOD + "limits = 3", r"limits = 3: must be a table, as \[limits\]"),
         (GOOD + "headers.X-Number = 3", r"headers.X-Number = .….: must be text: write it in quotes, as in X-Number = .….$"),
-        (GOOD + "[schedule]\nrequests_per_hour = 'many'", "must be a number, without quotes"),
+        (GOOD + "[schedule]\nscan_budget_per_hour = 'many'", "must be a number, without quotes"),
         (GOOD + "pages.comments.children = 'a'", "children is for JSON pages"),
         (GOOD + 'language = "klingon"', "language = 'klingon': is not a language"),
         (GOOD + 'time_zone = "Berlin"', "time_zone = 'Berlin': is not a time zone"),
@@ -242,8 +242,74 @@ def test_a_site_whose_file_is_wrong_has_its_name_still(folder: Path) -> None:
 
 
 def test_false_takes_away_also_what_no_profile_has(folder: Path) -> None:
-    (folder / "books.toml").write_text(GOOD + "pages.comments.fields.parent_id = false\npages.list.more = false\n")
+    (folder / "books.toml").write_text(GOOD + "pages.comments.fields.parent_id = false\npages.list.has_more = false\n")
     assert load_site("books").pages.comments.fields.parent_id is None
+
+
+OLD_AND_NEW = [
+    ("[politeness]\nmax_rate = 3\nmax_burst = 4\nmax_concurrency = 5", {"rate": 3, "burst": 4, "concurrency": 5}),
+    ("[politeness]\nmax_per_hour = 6\nmax_per_day = 7", {"per_hour": 6, "per_day": 7}),
+    ("[politeness]\nquiet_hours = '01:00-02:00'", {"quiet": "01:00-02:00"}),
+    ("[politeness]\ndelay_s = 0.25\nconcurrency = 2", {"rate": 4, "concurrency": 2}),
+    ("[politeness]\ndelay_s = 0", {"rate": 0}),
+    ("[politeness]\ndelay_s = 0.25\nmax_rate = 2", {"rate": 2}),
+    ("[politeness]\ndelay_s = 0.25\nmax_rate = 9", {"rate": 4}),
+    ("[politeness]\nrate = 1\ndelay_s = inf", {"rate": 1e-5}),
+    ("[schedule]\nrequests_per_hour = 600", {"per_hour": 600}),
+    ("[schedule]\nrequests_per_hour = 0.2\n[politeness]\nmax_per_hour = 9", {"per_hour": 1}),
+]
+
+
+@pytest.mark.parametrize(("old", "meant"), OLD_AND_NEW)
+def test_old_words_of_politeness_are_limits_of_the_site_and_warn_once(
+    folder: Path, old: str, meant: dict[str, Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(old_keys, "_warned", set())
+    (folder / "books.toml").write_text(GOOD + old)
+    asked = load_site("books").politeness.model_dump(exclude_unset=True)
+    assert asked == meant
+    (folder / "books.toml").write_text(GOOD + old + "\n")
+    load_site("books")
+    lines = [line.getMessage() for line in caplog.records]
+    assert len(lines) == sum(f"{key} = " in old for _, key in old_keys.LIMITS), "one for each key"
+    assert all(
+        f"{folder}/books.toml: " in line and line.endswith("of all crawlers together for one release: rename it")
+        for line in lines
+    )
+
+
+def test_a_plan_that_was_written_for_scans_keeps_its_size(folder: Path) -> None:
+    (folder / "books.toml").write_text(GOOD + "[schedule]\nrequests_per_hour = 600")
+    assert load_site("books").schedule.scan_budget_per_hour == 600
+    (folder / "books.toml").write_text(GOOD + "[politeness]\nper_hour = 60")
+    assert load_site("books").scan_budget_per_hour == 60
+
+
+@pytest.mark.parametrize(
+    "wrong", ["[politeness]\ndelay_s = 'x'", "[politeness]\ndelay_s = -1", "politeness = 3\nschedule.requests_per_hour = 3"]
+)
+def test_a_wrong_value_of_an_old_word_is_one_line(folder: Path, wrong: str) -> None:
+    (folder / "books.toml").write_text(GOOD + wrong)
+    with pytest.raises(SiteError, match=r"books\.toml: (politeness|schedule)"):
+        load_site("books")
+
+
+def test_old_keys_of_pages_are_read_and_warn(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    old = (
+        "[pages.list]\nmore = 'a.next'\nwall = 'form.login'\n"
+        "[pages.comments.fields]\nbody = { select = 'p', without = '.sig' }\n[pages.comments.headers]\nmore = 'x'\n"
+    )
+    (folder / "books.toml").write_text(GOOD + old)
+    pages = load_site("books").pages
+    (folder / "books.toml").write_text(
+        GOOD + old.replace("more = 'a", "has_more = 'a").replace("wall", "block_page").replace("without", "remove")
+    )
+    assert pages == load_site("books").pages
+    lines = sorted(line.getMessage().partition(": ")[2] for line in caplog.records)
+    assert lines == [
+        f"pages.{old} is read as {new} for one release: rename it"
+        for old, new in (("comments.fields.body.without", "remove"), ("list.more", "has_more"), ("list.wall", "block_page"))
+    ]
 
 
 def test_no_message_is_pydantics(folder: Path) -> None:
@@ -251,7 +317,7 @@ def test_no_message_is_pydantics(folder: Path) -> None:
     wrong: list[Any] = [5, 1.5, True, "x y", [], [1], {}, {"a": 1}, "2026-11-22"]
     keys = [loc for loc, _ in leaves(layers.read(folder / "books.toml", tomllib.loads(GOOD)).values)]
     keys += [loc[:depth] for loc in keys for depth in range(1, len(loc))]
-    keys += [("schedule", "requests_per_hour"), ("limits", "deep_pages"), ("politeness", "obey_robots")]
+    keys += [("schedule", "scan_budget_per_hour"), ("limits", "deep_pages"), ("politeness", "obey_robots")]
     said: list[str] = []
     for loc in dict.fromkeys(keys):
         for value in wrong:
