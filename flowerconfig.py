@@ -2,5 +2,5 @@
 
 import os
 
-address = os.environ.get("FLOWER_ADDRESS", "127.0.0.1")  # a public one is refused without a login (tasks/flower.py)
+address = os.environ.get("FLOWER_ADDRESS", "127.0.0.1")  # a public one is refused without a login (tasks/flower_crawlers.py)
 tasks_columns = os.environ.get("FLOWER_TASKS_COLUMNS", "name,args,state,result,started,worker")  # of a crawler: its figures

@@ -20,9 +20,9 @@ from workers.state.schedules import Schedules
 
 from .audit import audited
 from .celery_internals import gave_up_on_results
-from .flower import ROUND_HEADER
+from .flower_crawlers import ROUND_HEADER
+from .guard.message_signatures import SIGNATURE
 from .guard.replays import is_first_run
-from .guard.signed import SIGNATURE
 
 logger = logging.getLogger(__name__)
 _logged: dict[str, str] = {}  # by task, while Redis is away: the last message of this process
@@ -39,7 +39,7 @@ class FleetTask(Task):
 
     throws = (TrawlError,)
     Request = "tasks.guard.worker:Request"
-    Strategy = "tasks.flower:strategy"
+    Strategy = "tasks.flower_crawlers:strategy"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the task, unless its round or its signed message was started already: it was sent or delivered twice, by a beat

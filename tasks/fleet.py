@@ -32,7 +32,7 @@ from workers.state.rolls import RollNote
 
 from .app import app
 from .consuming import consume_items
-from .flower import CrawlingEvents
+from .flower_crawlers import CrawlingEvents
 from .jobs import send_results
 from .routing import drop_inbox, node_queue
 

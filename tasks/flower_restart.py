@@ -13,7 +13,7 @@ import pickle
 import shelve
 from typing import Any
 
-CRAWLING, STOPPED = "CRAWLING", "STOPPED"  # as tasks/flower.py makes them
+CRAWLING, STOPPED = "CRAWLING", "STOPPED"  # as tasks/flower_crawlers.py makes them
 NO_EVENT = "no event since Flower was started"
 _UNREADABLE: tuple[type[Exception], ...] = (
     *dbm.error,

@@ -30,7 +30,7 @@ from workers.process.redis_check import check_login
 from workers.process.run_recorder import history_days
 from workers.process.shutdown_times import shutdown_grace
 
-from .flower import check_flower
+from .flower_crawlers import check_flower
 
 _WITHOUT_BROKER = {"multi", "upgrade", "logtool"}
 

@@ -106,7 +106,7 @@ def launch(options: CrawlerOptions, _: SlotLog) -> SimulatedCrawler:
 def supervise(number: int) -> None:
     """Hold `number` slots until SIGTERM."""
     from tasks import app
-    from tasks.flower import CrawlingEvents
+    from tasks.flower_crawlers import CrawlingEvents
 
     leave = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: leave.set())

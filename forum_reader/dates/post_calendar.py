@@ -1,5 +1,5 @@
 """Dates of the posts of a page, read together: `10-04-2017` is read in the order of day and month in which each number is
-possible and the posts stand closest to each other. `Calendar` does it for dates that `post_dates` found.
+possible and the posts stand closest to each other. `Calendar` does it for dates that `dates_in_text` found.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from .post_dates import Spotted
+from .dates_in_text import Spotted
 
 if TYPE_CHECKING:
     from forum_reader.reading.read_page import CommentsPage

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from forum_reader.dates import post_calendar
 from forum_reader.dates.language import known_language, writes_day_first
-from forum_reader.dates.reader import DateReader
+from forum_reader.dates.read_date import DateReader
 from forum_reader.errors import SiteError
 from forum_reader.page.page_kind import language_of
 from forum_reader.reading.parse_body import read_at, root_of
@@ -20,7 +20,7 @@ from forum_reader.reading.read_page import CommentsPage, read_comments
 from forum_reader.reading.reading_budget import strictly
 
 if TYPE_CHECKING:
-    from forum_reader.dates.post_dates import Spotted
+    from forum_reader.dates.dates_in_text import Spotted
     from forum_reader.definition.site import Site
     from forum_reader.page.response import TextResponse
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from w3lib.html import get_base_url
 
+from forum_reader.dates.dates_in_text import machine_date
 from forum_reader.dates.post_calendar import Calendar
-from forum_reader.dates.post_dates import machine_date
 from forum_reader.errors import PageTooLarge
 from forum_reader.fields.date_field import Dates
 from forum_reader.fields.post_marks import Marks, find_marks

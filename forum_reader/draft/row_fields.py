@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forum_reader.dates.language import known_language
-from forum_reader.dates.reader import DateReader
+from forum_reader.dates.read_date import DateReader
 from forum_reader.definition.selectors import compiled, is_xpath
 from forum_reader.fields.date_field import OPENING_HAS_NONE, is_code
 from forum_reader.fields.post_marks import DATE_DATA, suggests_date

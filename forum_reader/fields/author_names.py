@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container
 
-from forum_reader.dates.post_dates import LONGEST as DATE_LONGEST
-from forum_reader.dates.post_dates import spotted
+from forum_reader.dates.dates_in_text import LONGEST as DATE_LONGEST
+from forum_reader.dates.dates_in_text import spotted
 from forum_reader.dates.words import WEEKDAYS
 from forum_reader.readers.block_paths import BlockPaths
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+from forum_reader.dates.dates_in_text import LONGEST, spotted
 from forum_reader.dates.post_calendar import Calendar
-from forum_reader.dates.post_dates import LONGEST, spotted
 from forum_reader.page.page_tree import PageTree
 from forum_reader.readers.block_paths import BlockPaths
 from forum_reader.readers.checks import order

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from forum_reader.dates.post_dates import LONGEST, Spotted, machine_date, spotted
+from forum_reader.dates.dates_in_text import LONGEST, Spotted, machine_date, spotted
 from forum_reader.page.page_tree import PageTree
 
 from . import class_words

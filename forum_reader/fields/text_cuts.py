@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from forum_reader.dates.post_dates import LONGEST, spotted
+from forum_reader.dates.dates_in_text import LONGEST, spotted
 from forum_reader.page.page_tree import PageTree, Range
 from forum_reader.readers.block_paths import BlockPaths, Place
 

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
+from forum_reader.dates.dates_in_text import spotted
 from forum_reader.dates.post_calendar import Calendar
-from forum_reader.dates.post_dates import spotted
 from forum_reader.fields import class_words
 from forum_reader.fields.author_names import BEFORE_ANSWERED, SPEECH_VERB
 from forum_reader.fields.post_marks import Marks

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
+from forum_reader.dates.dates_in_text import Spotted
 from forum_reader.dates.post_calendar import Calendar
-from forum_reader.dates.post_dates import Spotted
 from forum_reader.fields import class_words
 from forum_reader.fields.author_names import above_details
 from forum_reader.fields.post_marks import Marks

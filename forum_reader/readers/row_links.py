@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from urllib.parse import urljoin, urlsplit
 
-from forum_reader.dates.post_dates import spotted
+from forum_reader.dates.dates_in_text import spotted
 from forum_reader.fields import class_words
 from forum_reader.fields.post_marks import Marks
 from forum_reader.page.page_address import host_of

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from forum_reader.dates.dates_in_text import Spotted, machine_date
 from forum_reader.dates.post_calendar import Calendar
-from forum_reader.dates.post_dates import Spotted, machine_date
 from forum_reader.page.page_tree import PageTree
 from forum_reader.page.records import SeenPost
 from forum_reader.reading.html_text import text_of

@@ -8,8 +8,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from forum_reader.dates.dates_in_text import LONGEST
 from forum_reader.dates.post_calendar import Calendar
-from forum_reader.dates.post_dates import LONGEST
 from forum_reader.fields.author_field import find_authors, name_of, profile_of
 from forum_reader.fields.author_names import AROUND, find_names, is_byline
 from forum_reader.fields.date_field import Dates, find_dates, find_edits, find_ids

@@ -11,7 +11,7 @@ from lxml import etree
 from w3lib.html import get_base_url
 
 from forum_reader.dates.language import known_language
-from forum_reader.dates.reader import DateReader
+from forum_reader.dates.read_date import DateReader
 from forum_reader.definition import page_requests
 from forum_reader.definition.fields import KINDS, FieldSpec, Kind
 from forum_reader.definition.pages import Page

@@ -15,7 +15,7 @@ from .messages import Lease
 from .outbox import Outbox
 from .redis_time import RedisTime
 from .reply import HeldNow, Reply
-from .timed_leases import TimedLeases
+from .send_times import TimedLeases
 
 
 class Buffer:

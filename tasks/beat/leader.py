@@ -31,7 +31,7 @@ from redis_components.server import health
 from redis_components.server.health import Problem
 from redis_components.server.untrusted_values import is_foreign
 from redis_components.server.url import impatient
-from tasks.flower import ROUND_HEADER
+from tasks.flower_crawlers import ROUND_HEADER
 from tasks.routing import IMPATIENT
 from workers.node.heartbeat import complaint, off_by
 from workers.process.status_file import Condition, StatusFile

@@ -14,7 +14,7 @@ from kombu.transport import redis as over_redis
 from kombu.utils.json import loads
 
 from redis_components.server.masking import masked_text
-from tasks.flower import is_maintenance
+from tasks.flower_crawlers import is_maintenance
 
 from .envelope import fault_of_container
 from .refused import one_line, set_aside

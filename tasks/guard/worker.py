@@ -23,8 +23,8 @@ from tasks.celery_internals import release_place
 from workers.state.dead_messages import PARTS
 
 from .envelope import fault_of_command, fault_of_task
+from .message_signatures import ReceivedCommands, SigningMailbox, fault_of_signature
 from .refused import one_line, set_aside
-from .signed import ReceivedCommands, SigningMailbox, fault_of_signature
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from lxml import etree
 from protego import Protego
 from scrapy.http import HtmlResponse
 
-from forum_reader.dates.reader import DateReader
+from forum_reader.dates.read_date import DateReader
 from forum_reader.definition.selectors import compiled
 from forum_reader.reading import reading_budget
 from forum_reader.reading.converters import part

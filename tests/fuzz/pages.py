@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from protego import Protego
 from scrapy.http import Headers, HtmlResponse, TextResponse, XmlResponse
 
-from forum_reader.dates.reader import DateReader
+from forum_reader.dates.read_date import DateReader
 from forum_reader.definition.layers import profile_names
 from forum_reader.definition.pages import PageKind
 from forum_reader.draft.page_sample import opened

@@ -13,7 +13,7 @@ import pytest
 
 from redis_components.embedded.server import free_port
 from redis_components.errors import ConfigError
-from tasks.flower import refuse_open_flower, refuse_taken_port
+from tasks.flower_crawlers import refuse_open_flower, refuse_taken_port
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
 from tests.unit.tasks.test_celeryconfig import run

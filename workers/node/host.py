@@ -11,7 +11,7 @@ from redis_components.admin.crawl_records import keys_in
 from redis_components.connection import connect
 from redis_components.embedded import data_dir
 from redis_components.errors import TrawlError
-from redis_components.frontier.expire_owner import expire_owner
+from redis_components.frontier.reclaim_leases import expire_owner
 from redis_components.server.names import node_name, service_name, slot_number
 from workers.deploy.project_wheel import BuildFailed
 from workers.fleet.declared_options import as_declared

@@ -12,7 +12,7 @@ from scrapy.http import HtmlResponse
 from forum_reader.dates import language as forms
 from forum_reader.dates.language import known_language
 from forum_reader.dates.normalised import plain, span
-from forum_reader.dates.reader import DateReader
+from forum_reader.dates.read_date import DateReader
 from forum_reader.dates.short_forms import check_form, latest
 from forum_reader.reading.parse_body import read_at
 from forum_reader.reading.read_page import read_comments

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forum_reader.dates import reader
+from forum_reader.dates import read_date
 from forum_reader.dates.language import Form, Other, learn_shape
-from forum_reader.dates.reader import DateReader
+from forum_reader.dates.read_date import DateReader
 from forum_reader.dates.words import in_january
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -35,14 +35,14 @@ def test_the_form_is_what_asking_for_the_month_finds(shape: str, language: str) 
 
 
 def test_all_months_and_days_of_the_week_are_learned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_known", {})
+    monkeypatch.setattr(read_date, "_known", {})
     asked: list[str] = []
 
     def learning(text: str, language: str | None, **_: object) -> Form | Other:
         asked.append(text)
         return learn_shape(text, language)
 
-    monkeypatch.setattr(reader, "learn_shape", learning)
+    monkeypatch.setattr(read_date, "learn_shape", learning)
     dates = DateReader(NOW, language="en", time_zone="UTC")
     given = [("Sat Nov 21, 2026 9:05 am", 11, 21), ("Fri Feb 27, 2026 8:15 am", 2, 27), ("Sun Mar 1, 2026 7:00 am", 3, 1)]
     for text, month, day in given:

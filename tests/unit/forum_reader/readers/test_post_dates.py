@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from forum_reader.dates.dates_in_text import machine_date, spotted
 from forum_reader.dates.post_calendar import Calendar
-from forum_reader.dates.post_dates import machine_date, spotted
 
 NOW = datetime(2026, 11, 22, 12, 50, tzinfo=UTC)  # a Sunday
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from forum_reader.dates import language as forms
-from forum_reader.dates import reader as dates
+from forum_reader.dates import read_date as dates
 from forum_reader.dates.language import ask, check_language
-from forum_reader.dates.reader import DateReader
+from forum_reader.dates.read_date import DateReader
 from forum_reader.reading import converters
 from forum_reader.reading.html_text import text_of
 

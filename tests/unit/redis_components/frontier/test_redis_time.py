@@ -8,7 +8,7 @@ import pytest
 
 from redis_components.frontier.messages import Lease, SendSlot
 from redis_components.frontier.redis_time import RedisTime, SharedClock
-from redis_components.frontier.timed_leases import TimedLeases
+from redis_components.frontier.send_times import TimedLeases
 
 REDIS_AHEAD_S = 1000.0
 
