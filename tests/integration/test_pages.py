@@ -19,7 +19,7 @@ from monitoring.pages.routes import SharedPages
 from monitoring.pages.views import NotThere, Reading
 from redis_components.keys import CrawlKeys
 from tests.support.items import at, forum, post, wire
-from tests.unit.monitoring.test_metrics import CRAWL, CRAWLER, NOW, VIEW, viewed
+from tests.unit.monitoring.metrics.test_metrics import CRAWL, CRAWLER, NOW, VIEW, viewed
 from workers.state.nodes import NodeRecord
 
 EVIL = "<script>alert('x')</script>\x1b[2J\u202e\""

@@ -13,7 +13,7 @@ from forums.state.writer_figures import DelayHistogram
 from monitoring.pages import views
 from monitoring.pages.views import Reading, page
 from redis_components.keys import FleetKeys
-from tests.unit.monitoring.test_metrics import CRAWLER, NOW, SITES, VIEW
+from tests.unit.monitoring.metrics.test_metrics import CRAWLER, NOW, SITES, VIEW
 
 MINUTES, HOURS = FleetKeys().samples("minute"), FleetKeys().samples("hour")
 

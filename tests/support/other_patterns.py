@@ -36,7 +36,7 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forums/overview/thread_address.py:_pattern": lambda: [
         ("fullmatch", thread_address._pattern(one).pattern) for one in ("/t/{thread}?page={page}", "/b/{forum:path}/list.html")
     ],
-    "forum_reader/definition/selectors.py:compile_pattern": list,  # within a time: tests/unit/forums/test_patterns.py
+    "forum_reader/definition/selectors.py:compile_pattern": list,  # within a time: tests/unit/forum_reader/test_site_patterns.py
     "forum_reader/fields/class_words.py:_anywhere": list,  # kept by its module
     "forum_reader/dates/normalised.py:_with_months": list,  # kept by its module
     "forum_reader/dates/words.py:_words": lambda: [

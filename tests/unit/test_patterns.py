@@ -44,7 +44,7 @@ def test_each_pattern_of_lua_costs_what_the_length_of_its_text_costs() -> None:
 
 
 def test_expressions_of_profiles_are_measured_too() -> None:
-    """They need not be linear: the package `regex` searches them, within a time (tests/unit/forums/test_patterns.py)."""
+    """They need not be linear: the package `regex` searches them, within a time (forum_reader/test_site_patterns.py)."""
     uses = of_profiles()
     assert len(uses) > 150
     for use in uses:

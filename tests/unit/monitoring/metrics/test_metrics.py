@@ -35,7 +35,7 @@ from workers.state.holds import Held
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 NOW = 1_767_225_600.0
 NO_TROUBLE = {f'trawl_redis_trouble{{trouble="{name}"}}': 0 for name in NAMES}
 CRAWL = CrawlSnapshot(

@@ -13,7 +13,7 @@ from forums.state.forum_states import ForumState, WatchedForum
 from monitoring.pages.rendering import board_why
 from monitoring.pages.views import page
 from redis_components.frontier.holds import Hold, HoldKind
-from tests.unit.monitoring.test_metrics import BOARDS, CRAWL, CRAWLER, NOW, SITES, VIEW, viewed
+from tests.unit.monitoring.metrics.test_metrics import BOARDS, CRAWL, CRAWLER, NOW, SITES, VIEW, viewed
 from workers.state.beats import BeatView
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerState, ErrorRecord

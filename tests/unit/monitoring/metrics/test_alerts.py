@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 FOLDER = ROOT / "deploy" / "prometheus"
 PROMTOOL = os.environ.get("PROMTOOL") or shutil.which("promtool")
 

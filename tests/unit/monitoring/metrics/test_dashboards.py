@@ -10,7 +10,7 @@ import yaml
 from monitoring.metrics.fleet import METRICS
 from tests.support.dashboards import DASHBOARDS, queries
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 GRAFANA = ROOT / "deploy" / "grafana"
 WIDTH = 24  # columns of Grafana's grid
 RECORDED = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.unit.monitoring.test_alerts import FOLDER, PROMTOOL
+from .test_alerts import FOLDER, PROMTOOL
 
 Case = tuple[dict[str, str], int, int]
 """Series and their values, one a minute, as promtool writes them; the minutes at which it fires, and is over."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from redis_components.keys import CrawlKeys, FleetKeys
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def test_the_five_patterns_are_those_of_scrapy_redis() -> None:

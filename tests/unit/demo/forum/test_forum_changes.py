@@ -102,7 +102,7 @@ def test_the_pages_of_a_deleted_thread_say_so_and_the_others_can_be_read(world: 
 def test_the_site_file_of_the_demo_reads_edits_deletions_and_sticky_threads(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TRAWL_SITES_DIR", str(Path(__file__).parents[3] / "demo" / "sites"))
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(Path(__file__).parents[4] / "demo" / "sites"))
     site, pages = load_site("demo"), JsonPages(world, Bodies())
     read: dict[str, ReadComment] = {}
     for post, thread in world.threads.items():
