@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from .normalised import common
 from .words import DAYS_BACK, LESS_THAN_ONE, MONTHS, NUMBERS, UNITS, WEEKDAYS
 
 LONGEST = 120
@@ -65,6 +66,12 @@ _PM = frozenset({"下午", "晚上", "오후", "مساء", "مساءا", "م", "
 _AM = frozenset({"صباح", "صباحا", "ص", "πμ", "قظ", "ÖÖ", "SA"})
 _BEFORE_TIME = 5  # characters between a day and its time: ` at `
 _NOT_LETTERS = re.compile(r"[^\w]|ً")
+OTHER_FORM = re.compile(
+    "[\u0530-\u10ff\u1200-\u137f\u1780-\u17ff\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+    r"|[./-]2[45]\d\d\b|\b1[34]\d\d[./-]\d|\d\.?\s?(?:\(?e?\)?ko|gada|m\.)\s|\bth(?:áng|g)\s",
+    re.IGNORECASE,
+)
+"""Sign of a form that `normalised.common` knows: another script or calendar, a mark of direction, a word behind the year."""
 _FULL = re.compile(r"\d|今|昨|前|刚|剛")
 
 
@@ -104,6 +111,8 @@ class Spotted:
 
 def spotted(text: str) -> Spotted | None:
     """Return the first date in a text; None without any. A time of day alone is a date, too (of precision 1)."""
+    if len(text) <= LONGEST and OTHER_FORM.search(text):
+        text = common(text)
     if len(text) > LONGEST or not _FULL.search(text):
         return _day_word(text, None) if len(text) < 40 else None
     if (iso := _ISO.search(text)) and _is_day(int(iso[2]), int(iso[3])):

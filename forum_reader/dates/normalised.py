@@ -10,27 +10,18 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from .words import TABLES, in_english, in_known_words
+
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018, "民國": 1911, "民国": 1911}  # their year 0
 _ERA = re.compile(rf"({'|'.join(_ERAS)})\s*(元|\d{{1,3}})\s*年")
 _LETTERS = {"S": "昭和", "H": "平成", "R": "令和"}
 _LETTERED = re.compile(r"(?<![A-Za-z\d])([SHR])(\d{1,2})[./-](\d{1,2})[./-](\d{1,2})(?![\d.])")
 _ENGLISH = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_THAI = (
-    "มกราคม|ม.ค.", "กุมภาพันธ์|ก.พ.", "มีนาคม|มี.ค.", "เมษายน|เม.ย.", "พฤษภาคม|พ.ค.", "มิถุนายน|มิ.ย.",
-    "กรกฎาคม|ก.ค.", "สิงหาคม|ส.ค.", "กันยายน|ก.ย.", "ตุลาคม|ต.ค.", "พฤศจิกายน|พ.ย.", "ธันวาคม|ธ.ค.",
-)  # fmt: skip
-_PERSIAN = (
-    "فروردین", "اردیبهشت", "خرداد", "تیر", "مرداد|امرداد", "شهریور", "مهر", "آبان", "آذر", "دی", "بهمن", "اسفند",
-)  # fmt: skip
-_EGYPTIAN = ("يناير", "فبراير", "مارس", "أبريل", "مايو", "يونيو", "يوليو", "أغسطس", "سبتمبر", "أكتوبر", "نوفمبر", "ديسمبر")
-_OTHER_ARABIC = (
-    "كانون الثاني|كانون ثاني|جانفي", "شباط|فيفري", "آذار|اذار", "نيسان|أفريل|افريل", "أيار|ايار|ماي", "حزيران|جوان",
-    "تموز|جويلية", "آب|اب|أوت|اوت", "أيلول|ايلول", "تشرين الأول|تشرين الاول|تشرين أول", "تشرين الثاني|تشرين ثاني",
-    "كانون الأول|كانون الاول|كانون أول",
-)  # fmt: skip
+_NAMES = TABLES["months_of"]
+_THAI, _EGYPTIAN = _NAMES["thai"], _NAMES["egypt"]
 
 
-def _numbers(names: tuple[str, ...]) -> dict[str, int]:
+def _numbers(names: list[str]) -> dict[str, int]:
     return {name: number for number, all_names in enumerate(names, 1) for name in all_names.split("|")}
 
 
@@ -40,11 +31,21 @@ def _with_months(names: dict[str, int], year: str) -> re.Pattern[str]:
 
 
 _SHORT_FROM = 43  # of two digits, a year of the Buddhist era: 2543 is 2000
-_THAI_MONTHS, _PERSIAN_MONTHS = _numbers(_THAI), _numbers(_PERSIAN)
-_ARABIC_MONTHS = _numbers(_OTHER_ARABIC)
+_THAI_MONTHS, _PERSIAN_MONTHS = _numbers(_THAI), _numbers(_NAMES["iran"])
+_ARABIC_MONTHS = _numbers(_NAMES["levant_and_maghreb"])
 _ARABIC_MONTH = re.compile(rf"(?<!\w)(?:{'|'.join(_ARABIC_MONTHS)})(?!\w)")
 _THAI_DAY = _with_months(_THAI_MONTHS, r"(?:(?:พ\.?\s?ศ\.?\s*)?(\d{4}|\d\d(?![:.]\d)))?")
 _PERSIAN_DAY = _with_months(_PERSIAN_MONTHS, r"(\d{4})")
+_THAI_MONTH_FIRST = re.compile(rf"({'|'.join(map(re.escape, _THAI_MONTHS))})\s*(\d{{1,2}}),?\s+(\d{{4}})(?!\d)")
+_THAI_HALVES = (("ก่อนเที่ยง", "am"), ("หลังเที่ยง", "pm"))
+_VIETNAMESE = re.compile(r"(?:ngày\s+)?(\d{1,2})\s*(?:tháng|thg)\s*(\d{1,2})(?:\s*,|\s+năm)?\s*(\d{4})(?!\d)", re.IGNORECASE)
+_VIETNAMESE_MONTH = re.compile(r"(?:tháng|thg)\s*(\d{1,2})\s+(\d{1,2}),?\s+(\d{4})(?!\d)", re.IGNORECASE)
+_YEAR_BEFORE = re.compile(
+    r"(?<!\d)((?:19|20)\d\d)\.?\s?(?:წლის|წ\.|m\.|gada|ж\.|жылғы|(?:\(?e\)?)?ko)\s+"
+    r"(?:(\d{1,2})\.?\s+([^\W\d_]{3,})|([^\W\d_]{3,})\s+(\d{1,2})(?:an?|ean)?\b)"
+)
+"""`2026 წლის 20 ნოემბერი`, `2026(e)ko azaroaren 20a`: a word between the year and the day."""
+_DIRECTIONS = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
 _THAI_NUMBERS = re.compile(r"(?<!\d)(\d{1,2})([./-])(\d{1,2})\2(2[45]\d\d)(?!\d)")
 _PERSIAN_NUMBERS = re.compile(r"(?<!\d)(1[34]\d\d)([./-])(\d{1,2})\2(\d{1,2})(?!\d)")
 _TIME_IN_THAI = re.compile(r"(\d)\s*น\.?(?!\w)|เวลา\s*")
@@ -55,8 +56,17 @@ _WEEKDAY_BEFORE = re.compile(r"^(?:วัน)?[\u0e01-\u0e5b]+(?:ที่)?\s+(
 def in_common_era(text: str, language: str | None) -> str:
     """Convert a date of another calendar to the common calendar; any other text is unchanged. Digits are ASCII's."""
     base = (language or "").partition("-")[0]
+    text = _VIETNAMESE.sub(r"\3-\2-\1", text) if "th" in text.lower() else text
+    text = _VIETNAMESE_MONTH.sub(r"\3-\1-\2", text) if "th" in text.lower() else text
+    text = _YEAR_BEFORE.sub(lambda found: f"{found[2] or found[5]} {found[3] or found[4]} {found[1]}", text)
+    text = _THAI_NUMBERS.sub(lambda found: f"{found[1]}{found[2]}{found[3]}{found[2]}{int(found[4]) - 543}", text)
+    if (numbers := _PERSIAN_NUMBERS.search(text)) is not None:
+        text = _persian(text, numbers, (int(numbers[1]), int(numbers[3]), int(numbers[4])))
     if not text.isascii():
         text = _ERA.sub(lambda found: f"{_ERAS[found[1]] + (1 if found[2] == '元' else int(found[2]))}年", text)
+        for word, half in _THAI_HALVES:
+            text = text.replace(word, half)
+        text = _THAI_MONTH_FIRST.sub(r"\2 \1 \3", text)
         if (thai := _THAI_DAY.search(text)) is not None:
             return _thai(text, thai)
         if (persian := _PERSIAN_DAY.search(text)) is not None:
@@ -65,11 +75,24 @@ def in_common_era(text: str, language: str | None) -> str:
             text = _ARABIC_MONTH.sub(lambda found: _EGYPTIAN[_ARABIC_MONTHS[found[0]] - 1], text)
     if base == "ja":
         return _LETTERED.sub(lambda found: f"{_ERAS[_LETTERS[found[1]]] + int(found[2])}年{found[3]}月{found[4]}日", text)
-    if base == "th":
-        return _THAI_NUMBERS.sub(lambda found: f"{found[1]}{found[2]}{found[3]}{found[2]}{int(found[4]) - 543}", text)
-    if base == "fa" and (numbers := _PERSIAN_NUMBERS.search(text)) is not None:
-        return _persian(text, numbers, (int(numbers[1]), int(numbers[3]), int(numbers[4])))
     return text
+
+
+def without_directions(text: str) -> str:
+    """Return the text without marks of its direction, which boards put between the numbers of a date."""
+    return text if text.isascii() else _DIRECTIONS.sub("", text)
+
+
+def common(text: str) -> str:
+    """Return a date of any script and calendar in the forms that `dates_in_text` finds."""
+    text = _NUMBER.sub(_ascii, without_directions(text))
+    text = in_common_era(text, None)
+    english = in_english(text)
+    return english if english != text else in_english(in_known_words(text, None))
+
+
+def _ascii(found: re.Match[str]) -> str:
+    return "".join(str(unicodedata.decimal(digit)) for digit in found[0])
 
 
 def _thai(text: str, found: re.Match[str]) -> str:
@@ -137,7 +160,7 @@ def plain(text: str) -> str:
     if not _WIDE.search(text):
         return text
     text = unicodedata.normalize("NFKC", text)
-    return _NUMBER.sub(lambda found: "".join(str(unicodedata.decimal(digit)) for digit in found[0]), text).strip(_EDGES)
+    return _NUMBER.sub(_ascii, text).strip(_EDGES)
 
 
 def span(text: str, language: str | None) -> str:

@@ -15,8 +15,9 @@ from functools import cached_property
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
+from .dates_in_text import OTHER_FORM, spotted
 from .language import Form, Other, OutOfTime, ask, learn_shape, learn_text, numbers_of, shape_of
-from .normalised import in_common_era, is_elapsed_time, plain, span
+from .normalised import in_common_era, is_elapsed_time, plain, span, without_directions
 from .short_forms import EAST, just_now, latest, year_is_missing
 from .words import in_january, in_known_words, is_english, on_24_hours
 
@@ -51,7 +52,7 @@ class DateReader:
         """Return the time in a text or number, in UTC, or None; and True if it is absolute, False for one like "2 hours ago"."""
         if isinstance(value, bool) or value is None:
             return None, False
-        text = " ".join(str(value).split())
+        text = " ".join(without_directions(str(value)).split())
         if not text or len(text) > _LONGEST:
             return None, False
         try:
@@ -62,6 +63,8 @@ class DateReader:
                 found, fixed = self._in_words(text)
             if found is None and self._language is not None and is_elapsed_time(plain(text)):
                 found, fixed = self._in_any_language._in_words(text)  # a plugin, or a visitor's language
+            if found is None:
+                found, fixed = self._spotted(text), True
             if found is None:
                 return None, False
             if found.tzinfo is not UTC:
@@ -82,6 +85,13 @@ class DateReader:
         found = DateReader(self._at, language=language, time_zone=self._zone.key)
         found._patience, found._left_s = self._patience, self._left_s
         return found
+
+    def _spotted(self, text: str) -> datetime | None:
+        """Return the whole date with a named month in a text of a form that dateparser does not read."""
+        date = spotted(text) if OTHER_FORM.search(text) else None
+        if date is None or date.year is None or date.month is None or date.day is None:
+            return None
+        return datetime(date.year, date.month, date.day, date.hour or 0, date.minute, date.second)
 
     def _exact(self, text: str, formats: tuple[str, ...]) -> tuple[datetime | None, bool]:
         """Read a date by the forms that a site file names, ISO 8601, and that of feeds and mails, which is in English on each

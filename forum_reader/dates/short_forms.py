@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from datetime import datetime, time, timedelta
 
+from .words import TABLES
+
 _MONTH_DAY = re.compile(
     r"(\d{1,2})([-/.])\s?(\d{1,2})(\.?)"
     r"(?:[\s,T]+(?:[^\W\d]{1,3}\.?\s+)?(\d{1,2})[:h](\d{2})(?::(\d{2}))?\s*(am|pm|a\.m\.|p\.m\.|uhr|ч\.?)?)?",
@@ -18,24 +20,7 @@ _MONTH_DAY = re.compile(
 )
 _DECIMAL = re.compile(r"(?<!\d)(\d+)[.,](\d+)(?!\d)")
 _HALF = re.compile(r"\bhalf an? ", re.IGNORECASE)
-_JUST_NOW = frozenset(
-    {
-        "just now", "right now", "a moment ago", "moments ago", "a few moments ago", "a few seconds ago", "few seconds ago",
-        "seconds ago", "current ago", "just posted", "gerade eben", "eben", "soeben", "gerade jetzt", "vor wenigen sekunden",
-        "vor einem moment", "vor einem augenblick", "vor kurzem", "à l'instant", "a l'instant", "il y a quelques secondes",
-        "il y a un instant", "à l’instant", "maintenant", "ahora mismo", "ahora", "justo ahora", "hace un momento",
-        "hace unos segundos", "hace unos instantes", "agora mesmo", "agora", "agora há pouco", "há poucos segundos",
-        "há alguns segundos", "adesso", "proprio ora", "poco fa", "pochi secondi fa", "qualche secondo fa", "zojuist", "zonet",
-        "net", "daarnet", "enkele seconden geleden", "только что", "сейчас", "прямо сейчас", "несколько секунд назад", "щойно",
-        "зараз", "кілька секунд тому", "przed chwilą", "teraz", "kilka sekund temu", "právě teď", "před chvílí",
-        "před několika sekundami", "práve teraz", "pred chvíľou", "upravo sada", "pravkar", "az önce", "şimdi", "biraz önce",
-        "birkaç saniye önce", "just nu", "nyss", "alldeles nyss", "lige nu", "akkurat nå", "nettopp", "juuri nyt",
-        "hetki sitten", "äsken", "éppen most", "most", "chiar acum", "acum", "μόλις τώρα", "τώρα", "току-що", "vừa xong",
-        "mới đây", "baru saja", "เมื่อสักครู่", "เมื่อกี้", "الآن", "قبل لحظات", "منذ لحظات",
-        "همین الان", "لحظاتی پیش", "چند لحظه پیش", "چند ثانیه پیش", "همین حالا", "לפני רגע", "הרגע", "כרגע", "ממש עכשיו",
-        "לפני מספר שניות", "לפני כמה שניות", "עכשיו", "अभी",
-    }
-)  # fmt: skip
+_JUST_NOW = frozenset(TABLES["now"]["alone"])
 
 
 def month_day(text: str, now: datetime, *, day_first: bool, year_first: bool) -> datetime | None:

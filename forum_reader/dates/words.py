@@ -1,16 +1,22 @@
-"""English in the dates of boards of any language: skins and plugins are often not translated. dateparser, given another
-language, leaves out unknown words: of `Mar 13, 2023 9:14 PM` Swedish and Arabic kept the 13th of this month, 9:14.
+"""Words of dates: tables of the languages of forums, and English on boards of any language, as skins and plugins are often not
+translated. dateparser, given another language, leaves out unknown words: of `Mar 13, 2023 9:14 PM` Swedish and Arabic kept the
+13th of this month, 9:14.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from datetime import timedelta
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
+TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+"""Words of dates in the languages of forums."""
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|"
     r"nov(?:ember)?|dec(?:ember)?)\.?"
@@ -122,34 +128,6 @@ _AT = re.compile(
     r"(?<!\S)(?:saat|klo|kl\.?|jam|pukul|lúc|godz\.?|الساعة|ساعت|בשעה|เวลา)\s*(?=\d{1,2}[:.][0-5]\d(?!\d))", re.IGNORECASE
 )
 _CLOCK = re.compile(r"(?<![\w.,:/-])([01]?\d|2[0-3])(?:h|(?<=[^\W\d]\s\d)\.|(?<=[^\W\d]\s\d\d)\.)([0-5]\d)$", re.IGNORECASE)
-_WORDS = {
-    "ar": {
-        "دقيقتين": "2 دقيقة", "ساعتين": "2 ساعة", "يومين": "2 يوم", "[أا]سبوعين": "2 أسبوع", "شهرين": "2 شهر",
-        "سنتين|عامين": "2 سنة", "[أا]سابيع": "أسبوع", "[أا]شهر|شهور": "شهر", "سنوات|سنين|[أا]عوام": "سنة",
-        "[أا]ول [أا]مس|[أا]مس ال[أا]ول": "قبل 2 يوم", r"(?:منذ|قبل) (?=(?:ثانية|دقيقة|ساعة|يوم|أسبوع|شهر|سنة|عام)\b)": "قبل 1 ",
-    },
-    "bg": {"завчера": "преди 2 дни"},
-    "cs": {"dnem": "1 dnem"},
-    "da": {"i forgårs": "2 dage siden"},
-    "el": {"προχ[θτ][έε]ς": "πριν από 2 ημέρες", r"πριν(?= \d)": "πριν από"},
-    "fa": {"پریروز": "2 روز پیش", "یک": "1", "دو": "2"},
-    "fi": {"toissapäivänä": "2 päivää sitten"},
-    "he": {
-        "דקותיים": "2 דקות", "שעתיים": "2 שעות", "יומיים": "2 ימים", "שבועיים": "2 שבועות", "חודשיים": "2 חודשים",
-        "שנתיים": "2 שנים", r"לפני כ?(?=(?:דקה|שעה|יום|שבוע|חודש|שנה)\b)": "לפני 1 ",
-    },
-    "id": {r"se(?=(?:menit|jam)\b)": "1 "},
-    "it": {r"un['’](?=\w)|un[oa]? (?=\w)": "1 "},
-    "nb": {"i forgårs": "2 dager siden"},
-    "nl": {"een": "1"},
-    "pl": {"pół godziny": "30 minut"},
-    "ro": {"alaltăieri": "acum 2 zile", "acum (?:o|un)": "acum 1"},
-    "sl": {"predvčerajšnjim": "pred 2 dnevi"},
-    "sv": {"i förrgår": "2 dagar sedan"},
-    "th": {r"(?<=[\d ])(?:ชั่วโมง|ชม\.?)\s?": "ชั่วโมง ", "ก่อน|ที่ผ่านมา": "ที่แล้ว"},
-    "tr": {"(?:evvelsi|önceki) gün": "2 gün önce"},
-    "vi": {"hôm kia": "2 ngày trước", "một": "1"},
-}  # fmt: skip
 _WHOLE = r"(?<!\w)(?:{})(?:(?!\w)|(?<=\s))"
 _WITHIN = frozenset({"id", "it", "th"})  # languages in which a word above is a part of a longer one
 
@@ -166,156 +144,60 @@ def in_known_words(text: str, language: str | None) -> str:
 def _words(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return the replacements of a language; where none is given, of those with another alphabet than Latin and Cyrillic."""
     names = [language] if language else ["ar", "el", "fa", "he", "th"]
-    words = [(name, *pair) for name in names for pair in _WORDS.get(name, {}).items()]
+    words = [(name, *pair) for name in names for pair in TABLES["known"].get(name, {}).items()]
     return tuple(
         (re.compile(text if name in _WITHIN else _WHOLE.format(text), re.IGNORECASE), known) for name, text, known in words
     )
 
 
-_SECOND, _MINUTE, _HOUR, _ONE_DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+def in_english(text: str) -> str:
+    """Return a text in another script than Latin, Greek, Cyrillic and the three of the East with English months, `am`, `pm` and
+    distances (`२० नवंबर`, `3 საათის წინ`), by dateparser's tables of the languages of the script.
+    """
+    letter = _OTHER_SCRIPT.search(text)
+    for pattern, english in _translations(ord(letter[0]) // 128) if letter else ():
+        text = pattern.sub(english, text)
+    return text
 
-_UNIT_WORDS = {
-    _SECOND: "s sec secs second seconds sek sekunde sekunden seconde secondes segundo segundos secondo secondi секунда секунду "
-    "секунды секунд сек secunde sekund sekundy sekunder saniye detik giây 秒 초",
-    _MINUTE: "m min mins minute minutes minuten minuto minutos minuti минута минуту минуты минут мин minut minuty minutter "
-    "minuuttia dakika menit phút хвилин хвилину хвилини 分 분",
-    _HOUR: "h hr hrs hour hours stunde stunden std heure heures hora horas ora ore uur uren час часа часов ч godzina godzinę "
-    "godziny godzin hodin hodinami timme timmar timer tuntia saat jam giờ години годину годин 小时 小時 時間 시간",
-    _ONE_DAY: "d day days tag tage tagen jour jours día dias dia días giorno giorni dag dagen dagar dage день дня дней дн "
-    "dzień dni dny dnem zile päivää gün hari ngày дні днів ημέρες 天 日 일",
-    7
-    * _ONE_DAY: "w wk wks week weeks woche wochen semaine semaines semana semanas settimana settimane weken неделя неделю недели "
-    "недель tydzień tygodnie tygodni týdny vecka veckor uger uker viikkoa hafta minggu tuần тиждень тижні тижнів 周 週 星期 주",
-    30 * _ONE_DAY: "mo mos month months monat monate monaten mois mes meses mês mese mesi maand maanden месяц месяца месяцев мес "
-    "miesiąc miesiące miesięcy měsíci måned måneder månad månader kuukautta ay bulan tháng місяць місяці місяців 月 ヶ月 か月 "
-    "개월",
-    365.25
-    * _ONE_DAY: "y yr yrs year years jahr jahre jahren an ans año años ano anos anno anni jaar год года лет rok lata lat roky år "
-    "vuotta yıl tahun năm рік роки років 年 년",
-}
-UNITS = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
+
+@lru_cache(maxsize=32)
+def _translations(block: int) -> tuple[tuple[re.Pattern[str], Any], ...]:
+    tables = [import_module(f"dateparser.data.date_translation_data.{name}").info for name in _OF_SCRIPT.get(block, "").split()]
+    words: dict[str, str] = {}
+    found: list[tuple[re.Pattern[str], Any]] = []
+    for table in tables:
+        for key, forms in (table.get("relative-type-regex") or {}).items():
+            if "ago" in key:
+                found += [(re.compile(form, re.IGNORECASE), key) for form in forms]
+        for name in (*_MONTHS, "am", "pm"):
+            words |= {word: name[:3] for word in table.get(name, ()) if not word.isascii() and word not in words}
+        for key, name in (("0 day ago", "today"), ("1 day ago", "yesterday"), ("2 day ago", "2 days ago")):
+            words |= {word: name for word in (table.get("relative-type") or {}).get(key, ()) if word not in words}
+    longest = sorted(words, key=len, reverse=True)
+    pattern = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(map(re.escape, longest))})(?![^\W\d_])") if words else None
+    return (*found, *([(pattern, lambda match: words[match[0]])] if pattern else []))
+
+
+_OTHER_SCRIPT = re.compile("[\u0530-\u10ff\u1200-\u137f\u1780-\u17ff]")
+_OF_SCRIPT = {
+    0x530 // 128: "hy", 0x580 // 128: "he", 0x600 // 128: "ar fa ur", 0x680 // 128: "ar fa ur", 0x900 // 128: "hi mr ne",
+    0x980 // 128: "bn", 0xA00 // 128: "pa", 0xA80 // 128: "gu", 0xB00 // 128: "or", 0xB80 // 128: "ta", 0xC00 // 128: "te",
+    0xC80 // 128: "kn", 0xD00 // 128: "ml", 0xD80 // 128: "si", 0xE00 // 128: "th", 0xE80 // 128: "lo", 0x1000 // 128: "my",
+    0x1080 // 128: "ka", 0x1200 // 128: "am", 0x1280 // 128: "am", 0x1300 // 128: "am", 0x1780 // 128: "km",
+}  # fmt: skip
+"""Languages by the blocks of 128 characters of their scripts."""
+
+UNIT_LENGTHS = {
+    "second": timedelta(seconds=1), "minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1),
+    "week": timedelta(days=7), "month": timedelta(days=30), "year": timedelta(days=365.25),
+}  # fmt: skip
+UNITS = {word: UNIT_LENGTHS[name] for name, words in TABLES["units"].items() for word in words.split()}
 """Duration of each unit, by its name."""
-
-NUMBERS = dict.fromkeys(
-    [
-        "a",
-        "an",
-        "one",
-        "ein",
-        "eine",
-        "einem",
-        "einer",
-        "einen",
-        "un",
-        "une",
-        "una",
-        "uno",
-        "um",
-        "uma",
-        "een",
-        "en",
-        "ett",
-        "один",
-        "одну",
-        "одна",
-        "jeden",
-        "jedną",
-        "eden",
-        "egy",
-        "bir",
-    ],
-    1.0,
-) | {"couple": 2.0, "zwei": 2.0, "two": 2.0, "dva": 2.0}
-
-_DAY_WORDS = {
-    0: "today heute aujourd'hui aujourd’hui hoy hoje oggi vandaag сегодня dziś dzisiaj dnes idag i dag tänään bugün ma hari ini "
-    "сьогодні σήμερα 今天 今日 오늘",
-    1: "yesterday gestern hier à hier, ayer ontem ieri gisteren вчера wczoraj včera igår i går eilen dün tegnap kemarin "
-    "вчора χθες "
-    "昨天 昨日 昨晚 어제",
-    2: "vorgestern avant-hier anteayer позавчера przedwczoraj 前天 一昨日 그저께",
-}
-_PHRASES = {0: ("i dag", "hari ini", "hôm nay"), 1: ("i går", "hôm qua", "hier à", "hier,", "hier ", "dün")}
-_ONLY_IN_PHRASES = frozenset({"i", "à", "ma", "hier", "hier,", "hari", "ini", "dag", "går", "dün"})
-_BY_DAYS = [
-    (word, days)
-    for days, words in _DAY_WORDS.items()
-    for word in (*(one for one in words.split() if one not in _ONLY_IN_PHRASES), *_PHRASES.get(days, ()))
-]
-DAYS_BACK: dict[str, int] = dict(sorted(_BY_DAYS, key=lambda pair: -len(pair[0])))
+NUMBERS = {word: float(number) for number, words in TABLES["numbers"].items() for word in words.split()}
+DAYS_BACK = {word: int(days) for days, words in TABLES["days_back"].items() for word in words.replace("\n", "").split("|")}
+DAYS_BACK = dict(sorted(DAYS_BACK.items(), key=lambda pair: -len(pair[0])))
 """Words of days before today, the longest first."""
-
-LESS_THAN_ONE = (
-    "just now", "moments ago", "a moment ago", "gerade eben", "à l'instant", "только что", "przed chwilą",
-    "刚刚", "剛剛", "たった今", "방금",
-)  # fmt: skip
-
-_WEEKDAY_WORDS = (
-    "monday mon montag mo lundi lun lunes lunedì segunda maandag ma понедельник пн poniedziałek",
-    "tuesday tue tues dienstag di mardi martes martedì terça dinsdag вторник вт wtorek",
-    "wednesday wed mittwoch mi mercredi miércoles mercoledì quarta woensdag среда ср środa",
-    "thursday thu thur thurs donnerstag do jeudi jueves giovedì quinta donderdag четверг чт czwartek",
-    "friday fri freitag fr vendredi viernes venerdì sexta vrijdag пятница пт piątek",
-    "saturday sat samstag sonnabend sa samedi sábado sabato zaterdag суббота сб sobota",
-    "sunday sun sonntag so dimanche domingo domenica zondag воскресенье вс niedziela",
-)
-WEEKDAYS = {word: number for number, words in enumerate(_WEEKDAY_WORDS) for word in words.split()}
+LESS_THAN_ONE = tuple(TABLES["now"]["within"])
+WEEKDAYS = {word: int(number) for number, words in TABLES["weekdays"].items() for word in words.split()}
 """Monday is 0."""
-
-
-_NAMES = (
-    "jan january januar jänner janv janvier ene enero gen gennaio janeiro januari tammi tammik tammikuu tammikuuta "
-    "tammikuussa sty styczeń stycznia styczen styczniu led leden ledna lednu január januára ian ianuarie яну януари янв "
-    "январь января січ січень січня sij siječanj siječnja siječnju siječnjem јан јануар ιαν ιανουάριος ιανουαρίου oca "
-    "ocak djan djanuari jaan jaanuar janvāris saus sausio sausis gener urt urtarrila xan xaneiro janúar ינואר לינואר "
-    "בינואר ינו يناير جانفي ژانویه جنوری มกราคม มกรา",
-    "feb february februar feber févr février fév febrero febbraio fev fevereiro februari helmi helmik helmikuu helmikuuta "
-    "helmikuussa lut lutego luty lutym úno únor února únr únoru február februára febr februarie фев февруари февр февраль "
-    "февраля лют лютий лютого velj veljača veljače veljači veljačom феб фебруар φεβ φεβρουάριος φεβρουαρίου şub şubat peb "
-    "pebruari veebr veebruar februāris vas vasario vasaris febrer ots otsaila febreiro febrúar פברואר בפברואר לפברואר פבר "
-    "فبراير شباط فيفري فوریه فبروری",
-    "mar march mär märz mrz mars marzo março maart mrt marts maalis maalisk maaliskuu maaliskuuta maaliskuussa marca "
-    "marzec marcu bře březen března březnu marec márc március már martie mart март мар марта бер березень березня берез "
-    "ožu ožujak ožujka ožujku ožujkom μάρ μάρτιος μαρ μαρτίου maret mac märts kov kovas kovo març martxoa מרץ במרץ למרץ "
-    "מרס במרס למרס מארס במארס למארס مارس آذار اذار مارچ",
-    "apr april avr avril abr abril aprile huhti huhtik huhtikuu huhtikuuta huhtikuussa kwi kwiecień kwietnia kwiecien "
-    "kwietniu kwie dub duben dubna dubnu apríl apríla ápr április aprilie апр април апрель апреля квіт квітень квітня кві "
-    "tra travanj travnja travnju travnjem απρ απρίλιος απριλίου nis nisan aprill aprīlis bal balandis balandžio api "
-    "apirila אפריל באפריל לאפריל אפר أبريل نيسان أفريل افريل آوریل اپریل เมย เมษายน เมษา",
-    "may mai mayo mag maggio maio mei maj touko toukok toukokuu toukokuuta toukokuussa maja maju kvě květen května květnu "
-    "máj mája május май мая трав травень травня тра svi svibanj svibnja svibnju svibnjem мај μάι μάιος μαΐ μαΐου mayıs "
-    "maijs geg gegužė gegužės maig maiatza maí מאי במאי למאי مايو أيار ايار ماي พฤษภาคม พฤษภา",
-    "jun june juni juin junio giu giugno junho kesä kesäk kesäkuu kesäkuuta kesäkuussa cze czerwca czerwiec czerwcu "
-    "červen června čvn čer červnu jún júna június iun iunie юни июн июнь июня черв червень червня чер lipanj lipnja "
-    "lipnju lipnjem јун junij ιουν ιουνίου ιούν ιούνιος haz haziran djuni juuni jūn jūnijs birž birželio birželis juny "
-    "eka ekaina xuño júní יוני ביוני ליוני יונ يونيو حزيران جوان يونيه يونية ژوئن جون",
-    "jul july juli juil juillet julio lug luglio julho heinä heinäk heinäkuu heinäkuuta heinäkuussa lip lipca lipiec "
-    "lipcu července červenec čvc črc červenci črv júl júla július iul iulie юли июл июль июля лип липень липня srpanj "
-    "srpnja srpnju srpnjem јул julij ιουλ ιουλίου ιούλ ιούλιος tem temmuz djuli julai juuli jūl jūlijs liep liepa liepos "
-    "juliol uzt uztaila xul xullo júlí יולי ביולי ליולי יול يوليو تموز جويلية يوليه يولية ژوئیه جولای กรกฎาคม กรกฎา",
-    "aug august août aoû ago agosto augustus augusti elo elok elokuu elokuuta elokuussa sie sierpień sierpnia sierpien "
-    "sierpniu srp srpen srpna srpnu augusta augusztus авг август августа серп серпень серпня сер kol kolovoz kolovoza "
-    "kolovozu kolovozom avg avgust αυγ αυγούστου αύγ αύγουστος ağu ağustos agu agustus agt ogo ogos augusts rugp "
-    "rugpjūtis rugpjūčio agost abu abuztua ágú ágúst אוגוסט באוגוסט לאוגוסט אוג أغسطس آب أوت اوت آگست",
-    "sep september sept septembre septiembre setiembre set settembre setembro septembro syys syysk syyskuu syyskuuta "
-    "syyskuussa wrz wrzesień września wrzesien wrzesnia wrześniu wrzesniu zář září septembra szept szeptember septembrie "
-    "сеп септември септ септм сент сентябрь сентября сен вер вересень вересня верес ruj rujan rujna rujnu rujnom "
-    "септембар σεπ σεπτέμβριος σεπτεμβρίου eyl eylül septembris rugs rugsėjis rugsėjo setembre ira iraila ספטמבר בספטמבר "
-    "לספטמבר ספט سبتمبر أيلول ايلول سپتامبر سپتمبر",
-    "oct october okt oktober octobre octubre ott ottobre out outubro loka lokak lokakuu lokakuuta lokakuussa paź "
-    "październik października pazdziernik pazdziernika październiku pazdzierniku paz říj říjen října říjnu október "
-    "októbra octombrie окт октомври октябрь октября жовт жовтень жовтня жов listopadom октобар οκτ οκτωβρίου οκτώβριος "
-    "eki ekim oktoober oktobris spal spalio spalis urr urria אוקטובר באוקטובר לאוקטובר אוק أكتوبر اکتبر اکتوبر",
-    "nov november novembre noviembre novembro marras marrask marraskuu marraskuuta marraskuussa lis listopad listopada "
-    "listopadzie listopadu novembra noiembrie noiem ное ноември нояб ноябрь ноября ноя лист листопад листопада листоп лис "
-    "stu studeni studenoga studenom studenomu studenome studenog studenim нов новембар νοέ νοέμβριος νοε νοεμβρίου kas "
-    "kasım nop nopember novembris lapkr lapkritis lapkričio aza azaroa nóv nóvember נובמבר בנובמבר לנובמבר נוב نوفمبر "
-    "نوامبر نومبر",
-    "dec december dez dezember déc décembre dic diciembre dicembre dezembro des desember joulu jouluk joulukuu joulukuuta "
-    "joulukuussa gru grudnia grudzień grudzien grudniu pro prosince prosinec prosinci decembra decembrie дек декември "
-    "декабрь декабря груд грудень грудня гру prosinac prosinca prosincu prosincem дец децембар δεκ δεκέμβριος δεκεμβρίου "
-    "ara aralık dis disember dets detsember decembris gruod gruodis gruodžio desembre abe abendua decembro דצמבר בדצמבר "
-    "לדצמבר דצמ ديسمبر دسامبر دسمبر",
-)
-
-MONTHS: dict[str, int] = {name: number for number, names in enumerate(_NAMES, 1) for name in names.split()}
+MONTHS = {word: int(number) for number, words in TABLES["months"].items() for word in words.split()}

@@ -121,7 +121,7 @@ Finder = Callable[[Any], Found]
 
 _KEY = r"[A-Za-z_]\w*(?:\[\d+\])?"
 _PLAIN_PATH = re.compile(rf"{_KEY}(?:\.{_KEY})*(?: \|\| {_KEY}(?:\.{_KEY})*)*", re.ASCII)
-_XPATH_START = re.compile(r"/|\.\.?(?:/|$)|\(")
+_XPATH_START = re.compile(r"/|\.\.?(?:/|$)|\(|(?:re:)?[a-z][a-z-]*\(")  # also of a function: CSS has a colon before its own
 
 
 def compiled(syntax: Syntax, selector: str) -> Finder:

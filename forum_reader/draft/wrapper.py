@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from forum_reader.dates.language import known_language
 from forum_reader.definition.selectors import compiled
+from forum_reader.fields.date_field import may_be_dates
 from forum_reader.reading.parse_body import read_at
 from forum_reader.reading.read_page import ListedForum
 
@@ -70,7 +71,7 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
     wanted = (("list", ("reply_count", "last_activity")), ("comments", ("author", "created_at")))
     for name, keys in wanted:
         fields = (listed if name == "list" else comments)["fields"]
-        missing += [f"pages.{name}.fields.{key}" for key in keys if key not in fields]
+        missing += [f"pages.{name}.fields.{key}{_hint(key, found)}" for key in keys if key not in fields]
     pages = ({"index": index} if index else {}) | {"list": _ordered(listed), "comments": _ordered(comments)}
     page = found.threads[0]
     tried = next((id_ for id_ in _ids(found, forum_shape)), forums[0].id)
@@ -78,6 +79,13 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
     ahead = ahead_of([found.listed.page, *found.threads], made)
     zone = zone_of(page.response.text, made, page.frame.language, ahead)
     return Wrapper(pages, forums, known_language(page.frame.language or ""), zone, tried, missing)
+
+
+def _hint(key: str, found: FoundForum) -> str:
+    """Return the texts of a thread that may be dates, where posts have none."""
+    learned = next((page.learned for page in found.threads if page.learned), None)
+    texts = may_be_dates(learned.fields.paths, learned.fields.authors) if learned and key == "created_at" else []
+    return f": these may be dates: {', '.join(map(repr, texts))}" if texts else ""
 
 
 def _newest(listed: LinkGroup) -> dict[str, datetime]:

@@ -36,6 +36,9 @@ _OTHER = re.compile(  # the last reply, or the day of joining
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d")
+_ONE_NUMBER = re.compile(r"\W*\w{0,9}\W{0,3}\d[\d.,]*\W*\w{0,9}\W*")  # `#12`, `12 posts`, `Posts: 133`
+_OF_DATE = re.compile(r"date|time|when|posted|stamp|age\b", re.IGNORECASE)
+_MOST_DATED = 0.6  # of the blocks
 _PRELUDE = 16  # characters before the word: `Last `, `Dieser Beitrag wurde `
 _LONGEST = 100  # characters around a date that name its meaning
 _LONGEST_WORD = 30
@@ -120,6 +123,18 @@ def find_edits(paths: BlockPaths, calendar: Calendar, dates: Dates) -> list[date
         later = [moment for moment in moments if published is None or moment >= published]
         found.append(max(later, default=None))
     return found
+
+
+def may_be_dates(paths: BlockPaths, authors: dict[int, int]) -> list[str]:
+    """Return short texts with digits that stand at one place of most blocks and differ: dates, maybe, of a page without any."""
+    tree, taken, best = paths.tree, set(authors.values()), (0.0, list[str]())
+    for place in paths.places[1:]:
+        texts = [paths.string(i) for i in place.first.values() if i not in taken and 0 < tree.size(i) <= _LONGEST_WORD]
+        dated = [text for text in texts if len(_NUMBER.findall(text)) > 1 and not _ONE_NUMBER.fullmatch(text)]
+        named = any(_OF_DATE.search(f"{tree.tag[i]} {paths.names(i)}") for i in list(place.first.values())[:3])
+        if len(dated) >= _MOST_DATED * paths.count and len(set(dated)) > 1:
+            best = max(best, (named + 1 / sum(map(len, dated)), dated))
+    return best[1][:3]
 
 
 def begins_with_edit(text: str) -> bool:

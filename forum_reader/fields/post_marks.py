@@ -52,6 +52,9 @@ def _names(tree: PageTree, picture: int) -> Iterator[int]:
 
 _MOST_SPACED = 500  # characters of a text with the spaces of its markup
 _LEAST_BODY = 15  # characters
+_LONGEST_AGE = 30
+_AGE = re.compile(r"\d{1,3}\+?\s?[^\W\d_]{1,12}(?:,?\s\d{1,2}\s?[^\W\d_]{1,12})?")
+_OF_AGE = re.compile(r"(?:^|[\s_-])(?:age|ago|date|datetime|time|when|posted|created|(?:time)?stamp)(?:$|[\s_-])", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
 _TOOLTIPS = ("data-original-title", "data-content", "data-tooltip", "data-tippy-content")
 DATE_DATA = ("data-time", "data-timestamp", "data-ts", "data-date", "data-utime", "data-epoch", "data-datetime")
@@ -115,6 +118,14 @@ def _is_body(attributes: dict[str, str]) -> bool:
     return bool(classes) and class_words.suggests_body(classes or "") and not class_words.suggests_quote(classes or "")
 
 
+def _age(tree: PageTree, i: int, text: str) -> Spotted | None:
+    """Return the date of an age without "ago" (`3 hours`), in an element whose tag or class marks a date."""
+    if len(text) > _LONGEST_AGE or not _AGE.fullmatch(text.strip()):
+        return None
+    names = (tree.attributes[j].get("class", "") for j in (i, tree.parent[i]) if j >= 0)
+    return spotted(f"{text.strip()} ago") if tree.tag[i] == "time" or any(map(_OF_AGE.search, names)) else None
+
+
 def _date_texts(tree: PageTree, marks: Marks) -> None:
     known: dict[str, Spotted | None] = {}
     for k, text in enumerate(tree.texts):
@@ -122,10 +133,10 @@ def _date_texts(tree: PageTree, marks: Marks) -> None:
             continue
         if text not in known:
             known[text] = spotted(text)
-        date = known[text]
+        owner = tree.owner[k]
+        date = known[text] or _age(tree, owner, text)
         if date is None:
             continue
-        owner = tree.owner[k]
         if date.precision < 4:  # the time, or the year, may stand in the next element
             around = tree.parent[owner] if tree.size(owner) == len(text) else owner
             if around >= 0 and tree.size(around) <= 80:

@@ -19,6 +19,7 @@ import msgspec
 from forum_reader.dates.post_calendar import Calendar
 from forum_reader.errors import NotAPage, UnreadablePage
 from forum_reader.fields import class_words
+from forum_reader.fields.date_field import may_be_dates
 from forum_reader.fields.post_marks import Marks, find_marks
 from forum_reader.page.page_kind import Kind, PageFrame, frame_of, kind_of
 from forum_reader.page.page_tree import PageTree, around, asks_for_password, is_framed
@@ -196,7 +197,7 @@ def _with_posts(seen: SeenPage, page: _Page, reader: Reader) -> SeenPage:
         posts=tuple(finished(with_their_posts(posts, comments), page.base)),
         confidence=round(min(1.0, page.grades[reader]), 2),
         agreement=agrees,
-        notes=tuple(_notes(reader, page.found, agrees)),
+        notes=tuple(_notes(reader, page, agrees)),
     )
 
 
@@ -331,8 +332,8 @@ def _best(grades: dict[Reader, float], found: dict[Reader, tuple[SeenPost, ...]]
     return best
 
 
-def _notes(reader: Reader, found: dict[Reader, tuple[SeenPost, ...]], agrees: dict[str, float]) -> Iterable[str]:
-    posts = found[reader]
+def _notes(reader: Reader, page: _Page, agrees: dict[str, float]) -> Iterable[str]:
+    posts, found = page.found[reader], page.found
     for other, share in agrees.items():
         count = len(found[Reader(other)])
         if share < 0.8:
@@ -340,4 +341,7 @@ def _notes(reader: Reader, found: dict[Reader, tuple[SeenPost, ...]], agrees: di
     for name in ("author", "published"):
         missing = sum(getattr(post, name) is None for post in posts)
         if missing:
-            yield f"{missing} of {len(posts)} posts have no {'date' if name == 'published' else name}"
+            fields = page.learned.fields if page.learned and name == "published" and missing == len(posts) else None
+            texts = may_be_dates(fields.paths, fields.authors) if fields else []
+            hint = f"; these may be dates: {', '.join(map(repr, texts))}" if texts else ""
+            yield f"{missing} of {len(posts)} posts have no {'date' if name == 'published' else name}{hint}"

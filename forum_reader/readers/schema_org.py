@@ -25,7 +25,9 @@ _ANSWERS = frozenset({"comment", "answer", "usercomments", "review"})
 _ASKED = frozenset({"question", "answer"})
 _INNER = ("suggestedAnswer", "acceptedAnswer", "comment", "comments", "commentText", "review")
 _HOLDERS = ("mainEntity", "@graph", "hasPart", "itemListElement", "item", "mainEntityOfPage", "about")
+_REFERENCE = frozenset({"@id", "@type"})  # keys of a reference to a node
 _MOST_POSTS = 5000
+_MOST_NODES = 100_000
 _DEEPEST = 60
 _MOST_SCRIPT = 4_000_000  # characters
 _ID = re.compile(
@@ -47,8 +49,6 @@ class Marked:
     url: str | None = None
     parent: int | None = None
     kinds: frozenset[str] = frozenset()
-    title: str | None = None
-    texts: list[str] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     """Of microdata: the elements of the post, its text, its author and its date."""
 
@@ -102,22 +102,80 @@ def _date(value: str | None) -> Spotted | None:
 
 
 def _json_ld(scripts: Iterable[str]) -> list[Marked]:
-    best: list[Marked] = []
+    values = []
     for script in scripts:
         if len(script) > _MOST_SCRIPT:
             continue
         try:
-            value = json.loads(script.strip().removeprefix("<!--").removesuffix("-->").strip().rstrip(";"), strict=False)
+            values.append(json.loads(script.strip().removeprefix("<!--").removesuffix("-->").strip().rstrip(";"), strict=False))
         except (ValueError, RecursionError):
             continue
-        for opening in _openings(value, 0):
-            posts: list[Marked] = []
-            _collect(opening, None, posts, 0)
-            if len(posts) > len(best) or (
-                len(posts) == len(best) and sum(len(p.text) for p in posts) > sum(len(p.text) for p in best)
-            ):
-                best = posts
-    return best
+    graph = _Graph(values)
+    found = [graph.posts_of(opening) for opening in _openings(values, 0)]
+    return max(found, key=lambda posts: (len(posts), sum(len(post.text) for post in posts)), default=[])
+
+
+class _Graph:
+    """The nodes of a page's JSON-LD: `{"@id": "#c1"}` refers to a node anywhere on the page; a node may name its parent
+    (`@reverse`, `parentItem`) in place of being in the parent's list.
+    """
+
+    def __init__(self, values: list[Any]) -> None:
+        self._nodes: dict[str, Mapping[str, Any]] = {}
+        self._inner: dict[str, list[Mapping[str, Any]]] = {}
+        waiting: list[tuple[Any, int]] = [(values, 0)]
+        for _ in range(_MOST_NODES):
+            if not waiting:
+                break
+            value, depth = waiting.pop()
+            if isinstance(value, Mapping):
+                self._add(value)
+            inner = value.values() if isinstance(value, Mapping) else value
+            if depth < _DEEPEST:
+                waiting += [(one, depth + 1) for one in reversed(list(inner)) if isinstance(one, (list, Mapping))]
+
+    def _add(self, value: Mapping[str, Any]) -> None:
+        name, parents = value.get("@id"), value.get("@reverse")
+        if isinstance(name, str) and len(value) > len(_REFERENCE.intersection(value)):
+            self._nodes.setdefault(name, value)
+        named = [parents[name] for name in _INNER if name in parents] if isinstance(parents, Mapping) else []
+        for parent in _listed([*named, value.get("parentItem")]):
+            if isinstance(parent, Mapping) and isinstance(of := parent.get("@id"), str):
+                self._inner.setdefault(of, []).append(value)
+
+    def node(self, value: Any) -> Any:
+        """Return the node that a value refers to; else the value."""
+        is_named = isinstance(value, Mapping) and isinstance(value.get("@id"), str)
+        return self._nodes.get(value["@id"], value) if is_named else value
+
+    def posts_of(self, opening: Mapping[str, Any]) -> list[Marked]:
+        """Return an opening post and the posts below it, each once."""
+        posts: list[Marked] = []
+        seen: set[int] = set()
+        waiting: list[tuple[Any, int | None]] = [(opening, None)]
+        while waiting and len(posts) < _MOST_POSTS:
+            value, parent = waiting.pop()
+            value = self.node(value)
+            if not isinstance(value, Mapping) or id(value) in seen or _REFERENCE.issuperset(value):
+                continue
+            seen.add(id(value))
+            own = value.get("@id")
+            below = [one for name in _INNER for one in _listed(value.get(name))]
+            below += self._inner.get(own, []) if isinstance(own, str) else []
+            waiting += [(one, len(posts)) for one in reversed(below)]
+            posts.append(_marked(value, parent, self.node(_first(value.get("author") or value.get("creator")))))
+        return posts
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return the values of a property, which may be one value or a list."""
+    if isinstance(value, list):
+        return [one for inner in value for one in (inner if isinstance(inner, list) else [inner])]
+    return [] if value is None else [value]
+
+
+def _first(value: Any) -> Any:
+    return next((one for one in value if one), None) if isinstance(value, list) else value
 
 
 def _types(value: Mapping[str, Any]) -> set[str]:
@@ -140,46 +198,23 @@ def _openings(value: Any, depth: int) -> Iterator[Mapping[str, Any]]:
                 yield from _openings(value[name], depth + 1)
 
 
-def _collect(value: Mapping[str, Any], parent: int | None, posts: list[Marked], depth: int) -> None:
-    if len(posts) >= _MOST_POSTS or depth > _DEEPEST:
-        return
-    this = len(posts)
-    author, author_url = _person(value.get("author") or value.get("creator"))
+def _marked(value: Mapping[str, Any], parent: int | None, person: Any) -> Marked:
     url = _string(value.get("url")) or _string(value.get("@id"))
-    text = next(
-        (text for name in ("articleBody", "text", "commentText", "description") if (text := _plain(_string(value.get(name))))), ""
+    texts = (_plain(_string(value.get(name))) for name in ("articleBody", "text", "commentText", "description"))
+    author = person.get("name") or person.get("alternateName") if isinstance(person, Mapping) else person
+    author_url = person.get("url") or person.get("sameAs") if isinstance(person, Mapping) else None
+    published = (_string(value.get(name)) for name in ("datePublished", "dateCreated", "commentTime"))
+    return Marked(
+        text=next(filter(None, texts), ""),
+        author=_string(author),
+        author_url=_string(author_url),
+        published=next(filter(None, published), None),
+        edited=_string(value.get("dateModified")),
+        id=_id(_string(value.get("identifier")) or _string(value.get("@id")) or url),
+        url=url,
+        parent=parent,
+        kinds=frozenset(_types(value)),
     )
-    posts.append(
-        Marked(
-            text=text,
-            author=author,
-            author_url=author_url,
-            published=_string(value.get("datePublished"))
-            or _string(value.get("dateCreated"))
-            or _string(value.get("commentTime")),
-            edited=_string(value.get("dateModified")),
-            id=_id(_string(value.get("identifier")) or _string(value.get("@id")) or url),
-            url=url,
-            parent=parent,
-            kinds=frozenset(_types(value)),
-            title=_string(value.get("headline")) or _string(value.get("name")),
-        )
-    )
-    for name in _INNER:
-        inner = value.get(name)
-        for one in inner if isinstance(inner, list) else [inner]:
-            if isinstance(one, Mapping):
-                _collect(one, this, posts, depth + 1)
-
-
-def _person(value: Any) -> tuple[str | None, str | None]:
-    if isinstance(value, list):
-        value = next((one for one in value if one), None)
-    if isinstance(value, Mapping):
-        return _string(value.get("name")) or _string(value.get("alternateName")), _string(value.get("url")) or _string(
-            value.get("sameAs")
-        )
-    return _string(value), None
 
 
 def _string(value: Any) -> str | None:

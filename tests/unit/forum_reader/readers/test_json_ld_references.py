@@ -1,0 +1,68 @@
+"""schema.org by reference: comments and authors that JSON-LD names by `@id`, and comments that name their parent."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from forum_reader.page.records import Reader
+from forum_reader.readers.page_reader import read_page
+
+NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
+TEXTS = [f"{word} lichen birch sundial trowel plum moss pier\nsecond line of it" for word in ("cider", "oboe", "trowel", "ferry")]
+POSTS = [
+    {"text": text, "dateCreated": f"2026-11-2{n}T09:05:00Z", "author": {"@type": "Person", "name": name}}
+    for n, (text, name) in enumerate(zip(TEXTS, ("ann", "bob", "cyd", "dov"), strict=True))
+]
+OPENING = {"@context": "https://schema.org", "@type": "DiscussionForumPosting", "@id": "#op", "headline": "A door"} | POSTS[0]
+COMMENTS = [{"@type": "Comment", "@id": f"#c{n}"} | post for n, post in enumerate(POSTS[1:])]
+
+
+def by_id() -> list[Any]:
+    people = [{"@id": f"#u{n}"} | post["author"] for n, post in enumerate(POSTS)]
+    posts = [one | {"author": {"@id": f"#u{n}"}} for n, one in enumerate([OPENING, *COMMENTS])]
+    return [{"@graph": [posts[0] | {"comment": [{"@id": one["@id"]} for one in COMMENTS]}, *posts[1:], *people]}]
+
+
+FORMS = {
+    "by id": by_id(),
+    "by id in separate scripts": by_id()[0]["@graph"],
+    "reverse": [{"@graph": [OPENING, *(one | {"@reverse": {"comment": {"@id": "#op"}}} for one in COMMENTS)]}],
+    "parent item": [
+        {"@graph": [OPENING, *(one | {"parentItem": {"@id": "#op", "@type": "DiscussionForumPosting"}} for one in COMMENTS)]}
+    ],
+    "in both ways": [OPENING | {"comment": [one | {"parentItem": {"@id": "#op"}} for one in COMMENTS]}],
+    "nested": [OPENING | {"comment": COMMENTS}],
+}
+
+
+def read(values: list[Any]) -> Any:
+    scripts = "".join(f'<script type="application/ld+json">{json.dumps(value)}</script>' for value in values)
+    html = f"<html lang=en><head><title>A door</title>{scripts}</head><body><div id=app></div></body></html>"
+    return read_page(html, "https://ld.example/t/1", now=NOW)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_posts_are_joined_by_their_ids(form: str) -> None:
+    page = read(FORMS[form])
+    assert page.reader is Reader.SCHEMA_ORG
+    assert [(post.author, post.text) for post in page.posts] == list(zip(("ann", "bob", "cyd", "dov"), TEXTS, strict=True))
+    assert [post.published for post in page.posts] == [datetime(2026, 11, 20 + n, 9, 5, tzinfo=UTC) for n in range(4)]
+
+
+def test_answers_to_comments_keep_their_parents() -> None:
+    answers = [COMMENTS[0], COMMENTS[1] | {"parentItem": {"@id": "#c0"}}, COMMENTS[2] | {"@reverse": {"comment": {"@id": "#c0"}}}]
+    page = read([{"@graph": [OPENING | {"comment": [{"@id": "#c0"}]}, *answers]}])
+    assert [post.parent for post in page.posts] == [None, None, "0", "0"]
+
+
+def test_references_in_a_circle_and_to_nothing_end() -> None:
+    circle = [
+        COMMENTS[0] | {"comment": {"@id": "#c1"}},
+        COMMENTS[1] | {"comment": [{"@id": "#c0"}, {"@id": "#nowhere"}, 7, None]},
+    ]
+    page = read([{"@graph": [OPENING | {"comment": {"@id": "#c0"}}, *circle]}, 5, "text", [[]]])
+    assert [post.author for post in page.posts] == ["ann", "bob", "cyd"]
