@@ -57,6 +57,8 @@ RESERVED_PROCESSES = FLEET_TASKS + 1  # and one for a small crawl (`crawl_once`)
 IMPATIENT_RETRY = {"max_retries": 2, "interval_start": 0.0, "interval_step": 0.2, "interval_max": 0.5}
 BEAT = {  # s; the application adds its own
     "reconcile_fleet": 2.0,
+    "probe_sites": 5.0,
+    "sample_fleet": 60.0,
 }
 
 # Broker and results: the Redis that everything else is in, too.
@@ -193,7 +195,7 @@ SHORT = {"soft_time_limit": 50, "time_limit": 60}
 task_annotations = {
     f"trawl.{name}": SHORT
     for name in (
-        *("seed_urls", "reconcile_fleet", "scale_fleet", "roll_fleet", "crawl", "cancel_job"),
+        *("seed_urls", "reconcile_fleet", "probe_sites", "sample_fleet", "scale_fleet", "roll_fleet", "crawl", "cancel_job"),
         *("pause_fleet", "drain_fleet", "stop_fleet", "resume_fleet", "pause_site", "drain_site", "resume_site"),
     )
 }

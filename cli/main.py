@@ -35,6 +35,7 @@ from .views.output import complain, echo
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+_FORUM_PACKAGES = ("forums", "forum_reader")
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -158,6 +159,9 @@ def _complain(error: Exception) -> int:
     if isinstance(error, TrawlError) or _is_of_reader(error, "ReaderError"):
         complain(_one_line(str(error)))
         return WRONG_USE if isinstance(error, ConfigError) or _is_of_reader(error, "SiteError") else FAILED
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in _FORUM_PACKAGES:
+        complain("this command is of the forum crawl, which is not installed here: pip install trawl-fleet trawl-reader")
+        return WRONG_USE
     if isinstance(error, OSError) and error.errno in _FULL:  # `trawl export posts > file` as well as a file of the command's own
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror}: the output is not complete; make room, and repeat the command")

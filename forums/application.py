@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import forum_reader
-from forums.sites.load import sites_dir
+from forums import environment
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
+from forums.state.keys import ForumFleetKeys
 from redis_components.server.variables import variable
 from workers.application import KeyRules, Round
 
 if TYPE_CHECKING:
     import redis
+    from scrapy.http import Response
 
+    from forum_reader.page.soft_block import BlockVerdict
+    from forums.overview.reader import ForumSitesReader
     from redis_components.keys import CrawlKeys
+    from workers.environment.declaration import Variables
     from workers.process.page_at_work import PageAtWork
+    from workers.state.history import RunRow, Wanted
 
 
 def config_folders() -> Sequence[Path]:
     """Return the folders with Trawl's code for forums, with the reader's, and with the site files."""
-    return (Path(__file__).parent, Path(forum_reader.__file__).parent, sites_dir())
+
+    return (Path(__file__).parent, Path(forum_reader.__file__).parent, _sites_dir())
 
 
 def shared_files() -> Mapping[str, Path]:
     """Return the folder of the site files."""
-    return {"site files": sites_dir()}
+    return {"site files": _sites_dir()}
 
 
 def site_names() -> Sequence[str]:
@@ -37,7 +46,29 @@ def site_names() -> Sequence[str]:
 
 def site_names_place() -> str:
     """Return the folder of the site files."""
-    return str(sites_dir())
+    return str(_sites_dir())
+
+
+def lanes() -> Collection[str]:
+    """Return the lanes of the site files that can be read."""
+    from forums.sites import load_all
+
+    return {one.politeness.lane for one in load_all()[0] if one.politeness.lane is not None}
+
+
+def variables() -> Sequence[type[Variables]]:
+    """Return the variables of `forums/environment.py`."""
+    return environment.GROUPS
+
+
+def feeds() -> Mapping[str, str]:
+    """Return the list service, whose crawlers make start tasks for the detail service."""
+    return {FORUM_LIST: FORUM_DETAIL}
+
+
+def crawler_keys() -> Sequence[str]:
+    """Return the key of the errors of site files."""
+    return (ForumFleetKeys().wrong_sites(),)
 
 
 def scrapy_settings() -> Mapping[str, object]:
@@ -55,6 +86,32 @@ def check() -> None:
         check_url()
 
 
+def check_node(client: redis.Redis) -> None:
+    """Compare this machine's database with the fleet's. Raises AnotherDatabase; writers report one that is away, and wait."""
+    from forums.storage import Database, StorageError
+    from forums.writer.store import AnotherDatabase, check_claim
+
+    try:
+        with closing(Database.from_url()) as database:
+            check_claim(client, database)
+    except AnotherDatabase:
+        raise
+    except StorageError:
+        pass
+
+
+def start_warnings(services: Collection[str]) -> Sequence[str]:
+    """Return a warning where there is no site file: the fleet would run for nothing."""
+    if FORUM_LIST not in services or any(_sites_dir().glob("*.toml")):
+        return ()
+    return (f"no site file in {_sites_dir()}: nothing will be crawled until `trawl sites new URL` has written one",)
+
+
+def first_command(services: Collection[str]) -> str:
+    """Return `trawl seed`."""
+    return "trawl seed" if FORUM_LIST in services else ""
+
+
 def task_modules() -> Sequence[str]:
     """Return the module of the forum crawl's tasks."""
     return ("forums.tasks",)
@@ -66,10 +123,8 @@ def schedule() -> Mapping[str, Round]:
         "seed_forums": Round(5.0),
         "recheck_threads": Round(30.0),
         "store_items": Round(1.0, bounds=(1.0, 30.0)),
-        "probe_sites": Round(5.0),
         "publish_events": Round(2.0),
         "notify_alarms": Round(30.0),
-        "sample_fleet": Round(60.0),
         "prune_raw_pages": Round(3600.0),
     }
 
@@ -99,8 +154,57 @@ def key_rules(client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool
     return rules(client, crawls, threads=threads)
 
 
+def verdict(response: Response) -> BlockVerdict | None:
+    """Return the fault of a response by the marks of challenges, logins and refusals."""
+    from forum_reader.page import soft_block
+
+    return soft_block.verdict(response)
+
+
+def probe_sites(client: redis.Redis) -> Mapping[str, str]:
+    """Probe sites with a file whose breaker is due, and open breakers for drifts; see `forums/breaker/probe.py`."""
+    from forums.breaker.probe import probe_sites as probed
+
+    return probed(client)
+
+
+def sites_reader(client: redis.Redis) -> ForumSitesReader:
+    """Return the reader of boards, files and drifts."""
+    from forums.overview.reader import ForumSitesReader
+
+    return ForumSitesReader(client)
+
+
+def stored_runs(wanted: Wanted, limit: int, *, longest_s: float | None = None) -> list[RunRow] | None:
+    """Return the latest crawler processes of the table `crawler_runs`. Raises StorageError."""
+    from forums.storage import RunHistory
+    from forums.storage.existing import NoData, stored_data
+
+    try:
+        with stored_data(longest_s=longest_s) as database:
+            return RunHistory(database).latest(wanted, limit)
+    except NoData:
+        return None
+
+
+def monitoring() -> str:
+    """Return the pages of sites, boards, events and the search, and their metrics."""
+    return "monitoring.forums"
+
+
+def on_breaker_reset(client: redis.Redis, site: str) -> None:
+    """Clear the drifts of the site, and learn their baseline from its present pages. Raises redis.RedisError."""
+    from forums.breaker import forgive
+
+    forgive(client, site, forget=True)
+
+
 def on_deadly_page(page: PageAtWork, what: str) -> None:
     """Open the breaker of the page's site. Raises redis.RedisError."""
     from forums.breaker.deadly_pages import open_for_page
 
     open_for_page(page, what)
+
+
+def _sites_dir() -> Path:
+    return environment.Sites.read().sites_dir

@@ -20,10 +20,8 @@ __all__ = [  # noqa: RUF022 - in groups
     "backfill",
     # sent by beat
     "store_items",
-    "probe_sites",
     "publish_events",
     "notify_alarms",
-    "sample_fleet",
     "prune_raw_pages",
     "recheck_threads",
 ]
@@ -112,17 +110,6 @@ def store_items() -> dict[str, dict[str, Any]]:
     return {service: asdict(report) for service, report in store(client, declared_fleet(client)).items()}
 
 
-@task(name="trawl.probe_sites")
-def probe_sites() -> dict[str, str]:
-    """Probe sites whose breaker is open and due, and open the breakers of sites whose pages have drifted.
-
-    Returns what was done, by site. One at a time: a second one does nothing.
-    """
-    from forums.breaker import probe
-
-    return probe.probe_sites(connect())
-
-
 @task(name="trawl.prune_raw_pages")
 def prune_raw_pages() -> list[str]:
     """Delete expired raw pages on this node; crawlers do the same on theirs. Returns the deleted folders."""
@@ -164,23 +151,12 @@ def notify_alarms() -> dict[str, str]:
     rules = load()
     if rules is None or not any(isinstance(one, NotifyOptions) and one.alarms for one in rules.outputs.values()):
         return {}
-    from forums.overview.problems import problems
-    from forums.overview.reader import OverviewReader
-
-    from .events.messages import Trouble, send_alarms
+    from forums.events.messages import Trouble, send_alarms
+    from workers.overview.problems import problems
+    from workers.overview.reader import OverviewReader
 
     client = connect()
     return send_alarms(client, rules, [Trouble(one.what, one.fix) for one in problems(OverviewReader(client).read())])
-
-
-@task(name="trawl.sample_fleet")
-def sample_fleet() -> None:
-    """Keep the fleet's figures of this minute, for the charts of the page. Safe to run concurrently."""
-    from forums.overview.reader import OverviewReader
-    from forums.overview.samples import Samples, sample
-
-    client = connect()
-    Samples(client).add(sample(OverviewReader(client).read()))
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -10,12 +10,12 @@ from typing import Generic, TypeVar
 import redis
 from fastapi.responses import PlainTextResponse
 
-from forums.overview import Overview, OverviewReader, problems
 from redis_components.connection import connect, explain
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 from redis_components.server.replies import server_time
 from redis_components.server.url import impatient, masked
+from workers.overview import Overview, OverviewReader, problems
 
 FIND_EVERY_S = 5.0  # between two searches for foreign values: each asks for every field of the fleet's keys
 ANSWER_S = 3  # longest wait for Redis; Prometheus waits 10 s for the whole scrape

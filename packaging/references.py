@@ -23,6 +23,7 @@ from forums.storage.schema.times import UtcDateTime  # noqa: E402
 from forums.storage.schema.version import VERSION  # noqa: E402
 from redis_components.keys import CrawlKeys  # noqa: E402
 from redis_components.keys.reference import document, rows  # noqa: E402
+from workers.state.keys import FleetKeys  # noqa: E402
 
 SITE_KEYS = """\
 # Every key of a site file
@@ -54,6 +55,17 @@ CONVERTERS = """
 NAMES: dict[Any, str] = {
     str: "text", int: "integer", float: "number", bool: "true or false", HttpUrl: "URL", SecretStr: "text", Any: "any JSON",
 }  # fmt: skip
+
+FLEET_SAMPLES = {
+    "digest": "<digest>",
+    "spider": "<spider>",
+    "number": "<number>",
+    "task_id": "<task id>",
+    "job": "<job>",
+    "word": "<word>",
+    "key": "<key>",
+    "step": "<step>",
+}
 
 
 def site_keys() -> str:
@@ -209,7 +221,9 @@ def redis_keys() -> str:
         *rows(crawl, ForumCrawlKeys, {}),
         *rows(ForumFleetKeys(prefix="trawl:fleet"), ForumFleetKeys, {"site": "<site>", "output": "<output>"}),
     ]
-    return document() + "\n## Keys of the forum application\n\n" + "\n".join(found) + "\n"
+    fleet = rows(FleetKeys(prefix="trawl:fleet"), FleetKeys, FLEET_SAMPLES)
+    of_fleet = document() + "\n## Keys of the fleet\n\n" + "\n".join(fleet) + "\n"
+    return of_fleet + "\n## Keys of the forum application\n\n" + "\n".join(found) + "\n"
 
 
 REFERENCES = {"redis-keys": redis_keys, "site-keys": site_keys, "database": database}

@@ -23,7 +23,7 @@ from redis.sentinel import MasterNotFoundError
 
 from . import defaults
 from .errors import ConfigError, RedisUnavailable
-from .keys import FleetKeys
+from .keys import NamespaceKeys, limits_key
 from .server.clients import FAILOVER_PARAMS, asyncio_client_of, client_of
 from .server.namespace import check_one_slot
 from .server.url import UrlKind, check, kind_of, masked, refused
@@ -68,8 +68,7 @@ def connect(url: str | None = None) -> redis.Redis:
         for other in [k for k in _kept if k[0] != key[0]]:  # of the process that we were forked from
             del _kept[other]
         if kind_of(url) is UrlKind.CLUSTER:
-            fleet = FleetKeys()
-            check_one_slot((fleet.crawlers(), fleet.fences()), "TRAWL_NAMESPACE", "'{trawl}'")
+            check_one_slot((NamespaceKeys().crawls(), limits_key()), "TRAWL_NAMESPACE", "'{trawl}'")
         _kept[key] = _shared({**_defaults_for(url), "url": url})
     return _kept[key]
 

@@ -20,7 +20,7 @@ from .app import app
 from .consuming import consume_items
 from .crawling import cancel_crawl, crawl_once
 from .deploying import install_version
-from .fleet import reconcile_fleet, roll_fleet, run_crawler, scale_fleet
+from .fleet import probe_sites, reconcile_fleet, roll_fleet, run_crawler, sample_fleet, scale_fleet
 from .holding import drain_fleet, drain_site, pause_fleet, pause_site, resume_fleet, resume_site, stop_fleet
 from .jobs import cancel_job, crawl
 from .seeding import seed_urls
@@ -47,6 +47,8 @@ __all__ = [  # noqa: RUF022 - in groups
     "resume_site",
     # sent by beat
     "reconcile_fleet",
+    "probe_sites",
+    "sample_fleet",
     # sent by trawl deploy
     "install_version",
     # sent by reconcile_fleet

@@ -13,10 +13,10 @@ from billiard.process import current_process
 
 from redis_components.connection import connect
 from redis_components.errors import TrawlError
-from redis_components.keys import FleetKeys
 from workers.node.crawl_once_result import OnceOutcome
 from workers.node.host import NODE
 from workers.process.heartbeat import Heartbeat
+from workers.state.keys import FleetKeys
 from workers.state.registry import Renewal
 from workers.state.runs import Run, RunBy, Runs
 

@@ -94,6 +94,24 @@ def reconcile_fleet() -> list[str]:
     return done + [f"job {job.id}: {job.sentence()}" for job in jobs if job.state.ended]
 
 
+@app.task(name="trawl.probe_sites")
+def probe_sites() -> dict[str, str]:
+    """Try hosts and sites again whose breaker is due; returns what was done, by site. Safe to run concurrently."""
+    from workers.breaker import probe_sites as probed
+
+    return probed(connect())
+
+
+@app.task(name="trawl.sample_fleet")
+def sample_fleet() -> None:
+    """Keep the fleet's figures of this minute, for the charts of the page. Safe to run concurrently."""
+    from workers.overview import OverviewReader
+    from workers.overview.samples import Samples, sample
+
+    client = connect()
+    Samples(client).add(sample(OverviewReader(client).read()))
+
+
 def _write_limits(client: redis.Redis, registry: Registry) -> list[str]:
     try:
         return _apart(registry, "limits of trawl.toml", lambda: write_file_limits(client)) or []

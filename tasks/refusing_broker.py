@@ -22,9 +22,9 @@ from celery.worker import state
 from redis_components.connection import connect, explain
 from redis_components.embedded import redis_url
 from redis_components.errors import TrawlError
-from redis_components.keys import FleetKeys
 from redis_components.server.url import impatient
 from workers.environment.variables import Fleet
+from workers.state.keys import FleetKeys
 
 from .celery_internals import around_reconnection
 

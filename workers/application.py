@@ -6,7 +6,7 @@ it the forum crawl is loaded. An empty value means none: then each function retu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -16,9 +16,14 @@ from workers.environment.variables import FleetApplication
 
 if TYPE_CHECKING:
     import redis
+    from scrapy.http import Response
 
     from redis_components.keys import CrawlKeys
+    from workers.breaker.verdict import Verdict
+    from workers.environment.declaration import Variables
+    from workers.overview.reader import SitesReader
     from workers.process.page_at_work import PageAtWork
+    from workers.state.history import RunRow, Wanted
 
 
 class Round(NamedTuple):
@@ -62,12 +67,39 @@ class Application:
         """Return the origin of `site_names`, for error messages."""
         return "this fleet"
 
+    def lanes(self) -> Collection[str]:
+        """Return the lanes that its sites name for their limits."""
+        return ()
+
+    def variables(self) -> Sequence[type[Variables]]:
+        """Return its environment variables, in the groups in which they are read."""
+        return ()
+
+    def feeds(self) -> Mapping[str, str]:
+        """Return its services that make start tasks for another one, with that."""
+        return {}
+
+    def crawler_keys(self) -> Sequence[str]:
+        """Return its keys that crawlers write."""
+        return ()
+
     def scrapy_settings(self) -> Mapping[str, object]:
         """Return settings of Scrapy that `workers/settings.py` takes over, such as SPIDER_MODULES."""
         return {}
 
     def check(self) -> None:
         """Check the application's variables where a program starts. Raises ConfigError."""
+
+    def check_node(self, client: redis.Redis) -> None:
+        """Check that this machine fits to the nodes that run elsewhere. Raises TrawlError."""
+
+    def start_warnings(self, services: Collection[str]) -> Sequence[str]:  # noqa: ARG002
+        """Return lines about what a fleet of these services lacks, where `trawl up` starts."""
+        return ()
+
+    def first_command(self, services: Collection[str]) -> str:  # noqa: ARG002
+        """Return the command that gives these services their first work; "" for none."""
+        return ""
 
     def task_modules(self) -> Sequence[str]:
         """Return modules with Celery tasks. `from tasks import NAME` finds what is in their `__all__`."""
@@ -90,6 +122,31 @@ class Application:
     def key_rules(self, client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool) -> KeyRules:  # noqa: ARG002
         """Return the rules of its keys; with `threads` also those of records that may be millions. Raises redis.RedisError."""
         return KeyRules()
+
+    def verdict(self, response: Response) -> Verdict | None:  # noqa: ARG002
+        """Return the fault of a response that is not the page, by its content; None for none, and for ordinary errors."""
+        return None
+
+    def probe_sites(self, client: redis.Redis) -> Mapping[str, str]:  # noqa: ARG002
+        """Probe its sites whose breaker is open and due; return the outcome by site. Raises redis.RedisError."""
+        return {}
+
+    def sites_reader(self, client: redis.Redis) -> SitesReader | None:  # noqa: ARG002
+        """Return the reader of its sites for the overview; None: breakers and limits alone are shown."""
+        return None
+
+    def stored_runs(self, wanted: Wanted, limit: int, *, longest_s: float | None = None) -> list[RunRow] | None:  # noqa: ARG002
+        """Return the latest crawler processes that its database has, the youngest first; None where there is no database. Raises
+        TrawlError, also where that takes more than `longest_s`.
+        """
+        return None
+
+    def monitoring(self) -> str:
+        """Return the module with its part of metrics and pages (`monitoring/part.py`)."""
+        return ""
+
+    def on_breaker_reset(self, client: redis.Redis, site: str) -> None:
+        """Forget what is known of the pages of a site whose breaker an operator closes. Raises redis.RedisError."""
 
     def on_deadly_page(self, page: PageAtWork, what: str) -> None:
         """Handle a page at which a crawler hung or died; `what` happened. Raises redis.RedisError."""

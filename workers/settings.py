@@ -79,7 +79,7 @@ DOWNLOADER_MIDDLEWARES = {  # of any spider; those of the forum spiders are in `
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,  # the next one in its place
     "workers.crawler.http_client.RedirectWithoutReferer": 600,
     "redis_components.scrapy_glue.retry_after.RetryAfterMiddleware": 555,  # 429: every crawler leaves the site alone
-    "forums.breaker.hosts.HostWatch": 561,  # a host that puts up a wall: after redirects and decompression, before a retry
+    "workers.breaker.hosts.HostWatch": 561,  # a host that puts up a wall: after redirects and decompression, before a retry
 }
 # Both of these would let any client of the port run code in the crawler, and Scrapy has them on.
 TELNETCONSOLE_ENABLED = False

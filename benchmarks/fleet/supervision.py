@@ -29,12 +29,13 @@ import redis
 
 from benchmarks.support.report import Report, options
 from benchmarks.support.simulated_fleet import NAME, SPIDER
-from redis_components.keys import FleetKeys
-from redis_components.server.scripts import script, script_files
+from redis_components.server.scripts import LUA, script, script_files
 from tests.support.fleet import MARK, Program, ToyFleet
 from tests.support.processes import arguments, none_left, wait_until
 from tests.support.redis_server import RedisServer
+from workers.state.keys import FleetKeys
 from workers.state.nodes import Nodes
+from workers.state.scripts import LUA as FLEET_LUA
 
 FRONTIER = ("exchange", "heartbeat")  # scripts of a crawler that looks for work and keeps its leases
 FLAT = 1.25  # the largest ratio of two sizes' cost for each crawler that still counts as flat
@@ -63,7 +64,7 @@ class Monitor:
     """Counts what clients send, by name; scripts by theirs. Used as a context."""
 
     def __init__(self, client: redis.Redis) -> None:
-        self._scripts = {script(path.stem).sha: path.stem for path in _lua_files()}
+        self._scripts = {script(name, folder).sha: name for folder in (LUA, FLEET_LUA) for name in script_files(folder)}
         self._client = client
         self._ended = False
         self.sent: Counter[str] = Counter()
@@ -89,10 +90,6 @@ class Monitor:
                 if command["client_type"] != "lua":
                     name, _, rest = command["command"].partition(" ")
                     self.sent[self._scripts.get(rest.partition(" ")[0], name.lower())] += 1
-
-
-def _lua_files() -> list[Path]:
-    return sorted(script_files().values())
 
 
 def measure(client: redis.Redis, roles: dict[str, list[psutil.Process]], seconds: float, settle_s: float) -> Cost:

@@ -39,12 +39,11 @@ def parse_span(text: str, *, option: str = "--every") -> float:
 
 def parse_since(text: str, now: datetime | None = None, *, option: str = "--since") -> datetime:
     """Return the moment of `2h`, `2026-01-31` or `2026-01-31T12:00:00Z`; without a zone it is UTC. Raises ConfigError."""
-    from forums.records.items import moment_of  # a second's worth of site files, which few commands need
-
     try:
         if (age := _SPAN.fullmatch(text)) and age[2]:
             return (now or datetime.now(UTC)) - timedelta(seconds=float(age[1]) * _UNITS[age[2]])
-        return moment_of(text)
+        moment = datetime.fromisoformat(text)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         forms = "2h (s, m, h, d), 2026-01-31 or 2026-01-31T12:00:00Z"
         raise ConfigError(f"{option} {text!r} is not a time: write {forms}") from None

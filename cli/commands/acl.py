@@ -20,16 +20,15 @@ import typer
 
 from cli.views.options import AsJson
 from cli.views.output import echo, print_json
-from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
-from forums.state.keys import ForumFleetKeys
 from redis_components.embedded.private_files import FILE
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from redis_components.server.names import service_name
 from redis_components.server.namespace import fleet_namespace, literal
+from workers.application import application
 from workers.fleet.sizes import default_fleet
+from workers.state.keys import FleetKeys
 
-FEEDS = {FORUM_LIST: FORUM_DETAIL}
 _ANY = "*"
 _READ = ("+@read", "+@connection", "+@transaction", "+time")
 _WRITE = (*_READ, "+@write")
@@ -119,7 +118,7 @@ def service_role(service: str, feeds: str | None) -> Role:
     service. Raises ConfigError without a namespace.
     """
     _namespace()
-    keys, fleet = CrawlKeys.for_spider(service), ForumFleetKeys()
+    keys, fleet = CrawlKeys.for_spider(service), FleetKeys()
     written = (fleet.crawls(), fleet.errors(), fleet.runs(), fleet.notes(), fleet.breakers())
     slots = (fleet.fences(), fleet.crawlers(), fleet.orders())  # of all services: one script renews a slot
     begun = (fleet.slot(service, 0)[: -len("0")], fleet.met(""), fleet.error_news(""))
@@ -153,10 +152,10 @@ def _of_crawl(keys: CrawlKeys) -> list[str]:
 
 
 def _fleet_patterns() -> dict[str, list[str]]:
-    fleet = ForumFleetKeys()
+    fleet = FleetKeys()
     crawler = [
         *(fleet.crawlers(), fleet.crawls(), fleet.errors(), fleet.runs(), fleet.orders(), fleet.fences(), fleet.holds()),
-        *(fleet.breakers(), fleet.wrong_sites(), fleet.notes()),
+        *(fleet.breakers(), fleet.notes(), *application().crawler_keys()),
     ]
     beat = [
         *(fleet.beat_leader(), fleet.beats(), fleet.beat_runs(), fleet.fences(), fleet.schedule(), fleet.errors()),
@@ -198,7 +197,7 @@ def acl(
     if feeds is not None and not services:
         raise typer.BadParameter("--feeds goes with --service")
     if services:
-        made = [service_role(service_name(service), feeds or FEEDS.get(service)) for service in services]
+        made = [service_role(service_name(service), feeds or application().feeds().get(service)) for service in services]
     else:
         made = roles(CrawlKeys.for_spider(service) for service in default_fleet())
     given = {role.name: secrets.token_urlsafe(24) for role in made} if passwords else {}

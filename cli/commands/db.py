@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from cli.access.database import existing
 from cli.access.redis import redis_client, report_nothing_runs, running_url
 from cli.views.options import AsJson
 from cli.views.output import echo, print_json
 from forums.state.database_identity import LATELY_S, DatabaseClaim
 from forums.storage import Database
 from forums.storage.engine import place_of
+from forums.storage.existing import existing
 from forums.storage.schema.version import VERSION, mismatch
 from redis_components.errors import ConfigError
 

@@ -16,28 +16,28 @@ from typing import Annotated, Any, Literal
 import redis
 import typer
 
-from cli.access.database import NoData, existing
 from cli.access.redis import redis_client, running_url
 from cli.health import main as check_health
 from cli.views.options import AsJson
 from cli.views.output import counted, echo_indented, print_json
-from forums.overview import OverviewReader, problems
 from forums.sites import load_all
 from forums.sites.load import sites_dir
 from forums.storage import Database
 from forums.storage.engine import sqlite_file
+from forums.storage.existing import NoData, existing
 from forums.storage.schema.version import mismatch
 from redis_components import __version__
 from redis_components.embedded import data_dir, redis_url
 from redis_components.embedded.server import is_free
 from redis_components.errors import TrawlError
-from redis_components.keys import FleetKeys
 from redis_components.server.replies import server_time
 from redis_components.server.url import impatient, masked
 from redis_components.server.variables import example_secrets
 from workers.fleet.sizes import declared_fleet
 from workers.node.broker import broker_of
 from workers.node.machine import clock_problem, disk_problems
+from workers.overview import OverviewReader, problems
+from workers.state.keys import FleetKeys
 from workers.state.quarantine import Foreign, find, set_aside
 from workers.state.registry import Registry
 

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from cli.access.database import stored_data
 from cli.access.redis import redis_client
 from cli.access.values import parse_since
 from cli.views.output import console, counted, echo, plain_table, print_json
 from forums.events.cursors import Cursors
 from forums.events.rules import Rules, load
+from forums.storage.existing import stored_data
 from forums.storage.read.event_reader import EventLog
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, did_you_mean

@@ -14,7 +14,6 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from cli.access.database import stored_data
 from cli.access.names import check_site
 from cli.access.values import parse_since
 from cli.views.options import AsJson, OnlySite
@@ -22,6 +21,7 @@ from cli.views.output import complain, echo, echo_indented, print_json
 from cli.views.progress import progress_bar
 from forums.environment import Storage
 from forums.storage import export as write_rows
+from forums.storage.existing import stored_data
 from forums.storage.read.read_sql import read_sql, too_long
 from forums.storage.read.search import search
 from redis_components.errors import ConfigError, TrawlError

@@ -13,14 +13,13 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from cli.access.database import NoData, stored_data
 from cli.access.names import check_site, either
 from cli.access.redis import redis_client, report_nothing_runs, running_url
 from cli.views.columns import Column, figure
 from cli.views.options import AsJson, SiteArgument, SiteOption, Yes
 from cli.views.output import complain, console, counted, duration, echo, iso, print_json, table_of
 from forums.freshness import DAY_S, estimate
-from forums.overview import BoardView, OverviewReader
+from forums.overview import BoardView, forum_sites
 from forums.overview.boards import BAD_STATES, SOON_S, BoardState
 from forums.sites import load_all, load_site
 from forums.spiders.scan_marks import forget_marks
@@ -29,9 +28,11 @@ from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.request_ledger import Purpose, Spent
 from forums.state.thread_records import forget as forget_threads
 from forums.storage import StorageError
+from forums.storage.existing import NoData, stored_data
 from forums.storage.read.site_figures import Delay, delays, last_scans
 from redis_components.admin.crawl_records import keys_in
 from redis_components.errors import ConfigError
+from workers.overview import OverviewReader
 
 from .seed import backfill, rescan
 
@@ -126,13 +127,13 @@ def _look(site: str | None) -> _Found:
     with redis_client(url) as client:
         view = OverviewReader(client).read_sites(site)
     measured = _delays(site, view.now)
-    boards = sorted(view.sites.boards, key=lambda one: (not one.is_stale, one.watched.due_at))
+    boards = sorted(forum_sites(view).boards, key=lambda one: (not one.is_stale, one.watched.due_at))
     return _Found(
         forums=[
             _Forum(board=one, per_hour=estimate(one.state, view.now).now * 3600, delay=measured.get(one.name)) for one in boards
         ],
-        spent=view.sites.spent,
-        budgets={**view.sites.budgets, **{one.name: one.scan_budget_per_hour for one in known}},
+        spent=forum_sites(view).spent,
+        budgets={**forum_sites(view).budgets, **{one.name: one.scan_budget_per_hour for one in known}},
         wrong=(*wrong, *(f"{part} cannot be read: {why}" for part, why in view.unreadable.items())),
     )
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
-from cli.access.database import NoData, stored_data
 from cli.access.names import check_ran, parse_target
 from cli.access.redis import redis_client, running_url
 from cli.access.values import parse_since
 from cli.views.columns import Column, figure
 from cli.views.options import AsJson, Since
 from cli.views.output import complain, duration, in_plain_json, show
-from forums.storage import RunRow, Wanted
-from forums.storage.write.event_log import LOST
-from forums.writer.run_history import latest
-from redis_components.errors import ConfigError, RedisUnavailable, did_you_mean
+from redis_components.errors import ConfigError, RedisUnavailable, TrawlError, did_you_mean
+from workers.application import application
 from workers.node.crawl_once_result import OnceOutcome
 from workers.process.exit_kinds import ExitKind, signal_name
+from workers.state.history import LOST, RunRow, Wanted, latest
 
 RUNNING = "running"
 
@@ -70,23 +67,18 @@ def _kind(text: str | None) -> str | None:
 
 
 def _look(wanted: Wanted, limit: int) -> list[RunRow]:
-    url = running_url()
-    with ExitStack() as stack:
+    url, stored = running_url(), application().stored_runs(wanted, limit)
+    if url is None and stored is None:
+        raise TrawlError("no crawler process is known: nothing runs here, and there is no database yet (trawl up)")
+    if url:
         try:
-            database = stack.enter_context(stored_data())
-        except NoData:
-            if url is None:
+            with redis_client(url) as client:
+                return latest(stored or (), client, wanted, limit)
+        except RedisUnavailable as error:
+            if stored is None:
                 raise
-            database = None
-        if url:
-            try:
-                with redis_client(url) as client:
-                    return latest(database, client, wanted, limit)
-            except RedisUnavailable as error:
-                if database is None:
-                    raise
-                complain(f"{error}; only stored processes are shown")
-        return latest(database, None, wanted, limit)
+            complain(f"{error}; only stored processes are shown")
+    return latest(stored or (), None, wanted, limit)
 
 
 def name_of(run: RunRow) -> str:

@@ -17,6 +17,7 @@ from cli.views.output import complain, echo, print_json
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.frontier.holds import HoldKind
 from redis_components.server.replies import server_time
+from workers.application import application
 from workers.fleet import holds
 from workers.fleet.holds import Target, who
 from workers.state.beats import Beats
@@ -152,9 +153,9 @@ def resume(
 
 
 def _close_breaker(client: redis.Redis, site: str) -> None:
-    from forums.breaker import close_breaker, forgive
+    from workers.breaker import close_breaker
 
-    forgive(client, site, forget=True)
+    application().on_breaker_reset(client, site)
     close_breaker(client, site, f"closed by {who()}")
 
 

@@ -20,6 +20,7 @@ from redis_components.keys import lane_state_key, limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.quiet_hours import parse_quiet_hours
 from redis_components.server.replies import server_time
+from workers.application import application
 from workers.fleet.holds import known_site, who
 from workers.state.audit import KEPT, latest
 
@@ -113,11 +114,9 @@ def limit(
 
 def _check(client: redis.Redis, key: str, site: str) -> None:
     """Raise ConfigError for a name that is neither a site, a host, nor a lane that a site file or a crawler names."""
-    from forums.sites import load_all
-
     if client.hexists(key, site) or client.exists(lane_state_key(key, site)):
         return
-    if not any(one.politeness.lane == site for one in load_all()[0]):
+    if site not in application().lanes():
         known_site(site, anything=False)
 
 
@@ -155,11 +154,9 @@ def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> Non
 
 
 def _unlimited(client: redis.Redis, key: str, only: str | None) -> str:
-    from forums.sites import site_names
-
     if only is None:
         return "no site is limited"
-    return f"{only} is not limited{did_you_mean(only, {*limits.read(client, key), *site_names()})}"
+    return f"{only} is not limited{did_you_mean(only, {*limits.read(client, key), *application().site_names()})}"
 
 
 def _in_words(row: dict[str, Any]) -> str:

@@ -12,9 +12,9 @@ from cli.views.output import echo
 from forums.events.messages import Trouble, send, send_alarms
 from forums.events.outputs import NotTaken
 from forums.events.rules import NotifyOptions
-from forums.overview.problems import problems
-from forums.overview.reader import OverviewReader
 from redis_components.errors import ConfigError
+from workers.overview.problems import problems
+from workers.overview.reader import OverviewReader
 
 app = typer.Typer(no_args_is_help=True, help="Messages to people: a test, and alarms without a running fleet.")
 

@@ -17,10 +17,10 @@ from cli.views.fleet_screen import ERRORS_SHOWN, FleetScreen
 from cli.views.fleet_tables import held_json, node_json, sites_json
 from cli.views.options import AsJson
 from cli.views.output import console, in_plain_json, print_json
-from forums.overview import Overview, OverviewReader, ServiceView, problems
 from redis_components.errors import RedisUnavailable
 from redis_components.server.replies import as_text
 from redis_components.server.url import masked
+from workers.overview import Overview, OverviewReader, ServiceView, problems
 from workers.state.quarantine import Foreign
 from workers.state.registry import CrawlerRecord
 
@@ -111,13 +111,14 @@ def overview_json(view: Overview) -> dict[str, Any]:
     from .deploy import roll_json
     from .scale import autoscaled_json
 
+    sites = sites_json(view.sites)
     whole = {
         "at": view.now,
         "problems": problems(view),
         "unreadable": dict(view.unreadable),
         "held": [held_json(one) for one in view.held],
-        "sites": sites_json(view.sites),
-        "another_database": view.another_database,
+        "another_database": sites.pop("another_database", False),
+        "sites": sites,
         "dead_messages": view.dead_messages,
         "redis": view.server,
         "foreign": [_foreign_json(one) for one in view.foreign],

@@ -12,13 +12,13 @@ import msgspec
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from cli.access.database import stored_data
 from cli.access.names import check_site
 from cli.access.values import parse_since
 from cli.views.options import AsJson, OnlySite, Since
 from cli.views.output import PIPE_WIDTH, complain, echo, print_json
 from forums.events.expression import ROWS, Filter, Subject, Undecided, parse
 from forums.storage import StorageError
+from forums.storage.existing import stored_data
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, did_you_mean

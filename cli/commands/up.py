@@ -7,7 +7,7 @@ import re
 import socket
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import Annotated, NoReturn
 
 import psutil
@@ -23,16 +23,12 @@ from cli.processes.ports import PortInUse, take
 from cli.processes.services import Services
 from cli.views.environment import rows, unknown
 from cli.views.output import complain, console
-from forums.sites.load import sites_dir
-from forums.state.forum_states import FORUM_LIST
-from forums.storage import Database, StorageError
-from forums.storage.database import check_url
-from forums.writer.store import AnotherDatabase, check_claim
 from redis_components.embedded import data_dir, redis_url
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.replies import server_time
 from redis_components.server.url import masked
 from redis_components.server.variables import refuse_example_secrets, variable
+from workers.application import application
 from workers.environment.machine import memory_bytes
 from workers.fleet.shared_files import differences, shared_digests
 from workers.fleet.sizes import default_fleet, largest_fleet, node_crawlers, scale
@@ -90,8 +86,7 @@ def up(
     refuse_example_secrets(os.environ)
     _refuse_wrong_variables()
     open_files.require_for_worker(node_crawlers())
-    if variable("TRAWL_DATABASE_URL"):
-        check_url()
+    application().check()
     interrupts = Interrupts()
     interrupts.listen()
     if variable("TRAWL_LOG_STREAM") is None:
@@ -107,7 +102,8 @@ def up(
             "ports: trawl up --port-flower 0 --port-exporter 0"
         ) from error
     first = _runs_here()
-    _warn_without_sites()
+    for line in application().start_warnings(default_fleet()):
+        complain(line)
     with redis_client() as client:
         _refuse_to_differ(client)
         size = _resize(client, fleet)
@@ -153,23 +149,12 @@ def _runs_here() -> str | None:
 
 def _refuse_to_differ(client: redis.Redis) -> None:
     """Raise TrawlError where this machine has another database or other files than the nodes that run elsewhere."""
-    try:
-        with closing(Database.from_url()) as database:
-            check_claim(client, database)
-    except AnotherDatabase:
-        raise
-    except StorageError:  # away: the writer reports it, and waits
-        pass
+
+    application().check_node(client)
     here, now = socket.gethostname(), server_time(client)
     others = [node for node in Nodes(client).all() if node.alive(now) and not node.name.endswith(f"@{here}")]
     if found := differences([*others, NodeRecord(name=f"this machine ({here})", files=shared_digests())]):
         raise TrawlError(f"{'; '.join(found)}: copy them from one to the other, then start again")
-
-
-def _warn_without_sites() -> None:
-    """Warn of a forum fleet without a site file, which would crawl nothing."""
-    if FORUM_LIST in default_fleet() and not any(sites_dir().glob("*.toml")):
-        complain(f"no site file in {sites_dir()}: nothing will be crawled until `trawl sites new URL` has written one")
 
 
 def _resize(client: redis.Redis, fleet: str | None) -> dict[str, int]:
@@ -199,7 +184,7 @@ def _welcome(log: _Log, size: dict[str, int], flower: FlowerAccess, exporter_por
     log.line("trawl", f"Flower    {flower.url}  user {flower.user}, {flower.how_to_log_in}")
     log.line("trawl", f"exporter  http://127.0.0.1:{exporter_port}  (status page, /metrics)")
     log.line("trawl", f"logs      {data_dir() / 'logs'}  (one for each crawler)")
-    seed = "trawl seed, " if FORUM_LIST in size else ""
+    seed = f"{first}, " if (first := application().first_command(size)) else ""
     log.line("trawl", f"Ctrl-C stops everything; in another terminal: {seed}trawl status --watch")
 
 

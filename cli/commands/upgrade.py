@@ -9,9 +9,9 @@ from typing import Annotated
 import redis
 import typer
 
-from cli.access.database import NoData, existing
 from cli.access.redis import redis_client, running_url
 from cli.views.options import AsJson
+from forums.storage.existing import NoData, existing
 from forums.storage.schema.version import VERSION
 from redis_components import __version__
 from redis_components.admin.crawl_records import CrawlRecords

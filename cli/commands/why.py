@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 import typer
 
-from cli.access.database import NoData, stored_data
 from cli.access.redis import redis_client, report_nothing_runs, running_url
 from cli.views.options import AsJson
 from cli.views.output import echo, in_plain_json, print_json
 from forums.overview.why import Why
 from forums.overview.why import why as look
+from forums.storage.existing import NoData, stored_data
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 

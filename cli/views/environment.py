@@ -10,13 +10,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from forums import environment as of_forums
 from redis_components.server.variables import origin
+from workers.application import application
 from workers.environment import variables as of_workers
 from workers.environment.declaration import PREFIX, Declared, Variables, WrongValues, is_secret, type_words, variable_name
 
-GROUPS: tuple[type[Variables], ...] = (*of_workers.GROUPS, *of_forums.GROUPS)
-ALL: tuple[type[Variables], ...] = (*GROUPS, of_workers.Compose)
 BEGIN = "<!-- written by `make docs` from the declarations -->"
 END = "<!-- end -->"
 _OTHERS = ("TRAWL_DEMO_", "TRAWL_TEST_")
@@ -50,14 +48,20 @@ class Row:
     """One line, where the value is wrong; `value` is empty then."""
 
 
+def groups() -> tuple[type[Variables], ...]:
+    """Return the variables of the fleet and its application, in the groups in which they are read."""
+    return (*of_workers.GROUPS, *application().variables())
+
+
 def rows() -> list[Row]:
     """Return every variable in the order of docs/reference/settings.md. Raises ConfigError for a file that cannot be read."""
-    return [row for group in GROUPS for row in _rows_of(group)]
+    return [row for group in groups() for row in _rows_of(group)]
 
 
 def unknown() -> list[str]:
     """Return a line for each variable in the environment that has a name like one of Trawl's."""
-    names = [variable_name(field) for group in ALL for field in group.declared()]
+    every: tuple[type[Variables], ...] = (*groups(), of_workers.Compose)
+    names = [variable_name(field) for group in every for field in group.declared()]
     known = {*names, *(f"{name}_FILE" for name in names)}
     found = sorted(name for name in os.environ if name.startswith(PREFIX) and not name.startswith(_OTHERS) and name not in known)
     return [f"{name} is not a variable of Trawl{_meant(name, names)}" for name in found]
@@ -94,7 +98,7 @@ def _row(name: str, group: type[Variables], values: Variables | None, wrong: Map
 
 
 def _tables() -> str:
-    return f"\n{_table(*GROUPS)}\nOf `docker-compose.yml` alone:\n\n{_table(of_workers.Compose)}\n"
+    return f"\n{_table(*groups())}\nOf `docker-compose.yml` alone:\n\n{_table(of_workers.Compose)}\n"
 
 
 def _table(*groups: type[Variables]) -> str:

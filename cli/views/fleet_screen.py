@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from forums.overview import Overview, ServiceView, problems
-from forums.overview.model import shown_state
 from redis_components.admin.lanes import in_one_line
 from redis_components.server.health import Problem
+from workers.overview import Overview, ServiceView, problems
+from workers.overview.model import shown_state
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import RollState
 

@@ -15,8 +15,8 @@ from .columns import Column, FittedTable, figure
 from .output import duration, in_plain_json, iso
 
 if TYPE_CHECKING:
-    from forums.overview import SitesView
-    from forums.state.site_breakers import Breaker
+    from workers.overview import SitesView
+    from workers.state.breakers import Breaker
 
 
 def node_json(node: NodeRecord, now: float) -> dict[str, Any]:
@@ -95,21 +95,15 @@ def sites_json(view: SitesView) -> dict[str, Any]:
         fields = msgspec.to_builtins(one) | {"since": iso(one.since)}
         fields.pop("closed_at", None)
         breakers.append({"site": site, **fields})
-    drifts = [
-        {"site": site, "page": kind, "figure": name, "now": round(now, 4), "usual": round(usual, 4)}
-        for (site, kind, name), (now, usual) in view.drifts.items()
-    ]
     lanes = [{"site": one.lane, "state": one.condition.value, "rate_now": one.rate_now, "why": one.why} for one in view.lanes]
-    return {"breakers": breakers, "drifts": drifts, "wrong_files": dict(view.wrong_files), "limits": lanes}
+    return {"breakers": breakers, "limits": lanes, **view.details()}
 
 
 def sites_table(view: SitesView, now: float) -> FittedTable:
     """Return one line for each open breaker: why, when the site is tried again, and what it answered.
 
-    Wrong site files and drifted figures follow.
+    Other faults follow.
     """
-    from forums.state.site_breakers import drift_sentence
-
     columns = (
         Column("site", least=8),
         Column(""),
@@ -132,12 +126,9 @@ def sites_table(view: SitesView, now: float) -> FittedTable:
                 Text(answer, style="dim"),
             )
         )
-    for site, fault in view.wrong_files.items():
-        if site not in view.breakers or view.breakers[site].reason != fault:
-            rows.append((site, Text("wrong file", style="bold red"), "", "", Text(f"not seeded: {fault}", style="red"), ""))
-    for (site, kind, name), (value, usual) in view.drifts.items():
-        why = f"{kind} pages: {drift_sentence(name, value, usual)}"
-        rows.append((site, Text("drifted", style="yellow"), "", "", why, ""))
+    for fault in view.faults:
+        word, sentence = ("bold red", "red") if fault.grave else ("yellow", "")
+        rows.append((fault.site, Text(fault.word, style=word), "", "", Text(fault.sentence, style=sentence), ""))
     return FittedTable(columns, rows)
 
 

@@ -1,9 +1,8 @@
-"""Circuit breaker of a site: detects answers that are not the site's pages, holds the site, and probes it again.
+"""Circuit breaker of a site with a file: its own verdicts on pages, drift, and probes; on top of `workers/breaker`.
 
-Crawlers load `middleware`, `hosts` and `missing_site_file` through the settings; Celery beat sends `probe_sites`.
+Crawlers load `middleware` and `missing_site_file` through the settings; the task `probe_sites` calls `probe`.
 """
 
 from .drift_store import drifts, forgive
-from .state import close_breaker, open_breaker
 
-__all__ = ["close_breaker", "drifts", "forgive", "open_breaker"]
+__all__ = ["drifts", "forgive"]

@@ -13,7 +13,7 @@ from statistics import median
 
 import msgspec
 
-from forums.state.site_breakers import drift_sentence
+from forums.state.site_faults import drift_sentence
 
 LOT = 20  # pages
 KNOWN = 20  # lots remembered

@@ -28,6 +28,8 @@ from redis_components.frontier.holds import HoldKind
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import current_lease, plain
+from workers.breaker.health import SiteHealth, Step
+from workers.breaker.hosts import BLOCKED, first_url, in_background, sent_again
 from workers.http.connector import PrivateAddress
 from workers.http.site_page import is_site_page
 from workers.process import page_at_work
@@ -36,10 +38,8 @@ from workers.raw_pages import RawPage
 from workers.raw_pages.raw_page_stats import RawPageStats
 
 from .deadly_pages import open_for_page
-from .health import SiteHealth, Step
 from .missing_pages import MissingPages, should_exist
-from .missing_site_file import in_background
-from .state import BLOCKED, first_url, open_breaker, sent_again
+from .state import open_breaker
 
 if TYPE_CHECKING:
     import redis

@@ -12,8 +12,7 @@ from typing import Any
 from forum_reader.definition.fields import DISPENSABLE
 from forum_reader.definition.site_options import BreakerOptions
 from forums.sites import Site
-
-from .health import MOST_TURNS, SETTLING_S, Step
+from workers.breaker.health import MOST_TURNS, SETTLING_S, Step
 
 IN_A_ROW = 2
 """Different pages that open the breaker, as a multiple of `in_a_row`: a missing page is weaker evidence than a wall."""

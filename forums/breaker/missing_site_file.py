@@ -1,25 +1,21 @@
-"""Opens a breaker from a crawl in a thread, because Redis may be slow and the reactor must not wait."""
+"""Holds a site whose file is missing or invalid, until it is right or an operator gives it up."""
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 from weakref import WeakKeyDictionary
 
-import redis
 from scrapy.exceptions import IgnoreRequest
 
 from forum_reader.definition.site_options import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.sites import Site, SiteError, site_to_ask
 from forums.sites.load import is_site_name
-from redis_components import connection
-from redis_components.errors import TaskMustWait, TrawlError
+from redis_components.errors import TaskMustWait
 from redis_components.scheduler import scheduler_of, set_aside
-from redis_components.scrapy_glue.engine import frontier_of
+from workers.breaker.hosts import in_background
+from workers.state.breakers import Breakers
 
 from .state import is_given_up, open_breaker
 
@@ -27,25 +23,6 @@ if TYPE_CHECKING:
     import redis
     from scrapy import Request
     from scrapy.crawler import Crawler
-
-
-logger = logging.getLogger(__name__)
-
-
-def in_background(crawler: Crawler, site: str, work: Callable[[redis.Redis, str], object]) -> None:
-    """Call `work` with a Redis client and the name of this process. A failure is logged; the next bad answer of the site, in any
-    process, tries again.
-    """
-    by = frontier_of(crawler).owner if scheduler_of(crawler) is not None else crawler.spidercls.name
-
-    def run() -> None:
-        try:
-            with connection.from_settings(crawler.settings) as client:
-                work(client, by)
-        except (redis.RedisError, TrawlError, OSError) as error:
-            logger.error("the breaker of site %s could not be opened: %s", site, error)
-
-    threading.Thread(target=run, name=f"breaker of {site}", daemon=True).start()
 
 
 AGAIN_S = 1.0
@@ -106,7 +83,7 @@ class SiteFiles:
         found = BlockVerdict(cause=Cause.SITE_FILE, reason=reason)
 
         def work(client: redis.Redis, by: str) -> None:
-            if is_given_up(client, name):
+            if is_given_up(Breakers(client).get(name)):
                 self._given_up.add(name)
             else:
                 open_breaker(client, name, found, BreakerOptions(), url="", kind="", by=by)

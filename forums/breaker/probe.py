@@ -1,4 +1,4 @@
-"""Probes of sites with an open breaker, and detection of drift: the body of the task `probe_sites`.
+"""Probes of sites with an open breaker, and detection of drift: the forum part of the task `probe_sites`.
 
 A probe reads the kind of page that opened the breaker, with as few requests as possible: the first list page of a forum, and for
 threads or comments one thread of that list. It is fetched by the node that runs the task, so if a site blocks a single node's
@@ -31,27 +31,16 @@ from forum_reader.reading.read_page import CommentsPage, FieldCount, IndexPage, 
 from forums.sites import Site, SiteError, UnreadablePage, isolated, load_all, load_site, site_names
 from forums.sites.http.fetch import FetchFailed, NameNotResolved, NotNow, VisitLimits, Visitor
 from forums.state.keys import ForumFleetKeys
-from forums.state.site_breakers import HOST, Breaker, Breakers
 from redis_components.admin.lock_release import give_back
-from redis_components.frontier.holds import FLEET, SITE, HoldKind
 from redis_components.keys import limits_key
 from redis_components.politeness.limits import LanePermits
 from redis_components.server.replies import server_time
-from workers.state.holds import FleetHolds
+from workers.breaker.state import close_breaker, due
+from workers.state.breakers import HOST, Breaker, Breakers
 
 from .drift import ROWS
 from .drift_store import forgive, look_for_drift
-from .hosts import try_again
-from .state import (
-    FILE_PROBE_S,
-    REMEMBERED_S,
-    after_no_name,
-    after_probe,
-    close_breaker,
-    close_for_file,
-    mend,
-    open_breaker,
-)
+from .state import FILE_PROBE_S, after_no_name, after_probe, is_given_up, open_breaker
 
 MOST_PROBES = 50
 """Probes in one round; each takes seconds, and they run concurrently."""
@@ -93,17 +82,15 @@ def _round(client: redis.Redis) -> dict[str, str]:
     files = set(site_names())
     done = _open_for_drift(client, sites, files)
     breakers = Breakers(client)
-    known = breakers.all()
-    mend(client, known)
-    now = server_time(client)
-    _forget(breakers, known, now, sites)
-    due = _due(known, now, _paused(client))
+    known, now = breakers.all(), server_time(client)
+    for site, breaker in known.items():
+        if is_given_up(breaker) and site in sites:  # its file is valid again
+            breakers.put(site, None)
     taken = {}
-    for site, breaker in due[:MOST_PROBES]:
+    of_sites = [one for one in due(client, known, now) if one[1].kind != HOST]
+    for site, breaker in of_sites[:MOST_PROBES]:
         if breaker.cause == Cause.SITE_FILE:
             done[site] = _look_at_file(client, breakers, site, breaker, now)
-        elif breaker.kind == HOST:
-            done[site] = try_again(client, breakers, site, breaker)
         elif site not in files:
             done[site] = "its site file is gone"
             close_breaker(client, site, done[site])
@@ -130,7 +117,9 @@ def _look_at_file(client: redis.Redis, breakers: Breakers, site: str, breaker: B
         )
         breakers.put(site, after)
         return f"open: {wrong}"
-    close_for_file(client, site)
+    close_breaker(client, site, "its site file is right")
+    if (known := breakers.get(site)) is not None and not known.is_open:
+        breakers.put(site, None)
     return "closed"
 
 
@@ -166,30 +155,9 @@ def _open_for_drift(client: redis.Redis, sites: Mapping[str, Site], files: Colle
     return done
 
 
-def _due(known: Mapping[str, Breaker], now: float, paused: Collection[str]) -> list[tuple[str, Breaker]]:
-    """Return the breakers to be probed, the most overdue first, without sites that an operator has paused."""
-    due = [(site, one) for site, one in known.items() if one.is_open and one.next_probe_at <= now and site not in paused]
-    return [] if FLEET in paused else sorted(due, key=lambda pair: pair[1].next_probe_at)
-
-
-def _paused(client: redis.Redis) -> set[str]:
-    """Return the sites that an operator has paused, and FLEET if the whole fleet is."""
-    fields = FleetHolds(client).fields()
-    paused = {name for name, hold in fields.items() if hold.word is not HoldKind.DRAIN}
-    return {name.removeprefix(SITE) for name in paused if name.startswith(SITE)} | ({FLEET} & paused)
-
-
 def _claimed(breaker: Breaker, now: float) -> Breaker:
     """Postpone the next probe by the time that a probe may take, so that no other process starts one."""
     return replace(breaker, next_probe_at=now + PROBE_S + 20)
-
-
-def _forget(breakers: Breakers, known: Mapping[str, Breaker], now: float, right: Collection[str]) -> None:
-    """Delete closed breakers that are old, or that were given up for a site file that is valid again."""
-    for site, breaker in known.items():
-        is_old = now - (breaker.closed_at or 0.0) >= REMEMBERED_S
-        if not breaker.is_open and (is_old or (breaker.cause == Cause.SITE_FILE and site in right)):
-            breakers.put(site, None)
 
 
 async def _probe_all(client: redis.Redis, sites: Sequence[tuple[Site, str, str]]) -> dict[str, Found]:

@@ -1,127 +1,24 @@
-"""Dataclasses of the fleet and its sites at one moment: built by `reader`, shown by `trawl status`, the exporter, the page, the
-demo. Times are epoch seconds by Redis's clock.
-"""
+"""Sites of the forum crawl at one moment: boards, files, drifts, budgets, and the writer of their posts."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 from forums.state.request_ledger import Spent
-from forums.state.site_breakers import Breaker
+from forums.state.site_faults import drift_sentence
 from forums.state.writer_figures import DelayHistogram, WriterFigures
-from redis_components.admin.inspector import CrawlSnapshot, total_of
-from redis_components.admin.lanes import LaneView
-from redis_components.admin.memory import RedisMemory
-from redis_components.frontier.holds import HoldKind
-from redis_components.items.group_states import GroupState
-from redis_components.server.health import Finding, Problem
-from workers.state.autoscaling import Autoscaled
-from workers.state.beats import BeatView
-from workers.state.holds import Held, word_of
-from workers.state.nodes import NodeRecord
-from workers.state.quarantine import Foreign
-from workers.state.registry import CrawlerRecord, ErrorRecord
-from workers.state.rolls import Roll
+from redis_components.server.health import Problem
+from workers.overview.model import Overview, SiteFault, SiteSample, SitesView
 
 from .boards import Boards, BoardView, fails
+from .problems import site_problems
 
-GONE = "gone"  # state of a crawler that should be alive and sent no heartbeat for 15 s
 Drifts = Mapping[tuple[str, str, str], tuple[float, float]]
-"""(site, kind of page, figure) -> value now, and the baseline (`forums.state.site_breakers.drifted`)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServiceView:
-    """One service: a spider, its crawlers and its queues."""
-
-    name: str
-    desired: int | None  # crawlers that it should have; None: not set
-    alive: int  # crawlers with a recent heartbeat
-    up: int = 0  # alive crawlers that fill a slot, without crawlers started by hand
-    state: str = ""  # `paused`, `draining` or `stopped`, if all of it is held
-    pages_per_s: float  # of its crawlers together
-    crawl: CrawlSnapshot
-    fault: str = ""  # why its queues cannot be read; their figures are 0 then, and not valid
-    metrics: Mapping[str, str] = field(default_factory=dict)  # its stats that are metrics, by pattern: `counter`, `gauge`
-    process_stats: Mapping[str, float] = field(default_factory=dict)  # metrics set by single processes, summed
-    groups: tuple[GroupState, ...] = ()  # of its item stream, a bounded number, by name
-    items_of: str = ""  # another service with the same item stream that counts its items; "": itself
-
-    @classmethod
-    def of(
-        cls,
-        crawl: CrawlSnapshot,
-        desired: int | None,
-        crawlers: Iterable[CrawlerRecord],
-        held: Iterable[Held],
-        now: float,
-        *,
-        fault: str = "",
-    ) -> ServiceView:
-        """Build the view of this crawl's service from the records and holds of the whole fleet at `now`."""
-        alive = [one for one in crawlers if one.spider == crawl.spider and one.alive(now)]
-        word = word_of(crawl.spider, held)
-        return cls(
-            name=crawl.spider,
-            desired=desired,
-            alive=len(alive),
-            up=sum(one.number is not None for one in alive),
-            state=word.state if word else "",
-            pages_per_s=round(sum(one.pages_per_s for one in alive), 1),
-            crawl=crawl,
-            fault=fault,
-        )
-
-    @property
-    def pages(self) -> int:
-        """Responses received since the stats began."""
-        return total_of(self.crawl.stats, "downloader/response_count")
-
-    @property
-    def scraped(self) -> int:
-        """Items scraped since the stats began."""
-        return total_of(self.crawl.stats, "item_scraped_count")
-
-    @property
-    def items_waiting(self) -> int:
-        """Items that wait for a consumer, each in the figure of one service."""
-        return 0 if self.items_of else self.crawl.items
-
-    @property
-    def items_refused(self) -> int:
-        """Items that their consumer refused, each in the figure of one service."""
-        return 0 if self.items_of else self.crawl.bad_items
-
-    @property
-    def retried(self) -> int:
-        """Requests that were sent again after an error."""
-        return total_of(self.crawl.stats, "retry/count")
-
-    @property
-    def is_known(self) -> bool:
-        """True if the figures of its queues are valid: readable, and in the fleet's Redis."""
-        return not (self.fault or self.crawl.redis)
-
-    @property
-    def is_short(self) -> bool:
-        """True if it has fewer crawlers than it should have."""
-        return self.alive < (self.desired or 0)
-
-    @property
-    def leftovers(self) -> bool:
-        """True if Redis holds requests, items or dead letters of it."""
-        return not self.idle or bool(self.items_refused or self.crawl.dead)
-
-    @property
-    def idle(self) -> bool:
-        """True if no request or item is waiting or in flight."""
-        crawl = self.crawl
-        waiting = crawl.start_tasks + crawl.overflow + crawl.ready + crawl.parked + crawl.parked_tasks
-        return not (waiting or crawl.leased or crawl.leased_tasks or self.items_waiting)
+"""(site, kind of page, figure) -> value now, and the baseline (`forums.state.site_faults.drifted`)."""
 
 
 class BoardTally(NamedTuple):
@@ -133,10 +30,9 @@ class BoardTally(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SitesView:
-    """The sites: their breakers, drifts, files, boards and budgets."""
+class ForumSites(SitesView):
+    """The sites of the forum crawl."""
 
-    breakers: Mapping[str, Breaker] = field(default_factory=dict)  # the open ones, by site
     drifts: Drifts = field(default_factory=dict)
     wrong_files: Mapping[str, str] = field(default_factory=dict)  # errors of site files, by site
     boards: Boards = field(default_factory=lambda: Boards((), 0.0))  # by id
@@ -145,12 +41,51 @@ class SitesView:
     delays: Mapping[str, DelayHistogram] = field(default_factory=dict)  # site -> from publication to the database
     writer: WriterFigures = field(default_factory=WriterFigures)
     writer_lag_s: float | None = None  # since the oldest item that waits for the forum writer was fetched; None: not known
-    lanes: tuple[LaneView, ...] = ()  # sites with limits, or that refused requests; a bounded number, those of site files first
+    output_troubles: Mapping[str, str] = field(default_factory=dict)  # output of events -> its error
+    another_database: bool = False  # the last written database is not that of the thread records
+    refused_database: str | None = None  # refusal of a writer with another database than the fleet's
 
     @property
-    def in_trouble(self) -> bool:
-        """True if a breaker is open, a page has drifted or a file is wrong."""
-        return bool(self.breakers or self.drifts or self.wrong_files)
+    def faults(self) -> Sequence[SiteFault]:
+        """Site files that are wrong, unless the site's breaker reports it, and pages that have drifted."""
+        reported = {site: one.reason for site, one in self.breakers.items()}
+        wrong = [
+            SiteFault(site, "wrong file", f"not seeded: {reason}", grave=True)
+            for site, reason in self.wrong_files.items()
+            if reported.get(site) != reason
+        ]
+        drifts = [
+            SiteFault(site, "drifted", f"{kind} pages: {drift_sentence(figure, *values)}", grave=False)
+            for (site, kind, figure), values in self.drifts.items()
+        ]
+        return [*wrong, *drifts]
+
+    @property
+    def stored(self) -> int:
+        """Posts and comments whose time of publication is known."""
+        return sum(sum(one.counts) for one in self.delays.values())
+
+    def samples(self, now: float) -> Mapping[str, SiteSample]:
+        """Return what was stored of each site, and the age of the last scan of its stalest board."""
+        sites = {name: SiteSample(stored=sum(one.counts)) for name, one in self.delays.items()}
+        for name in self.names:
+            scans = [one.state.scanned_at for one in self.boards if one.watched.site == name]
+            ages = [now - at for at in scans if at is not None]
+            stored = sites[name].stored if name in sites else 0
+            sites[name] = SiteSample(stored=stored, stale_s=max(0.0, round(max(ages, default=0.0))))
+        return sites
+
+    def problems(self, view: Overview) -> Iterable[Problem]:
+        """Return the problems of files, boards, the database and outputs."""
+        return site_problems(self, view)
+
+    def details(self) -> Mapping[str, object]:
+        """Return drifts and wrong files as `trawl status --json` shows them."""
+        drifts = [
+            {"site": site, "page": kind, "figure": figure, "now": round(now, 4), "usual": round(usual, 4)}
+            for (site, kind, figure), (now, usual) in self.drifts.items()
+        ]
+        return {"drifts": drifts, "wrong_files": dict(self.wrong_files), "another_database": self.another_database}
 
     @cached_property
     def stale(self) -> tuple[BoardView, ...]:
@@ -172,61 +107,9 @@ class SitesView:
         return tuple(self.tallies)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Overview:
-    """Everything at one moment. If Redis did not answer, `failure` has the error in one line and the rest is empty."""
-
-    failure: str | None = None
-    seconds: float = 0.0  # duration of the reading
-    now: float = 0.0
-    parts: tuple[str, ...] = ()  # parts that were read; each may fail alone
-    unreadable: Mapping[str, str] = field(default_factory=dict)  # part -> why it is left out
-    services: tuple[ServiceView, ...] = ()  # in the order of their work
-    crawlers: tuple[CrawlerRecord, ...] = ()
-    nodes: tuple[NodeRecord, ...] = ()
-    shortages: Mapping[str, str] = field(default_factory=dict)  # service -> why it lacks crawlers, when nodes have no room
-    held: tuple[Held, ...] = ()  # holds: paused, draining or stopped, the widest first
-    roll: Roll | None = None  # the present or last one
-    autoscaled: Mapping[str, Autoscaled] = field(default_factory=dict)  # services that size themselves
-    beats: BeatView | None = None  # the process that sends scheduled tasks; None: could not be read
-    sites: SitesView = field(default_factory=SitesView)
-    errors: tuple[ErrorRecord, ...] = ()  # the last ones, newest first
-    dead_messages: int | None = None  # of the broker, that no worker could read or run; None: could not be read
-    output_troubles: Mapping[str, str] = field(default_factory=dict)  # output of events -> its error
-    another_database: bool = False  # the last written database is not that of the thread records
-    refused_database: str | None = None  # refusal of a writer with another database than the fleet's
-    memory: RedisMemory | None = None  # None: not read, as it is slow to find
-    troubles: tuple[Problem, ...] = ()  # what single processes have reported: disks, clocks, databases, places of items
-    without_consumer: tuple[str, ...] = ()  # services, or `books/files`, that declare a consumer of which none runs
-    server: tuple[Finding, ...] = ()  # problems of the Redis server's configuration
-    foreign: tuple[Foreign, ...] = ()  # records that cannot be read, and keys of another type, each left out
-
-    @cached_property
-    def known(self) -> tuple[ServiceView, ...]:
-        """Services with valid figures."""
-        return tuple(one for one in self.services if one.is_known)
-
-    def service(self, name: str) -> ServiceView:
-        """Return the service of that name. Raises StopIteration for an unknown one."""
-        return next(one for one in self.services if one.name == name)
-
-    def size_of(self, name: str) -> int | None:
-        """Return the desired number of crawlers of a service; None for an unknown one."""
-        return next((one.desired for one in self.services if one.name == name), None)
-
-    @property
-    def stopped(self) -> frozenset[str]:
-        """Services that are stopped as a whole; `""` among them: the whole fleet."""
-        return frozenset(one.service for one in self.held if one.hold.word is HoldKind.STOP and one.slot is None and not one.site)
-
-    def wanted(self, service: ServiceView) -> int:
-        """Return the number of crawlers that a service should run, without stopped slots."""
-        if self.stopped & {"", service.name}:
-            return 0
-        slots = {one.slot for one in self.held if one.service == service.name and one.slot is not None}
-        return sum(number not in slots for number in range(service.desired or 0))
+NO_SITES = ForumSites()
 
 
-def shown_state(record: CrawlerRecord, now: float) -> str:
-    """Return the last reported state of the crawler, or `gone` when it should be alive and is silent."""
-    return GONE if record.state.has_process and not record.alive(now) else str(record.state)
+def forum_sites(view: Overview) -> ForumSites:
+    """Return the sites of the forum crawl; none where Redis did not answer."""
+    return view.sites if isinstance(view.sites, ForumSites) else NO_SITES

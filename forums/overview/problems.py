@@ -1,248 +1,74 @@
-"""Problems of a fleet, each with its next step, the worst first. Pure: depends on an `Overview` alone."""
+"""Problems of the sites of the forum crawl, each with its next step. Pure: depends on an `Overview` alone."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from forums.state.database_identity import ANOTHER_DATABASE
 from forums.state.output_troubles import RULES_FILE
-from forums.state.site_breakers import HOST, drift_sentence
+from forums.state.site_faults import drift_sentence
 from forums.state.trial import TRIAL_PER_DAY
-from redis_components.admin.lanes import LaneCondition
 from redis_components.politeness.limits import BY_TRIAL
 from redis_components.server.health import Problem
-from workers.fleet.shared_files import differences
-from workers.state.records import GONE_AFTER_S
-from workers.state.registry import CrawlerRecord, CrawlerState
-from workers.state.rolls import RollState
+from workers.overview.problems import named, span
 
-from .model import Overview, ServiceView
+if TYPE_CHECKING:
+    from workers.overview import Overview
 
-NO_OTHER_REDIS = "remove REDIS_URL, REDIS_HOST and the like from its project's settings"
-MOST_NAMED = 5  # boards, records or parts in one sentence
-
+    from .model import ForumSites
 
 WRITER_LATE_S = 300.0
-STARVED_S = 60.0  # until the limits of a site let one of its waiting requests go
-STANDS_S = 300.0  # without a sign of life: a page in flight, or a starting crawler
 
 
-def problems(view: Overview) -> list[Problem]:
-    """Return all problems; empty for a fleet that is well. Holds by an operator are not problems."""
-    if view.failure is not None:
-        return [Problem(what=view.failure, fix="")]
-    parts = (_redis, _beat, _crawlers, _services, _nodes, _items, _roll, _sites, _lanes, _boards, _outputs, _dead)
-    found = [one for part in parts for one in part(view)]
-    return sorted(found, key=lambda one: not one.grave)
-
-
-def _redis(view: Overview) -> Iterator[Problem]:
-    for part, why in view.unreadable.items():
-        yield Problem(what=f"{part} cannot be read ({why})", fix="trawl doctor --repair sets foreign keys aside")
-    yield from view.server
-    yield from view.troubles
-    if view.foreign:
-        number = len(view.foreign)
-        records = f"{number:,} records in Redis are not Trawl's and were left out" if number > 1 else "a record was left out"
-        yield Problem(what=f"{records} ({view.foreign[0]})", fix="trawl doctor --repair sets them aside, and deletes nothing")
-    if view.refused_database is not None:
-        what = f"a writer has another database than the fleet, {view.refused_database}, and stores nothing"
-        yield Problem(what=what, fix="set its TRAWL_DATABASE_URL to the fleet's, or: trawl db move")
-    if view.another_database:
-        yield Problem(what=ANOTHER_DATABASE, fix="")
-
-
-def _beat(view: Overview) -> Iterator[Problem]:
-    if view.beats is not None and view.beats.stalled:
-        yield Problem(what=f"beat: {view.beats.sentence()}", fix="")
-
-
-def _nodes(view: Overview) -> Iterator[Problem]:
-    for difference in differences(node for node in view.nodes if node.alive(view.now)):
-        yield Problem(what=difference, fix="copy them to every node; each follows its own until then")
-    for node in view.nodes:
-        if not node.alive(view.now):
-            what = f"node {node.name} was last heard {view.now - node.beat_at:.0f} s ago"
-            yield Problem(what=what, fix="look at that machine; its crawlers start on nodes that have room", grave=False)
-        elif node.rivals:
-            yield Problem(what=node.rivalry(), fix="give each worker a unique name (celery -A tasks worker -n NAME@%h)")
-        elif not (node.draining or {one.name for one in view.services} & {*node.services}):
-            what = f"node {node.name} serves nothing of this fleet ({', '.join(node.services[:MOST_NAMED]) or 'no service'})"
-            yield Problem(what=what, fix="start it with -Q crawlers.SERVICE, or without -Q for all services", grave=False)
-
-
-def _services(view: Overview) -> Iterator[Problem]:
-    for one in view.services:
-        if one.crawl.redis and not any(crawler.redis and crawler.spider == one.name for crawler in _alive(view)):
-            yield Problem(what=f"{one.name} {_elsewhere(one.crawl.redis)}", fix=NO_OTHER_REDIS)
-    unserved = _unserved(view)
-    for name in unserved:
-        yield Problem(
-            what=f"no node serves {name}", fix=f"start a worker with -Q crawlers.{name}, or without -Q for all services"
-        )
-    hopeless = Counter(one.spider for one in view.crawlers if one.state.given_up)
-    short = [one for one in view.services if one.up < view.wanted(one) and one.name not in unserved]
-    if not short:
-        return
-    if not (any(one.alive for one in view.services) or hopeless or _backing_off(view)):
-        yield Problem(what="no crawler is alive", fix=_start_hint(view))
-        return
-    for service, sentence in view.shortages.items():
-        if service in unserved:
-            continue
-        yield Problem(what=f"{service}: {sentence}", fix="start another node, or raise TRAWL_NODE_CRAWLERS")
-    for one in short:
-        if one.name not in view.shortages and view.wanted(one) - one.up > hopeless[one.name]:
-            yield _short(view, one)
-
-
-def _unserved(view: Overview) -> list[str]:
-    """Return the services that shall have crawlers and that none of the nodes serves; none where there is no node at all."""
-    nodes = [node for node in view.nodes if node.alive(view.now) and not node.draining]
-    served = {service for node in nodes for service in node.services}
-    return [one.name for one in view.services if nodes and one.up < view.wanted(one) and one.name not in served]
-
-
-def _elsewhere(place: str) -> str:
-    return f"crawls in {place}, not in the fleet's Redis, so its queues are not seen here and no pause reaches it"
-
-
-def _alive(view: Overview) -> list[CrawlerRecord]:
-    return [one for one in view.crawlers if one.alive(view.now)]
-
-
-def _short(view: Overview, one: ServiceView) -> Problem:
-    ended = [crawler for crawler in view.crawlers if crawler.spider == one.name and crawler.state is CrawlerState.BACKING_OFF]
-    why = f", {ended[0].name} ended: {ended[0].note or ended[0].last_exit or 'no reason is known'}" if ended else ""
-    return Problem(
-        what=f"{one.name} has {one.up} of {view.wanted(one)} crawlers{why}",
-        fix=f"they start within seconds; if not, see trawl history {one.name}",
-    )
-
-
-def _backing_off(view: Overview) -> bool:
-    lately = [one for one in view.crawlers if view.now - one.beat_at < GONE_AFTER_S]
-    return any(one.state is CrawlerState.BACKING_OFF for one in lately)
-
-
-def _start_hint(view: Overview) -> str:
-    nodes = [node for node in view.nodes if node.alive(view.now)]
-    if nodes and all(node.draining for node in nodes):
-        return "every node is being drained; start another one, or run trawl resume --node NAME"
-    if not nodes:
-        return "start the fleet with trawl up, or a node with celery -A tasks worker (and beat once)"
-    return "crawlers start within seconds; if not: trawl logs, trawl history"
-
-
-def _crawlers(view: Overview) -> Iterator[Problem]:
-    for one in view.crawlers:
-        if one.state.given_up:
-            reason = ": ".join(filter(None, (one.note or one.last_exit or "no reason is known", one.error)))
-            fix = f"trawl logs {one.name}; then trawl resume {one.spider}, it is also tried again each minute"
-            yield Problem(what=f"{one.name} is {one.state}: {reason}", fix=fix)
-        elif one.alive(view.now) and one.oldest_s >= STANDS_S:
-            what = f"{one.name}: a page has given no sign of life for {_span(one.oldest_s)}, {one.oldest}"
-            yield Problem(what=what, fix="mend what is awaited; SCHEDULER_MAX_PAGE_AGE gives it back, with an attempt counted")
-        elif one.alive(view.now) and one.state is CrawlerState.STARTING and view.now - one.started_at >= STANDS_S:
-            what = f"{one.name} has been starting for {_span(view.now - one.started_at)}"
-            yield Problem(what=what, fix=f"a component that it opens does not answer: trawl logs {one.name}")
-        elif one.alive(view.now) and one.redis:
-            yield Problem(what=f"{one.name} {_elsewhere(one.redis)}", fix=NO_OTHER_REDIS)
-        elif one.alive(view.now) and one.namespace is not None:
-            what = f"{one.name} crawls in the namespace {one.namespace!r}, which its project's settings name"
-            yield Problem(what=what, fix="remove REDIS_NAMESPACE there, or set TRAWL_NAMESPACE for the fleet", grave=False)
-
-
-def _items(view: Overview) -> Iterator[Problem]:
-    waiting = {one.name: one.items_waiting for one in view.services}
-    for name in view.without_consumer:
-        number = waiting.get(name.partition("/")[0], 0)
-        what = f"{name} declares a consumer and none runs" + (f", {number:,} items wait" if number else "")
-        yield Problem(
-            what=what, fix="start a worker with -Q control (trawl up), or trawl items consume --all", grave=bool(number)
-        )
-    if (view.sites.writer_lag_s or 0.0) >= WRITER_LATE_S:
-        what = f"the oldest item has waited for {_span(view.sites.writer_lag_s or 0.0)} to be stored"
-        yield Problem(what=what, fix="is there a worker with -Q control, and does the database answer? trawl doctor")
-    for one in view.services:
-        crawl = one.crawl
-        if crawl.backed_up:
-            bounds = [f"{crawl.max_items:,} items"] if crawl.max_items else []
-            bounds += [f"{crawl.max_item_bytes >> 20:,} MiB"] if crawl.max_item_bytes else []
-            yield Problem(
-                what=f"{one.name} starts no page: {crawl.items:,} items wait for their consumer, {crawl.bad_items:,} were "
-                f"refused ({crawl.item_bytes / 2**20:,.0f} MiB; bounds: {' and '.join(bounds)}); nothing is lost",
-                fix=f"consume them (trawl items {one.name}), see trawl dead items {one.name}, or raise REDIS_ITEMS_MAX_WAITING",
-            )
-        elif one.items_refused:
-            what = f"{one.name}: {one.items_refused:,} items were refused by their consumer and are kept"
-            yield Problem(what=what, fix=f"trawl dead items {one.name}")
-
-
-def _roll(view: Overview) -> Iterator[Problem]:
-    if view.roll is not None and view.roll.state is RollState.FAILED:
-        yield Problem(what=f"roll {view.roll.sentence()}", fix="mend it and roll again, or run trawl roll --abort")
-
-
-def _sites(view: Overview) -> Iterator[Problem]:
-    for site, one in view.sites.breakers.items():
-        when = "is tried again by the crawl" if one.kind == HOST else "is crawled again when a probe finds its pages"
-        fix = f"it {when}; at once: trawl resume --site {site} --breaker"
-        yield Problem(what=f"site {site} is not crawled: {one.reason}", fix=fix)
-    for site, reason in view.sites.wrong_files.items():
-        if site not in view.sites.breakers or view.sites.breakers[site].reason != reason:
+def site_problems(sites: ForumSites, view: Overview) -> Iterator[Problem]:
+    """Yield all problems of the sites, their boards, their database and the outputs of events."""
+    yield from _database(sites)
+    for site, reason in sites.wrong_files.items():
+        if site not in sites.breakers or sites.breakers[site].reason != reason:
             yield Problem(what=f"site {site} is not scanned, its file is wrong: {reason}", fix=f"trawl sites check {site}")
-    for (site, kind, figure), values in view.sites.drifts.items():
+    for (site, kind, figure), values in sites.drifts.items():
         what = f"site {site}: {kind} pages have changed: {drift_sentence(figure, *values)}"
         yield Problem(what=what, fix=f"trawl sites check {site}", grave=False)
-
-
-REFUSED_S = 1800.0
-"""A site that has refused requests for longer, without a pause of half an hour, refuses permanently."""
-
-
-def _lanes(view: Overview) -> Iterator[Problem]:
-    asked = (LaneCondition.LEFT_ALONE, LaneCondition.QUIET)
-    starved = [one for one in view.sites.lanes if one.waiting and (one.next_s or 0.0) >= STARVED_S and one.condition not in asked]
-    if starved:
-        most = max(starved, key=lambda one: one.waiting)
-        what = f"{most.waiting:,} requests of {most.lane} wait, its limits let none go for {_span(most.next_s or 0.0)}"
-        others = f"; as does {_named(one.lane for one in starved if one is not most)}" if len(starved) > 1 else ""
-        fix = f"wait, or raise it: trawl limit {most.lane}; trawl sites lanes"
-        yield Problem(what=f"{what} ({most.why or 'a quota'}){others}", fix=fix, grave=False)
-    refusing = [one for one in view.sites.lanes if one.state.refusals > 1 and one.state.refused_s >= REFUSED_S]
-    if refusing:
-        most = max(refusing, key=lambda one: one.state.refusals)
-        what = f"requests are refused without half an hour of peace: {_named(one.lane for one in refusing)}"
-        times = f"{most.lane} has refused {most.state.refusals:,} in {_span(most.state.refused_s)}"
-        yield Problem(what=f"{what} ({times})", fix="trawl sites lanes; send less: trawl limit SITE --rate N", grave=False)
-    if trial := [one.lane for one in view.sites.lanes if one.limits.by == BY_TRIAL]:
-        what = f"sites do not learn whom they can ask, and get {TRIAL_PER_DAY:,} requests a day until they do: {_named(trial)}"
+    if trial := [one.lane for one in sites.lanes if one.limits.by == BY_TRIAL]:
+        what = f"sites do not learn whom they can ask, and get {TRIAL_PER_DAY:,} requests a day until they do: {named(trial)}"
         yield Problem(what=what, fix="User-Agent under [headers] of the file, or USER_AGENT in the settings", grave=False)
+    yield from _boards(sites, view)
+    yield from _outputs(sites)
 
 
-def _boards(view: Overview) -> Iterator[Problem]:
-    if stale := view.sites.stale:
+def _database(sites: ForumSites) -> Iterator[Problem]:
+    if sites.refused_database is not None:
+        what = f"a writer has another database than the fleet, {sites.refused_database}, and stores nothing"
+        yield Problem(what=what, fix="set its TRAWL_DATABASE_URL to the fleet's, or: trawl db move")
+    if sites.another_database:
+        yield Problem(what=ANOTHER_DATABASE, fix="")
+    if (sites.writer_lag_s or 0.0) >= WRITER_LATE_S:
+        what = f"the oldest item has waited for {span(sites.writer_lag_s or 0.0)} to be stored"
+        yield Problem(what=what, fix="is there a worker with -Q control, and does the database answer? trawl doctor")
+
+
+def _boards(sites: ForumSites, view: Overview) -> Iterator[Problem]:
+    if stale := sites.stale:
         late = view.now - stale[0].watched.due_at
         why = f"; {stale[0].why}" if stale[0].why else ""
-        what = f"stale: {_named(one.name for one in stale)} (the first is due for {_span(late)}{why})"
+        what = f"stale: {named(one.name for one in stale)} (the first is due for {span(late)}{why})"
         yield Problem(what=what, fix="trawl forums")
-    failing = [one for one in view.sites.boards if one.word == "failing"]
+    failing = [one for one in sites.boards if one.word == "failing"]
     if failing:
         worst = max(failing, key=lambda one: one.state.errors)
         of = "" if len(failing) == 1 else f"{worst.name}: "
-        what = f"the last scan failed: {_named(one.name for one in failing)} ({of}{worst.why})"
+        what = f"the last scan failed: {named(one.name for one in failing)} ({of}{worst.why})"
         fix = f"trawl why URL of its list; trawl sites check {worst.watched.site}; trawl forums has the others"
         yield Problem(what=what, fix=fix, grave=False)
-    gaps = [one for one in view.sites.boards if one.state.gap_at is not None]
+    gaps = [one for one in sites.boards if one.state.gap_at is not None]
     if gaps:
-        what = f"a gap is open in {_named(one.name for one in gaps)}: threads may be missing until a deeper scan has run"
+        what = f"a gap is open in {named(one.name for one in gaps)}: threads may be missing until a deeper scan has run"
         yield Problem(what=what, fix="trawl forums", grave=False)
 
 
-def _outputs(view: Overview) -> Iterator[Problem]:
-    for name, why in view.output_troubles.items():
+def _outputs(sites: ForumSites) -> Iterator[Problem]:
+    for name, why in sites.output_troubles.items():
         if name == RULES_FILE:
             reason = " ".join(why.split())
             yield Problem(
@@ -250,21 +76,3 @@ def _outputs(view: Overview) -> Iterator[Problem]:
             )
             continue
         yield Problem(what=f"output {name} {why}", fix="trawl events list", grave=False)
-
-
-def _dead(view: Overview) -> Iterator[Problem]:
-    if dead := [f"{one.name} {one.crawl.dead:,}" for one in view.services if one.crawl.dead]:
-        yield Problem(what=f"requests were given up and are kept ({', '.join(dead)})", fix="trawl dead", grave=False)
-    if view.dead_messages:
-        what = f"{view.dead_messages:,} messages of the broker could not be read or run and were set aside"
-        yield Problem(what=what, fix="trawl dead messages")
-
-
-def _named(names: Iterable[str]) -> str:
-    found = list(names)
-    more = f" and {len(found) - MOST_NAMED:,} more" if len(found) > MOST_NAMED else ""
-    return ", ".join(found[:MOST_NAMED]) + more
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"

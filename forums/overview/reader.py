@@ -1,15 +1,11 @@
-"""Cache of a slow reading, refreshed in a thread, so that a frequent reader does not wait for it."""
+"""Reads the sites of the forum crawl from Redis, for the overview of the fleet."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
-from threading import Thread
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 import redis
@@ -19,64 +15,56 @@ from forums.state.database_identity import DatabaseClaim
 from forums.state.forum_states import FORUM_LIST, Watched, WatchedForums
 from forums.state.output_troubles import output_troubles
 from forums.state.request_ledger import Ledger, Spent
-from forums.state.site_breakers import Breakers, drifted, wrong_files
+from forums.state.site_faults import drifted, wrong_files
 from forums.state.writer_figures import PublicationDelays, WriterCounts, WriterFigures
-from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
-from redis_components.admin.inspector import CrawlSnapshot, empty_snapshot, snapshots
-from redis_components.admin.lanes import look
-from redis_components.admin.memory import RedisMemory, sums
-from redis_components.admin.memory import look as memory_of
-from redis_components.frontier.holds import HoldKind
-from redis_components.items.group_states import group_states
-from redis_components.keys import CrawlKeys, limits_key
-from redis_components.server import health
-from redis_components.server.health import Finding
+from redis_components.keys import CrawlKeys
 from workers.consumers.item_consumers import streams_of
-from workers.fleet.consumers import without_consumer
 from workers.fleet.holds import why_not_seeded
-from workers.fleet.sizes import declared_fleet
-from workers.process.stat_metrics import readable_metrics
-from workers.state.autoscaling import Autoscaling
-from workers.state.beats import Beats
-from workers.state.dead_messages import DeadMessages
-from workers.state.holds import FleetHolds, Held
-from workers.state.nodes import NodeRecord, Nodes, shortages
-from workers.state.quarantine import Foreign, find
-from workers.state.registry import CrawlerRecord, Registry
-from workers.state.rolls import RollNote
-from workers.state.troubles import Troubles
+from workers.overview.reader import Reading, SitesReader
 
 from .boards import Boards
-from .model import Overview, ServiceView, SitesView
-
-T = TypeVar("T")
+from .model import ForumSites
 
 
-class Seldom(Generic[T]):
-    """Reads at its first call, and then in a thread every `every_s` seconds at most; 0: at every call."""
+class ForumSitesReader(SitesReader):
+    """Reader of the forum crawl's sites; the list service, which feeds the other, is shown first."""
 
-    def __init__(self, every_s: float) -> None:
-        self._every_s = every_s
-        self._seen: T | None = None
-        self._due = 0.0  # monotonic
-        self._thread: Thread | None = None
+    first = FORUM_LIST
+    parts = (
+        *SitesReader.parts,
+        *("database", "outputs", "drift", "site files", "boards", "requests", "budgets", "delays", "writer"),
+    )
 
-    def __call__(self, look: Callable[[], T], guard: Callable[[Callable[[], T]], T | None]) -> T | None:
-        """Return the last result. A reading in this thread goes through `guard`, which stores its error; a failed one in the
-        other thread leaves the last result.
-        """
-        if self._seen is None or not self._every_s:
-            self._seen = guard(look)
-            self._due = time.monotonic() + self._every_s
-        elif time.monotonic() >= self._due and not (self._thread and self._thread.is_alive()):
-            self._thread = Thread(target=self._again, args=(look,), daemon=True)
-            self._thread.start()
-        return self._seen
+    def __init__(self, client: redis.Redis) -> None:
+        super().__init__(client)
+        self._boards = WatchedForums(client)
 
-    def _again(self, look: Callable[[], T]) -> None:
-        with suppress(redis.RedisError, OSError, ValueError):  # the next reading reports it
-            self._seen = look()
-        self._due = time.monotonic() + self._every_s
+    def read(self, reading: Reading, site: str | None = None) -> ForumSites:
+        """Read the sites, or one of them; what belongs to a whole fleet only where its crawls were read."""
+        client, now, part = self._client, reading.now, reading.part
+        watched = part("boards", lambda: self._boards.look(site)) or Watched.of(())
+        sites = sorted(watched.by_site)
+        spent = part("requests", lambda: Ledger(client).spent(sites, now)) or {}
+        budgets = part("budgets", lambda: Ledger(client).budgets(sites)) or {}
+        wrong = part("site files", lambda: wrong_files(client)) or {}
+        held = part("pauses", lambda: why_not_seeded(client, FORUM_LIST, sites)) or {}
+        claim, writer = DatabaseClaim(client), streams_of(FORUM_WRITER, reading.records, reading.names)
+        base = self.base(reading, sites)
+        return ForumSites(
+            breakers=base.breakers,
+            lanes=base.lanes,
+            drifts=part("drift", partial(drifted, client)) or {},
+            wrong_files=wrong,
+            boards=Boards(watched, now, held=held, wrong=wrong, over=_over(budgets, spent)),
+            spent=spent,
+            budgets=budgets,
+            delays=part("delays", PublicationDelays(client).read) or {},
+            writer=part("writer", WriterCounts(client).read) or WriterFigures(),
+            writer_lag_s=part("writer", lambda: writer_lag(client, writer.values(), now)) if writer else None,
+            output_troubles=part("outputs", lambda: output_troubles(client)) or {},
+            another_database=part("database", claim.is_another) or False,
+            refused_database=part("database", claim.refused),
+        )
 
 
 class _Stamp(msgspec.Struct):
@@ -108,246 +96,6 @@ def _fetched_at(payload: bytes | str) -> float:
         return 0.0
     moment = stamp.fetched_at or stamp.finished_at
     return moment.timestamp() if moment and moment.tzinfo else 0.0
-
-
-ERRORS_READ = 10
-MOST_LANES = 200  # a broad crawl may have as many as there are domains
-MOST_GROUPS = 20  # of one item stream, the declared ones first
-MOST_SERVICES = 200  # services of TRAWL_FLEET first; foreign values in Redis must not make this endless
-FLEET_PARTS = (
-    "crawls",
-    "sizes",
-    "crawlers",
-    "errors",
-    "nodes",
-    "pauses",
-    "roll",
-    "autoscaling",
-    "beat",
-    "messages",
-    "database",
-    "outputs",
-    "troubles",
-    "consumers",
-    "slots",
-    "breakers",
-    "drift",
-    "site files",
-    "boards",
-    "requests",
-    "budgets",
-    "delays",
-    "writer",
-    "lanes",
-    "server",
-    "memory",
-    "foreign",
-)
-"""Names of the parts of a reading besides the services."""
-
-
-class OverviewReader:
-    """Reader of overviews. `services`: the spiders of the fleet with their default sizes, if known; None: those of TRAWL_FLEET.
-    Slow parts are read at the first reading, and then in a thread at intervals (foreign values every `find_every_s` seconds at
-    most, memory by kind of key every twelfth of that); 0: foreign values at every reading, memory never.
-    """
-
-    def __init__(
-        self, client: redis.Redis, services: Mapping[str, int | None] | None = None, *, find_every_s: float = 0.0
-    ) -> None:
-        self._client = client
-        self._services = services
-        self._foreign = Seldom[list[Foreign]](find_every_s)
-        self._memory = Seldom[RedisMemory](find_every_s * 12) if find_every_s else None
-        self._boards = WatchedForums(client)
-
-    def read(self) -> Overview:
-        """Read the overview. Raises `redis.RedisError` when Redis does not answer, ConfigError for a wrong TRAWL_FLEET."""
-        declared = dict(declared_fleet(self._client) if self._services is None else self._services)
-        return _Reading(self._client, declared, self._boards).overview(self._find)
-
-    def read_sites(self, site: str | None = None) -> Overview:
-        """Read the sites alone, or one of them. Raises `redis.RedisError` when Redis does not answer."""
-        return _Reading(self._client, {}, self._boards).of_sites(site)
-
-    def _find(self, reading: _Reading, services: list[str], crawls: list[CrawlKeys]) -> _Found:
-        """Return the server's problems, and the slow parts, which read every field, or many keys."""
-        server = reading.part("server", lambda: health.look(self._client)) or []
-        foreign = self._foreign(lambda: find(self._client, services), partial(reading.part, "foreign"))
-        memory = (
-            None
-            if self._memory is None
-            else self._memory(lambda: memory_of(self._client, crawls), partial(reading.part, "memory"))
-        )
-        return _Found(server=tuple(server), foreign=tuple(foreign or ()), memory=memory)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Found:
-    """Parts that `OverviewReader` reads itself."""
-
-    server: tuple[Finding, ...]
-    foreign: tuple[Foreign, ...]
-    memory: RedisMemory | None
-
-
-class _Reading:
-    """One reading, with the errors of its parts."""
-
-    def __init__(self, client: redis.Redis, declared: Mapping[str, int | None], boards: WatchedForums) -> None:
-        self._client = client
-        self._declared = declared
-        self._boards = boards
-        self._started = time.monotonic()
-        self._unreadable: dict[str, str] = {}
-        self._registry = Registry(client)
-        self._now = self._registry.now()
-
-    def part(self, name: str, read: Callable[[], T]) -> T | None:
-        """Return the result of `read`; None for a key of another type or a foreign value, with the error stored."""
-        try:
-            return read()
-        except (redis.ResponseError, ValueError, TypeError, KeyError) as error:
-            self._unreadable[name] = " ".join(f"{type(error).__name__}: {error}".split())
-            return None
-
-    def overview(self, find: Callable[[_Reading, list[str], list[CrawlKeys]], _Found]) -> Overview:
-        """Read all parts."""
-        client, now = self._client, self._now
-        claim = DatabaseClaim(client)
-        records = self.part("crawls", CrawlRecords(client).all) or {}
-        crawlers = self.part("crawlers", self._registry.crawlers) or []
-        names = self._names(records, crawlers)
-        held = self.part("pauses", lambda: FleetHolds(client).all(names)) or []
-        nodes = self.part("nodes", Nodes(client).all) or []
-        services = self._kept(self._views(names, records, crawlers, held), crawlers)
-        crawls = [one.keys for one in records.values() if not one.redis]
-        found = find(self, names, crawls)
-        return Overview(
-            now=now,
-            services=services,
-            crawlers=tuple(crawlers),
-            nodes=tuple(nodes),
-            shortages=self._shortages(services, held, crawlers, nodes),
-            held=tuple(held),
-            roll=self.part("roll", RollNote(client).read),
-            autoscaled=self.part("autoscaling", Autoscaling(client).all) or {},
-            beats=self.part("beat", lambda: Beats(client).look(now)),
-            sites=self._sites(crawls=crawls, writer=streams_of(FORUM_WRITER, records, names)),
-            errors=tuple(self.part("errors", lambda: self._registry.errors(ERRORS_READ)) or []),
-            dead_messages=self.part("messages", DeadMessages(client).__len__),
-            output_troubles=self.part("outputs", lambda: output_troubles(client)) or {},
-            another_database=self.part("database", claim.is_another) or False,
-            refused_database=self.part("database", claim.refused),
-            troubles=tuple(self.part("troubles", lambda: Troubles(client).all(now)) or []),
-            without_consumer=tuple(self.part("consumers", lambda: without_consumer(client)) or []),
-            memory=found.memory,
-            server=found.server,
-            foreign=found.foreign,
-            parts=(*(one.name for one in services), *FLEET_PARTS),
-            unreadable=self._unreadable,
-            seconds=time.monotonic() - self._started,
-        )
-
-    def of_sites(self, site: str | None) -> Overview:
-        """Read the sites alone, without services, crawlers and nodes."""
-        return Overview(now=self._now, sites=self._sites(site), unreadable=self._unreadable)
-
-    def _names(self, records: Mapping[str, CrawlRecord], crawlers: list[CrawlerRecord]) -> list[str]:
-        """Return the declared services first, with the list service, which feeds the others, at the front."""
-        others = sorted({*records, *(one.spider for one in crawlers)} - self._declared.keys())
-        names = [*sorted(self._declared, key=lambda name: (name != FORUM_LIST, name)), *others]
-        if len(names) > MOST_SERVICES:
-            self._unreadable["crawls"] = f"{len(names) - MOST_SERVICES:,} more services are in Redis than are shown"
-        return names[:MOST_SERVICES]
-
-    def _views(
-        self, names: list[str], records: Mapping[str, CrawlRecord], crawlers: list[CrawlerRecord], held: list[Held]
-    ) -> list[ServiceView]:
-        sizes = {**self._declared, **(self.part("sizes", self._registry.desired) or {})}
-        crawls = self._snapshots(names, records)
-        views: list[ServiceView] = []
-        streams: dict[str, str] = {}  # item stream -> the first service with it
-        for name in names:
-            crawl = self.part(name, partial(_or_raise, crawls[name]))
-            size = sizes.get(name) if name in self._declared else 0
-            fault = "" if crawl else self._unreadable[name]
-            view = ServiceView.of(crawl or empty_snapshot(name), size, crawlers, held, self._now, fault=fault)
-            if view.is_known:
-                stream = (records[name].keys if name in records else CrawlKeys.for_spider(name)).items
-                owner = streams.setdefault(stream, name)
-                view = replace(view, items_of="" if owner == name else owner)
-            views.append(self._with_groups(self._with_metrics(view, records.get(name)), records.get(name)))
-        return views
-
-    def _with_metrics(self, view: ServiceView, record: CrawlRecord | None) -> ServiceView:
-        """Add the stats that its project names as metrics; services without such names cost nothing."""
-        if record is None or not record.metrics or not view.is_known:
-            return view
-        named = list(readable_metrics(record.metrics))
-
-        def wanted(stat: str) -> bool:
-            return any(one.values(stat) is not None for one in named)
-
-        own = self.part(view.name, lambda: sums(self._client, record.keys, self._now, wanted)) or {}
-        return replace(view, metrics=record.metrics, process_stats=own)
-
-    def _with_groups(self, view: ServiceView, record: CrawlRecord | None) -> ServiceView:
-        """Add the consumer groups of its item stream; services with an item list cost nothing."""
-        if record is None or not record.keys.item_groups or not view.is_known or view.items_of:
-            return view
-        keys = record.keys
-        found = self.part(view.name, lambda: group_states(self._client, keys, self._now, most=MOST_GROUPS))
-        return replace(view, groups=tuple(found or ()))
-
-    def _snapshots(self, names: list[str], records: Mapping[str, CrawlRecord]) -> dict[str, CrawlSnapshot | redis.ResponseError]:
-        crawls = [(name, records[name].keys if name in records else CrawlKeys.for_spider(name)) for name in names]
-        return snapshots(self._client, [(name, keys, records.get(name)) for name, keys in crawls])
-
-    def _kept(self, views: list[ServiceView], crawlers: list[CrawlerRecord]) -> tuple[ServiceView, ...]:
-        """Return the services of the fleet, and removed ones that have left something behind."""
-        present = {*self._declared, *(one.spider for one in crawlers)}
-        return tuple(one for one in views if one.name in present or one.leftovers or one.fault)
-
-    def _shortages(
-        self, services: tuple[ServiceView, ...], held: list[Held], crawlers: list[CrawlerRecord], nodes: list[NodeRecord]
-    ) -> dict[str, str]:
-        """Explain missing crawlers. Slots are read only if a service lacks crawlers: they cost three commands each."""
-        stopped = {one.service for one in held if one.hold.word is HoldKind.STOP and not one.site}
-        wanted = {} if "" in stopped else {one.name: one.desired or 0 for one in services if one.name not in stopped}
-        if not any(one.up < wanted.get(one.name, 0) for one in services):
-            return {}
-        slots = self.part("slots", lambda: self._registry.slots(wanted, crawlers)) or []
-        return shortages(wanted, slots, nodes, self._now)
-
-    def _sites(
-        self, site: str | None = None, crawls: Sequence[CrawlKeys] = (), writer: Mapping[str, CrawlKeys] | None = None
-    ) -> SitesView:
-        client, now = self._client, self._now
-        watched = self.part("boards", lambda: self._boards.look(site)) or Watched.of(())
-        sites = sorted(watched.by_site)
-        spent = self.part("requests", lambda: Ledger(client).spent(sites, now)) or {}
-        budgets = self.part("budgets", lambda: Ledger(client).budgets(sites)) or {}
-        wrong = self.part("site files", lambda: wrong_files(client)) or {}
-        held = self.part("pauses", lambda: why_not_seeded(client, FORUM_LIST, sites)) or {}
-        return SitesView(
-            breakers=self.part("breakers", Breakers(client).open_ones) or {},
-            drifts=self.part("drift", partial(drifted, client)) or {},
-            wrong_files=wrong,
-            boards=Boards(watched, now, held=held, wrong=wrong, over=_over(budgets, spent)),
-            spent=spent,
-            budgets=budgets,
-            delays=self.part("delays", PublicationDelays(client).read) or {},
-            writer=self.part("writer", WriterCounts(client).read) or WriterFigures(),
-            writer_lag_s=self.part("writer", lambda: writer_lag(client, writer.values(), now)) if writer else None,
-            lanes=tuple(self.part("lanes", lambda: look(client, limits_key(), crawls, now, first=sites, most=MOST_LANES)) or ()),
-        )
-
-
-def _or_raise(found: T | redis.ResponseError) -> T:
-    if isinstance(found, redis.ResponseError):
-        raise found
-    return found
 
 
 def _over(budgets: Mapping[str, float], spent: Mapping[str, Spent]) -> dict[str, str]:

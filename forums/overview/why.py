@@ -23,9 +23,10 @@ from forums.storage import Database, checks, comments, posts, revisions
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.find_entries import Entry, EntryLocation, Search, find
 from redis_components.keys import CrawlKeys
+from workers.overview.model import Overview
+from workers.overview.reader import OverviewReader
 
-from .model import Overview
-from .reader import OverviewReader
+from .model import forum_sites
 from .thread_address import board_at, thread_at
 from .why_trail import (
     describe_entry,
@@ -285,7 +286,7 @@ def _seeding(view: Overview, found: Why) -> None:
     breaker = view.sites.breakers.get(found.site or "")
     if breaker is not None:
         found.add("held", f"site {found.site} is not crawled since {instant(breaker.since)}: {breaker.reason}")
-    boards = [one for one in view.sites.boards if found.board in (None, one.watched.forum)]
+    boards = [one for one in forum_sites(view).boards if found.board in (None, one.watched.forum)]
     if not boards:
         found.add(
             "seeding", f"no board of site {found.site} was scanned or seeded yet: trawl seed, trawl forums --site {found.site}"

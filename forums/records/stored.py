@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Meta
 
 from redis_components.errors import TrawlError
+from workers.state.history import RunRow
 
 from .start_tasks import ReadMode, ScanMode
 
@@ -231,27 +232,6 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="ch
 
 
 Item = Post | Comment | Forum | Scan | Check
-
-
-class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """State of a crawler process at `told_at`. Not an item: it comes from the fleet, not from a spider."""
-
-    id: Name
-    spider: Name
-    by: str
-    number: int | None
-    token: int | None
-    node: str
-    pid: int
-    started_at: Moment
-    told_at: Moment
-    ended_at: Moment | None
-    outcome: str | None
-    exit_code: int | None
-    reason: str | None
-    pages: int
-    scraped: int
-    peak_rss_bytes: int
 
 
 Stored = Item | RunRow

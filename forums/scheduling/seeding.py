@@ -14,7 +14,7 @@ from forums.scheduling.site_limits import write_limits
 from forums.sites import Site, SiteError, load_all, load_site
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, ForumStates
 from forums.state.request_ledger import Ledger, Spent
-from forums.state.site_breakers import note_wrong_files, wrong_files
+from forums.state.site_faults import note_wrong_files, wrong_files
 from redis_components.admin.crawl_records import keys_in
 from redis_components.errors import ConfigError
 from redis_components.server.replies import server_time

@@ -16,7 +16,6 @@ from workers.state.quarantine import HASH, MOST_FIELDS, STRING
 from .forum_states import due_of, state_of
 from .keys import ForumCrawlKeys, ForumFleetKeys
 from .request_ledger import budget_of, spent_of
-from .site_breakers import Breaker
 from .thread_records import record_of
 from .writer_figures import delay_of, figure_of
 
@@ -25,7 +24,6 @@ def key_rules(client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool
     """Return the types and checks; with `threads` also those of the records of threads. Raises redis.RedisError."""
     fleet = ForumFleetKeys()
     checks: dict[str, Check] = {
-        fleet.breakers(): lambda _, raw: decoded(raw, Breaker),
         fleet.budgets(): budget_of,
         fleet.drift(): lambda _, raw: decoded(raw, dict),
         fleet.delays(): delay_of,

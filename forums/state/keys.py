@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from redis_components.server import scripts
+from workers.state.keys import FleetKeys
 
 LUA = Path(__file__).with_name("lua")
 
@@ -48,13 +49,6 @@ class ForumCrawlKeys:
 
 class ForumFleetKeys(FleetKeys):
     """The fleet's keys, and the keys of sites' states."""
-
-    def breakers(self) -> str:
-        """HASH: breaker of each site that answered with other pages than its own (site -> JSON with state, cause, reason, since,
-        next probe, evidence); closed ones are kept for a day.
-        Written by crawlers, `probe_sites` and `trawl resume` (`swap.lua`); read by these, `trawl status` and the exporter.
-        """
-        return f"{self.prefix}:breakers"
 
     def database(self) -> str:
         """HASH: ids of databases: `known`, the database of the thread records, and `written`, the one that the fleet stores

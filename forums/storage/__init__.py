@@ -2,11 +2,11 @@
 MariaDB.
 """
 
-from forums.records.stored import Check, Comment, Forum, InvalidItem, Item, Post, RunRow, Scan, parse, task_of_scan
+from forums.records.stored import Check, Comment, Forum, InvalidItem, Item, Post, Scan, parse, task_of_scan
 
 from .database import Database, default_url
 from .errors import StorageError
-from .history import RunHistory, Wanted
+from .history import RunHistory
 from .read.export import export
 from .schema.tables import checks, comments, crawler_runs, forums, gaps, metadata, posts, revisions, scans, sites
 from .write.thread_checks import Rechecks
@@ -18,7 +18,6 @@ __all__ = [  # noqa: RUF022 - in groups
     "Rechecks",
     "RunHistory",
     "StorageError",
-    "Wanted",
     "default_url",
     "export",
     # what it stores
@@ -29,7 +28,6 @@ __all__ = [  # noqa: RUF022 - in groups
     "Item",
     "Post",
     "Refused",
-    "RunRow",
     "Scan",
     "parse",
     "task_of_scan",

@@ -5,7 +5,6 @@ copied into the event log, and a copy of the operators' settings.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,33 +12,18 @@ import msgspec
 from sqlalchemy import Column, Connection, MetaData, Select, Table, delete, insert, inspect, select, update
 from sqlalchemy.schema import CreateTable
 
-from forums.records.stored import RunRow
+from workers.state.history import LOST, RunRow, Wanted
 
 from .database import Database
 from .engine import WRITING
 from .schema.tables import crawler_runs as runs
 from .schema.tables import event_outputs as outputs
 from .schema.times import NAME, TEXT, UtcDateTime
-from .write.event_log import LOST, Change, Position, append, lock_writers, lost_runs
+from .write.event_log import Change, Position, append, lock_writers, lost_runs
 from .write.upsert import Refused
 
 MOST_ROWS = 200_000  # of any age: a fleet whose crawlers end every second must not fill the disk
 MOST_OPEN = 1_000  # limit of runs without an end that are checked
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """Filter of runs by spider, slot, outcome and start; None: any."""
-
-    spider: str | None = None
-    number: int | None = None
-    outcome: str | None = None
-    since: datetime | None = None
-
-    def fits(self, run: RunRow) -> bool:
-        """Return True if a run that is not in the database matches."""
-        equal = ((self.spider, run.spider), (self.number, run.number), (self.outcome, run.outcome))
-        return all(value is None or value == own for value, own in equal) and (self.since is None or run.started_at >= self.since)
 
 
 class RunHistory:

@@ -11,32 +11,28 @@ import logging
 import shlex
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 import redis
 
-from forums.storage import Database, RunHistory, RunRow, Wanted
+from forums.storage import Database, RunHistory
 from forums.storage.history import log_stream, stream_position
-from forums.storage.write.event_log import LOST, Change, FleetKind, FleetRow, Position, fleet_change
+from forums.storage.write.event_log import Change, FleetKind, FleetRow, Position, fleet_change
 from redis_components.errors import ConfigError
-from redis_components.keys import FleetKeys
 from redis_components.server.printable import in_one_line
 from redis_components.server.replies import server_time
 from workers.process.run_recorder import history_days
 from workers.state.audit import Act
+from workers.state.history import LOST, is_lost, rows_of
+from workers.state.keys import FleetKeys
 from workers.state.notes import Note
 from workers.state.registry import CrawlerRecord, Registry
-from workers.state.runs import MOST_WAITING, Run, RunBy, Runs
+from workers.state.runs import MOST_WAITING, Runs
 
 BATCH = 200
 MOST_BATCHES = 2 * MOST_WAITING // BATCH  # in a round: entries may be added faster than they are moved
 LOOK_AGAIN_S = 30.0  # interval of checks of the runs without an end
-DOUBT_S = 60.0  # a run without a heartbeat is marked as lost if it began this long ago
-UNKNOWN = "unknown"
-ONCE_LONGEST_S = 4000.0  # longer than Celery's time limit of `crawl_once`
 
 _looked_at: dict[str, float] = {}  # by database, of this process
 
@@ -54,7 +50,7 @@ def store_runs(client: redis.Redis, database: Database) -> int:
     for _ in range(MOST_BATCHES):
         if not (entries := runs.peek(BATCH)):
             break
-        rows = _rows(entries)
+        rows = rows_of(entries)
         for refused in history.write(rows):
             logger.warning("the run %s is not in the history: %s", rows[refused.place].id, refused.reason)
         runs.settle(entries)
@@ -66,75 +62,12 @@ def store_runs(client: redis.Redis, database: Database) -> int:
     return stored
 
 
-def latest(database: Database | None, client: redis.Redis | None, wanted: Wanted, limit: int) -> list[RunRow]:
-    """Return the latest runs, the youngest first: from the (open) database, and from the stream that leads to it.
-
-    Running ones have the figures of their last heartbeat; without Redis, runs without an end are `unknown`. Raises StorageError,
-    `redis.RedisError`.
-    """
-    known = {run.id: run for run in RunHistory(database).latest(wanted, limit)} if database else {}
-    for run in _rows(Runs(client).peek(MOST_WAITING)) if client else ():
-        if run.id not in known or known[run.id].told_at <= run.told_at:
-            known[run.id] = run
-    fitting = sorted(filter(wanted.fits, known.values()), key=lambda run: (run.started_at, run.id), reverse=True)[:limit]
-    if client is None:
-        return [run if run.ended_at or run.outcome else msgspec.structs.replace(run, outcome=UNKNOWN) for run in fitting]
-    crawlers, now = Registry(client).crawlers(), server_time(client)
-    heard = {_process(one): one for one in crawlers}
-    return [run if run.ended_at else _as_heard(run, heard.get(_process(run)), is_lost(run, crawlers, now)) for run in fitting]
-
-
-def _process(one: CrawlerRecord | RunRow) -> tuple[object, ...]:
-    return one.spider, one.number, one.token, one.pid
-
-
-def _as_heard(run: RunRow, record: CrawlerRecord | None, lost: bool) -> RunRow:
-    if lost or record is None or run.by == RunBy.ONCE:
-        return msgspec.structs.replace(run, outcome=LOST if lost else None)
-    peak = max(run.peak_rss_bytes, record.rss_bytes)
-    return msgspec.structs.replace(run, pages=record.pages, scraped=record.items, peak_rss_bytes=peak)
-
-
 def look_for_lost(history: RunHistory, crawlers: Iterable[CrawlerRecord], now: float) -> None:
     """Compare the runs without an end with the crawlers that send heartbeats; `now` is Redis's time."""
     open_runs, crawlers = history.without_end(), list(crawlers)
     gone = {run.id for run in open_runs if is_lost(run, crawlers, now)}
     history.mark({run.id for run in open_runs if run.id in gone and run.outcome is None}, LOST)
     history.mark({run.id for run in open_runs if run.id not in gone and run.outcome == LOST}, None)
-
-
-def is_lost(run: RunRow, crawlers: Iterable[CrawlerRecord], now: float) -> bool:
-    """Return True if a run without an end does not run any more: its node died without a report."""
-    age_s = now - run.started_at.timestamp()
-    if run.by == RunBy.ONCE:
-        return age_s > ONCE_LONGEST_S
-    heard = any(_process(one) == _process(run) and one.alive(now) for one in crawlers)
-    return age_s > DOUBT_S and not heard
-
-
-def to_row(run: Run) -> RunRow:
-    """Convert a run to its row."""
-    values = asdict(run)
-    told_at = max(run.started_at, run.ended_at or 0.0)  # a clock may be set back
-    values["scraped"] = values.pop("items")
-    values |= {"by": str(run.by), "started_at": _moment(run.started_at), "told_at": _moment(told_at)}
-    values["ended_at"] = None if run.ended_at is None else _moment(run.ended_at)
-    values["reason"] = run.reason.replace("\0", "") if run.reason else None  # PostgreSQL has no text with NUL
-    return RunRow(**values)
-
-
-def _rows(entries: Iterable[bytes]) -> list[RunRow]:
-    rows = []
-    for text in entries:
-        try:
-            rows.append(to_row(Run.from_json(text)))
-        except (ValueError, OverflowError, OSError) as error:  # not Trawl's, or an impossible time
-            logger.warning("not a run, and not kept in the history: %.200r (%s)", text, error)
-    return rows
-
-
-def _moment(at: float) -> datetime:
-    return datetime.fromtimestamp(at, UTC)
 
 
 _AT_ONCE = 500

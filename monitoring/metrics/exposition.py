@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.utils import floatToGoString
 
-from forums.overview import Overview
-from forums.state.forum_states import WatchedForum
+from monitoring.metrics.figures import Rows
+from workers.overview import Overview
 
 from .figures import MetricSpec, families
 from .fleet import METRICS
-from .sites import shown_boards
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -82,29 +82,29 @@ class _Series:
         return f"{begin}{_number(value)}\n"
 
 
-class _BoardSeries(_Series):
-    """The same of a metric of boards, in blocks: a board that was not scanned since is the object that it was at the last scrape
+class _RowSeries(_Series):
+    """The same of very many objects, in blocks: a board that was not scanned since is the object that it was at the last scrape
     (`forums.state.forum_states`), and a block of such boards is the text that it was.
     """
 
-    def __init__(self, spec: MetricSpec, figure: Callable[[WatchedForum], float | None]) -> None:
+    def __init__(self, spec: MetricSpec, rows: Rows) -> None:
         super().__init__(spec)
-        self._figure = figure
-        self._blocks: list[tuple[list[WatchedForum], bytes]] = []
+        self._rows = rows
+        self._blocks: list[tuple[Sequence[Any], bytes]] = []
 
     def parts(self, view: Overview) -> list[bytes]:
-        boards, known = shown_boards(view), self._blocks
+        rows, known = self._rows.of(view), self._blocks
         self._blocks = []
-        for number, start in enumerate(range(0, len(boards), _BLOCK)):
-            block = boards[start : start + _BLOCK]
+        for number, start in enumerate(range(0, len(rows), _BLOCK)):
+            block = rows[start : start + _BLOCK]
             same = number < len(known) and known[number][0] == block
             self._blocks.append(known[number] if same else (block, self._text(block)))
         texts = [text for _, text in self._blocks if text]
         return [self._head.encode(), *texts] if texts else []
 
-    def _text(self, block: list[WatchedForum]) -> bytes:
-        figures = ((one, self._figure(one)) for one in block)
-        return "".join([self._form_of((one.site, one.forum), value) for one, value in figures if value is not None]).encode()
+    def _text(self, block: Sequence[Any]) -> bytes:
+        figures = ((self._rows.labels(one), self._rows.figure(one)) for one in block)
+        return "".join([self._form_of(values, value) for values, value in figures if value is not None]).encode()
 
 
 def text_of(view: Overview) -> bytes:
@@ -151,9 +151,7 @@ def _escaped(value: str) -> str:
 
 
 _SPARE = 1000
-_BLOCK = 20  # boards: 50 that were scanned change at most 50 of 500 blocks
+_BLOCK = 20  # objects: 50 boards that were scanned change at most 50 of 500 blocks
 _SERIES = {
-    spec.name: _Series(spec) if spec.of_boards is None else _BoardSeries(spec, spec.of_boards)
-    for spec in METRICS
-    if spec.kind != "histogram"
+    spec.name: _Series(spec) if spec.rows is None else _RowSeries(spec, spec.rows) for spec in METRICS if spec.kind != "histogram"
 }

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from forums.overview import Overview, ServiceView
-from forums.state.forum_states import WatchedForum
 from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.admin.lanes import LaneCondition, LaneView
 from redis_components.items.group_states import GroupState
+from workers.overview import Overview, ServiceView
 from workers.process.stat_metrics import MOST_SERIES, StatKind, StatMetric, readable_metrics
 
 Histogram = tuple[tuple[str, ...], list[tuple[str, float]], float]  # label values, buckets, sum
 Samples = Iterable[tuple[tuple[str, ...], float]]  # label values, value
+
+
+class Rows(NamedTuple):
+    """Source of a metric of very many objects, most of which are the objects of the last scrape."""
+
+    of: Callable[[Overview], Sequence[Any]]
+    labels: Callable[[Any], tuple[str, ...]]
+    figure: Callable[[Any], float | None]  # None: the object has no sample
+
+    def samples(self, view: Overview) -> Samples:
+        """Return the samples of the objects that have one."""
+        figures = ((self.labels(one), self.figure(one)) for one in self.of(view))
+        return [(values, value) for values, value in figures if value is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +43,7 @@ class MetricSpec:
     labels: tuple[str, ...]
     samples: Callable[[Overview], Samples] = lambda view: ()
     histograms: Callable[[Overview], Iterable[Histogram]] = lambda view: ()  # of that kind
-    of_boards: Callable[[WatchedForum], float | None] | None = None  # the figure of a board, for a metric of all boards
+    rows: Rows | None = None  # where its samples come from, of very many
 
 
 def of_crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:

@@ -1,5 +1,5 @@
 """The table of metrics, from which the exposition and the reference in docs/monitoring.md are generated;
-metrics of sites and forums are in `sites.py`, of item consumers and of Redis in `figures.py`.
+those of the forum crawl are in `monitoring/forums`, of item consumers and of Redis in `figures.py`.
 
 A service is a spider, so the labels `service` and `spider` have the same value; both are there because dashboards and alerts
 written for the collector_* metrics select by either.
@@ -12,15 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from forums.overview import Overview, ServiceView
-from forums.overview.model import GONE, shown_state
+from monitoring.part import part
 from redis_components.server import health
+from workers.overview import Overview, ServiceView
+from workers.overview.model import GONE, shown_state
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import Roll, RollState
 
-from .figures import GROUP_METRICS, MEMORY_METRICS, MetricSpec, Samples, left_out, number, of_crawl, of_items, stat
-from .sites import SITE_METRICS
+from .figures import GROUP_METRICS, LANE_METRICS, MEMORY_METRICS, MetricSpec, Samples, left_out, number, of_crawl, of_items, stat
 
 _STATUS = "downloader/response_status_count/"
 _CODE = re.compile(r"\d{3}", re.ASCII).fullmatch
@@ -240,7 +240,31 @@ METRICS: tuple[MetricSpec, ...] = (
             Counter((one.service, one.service, one.site, str(one.hold.word)) for one in view.held).items()
         ),
     ),
-    *SITE_METRICS,
+    *LANE_METRICS,
+    # The sites.
+    MetricSpec(
+        name="trawl_site_breaker",
+        kind="gauge",
+        help="1 while a site's breaker is open: other pages than its own, or a wrong file; not crawled.",
+        labels=("site", "cause"),
+        samples=lambda view: [((site, one.cause), 1.0) for site, one in view.sites.breakers.items()],
+    ),
+    MetricSpec(
+        name="trawl_site_breaker_seconds",
+        kind="gauge",
+        help="How long the breaker of a site has been open.",
+        labels=("site", "cause"),
+        samples=lambda view: [((site, one.cause), max(0.0, view.now - one.since)) for site, one in view.sites.breakers.items()],
+    ),
+    of_crawl("trawl_raw_pages_total", "counter", "Raw pages kept on disk.", lambda c: stat(c, "raw/kept")),
+    of_crawl("trawl_raw_bytes_total", "counter", "Bytes of raw pages kept on disk, compressed.", lambda c: stat(c, "raw/bytes")),
+    of_crawl(
+        "trawl_raw_pages_dropped_total",
+        "counter",
+        "Raw pages that should have been kept and were not: the disk is full, broken or too slow.",
+        lambda c: stat(c, "raw/dropped"),
+    ),
+    *part().metrics,
     # The nodes.
     MetricSpec(
         name="trawl_node_up",

@@ -8,6 +8,7 @@ from fastapi.responses import RedirectResponse
 
 from monitoring.api.access import GuessedTooOften, Scope, audited
 from monitoring.api.entrance import FormFields
+from monitoring.part import part
 from redis_components.connection import explain
 from redis_components.errors import TrawlError
 
@@ -67,13 +68,13 @@ BY = "the page"
 
 def action_routes(desk: Desk) -> APIRouter:
     """Return the routes of forms and acts; for sessions of the token to act alone."""
-    routes = APIRouter()
+    routes, actions = APIRouter(), {**ACTIONS, **part().actions()}
 
     @routes.get("/act/{name}")
     def show(name: str, request: Request) -> Response:
-        action, session = ACTIONS.get(name), _acting(desk, request)
+        action, session = actions.get(name), _acting(desk, request)
         if action is None:
-            return desk.message("Not found", f"there is no action {name!r:.50}: {', '.join(ACTIONS)}", 404)
+            return desk.message("Not found", f"there is no action {name!r:.50}: {', '.join(actions)}", 404)
         if session is None:
             return _refused(desk, request)
         values = dict(request.query_params)
@@ -85,7 +86,7 @@ def action_routes(desk: Desk) -> APIRouter:
 
     @routes.post("/act/{name}")
     def act(name: str, request: Request, form: FormFields) -> Response:
-        action, session = ACTIONS.get(name), _acting(desk, request)
+        action, session = actions.get(name), _acting(desk, request)
         if session is None or is_foreign(request):
             return desk.message("Not done", "Log in with the token to act, and send the form from this page.", 403)
         if action is None:

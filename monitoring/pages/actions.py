@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import redis
 
-from forums.scheduling.outcomes import Outcome, sentences
 from redis_components.admin import dead_letters
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.dead_letters import Cleared
@@ -25,8 +24,6 @@ from workers.state.autoscaling import Autoscaling
 from workers.state.holds import Held
 from workers.state.registry import Registry
 from workers.state.rolls import RollNote
-
-from .search import whole_installation
 
 LONGEST = 500  # characters of a line
 LONGEST_TEXT = 100_000
@@ -177,29 +174,6 @@ def _limit(client: redis.Redis, given: Given, by: str) -> Iterable[str]:
     return [f"{site}: {'these limits take the place of those before' if wanted else 'its limits are removed'}"]
 
 
-def _outcomes(found: Mapping[str, Outcome]) -> Iterable[str]:
-    if not found:
-        raise ConfigError("there is no site file: trawl sites new URL writes one")
-    refused = [name for name, one in found.items() if one.kind.is_refused]
-    if len(refused) == len(found):
-        raise ConfigError("; ".join(f"{name}: {found[name].sentence}" for name in refused))
-    return [f"{name}: {sentence}" for name, sentence in sentences(found).items()]
-
-
-def _seed(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
-    with whole_installation("trawl seed"):
-        from forums.scheduling import seeding
-    found = seeding.seed(client, given.text("forums").split() or None, given.text("site") or None, given.is_on("force"))
-    return _outcomes(found)
-
-
-def _rescan(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
-    with whole_installation("trawl forums rescan"):
-        from forums.scheduling import seeding
-    forums = given.text("forums").split()
-    return _outcomes(seeding.rescan(client, forums, given.text("site") or None, given.whole("depth")))
-
-
 def _crawl(client: redis.Redis, service: str) -> CrawlKeys:
     """Return the keys of a crawl. Raises ConfigError for a service that the fleet never had."""
     records, fleet = CrawlRecords(client), declared_fleet(client)
@@ -255,7 +229,6 @@ def _cancel(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noq
 
 
 ITEMS = Field(name="items", label="Also the items that their consumer refused", kind="switch")
-FORUMS = Field(name="forums", label="Boards", hint="their ids, with spaces between them")
 
 ACTIONS = {
     "pause": Action(
@@ -308,22 +281,6 @@ ACTIONS = {
         undo="trawl roll --abort ends it where it is.",
         fields=(SERVICE,),
         do=_roll,
-    ),
-    "seed": Action(
-        title="Seed",
-        follows="Boards are queued for a scan: those named, else those that are due within their site's budget.",
-        fields=(SITE, FORUMS, Field(name="force", label="Also boards that are not due yet, beyond the budget", kind="switch")),
-        do=_seed,
-    ),
-    "rescan": Action(
-        title="Rescan",
-        follows="The boards are scanned now, deeper than usual. The depth costs that many requests, beyond the site's budget.",
-        fields=(
-            SITE,
-            Field(name="forums", label="Boards", needed=True, hint=FORUMS.hint),
-            Field(name="depth", label="List pages", kind="number", hint="empty: down to what was seen before"),
-        ),
-        do=_rescan,
     ),
     "replay": Action(
         title="Replay dead letters",

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
-from forums.overview.samples import History, Resolution, Sample, rates
+from workers.overview.samples import History, Resolution, Sample, rates
 
 WIDTH, HEIGHT = 360, 90
 MOST_POINTS = 240

@@ -9,24 +9,19 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from forums.overview import BoardView
-from forums.overview.boards import BAD_STATES, BoardState
-from forums.overview.model import GONE, shown_state
-from forums.state.site_breakers import drift_sentence
-from forums.state.writer_figures import BOUNDS_S, DelayHistogram
+from monitoring.part import part
 from redis_components.server.printable import printable
+from workers.overview.model import GONE, shown_state
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState
 
+from .actions import ACTIONS
+
+_LINKS = (("/dead", "Dead letters"), ("/history", "History"), ("/schedule", "Schedule"), ("/jobs", "Jobs"))
 REFRESH_S = 5  # as in live.js
 PROBLEMS_SHOWN = 12
 FOREIGN_SHOWN = 10
 
-_WHY_TONES = {
-    **dict.fromkeys(("done", "checked", "seeded", "list"), "good"),
-    **dict.fromkeys(("never seen", "no site", "refused", "dead", "gone", "held"), "bad"),
-}
-"""Colours of the states that `trawl why` names; the others are yellow."""
 _BAD = {CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED, GONE}
 
 
@@ -57,14 +52,14 @@ def _environment() -> Environment:
         "refresh_s": REFRESH_S,
         "problems_shown": PROBLEMS_SHOWN,
         "foreign_shown": FOREIGN_SHOWN,
-        "drift_sentence": drift_sentence,
         "shown_state": shown_state,
         "crawler_tone": crawler_tone,
-        "board_tone": board_tone,
         "node_tone": node_tone,
         "story": story,
-        "board_why": board_why,
-        "why_tones": _WHY_TONES,
+        "links": (*part().links, *_LINKS),
+        "linked": {"service", "crawler", "node", *part().named_pages},
+        "acts_known": {*ACTIONS, *part().actions()},
+        **part().names,
     }
     return environment
 
@@ -78,11 +73,6 @@ def crawler_tone(state: str) -> str:
     return "good" if state == CrawlerState.RUNNING else "bad" if state in _BAD else "wait"
 
 
-def board_tone(one: BoardView) -> str:
-    """Return the colour of a board's state."""
-    return "good" if one.word == BoardState.FRESH else "bad" if one.word in BAD_STATES else "wait"
-
-
 def node_tone(node: NodeRecord, now: float) -> str:
     """Return the colour of a node's state."""
     return {"up": "good", "draining": "wait"}.get(node.state(now), "bad")
@@ -94,38 +84,6 @@ def story(record: CrawlerRecord, now: float) -> str:
     when = f", {span(now - at)} ago, {clock(at)}" if at else ""
     before = f"before: {record.last_exit}{when}" if record.last_exit else None
     return " · ".join(filter(None, (record.note, record.error, before)))
-
-
-def board_why(one: BoardView) -> str:
-    """Explain the staleness of a board: its fault, else the rhythm of its scans."""
-    tried, due = one.state.tried_at, one.watched.waits_from
-    if one.why:
-        return one.why
-    if tried is None:
-        return "its first scan is due"
-    if due > one.now:
-        return f"is scanned {span(due - tried)} after the last time: {_changes(one)}"
-    return f"its next scan is due since {span(one.now - due)}: {_changes(one)}"
-
-
-def _changes(one: BoardView) -> str:
-    """Describe the rate of its changes, by the estimate that its scans are planned by."""
-    state = one.state
-    an_hour = 3600 * state.events / state.exposure if state.exposure > 0 else 0.0
-    return f"about {an_hour:,.0f} changes an hour" if an_hour >= 1 else "little changes"
-
-
-def median(one: DelayHistogram | None) -> str:
-    """Format `half within 60 s` of publication; "" without a count."""
-    total = sum(one.counts) if one else 0
-    if not one or not total:
-        return ""
-    reached = 0
-    for bound, number in zip(BOUNDS_S, one.counts, strict=False):
-        reached += number
-        if reached * 2 >= total:
-            return f"half within {span(bound)}"
-    return f"half take over {span(BOUNDS_S[-1])}"
 
 
 def _count(value: object) -> str:

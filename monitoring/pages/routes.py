@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,23 +11,21 @@ from urllib.parse import quote
 
 import redis
 from fastapi import APIRouter, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from forums.overview import Overview
-from forums.overview.samples import History, Samples
 from monitoring.api.access import Scope
+from monitoring.part import part
 from monitoring.source import CachedOverview
 from redis_components.connection import explain
+from workers.overview import Overview
+from workers.overview.samples import History, Samples
 
 from . import views
 from .login import Login
 from .rendering import rendered
-from .search import search
 from .views import NotThere, Reading, page
 
 PAGE_AGE_S = 2.0
-CLIENT_LOOK_S = 0.25  # between checks that the searching client is still connected
 HISTORY_AGE_S = 20.0  # a sample comes each minute
 MOST_PAGES = 200
 """Pages that are kept, the oldest goes first."""
@@ -142,39 +139,25 @@ def page_routes(desk: Desk) -> APIRouter:
         )
 
     plain: dict[str, Callable[[Reading], str]] = {
-        "sites": views.sites,
         "dead": views.dead,
-        "events": views.events,
         "history": views.history,
         "schedule": views.schedule,
         "jobs": views.jobs,
+        **part().pages,
     }
     for path, make in plain.items():
         routes.add_api_route(f"/{path}", _plain(desk, path, make), methods=["GET"], name=path)
     named: dict[str, Callable[[Reading, str], str]] = {
-        "site": views.site,
         "service": views.service,
         "crawler": views.crawler,
         "node": views.node,
+        **part().named_pages,
     }
     for path, of in named.items():
         routes.add_api_route(f"/{path}/{{name:path}}", _of_name(desk, path, of), methods=["GET"], name=path)
 
-    @routes.get("/search")
-    async def find(request: Request, q: str = "", author: str = "") -> Response:
-        gone = threading.Event()
-
-        def found() -> Response:
-            if refused := desk.refused(request):
-                return refused
-            html, code = desk.made(request, lambda reading: search(reading, q, author, gone))
-            return HTMLResponse(html, code, headers=HEADERS)
-
-        made = asyncio.ensure_future(run_in_threadpool(found))
-        while not (await asyncio.wait({made}, timeout=CLIENT_LOOK_S))[0]:
-            if await request.is_disconnected():
-                gone.set()
-        return await made
+    if more := part().routes:
+        routes.include_router(more(desk))
 
     @routes.get("/live.js")
     def script() -> Response:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import redis
 
-from forums.overview import BoardView, Overview, ServiceView, SitesView, problems
-from forums.overview.boards import BAD_STATES
-from forums.overview.samples import History
-from forums.state.site_breakers import Breakers
-from forums.storage import Database
-from forums.storage.read.event_reader import Event
-from redis_components.errors import TrawlError
+from monitoring.part import part
 from redis_components.server.replies import server_time
+from workers.overview import Overview, ServiceView, problems
+from workers.overview.samples import History
+from workers.state.history import RunRow
 from workers.state.jobs import Jobs
 from workers.state.registry import CrawlerRecord
 from workers.state.rolls import RollState
 from workers.state.schedules import Round, Schedules
 
 from . import data
-from .charts import crawler_charts, fleet_charts, lately, site_charts
-from .rendering import median, rendered
+from .charts import crawler_charts, fleet_charts, lately
+from .rendering import rendered
 
-BOARDS_SHOWN = 12
-SITES_SHOWN = 5  # in the line on freshness
 NOTHING = History()
 
 
@@ -34,7 +28,6 @@ def page(view: Overview, source: str, role: str = "read", history: History = NOT
     """Render the whole page. `source` is the name of the Redis that was read; the templates escape every value."""
     found = problems(view)
     grave = sum(one.grave for one in found)
-    boards = stalest_first(view.sites.boards)
     return rendered(
         "status_page.html",
         role=role,
@@ -47,19 +40,9 @@ def page(view: Overview, source: str, role: str = "read", history: History = NOT
         grave=grave,
         held=[one for one in view.held if not one.by_breaker],  # breakers are listed with the sites
         roll=view.roll if view.roll is not None and view.roll.state is RollState.ROLLING else None,
-        wrong_files=_wrong_files(view.sites),
-        boards=boards[:BOARDS_SHOWN],
-        boards_title=f"The {BOARDS_SHOWN} stalest of {len(boards):,} boards"
-        if len(boards) > BOARDS_SHOWN
-        else "Boards, the stalest first",
-        freshness=_freshness(view.sites),
+        **{"boards": (), **part().overview(view)},
         crew=lambda one: crew(view, one),
     )
-
-
-def stalest_first(boards: Iterable[BoardView]) -> list[BoardView]:
-    """Sort boards: faulty ones first, then by the time of the last scan."""
-    return sorted(boards, key=lambda one: (one.word not in BAD_STATES, one.state.scanned_at or 0.0, one.name))
 
 
 def crew(view: Overview, one: ServiceView) -> tuple[str, str]:
@@ -68,18 +51,6 @@ def crew(view: Overview, one: ServiceView) -> tuple[str, str]:
     if one.state:
         return f"{text}, {one.state}", "wait"
     return text, "good" if one.alive >= view.wanted(one) else "bad" if one.alive == 0 else "wait"
-
-
-def _freshness(sites: SitesView) -> str:
-    """Return how long after their publication the posts of some sites are stored; /sites has all."""
-    medians = [f"{name} {median(one)}" for name, one in sorted(sites.delays.items()) if median(one)]
-    more = f" and {len(medians) - SITES_SHOWN:,} sites more" if len(medians) > SITES_SHOWN else ""
-    return f"published to stored: {', '.join(medians[:SITES_SHOWN])}{more}" if medians else ""
-
-
-def _wrong_files(sites: SitesView) -> dict[str, str]:
-    """Return the wrong site files, without those that a breaker reports already."""
-    return {site: fault for site, fault in sites.wrong_files.items() if site not in sites.breakers}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,10 +100,6 @@ def schedule_rows(client: redis.Redis) -> list[ScheduleRow]:
     return rows
 
 
-SITES_CHARTED = 50
-T = TypeVar("T")
-
-
 class NotThere(Exception):
     """Nothing of that name is known; the message is one line for people."""
 
@@ -152,47 +119,6 @@ class Reading:
         if self.view.failure is not None:
             return rendered("away.html", title=title, source=self.source, view=self.view, role=self.role)
         return rendered(template, title=title, source=self.source, view=self.view, role=self.role, **values)
-
-
-def _stored(read: Callable[[Database], T], otherwise: T) -> tuple[T, str]:
-    """Return the result of `read` on the database, and "" or why it could not be read."""
-    try:
-        with data.stored_data() as database:
-            found = read(database)
-    except TrawlError as error:
-        return otherwise, str(error)
-    return found, ""
-
-
-def sites(reading: Reading) -> str:
-    """Render all sites: their state, freshness and requests."""
-    found = reading.view.sites
-    names = sorted({*found.names, *found.breakers, *found.wrong_files})
-    boards = {name: [one for one in found.boards if one.watched.site == name] for name in names}
-    return reading.html("sites.html", "Sites", sites=found, names=names, boards=boards, median=median)
-
-
-def site(reading: Reading, name: str) -> str:
-    """Render one site. Raises NotThere."""
-    found = reading.view.sites
-    if reading.view.failure is None and name not in {*found.names, *found.breakers, *found.wrong_files, *found.delays}:
-        raise NotThere(f"no site {name!r:.100} is watched")
-    stored, trouble = _stored(lambda database: data.of_site(database, name), data.Stored())
-    boards = [one for one in found.boards if one.watched.site == name]
-    return reading.html(
-        "site.html",
-        name,
-        name=name,
-        sites=found,
-        boards=stalest_first(boards),
-        breaker=found.breakers.get(name) or (Breakers(reading.client).get(name) if reading.view.failure is None else None),
-        lanes=[one for one in found.lanes if one.lane == name],
-        held=[one for one in reading.view.held if one.site == name],
-        stored=stored,
-        trouble=trouble,
-        median=median,
-        day=site_charts(reading.history(), name, reading.view.now),
-    )
 
 
 def service(reading: Reading, name: str) -> str:
@@ -239,24 +165,15 @@ def dead(reading: Reading) -> str:
     return reading.html("dead.html", "Dead letters", entries=entries, payload=data.payload_of)
 
 
-def events(reading: Reading) -> str:
-    """Render the last events of posts and comments, and the fleet's errors."""
-    nothing: list[Event] = []
-    found, trouble = _stored(data.events_of, nothing)
-    of_fleet, _ = _stored(data.fleet_events_of, nothing)
-    return reading.html("events.html", "Events", events=found, of_fleet=of_fleet, trouble=trouble)
-
-
 def history(reading: Reading) -> str:
-    """Render the fleet over a day and over 30 days, and each site."""
+    """Render the fleet over a day and over 30 days, and each site of the application."""
     known, now = reading.history(), reading.view.now
-    names = reading.view.sites.names[:SITES_CHARTED]
     return reading.html(
         "history.html",
         "History",
         day=fleet_charts(known, now),
         month=fleet_charts(known, now, month=True),
-        sites={name: site_charts(known, name, now, month=True) for name in names},
+        sites=part().charts(reading),
     )
 
 
@@ -272,11 +189,8 @@ def jobs(reading: Reading) -> str:
     return reading.html("jobs.html", "Jobs", jobs=sorted(found, key=lambda job: job.started_at, reverse=True))
 
 
-def _runs(reading: Reading, spider: str, number: int | None) -> tuple[list[Any], str]:
-    if reading.view.failure is not None:
-        return [], ""
-    found, trouble = _stored(lambda database: data.runs_of(reading.client, database, spider, number), None)
-    return (data.runs_of(reading.client, None, spider, number), trouble) if found is None else (found, "")
+def _runs(reading: Reading, spider: str, number: int | None) -> tuple[list[RunRow], str]:
+    return ([], "") if reading.view.failure is not None else data.runs_of(reading.client, spider, number)
 
 
 def _log(one: CrawlerRecord) -> list[str] | None:

@@ -14,7 +14,7 @@ from typing import Self
 
 import redis
 
-from redis_components.keys import CrawlKeys, FleetKeys, limits_key
+from redis_components.keys import CrawlKeys, NamespaceKeys, limits_key
 from redis_components.server.record_store import JsonRecord
 from redis_components.server.untrusted_values import hash_at, is_foreign, readable
 
@@ -58,9 +58,9 @@ class CrawlRecords:
     A record that cannot be read counts as none: the default keys are looked at then.
     """
 
-    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+    def __init__(self, client: redis.Redis, keys: NamespaceKeys | None = None) -> None:
         self._client = client
-        self._key = (keys or FleetKeys()).crawls()
+        self._key = (keys or NamespaceKeys()).crawls()
 
     def write(self, record: CrawlRecord) -> None:
         """Store the record of a crawler with a slot in place of an older one. Holds stay, at the new keys."""

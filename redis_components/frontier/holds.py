@@ -11,12 +11,12 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import redis
 
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from redis_components.server.record_store import JsonRecord
 from redis_components.server.scripts import script
 from redis_components.server.untrusted_values import Epoch, hash_at
@@ -163,12 +163,19 @@ def lot_of(site: str, *, task: bool) -> str:
     return f"{TASKS if task else REQUESTS}{site}"
 
 
-def read(client: redis.Redis, keys: CrawlKeys | FleetKeys) -> dict[str, Hold]:
+class HoldKeys(Protocol):
+    """Keys of a crawl, or of the fleet."""
+
+    def holds(self) -> str:
+        """Return the key of the holds."""
+
+
+def read(client: redis.Redis, keys: HoldKeys) -> dict[str, Hold]:
     """Return the holds of one crawl, or those in the fleet's own hash, by field."""
     return parsed(hash_at(client, keys.holds()))
 
 
-def change(client: redis.Redis, keys: CrawlKeys | FleetKeys, changes: Mapping[str, Hold | None]) -> int:
+def change(client: redis.Redis, keys: HoldKeys, changes: Mapping[str, Hold | None]) -> int:
     """Hold, or with None let go, in a crawl or in the fleet's own hash; return the number of changed fields. Repeatable."""
     operands = [text for name, hold in changes.items() for text in (name, hold.to_json() if hold else "")]
     return int(script("hold")(client, {"holds": keys.holds()}, {"changes": operands})) if operands else 0

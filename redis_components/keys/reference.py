@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .crawl import CrawlKeys
-from .fleet import FleetKeys
 from .items import ItemKeys
+from .namespace import NamespaceKeys
 from .start_tasks import StartTaskKeys
 
 CRAWL_SAMPLES = {
@@ -17,16 +17,6 @@ CRAWL_SAMPLES = {
     "lane": "<lane>",
     "origin": "<origin>",
     "group": "<group>",
-}
-FLEET_SAMPLES = {
-    "digest": "<digest>",
-    "spider": "<spider>",
-    "number": "<number>",
-    "task_id": "<task id>",
-    "job": "<job>",
-    "word": "<word>",
-    "key": "<key>",
-    "step": "<step>",
 }
 
 
@@ -47,14 +37,15 @@ def rows(keys: object, cls: type, samples: Mapping[str, str]) -> list[str]:
 
 
 def document() -> str:
-    """Return the part of `docs/reference/redis-keys.md` about the frontier and the fleet."""
+    """Return the part of `docs/reference/redis-keys.md` about the frontier."""
     crawl = CrawlKeys.for_spider("<spider>", namespace="")
     found = [
         *rows(crawl, CrawlKeys, CRAWL_SAMPLES),
         *rows(crawl, ItemKeys, CRAWL_SAMPLES),
         *rows(crawl, StartTaskKeys, CRAWL_SAMPLES),
-        *rows(FleetKeys(prefix="trawl:fleet"), FleetKeys, FLEET_SAMPLES),
+        *rows(NamespaceKeys(prefix="trawl:fleet"), NamespaceKeys, {}),
     ]
-    head = "# Redis keys\n\nGenerated from `redis_components/keys/` and `forums/state/keys.py` by `make docs`; do not edit.\n\n"
+    head = "# Redis keys\n\nGenerated from `redis_components/keys/`, `workers/state/keys.py` and `forums/state/keys.py`\n"
+    head += "by `make docs`; do not edit.\n\n"
     head += "With a namespace (`REDIS_NAMESPACE`, `TRAWL_NAMESPACE`) every key begins with it and a colon.\n\n"
     return head + "\n".join(found) + "\n"

@@ -12,9 +12,9 @@ from hashlib import sha256
 
 import redis
 
-from redis_components.keys import FleetKeys
 from redis_components.server.signing import AHEAD_S
 from workers.environment.variables import Signing
+from workers.state.keys import FleetKeys
 
 
 def is_first_run(client: redis.Redis, signature: str, keys: FleetKeys | None = None) -> bool:

@@ -12,13 +12,13 @@ from contextlib import ExitStack
 from itertools import cycle
 
 from forums.state.keys import ForumFleetKeys
-from forums.state.site_breakers import Breakers
 from tests.attacks import hostile_pages
 from tests.attacks.attacked_fleet import AttackedFleet, json_site
 from tests.attacks.two_sites import LOGIN, SECRET
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page
+from workers.state.breakers import Breakers
 
 THREADS = 12
 PHPBB = 'profile = "phpbb"\nbase_url = "{base}"\nforums = ["2"]\n[politeness]\nrate = 0\n{more}'

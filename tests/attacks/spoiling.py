@@ -23,7 +23,6 @@ from cli.main import main as trawl
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
 from forums.state.request_ledger import Ledger
-from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from monitoring.metrics.exposition import text_of
 from monitoring.metrics.fleet import METRICS
 from monitoring.pages.views import page
@@ -31,6 +30,7 @@ from monitoring.source import Source
 from redis_components.connection import connect
 from redis_components.embedded import redis_url
 from redis_components.keys import CrawlKeys
+from workers.state.breakers import Breaker, Breakers, BreakerState
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 

@@ -14,18 +14,19 @@ import redis
 
 from cli.commands.acl import Role, roles, service_role
 from demo.forum.process import ForumProcess
-from forums.breaker.state import mend
 from forums.scheduling.seeding import seed
-from forums.state.site_breakers import Breakers
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from tests.integration.test_breaker_state import opened
 from tests.integration.test_forum_crawl import ROOT, crawl
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.trawl_command import Trawl, commands, one_line
+from workers.breaker.state import mend
 from workers.state.audit import latest
+from workers.state.breakers import Breakers
 from workers.state.holds import FleetHolds
+from workers.state.keys import FleetKeys
 
 JOB = "job42"
 READERS = ("exporter", "cli-read")

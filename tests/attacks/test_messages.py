@@ -16,9 +16,9 @@ import redis
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from redis_components.keys import FleetKeys
 from tests.support.broker_attack import QUEUES, AttackedWorker, body, container, raw, task
 from workers.state.dead_messages import DeadMessages
+from workers.state.keys import FleetKeys
 
 DEEP = b"[" * 100_000
 

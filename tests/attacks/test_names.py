@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from forums.sites import SiteError, load_site
 from redis_components.errors import ConfigError
-from redis_components.keys import FleetKeys
 from redis_components.server.names import below, is_name, is_node_name, service_name, site_name, slot_number
 from redis_components.server.namespace import fleet_namespace
 from tasks.routing import route
@@ -27,6 +26,7 @@ from workers.process.options import parse
 from workers.raw_pages.folders import days_of, prune
 from workers.raw_pages.store import RawStore
 from workers.raw_pages.warc_record import RawPage
+from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 

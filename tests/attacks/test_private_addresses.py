@@ -11,11 +11,11 @@ from cli.main import main
 from forums.breaker.probe import probe
 from forums.sites import load_site
 from forums.sites.http.fetch import FetchFailed, fetch
-from forums.state.site_breakers import Breakers
 from tests.attacks.two_sites import TwoSites
 from tests.support import own_names
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page
+from workers.state.breakers import Breakers
 
 HANDLERS = json.dumps(dict.fromkeys(("http", "https"), "tests.support.own_names.Handler"))
 PUBLIC = "93.184.216.34"

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.keys import FleetKeys
 from redis_components.server import health
 from tests.support.fleet import Program, ToyFleet
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
+from workers.state.keys import FleetKeys
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 

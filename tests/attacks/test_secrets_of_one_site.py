@@ -12,12 +12,12 @@ from forums.breaker.probe import probe
 from forums.raw_pages.reparse import reparse
 from forums.sites import load_site
 from forums.sites.http.fetch import FetchFailed, fetch
-from forums.state.site_breakers import Breakers
 from forums.storage import Database
 from tests.attacks.two_sites import SECRET, STOLEN, TwoSites
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page
 from workers.raw_pages import RawPage, RawStore
+from workers.state.breakers import Breakers
 
 
 def test_no_redirect_row_task_or_stored_request_takes_a_login_to_another_site_or_brings_its_text_back(sites: TwoSites) -> None:

@@ -15,9 +15,10 @@ import redis
 
 from cli.main import main as trawl
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from tests.attacks.spoiling import HASHES, LISTS_OF, STRINGS, cases, furnish
 from tests.support.redis_server import RedisServer
+from workers.state.keys import FleetKeys
 from workers.state.quarantine import find, set_aside
 from workers.state.registry import Registry
 

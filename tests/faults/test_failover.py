@@ -21,7 +21,7 @@ from redis_components.errors import ConfigError
 from redis_components.frontier.messages import DeadLetter
 from redis_components.frontier.reclaim_leases import expire_owner
 from redis_components.items.stream import ItemStream, Lock, Settled
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from redis_components.scheduler import Scheduler
 from redis_components.server.namespace import prefixed
 from redis_components.start_tasks import seeding as seeds
@@ -33,6 +33,7 @@ from tests.support.owner import Owner
 from tests.support.processes import wait_until
 from tests.support.redis_groups import PASSWORD, TAG, ClusterGroup, Group, SentinelGroup
 from workers.node.broker import broker_of
+from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
 
 KEYS = CrawlKeys.for_spider("links", namespace=TAG)

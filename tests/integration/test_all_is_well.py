@@ -24,7 +24,7 @@ from monitoring.app import create_app
 from monitoring.source import Source
 from redis_components.embedded.server import free_port
 from redis_components.items.stream import ItemStream
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from tests.integration.test_api import READ, Api
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
@@ -33,6 +33,7 @@ from tests.support.troubles import FLEET, Fleet
 from workers.consumers.consume import consume
 from workers.consumers.http_post import HttpPost
 from workers.node.machine import MachineWatch
+from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerState
 from workers.state.schedules import RoundState, Schedules

@@ -14,11 +14,11 @@ from cli.command_table import _CHANGING, is_changing
 from cli.commands import audit as audit_file
 from cli.main import program
 from cli.views.output import iso
-from redis_components.keys import FleetKeys
 from tasks.guard.worker import Mailbox, Node
 from tests.support.trawl_command import Trawl, commands
 from workers.state import audit
 from workers.state.audit import latest, without_secrets
+from workers.state.keys import FleetKeys
 
 
 @pytest.fixture

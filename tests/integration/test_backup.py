@@ -19,13 +19,14 @@ from forums.storage import Database
 from forums.storage.schema.tables import posts
 from forums.writer import store as writer
 from redis_components.admin.inspector import snapshot
-from redis_components.keys import CrawlKeys, FleetKeys, limits_key
+from redis_components.keys import CrawlKeys, limits_key
 from tests.support import warm_start
 from tests.support.contents import contents
 from tests.support.processes import wait_until
 from tests.support.scrapy_command import crawl_command
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.backup.archive import verified
+from workers.state.keys import FleetKeys
 
 ROOT = Path(__file__).parents[2]
 SERVICES = ("forum_list", "forum_detail")

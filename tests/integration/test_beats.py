@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.keys import FleetKeys
 from tests.support.fleet import Program, ToyFleet
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from workers.state.beats import Beats, BeatView
+from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
 
 pytestmark = pytest.mark.usefixtures("no_process_left")

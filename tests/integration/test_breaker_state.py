@@ -14,23 +14,26 @@ from cli.main import main
 from demo.forum.process import ForumProcess
 from forum_reader.definition.site_options import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
-from forums.breaker import close_breaker, drifts, open_breaker
-from forums.breaker.probe import probe_sites
-from forums.breaker.state import REMEMBERED_S, after_no_name, after_probe, is_given_up, pause_s
+from forums.breaker import drifts
+from forums.breaker.state import after_no_name, after_probe, is_given_up, open_breaker
 from forums.state.keys import ForumFleetKeys
-from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from monitoring.metrics.fleet import METRICS
 from monitoring.pages.views import page
 from monitoring.source import Source
 from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.keys import CrawlKeys, FleetKeys, limits_key
+from redis_components.keys import CrawlKeys, limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
 from redis_components.server.replies import server_time
 from tests.support.demo_sites import declare
+from workers.breaker import close_breaker, probe_sites
+from workers.breaker.state import REMEMBERED_S
+from workers.breaker.state import pause_of as pause_s
 from workers.fleet.holds import Target, hold, overview, resume, why_not_seeded
+from workers.state.breakers import Breaker, Breakers, BreakerState
 from workers.state.holds import FleetHolds
+from workers.state.keys import FleetKeys
 
 OPTIONS = BreakerOptions(probe_s=10, probe_max_s=100)
 WALL = BlockVerdict(cause=Cause.CHALLENGE, reason="a challenge of Cloudflare", excerpt="Just a moment")
@@ -301,11 +304,11 @@ def test_an_operator_closes_it_and_what_is_there_now_is_normal(redis_client: red
     gone = BlockVerdict(cause=Cause.SITE_FILE, reason="unknown site 'gone'")
     open_breaker(redis_client, "gone", gone, OPTIONS, url="", kind="", by="a@b")
     assert trawl("resume", "--site", "gone", "--breaker")[:2] == (0, "site gone: resumed\n")
-    assert is_given_up(redis_client, "gone")
+    assert is_given_up(Breakers(redis_client).get("gone"))
     assert not open_breaker(redis_client, "gone", gone, OPTIONS, url="", kind="", by="late@b"), "what a crawler began before"
     declare(tmp_path, "gone", "http://127.0.0.1:9")
     probe_sites(redis_client)
-    assert not is_given_up(redis_client, "gone"), "its file is there again"
+    assert not is_given_up(Breakers(redis_client).get("gone")), "its file is there again"
     assert trawl("resume", "forum_list", "--breaker")[0] == 2
 
 

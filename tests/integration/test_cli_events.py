@@ -156,7 +156,7 @@ def test_people_are_told_of_events_and_alarms_through_apprise(
         monkeypatch.setattr(Alarms, "now", lambda self: now + LASTS_S + 1)
         assert notify_alarms() == {"team": "sent"}
         assert notify_alarms() == {"team": "quiet"}
-        monkeypatch.setattr(sys.modules["forums.overview.problems"], "problems", lambda view: [])
+        monkeypatch.setattr(sys.modules["workers.overview.problems"], "problems", lambda view: [])
         monkeypatch.setattr(Alarms, "now", lambda self: now + 2 * (LASTS_S + OVER_S))
         assert notify_alarms() == {"team": "sent"}
         titles = [message["title"] for message in receiver.messages]

@@ -13,7 +13,7 @@ import redis
 
 from cli.main import main
 from forums.storage import Database, RunHistory
-from forums.writer.run_history import to_row
+from workers.state.history import to_row
 from workers.state.runs import Run, RunBy, Runs
 
 NOW = datetime.now(UTC).timestamp()
@@ -94,7 +94,7 @@ def test_without_a_database_it_shows_what_is_on_its_way(
     assert not (tmp_path / "none.sqlite").exists()
     monkeypatch.delenv("TRAWL_REDIS_URL")
     assert main(["history"]) == 1
-    assert "none.sqlite does not exist yet" in capsys.readouterr().err
+    assert "there is no database yet" in capsys.readouterr().err
 
 
 def test_a_kind_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:

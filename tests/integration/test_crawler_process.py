@@ -16,11 +16,12 @@ import pytest
 import redis
 
 from redis_components.admin.inspector import snapshot
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import Program, program, toy_environment
 from tests.support.processes import wait_until
 from workers.process.exit_kinds import ExitKind
+from workers.state.keys import FleetKeys
 from workers.state.registry import CrawlerState, Registry
 from workers.state.runs import Run, Runs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from forums.overview.reader import MOST_GROUPS
+from forums.overview import forum_sites
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumCrawlKeys
 from monitoring.metrics.exposition import text_of
@@ -14,9 +14,11 @@ from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.errors import ConfigError
 from redis_components.frontier.messages import StatChange
 from redis_components.items.groups import tend
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from tests.support.owner import Owner
 from tests.support.redis_server import RedisServer
+from workers.overview.reader import MOST_GROUPS
+from workers.state.keys import FleetKeys
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 LIST = CrawlKeys.for_spider("forum_list")
@@ -198,12 +200,12 @@ def test_a_later_look_has_every_board_that_was_scanned_added_or_removed_since(re
     states.write({f"demo/f{n}": ForumState(scanned_at=1.0 + n) for n in range(3)})
     states.store_dues({f"demo/f{n}": now + n for n in range(3)}, now, whole=True)
     source = Source(redis_url, {"forum_list": 1})
-    first = source.look().sites.boards
+    first = forum_sites(source.look()).boards
     states.write({"demo/f0": ForumState(scanned_at=9.0), "demo/a": ForumState(gap_at=5.0)})
     states.store_dues({"demo/f0": now, "demo/f1": now + 7, "demo/a": now}, now, whole=True)
     redis_client.hset(ForumCrawlKeys(LIST).forum_dues(), "demo/x", "soon")
 
-    boards = source.look().sites.boards
+    boards = forum_sites(source.look()).boards
 
     assert [one.name for one in first] == ["demo/f0", "demo/f1", "demo/f2"]
     assert [(one.name, one.state.scanned_at, one.watched.due_at - now) for one in boards] == [
@@ -213,21 +215,21 @@ def test_a_later_look_has_every_board_that_was_scanned_added_or_removed_since(re
     ]
     states.write({"demo/f1": ForumState(scanned_at=11.0)})
     redis_client.hdel(ForumCrawlKeys(LIST).forum_states(), "demo/f0")
-    again = source.look().sites.boards
+    again = forum_sites(source.look()).boards
     assert [(one.name, one.state.scanned_at) for one in again] == [("demo/a", None), ("demo/f0", None), ("demo/f1", 11.0)]
     assert again[0].watched is boards[0].watched, "what has not changed is not read again"
 
     # the same names with other values: a state alone, a due time alone, one that can be read now, one that cannot any more
     states.write({"demo/f1": ForumState(scanned_at=12.0, errors=2)})
     redis_client.hset(ForumCrawlKeys(LIST).forum_dues(), mapping={"demo/f0": str(now + 3), "demo/x": str(now), "demo/a": "?"})
-    last = source.look().sites.boards
+    last = forum_sites(source.look()).boards
     assert [(one.name, one.state.scanned_at, one.watched.due_at - now) for one in last] == [
         ("demo/f0", None, 3),
         ("demo/f1", 12.0, 7),
         ("demo/x", None, 0),
     ]
     assert [one.forum for one in last.ill] == ["f1"]
-    assert source.look().sites.boards[0].watched is last[0].watched
+    assert forum_sites(source.look()).boards[0].watched is last[0].watched
 
 
 def test_it_reads_the_crawls_of_a_server_that_was_restarted_and_has_lost_its_scripts(

@@ -10,18 +10,18 @@ import pytest
 import redis
 from msgspec.structs import replace
 
-from forums.breaker.probe import probe_sites
 from forums.raw_pages.reparse import read_pages
-from forums.state.site_breakers import Breakers
 from redis_components.admin.inspector import snapshot
 from tests.support.crawl import Crawl
 from tests.support.processes import stays, wait_until
 from tests.support.watched_site import Page, WatchedSite
+from workers.breaker import probe_sites
 from workers.raw_pages import RawPage
+from workers.state.breakers import Breakers
 
 PAGES = 60
-WATCHED = json.dumps({"forums.breaker.hosts.HostWatch": 561})
-WATCHED_AND_KEPT = json.dumps({"forums.breaker.hosts.HostWatch": 561, "workers.raw_pages.any_spider.KeepRawPages": 562})
+WATCHED = json.dumps({"workers.breaker.hosts.HostWatch": 561})
+WATCHED_AND_KEPT = json.dumps({"workers.breaker.hosts.HostWatch": 561, "workers.raw_pages.any_spider.KeepRawPages": 562})
 
 
 @pytest.fixture

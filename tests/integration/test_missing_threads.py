@@ -9,16 +9,16 @@ import redis
 
 from demo.forum.process import ForumProcess
 from demo.truth import compare
-from forums.breaker.probe import probe_sites
 from forums.scheduling.outcomes import SEEDED
 from forums.scheduling.seeding import seed
-from forums.state.site_breakers import Breakers
 from forums.storage import Database
 from forums.writer.store import store
 from redis_components.keys import CrawlKeys
 from tests.integration.test_site_breaker import BREAKER, SPIDERS, crawlers, items_of, sites
 from tests.support.demo_sites import declare
 from tests.support.processes import wait_until
+from workers.breaker import probe_sites
+from workers.state.breakers import Breakers
 
 __all__ = ["sites"]
 

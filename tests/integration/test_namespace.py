@@ -16,12 +16,13 @@ from scrapy.utils.test import get_crawler
 from cli.main import main
 from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from redis_components.scrapy_glue.config import keys_of
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.server.namespace import check_one_slot, fleet_namespace, namespace_of
 from tests.support.crawl import ROOT, crawl
 from tests.support.link_spiders import LinksSpider
+from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
 
 

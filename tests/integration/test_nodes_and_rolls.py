@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from tasks.routing import NODE_QUEUE_EXPIRES_S
 from tests.support import warm_start
 from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import ROOT, ToyFleet, is_untouched
 from tests.support.processes import wait_until
 from workers.state.autoscaling import Autoscaled, Policy
+from workers.state.keys import FleetKeys
 from workers.state.nodes import Nodes
 
 pytestmark = pytest.mark.usefixtures("no_process_left")

@@ -8,9 +8,10 @@ import pytest
 import redis
 
 from forums.writer.store import store
-from redis_components.keys import CrawlKeys, FleetKeys, limits_key
+from redis_components.keys import CrawlKeys, limits_key
 from redis_components.politeness import limits
 from tests.support.trawl_command import Trawl, commands
+from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
 
 SERVICES = ("forum_list", "forum_detail")

@@ -12,14 +12,15 @@ from urllib.parse import quote
 import pytest
 import redis
 
-from forums.overview import Overview
 from forums.storage import Database, parse
+from monitoring.forums import pages as of_forums
 from monitoring.pages import views
 from monitoring.pages.routes import SharedPages
 from monitoring.pages.views import NotThere, Reading
 from redis_components.keys import CrawlKeys
 from tests.support.items import at, forum, post, wire
 from tests.unit.monitoring.metrics.test_metrics import CRAWL, CRAWLER, NOW, VIEW, viewed
+from workers.overview import Overview
 from workers.state.nodes import NodeRecord
 
 EVIL = "<script>alert('x')</script>\x1b[2J\u202e\""
@@ -57,20 +58,20 @@ def bury(client: redis.Redis, spider: str, url: str, reason: str) -> None:
 
 
 def test_a_site_says_which_page_opened_its_breaker_and_what_stood_there(redis_client: redis.Redis) -> None:
-    shown = _Text(views.site(reading(redis_client), "demo"))
+    shown = _Text(of_forums.site(reading(redis_client), "demo"))
     breaker = VIEW.sites.breakers["demo"]
     for part in ("broken", breaker.reason, breaker.url, breaker.excerpt, "body is empty in 90 % of the rows"):
         assert part in shown.text, part
     assert "does not exist yet" in shown.text, "without a database the rest is there"
     with pytest.raises(NotThere, match="no site 'demo2' is watched"):
-        views.site(reading(redis_client), "demo2")
+        of_forums.site(reading(redis_client), "demo2")
 
 
 def test_a_site_says_how_much_of_each_board_is_stored(redis_client: redis.Redis) -> None:
     with Database.from_url() as database:
         items = (post("p1", fetched_at=at(1)), post("p2", fetched_at=at(1)), forum("f1", threads=60))
         assert database.write([parse(wire(one)) for one in items]) == []
-    shown = " ".join(_Text(views.site(reading(redis_client), "demo")).text.split())
+    shown = " ".join(_Text(of_forums.site(reading(redis_client), "demo")).text.split())
     assert re.search(r" f1 .* 2 60 2 scans failed", shown), shown
 
 
@@ -102,8 +103,8 @@ def test_every_page_escapes_hostile_names(redis_client: redis.Redis) -> None:
     crawler = replace(CRAWLER, spider=EVIL, node=EVIL, note=EVIL)
     view = replace(viewed(crawler, crawl=replace(CRAWL, spider=EVIL)), nodes=(NodeRecord(name=EVIL, beat_at=NOW),))
     one = reading(redis_client, view)
-    pages = [views.node(one, EVIL), views.service(one, EVIL), views.crawler(one, crawler.name), views.events(one)]
-    for html in [*pages, views.sites(one), views.schedule(one), views.jobs(one)]:
+    pages = [views.node(one, EVIL), views.service(one, EVIL), views.crawler(one, crawler.name), of_forums.events(one)]
+    for html in [*pages, of_forums.sites(one), views.schedule(one), views.jobs(one)]:
         assert "<script>" not in html
         assert not {"\x1b", "\u202e"} & set(html)
     assert f"/node/{quote(EVIL)}" in _Text(pages[1]).links
@@ -112,13 +113,13 @@ def test_every_page_escapes_hostile_names(redis_client: redis.Redis) -> None:
 def test_without_redis_every_page_says_so(redis_client: redis.Redis) -> None:
     away = reading(redis_client, Overview(failure="Redis at redis is not running: start it"))
     pages = [
-        views.sites(away),
-        views.site(away, "x"),
+        of_forums.sites(away),
+        of_forums.site(away, "x"),
         views.service(away, "x"),
         views.crawler(away, "x/0"),
         views.node(away, "x"),
     ]
-    for html in [*pages, views.dead(away), views.events(away), views.schedule(away), views.jobs(away)]:
+    for html in [*pages, views.dead(away), of_forums.events(away), views.schedule(away), views.jobs(away)]:
         assert "is not running: start it" in html
 
 

@@ -11,6 +11,7 @@ import redis
 from monitoring.api.access import Tokens
 from monitoring.app import create_app
 from monitoring.pages.actions import ACTIONS, Field, Given
+from monitoring.part import part
 from monitoring.source import Source
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys, limits_key
@@ -36,7 +37,7 @@ def form_of(browser: Browser, action: str, about: str = "") -> dict[str, str]:
     """What the form carries without anything written into it."""
     code, html, _ = browser.ask("GET", f"/act/{action}{about}")
     assert code == 200
-    assert ACTIONS[action].follows in unescape(html), "what follows is said first"
+    assert {**ACTIONS, **part().actions()}[action].follows in unescape(html), "what follows is said first"
     return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', html))
 
 
@@ -138,7 +139,7 @@ def test_who_may_only_read_is_offered_nothing_and_does_nothing(
     reader, stranger = Browser(app=app), Browser(app=app)
     reader.log_in(READ)
     assert "/act/" not in reader.ask("GET", "/service/books")[1]
-    for action in ACTIONS:
+    for action in {**ACTIONS, **part().actions()}:
         assert reader.ask("GET", f"/act/{action}")[0] == 403
         assert reader.ask("POST", f"/act/{action}", {"service": "books", "word": ""})[0] == 403
         assert stranger.ask("GET", f"/act/{action}")[0] == 303

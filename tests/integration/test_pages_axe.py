@@ -21,8 +21,6 @@ import pytest
 import redis
 import uvicorn
 
-from forums.overview.samples import Sample, Samples
-from forums.records.stored import RunRow
 from forums.storage import Database, parse
 from monitoring.api.access import Tokens
 from monitoring.app import create_app
@@ -30,6 +28,8 @@ from monitoring.exporter import listen
 from monitoring.source import Source
 from tests.integration.test_pages import bury
 from tests.support.items import at, comment, post, scan, wire
+from workers.overview.samples import Sample, Samples
+from workers.state.history import RunRow
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,6 @@ from forums.records.start_tasks import RECENT, ForumTask, encode
 from forums.scheduling.rechecking import recheck
 from forums.state import thread_records
 from forums.state.forum_states import ForumStates
-from forums.state.site_breakers import Breakers
 from forums.storage import Database
 from forums.storage.read.site_figures import depth_of
 from forums.writer.store import store
@@ -24,6 +23,7 @@ from tests.support.demo_sites import RECENT_PAGE, declare
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 from tests.support.scrapy_command import crawl_command
+from workers.state.breakers import Breakers
 
 LISTS, DETAILS = (CrawlKeys.for_spider(spider) for spider in ("forum_list", "forum_detail"))
 LOOK = ForumTask(site="site", forum=RECENT, mode="recent")

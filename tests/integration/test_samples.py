@@ -8,12 +8,14 @@ from typing import Any
 import msgspec
 import redis
 
-from forums.overview.samples import CrawlerSample, Sample, Samples, SiteSample, rates, sample
 from forums.state.writer_figures import DelayHistogram
+from monitoring.forums import pages
 from monitoring.pages import views
 from monitoring.pages.views import Reading, page
-from redis_components.keys import FleetKeys
 from tests.unit.monitoring.metrics.test_metrics import CRAWLER, NOW, SITES, VIEW
+from workers.overview.model import SiteSample
+from workers.overview.samples import CrawlerSample, Sample, Samples, rates, sample
+from workers.state.keys import FleetKeys
 
 MINUTES, HOURS = FleetKeys().samples("minute"), FleetKeys().samples("hour")
 
@@ -67,6 +69,6 @@ def test_what_somebody_else_wrote_there_is_left_out_and_the_pages_have_charts(re
     assert (len(history.day), history.month) == (3, ())
     assert "60.0 posts and comments a minute over the last five" in page(VIEW, "redis", "read", history)
     reading = Reading(client=redis_client, source="redis", view=VIEW, history=samples.read)
-    for html in (views.history(reading), views.crawler(reading, "forum_list/0"), views.site(reading, "demo")):
+    for html in (views.history(reading), views.crawler(reading, "forum_list/0"), pages.site(reading, "demo")):
         assert 'class="line"' in html
         assert "<script>" not in html

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.keys import FleetKeys
 from tests.support import warm_start
 from tests.support.fleet import ROOT, ToyFleet
 from tests.support.processes import wait_until
+from workers.state.keys import FleetKeys
 from workers.state.schedules import Schedules
 
 pytestmark = pytest.mark.usefixtures("no_process_left")

@@ -11,10 +11,11 @@ import pytest
 
 from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.admin.inspector import snapshot
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
+from workers.state.keys import FleetKeys
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 TASKS = "notes.taskqueue"

@@ -17,18 +17,17 @@ import pytest
 import redis
 
 from demo.forum.process import ForumProcess
-from forums.breaker import close_breaker
-from forums.breaker.probe import probe_sites
 from forums.raw_pages.reparse import read_pages
 from forums.scheduling.outcomes import sentences
 from forums.scheduling.seeding import seed
-from forums.state.site_breakers import Breaker, Breakers
 from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.demo_sites import declare
 from tests.support.processes import stays, wait_until
 from tests.support.scrapy_command import crawl_command
+from workers.breaker import close_breaker, probe_sites
 from workers.raw_pages import RawPage, raw_dir
+from workers.state.breakers import Breaker, Breakers
 from workers.state.holds import FleetHolds
 
 ROOT = Path(__file__).parents[2]

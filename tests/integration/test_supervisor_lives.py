@@ -14,7 +14,6 @@ import psutil
 import pytest
 import redis
 
-from redis_components.keys import FleetKeys
 from tests.support import warm_start
 from tests.support.fleet import ROOT, toy_environment
 from tests.support.processes import arguments, marked, stays, wait_until
@@ -23,6 +22,7 @@ from workers.logs.lines import last_words
 from workers.logs.slot_log import SlotLog
 from workers.process.exit_kinds import ExitKind
 from workers.process.options import CrawlerOptions
+from workers.state.keys import FleetKeys
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Slot, SlotCommand, SlotCommandKind
 from workers.state.runs import Run
 from workers.supervision import launcher

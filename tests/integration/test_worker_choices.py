@@ -11,9 +11,9 @@ import psutil
 import pytest
 import redis
 
-from redis_components.keys import FleetKeys
 from tests.support.fleet import Program, ToyFleet
 from tests.support.processes import arguments, wait_until
+from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord
 
 pytestmark = pytest.mark.usefixtures("no_process_left")

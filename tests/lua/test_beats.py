@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import redis
 
-from redis_components.keys import FleetKeys
-from redis_components.server.scripts import script
 from workers.state.beats import Beats
+from workers.state.keys import FleetKeys
 from workers.state.schedules import Round, RoundState, Schedules, StoredEntry, Unreadable
+from workers.state.scripts import script
 
 KEYS = FleetKeys()
 

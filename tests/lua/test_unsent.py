@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from forums.overview import Overview, SitesView, problems
+from forums.overview import ForumSites
 from redis_components.admin.lanes import LaneCondition, in_one_line, look
 from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind
@@ -18,6 +18,7 @@ from redis_components.politeness import limits
 from redis_components.politeness.limits import DAY_MS, HOUR_MS, LanePermits
 from tests.lua.test_lanes import LANE, limit, redis_ms, store, taken
 from tests.support.owner import KEYS, Owner
+from workers.overview import Overview, problems
 
 FAST: dict[str, Any] = {"rate": 1000.0, "burst": 100}
 LIMITS: dict[str, tuple[dict[str, Any], int]] = {
@@ -227,7 +228,7 @@ def test_the_limit_that_is_spent_and_when_it_frees_are_shown(
         "5 an hour are spent, the next in 62 min (ops@host)",
     )
     assert in_one_line([view]) == f"1 spent ({LANE}: {view.limit_spent})"
-    [starved] = problems(Overview(sites=SitesView(lanes=(view,))))
+    [starved] = problems(Overview(sites=ForumSites(lanes=(view,))))
     assert f"15 requests of {LANE} wait, its limits let none go for 6" in starved.what
     assert view.limit_spent in starved.what
     aged = {field: value for field, value in redis_client.hgetall(KEYS.lane_state(LANE)).items() if b":" in field}

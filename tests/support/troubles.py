@@ -13,16 +13,17 @@ from forums.breaker.drift import Drift
 from forums.records import FORUM_WRITER
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumFleetKeys
-from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from forums.state.writer_figures import PublicationDelays
 from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.frontier.holds import HoldKind
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from tests.support.owner import Owner
 from tests.support.redis_server import RedisServer
 from workers.fleet.holds import Target, hold, resume
 from workers.state.beats import Beats
+from workers.state.breakers import Breaker, Breakers, BreakerState
 from workers.state.dead_messages import DeadMessages
+from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 from workers.state.rolls import Roll, RollNote, RollState

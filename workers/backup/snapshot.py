@@ -16,8 +16,8 @@ from typing import Any
 import redis
 
 from redis_components.errors import TrawlError
-from redis_components.keys import FleetKeys
 from redis_components.server.replies import as_text
+from workers.state.keys import FleetKeys
 
 from .key_names import KeyNames
 from .values import DUMPED, KINDS, Values, in_lots, portions

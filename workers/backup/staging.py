@@ -7,8 +7,8 @@ from typing import Any
 
 import redis
 
-from redis_components.keys import FleetKeys
 from redis_components.server.replies import as_bytes, as_text
+from workers.state.keys import FleetKeys
 
 from .key_names import KeyNames
 from .snapshot import AT_ONCE, KEPT_MS, BackupError

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import redis
 
 from redis_components.connection import connect, from_settings, name_of, names_redis
-from redis_components.keys import FleetKeys
 from redis_components.server.namespace import fleet_namespace, namespace_of
 from redis_components.server.url import masked
+from workers.state.keys import FleetKeys
 
 if TYPE_CHECKING:
     from scrapy import Spider

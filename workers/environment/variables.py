@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -129,13 +130,22 @@ class Fleet(Variables):
     )
 
 
+def _default_application() -> str:
+    """Return the forum crawl where it can be imported."""
+    try:
+        return "forums.application" if all(map(find_spec, ("forums", "forum_reader"))) else ""
+    except ModuleNotFoundError:
+        return ""
+
+
 class FleetApplication(Variables):
     """The application"""
 
     application: str = declare(
-        "forums.application",
-        "module of the application, with its tasks, settings and sites (`workers/application.py`); empty: a fleet without the"
-        " forum crawl",
+        meaning="module of the application, with its tasks, settings and sites (`workers/application.py`); empty: a fleet without"
+        " the forum crawl",
+        shown="`forums.application` where it is installed",
+        factory=_default_application,
     )
 
 

@@ -24,13 +24,14 @@ from redis_components.connection import connect
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.items.groups import ItemGroup
 from redis_components.items.stream import ItemStream, Lock, new_token
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from redis_components.server.record_store import JsonRecord, RecordStore
 from redis_components.server.signing import signing_is_on
 from redis_components.server.url import masked
 from workers.consumers.allowed_targets import check_place
 from workers.consumers.consume import consume, report, unlock
 from workers.consumers.targets import SinkOptions, Target, is_target, parse_target
+from workers.state.keys import FleetKeys
 from workers.state.services import ServiceRecord, Services
 
 from .service_file import services_in_file

@@ -21,7 +21,7 @@ from redis_components import defaults
 from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.admin.inspector import CrawlSnapshot, snapshot, total_of
 from redis_components.errors import ConfigError, did_you_mean
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from redis_components.server.names import LONGEST, is_name, service_name
 from redis_components.server.namespace import fleet_namespace, literal
 from redis_components.server.replies import server_time
@@ -33,6 +33,7 @@ from workers.fleet.seed_urls import schemes_of
 from workers.fleet.service_file import check_service
 from workers.fleet.sizes import service_in
 from workers.state.jobs import FINISHED, Job, JobFigures, Jobs, JobState
+from workers.state.keys import FleetKeys
 from workers.state.registry import Registry, SlotView
 from workers.state.services import ServiceRecord, as_texts
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import redis
 
-from redis_components.keys import FleetKeys
 from redis_components.server.masking import SECRET_NAME
 from redis_components.server.printable import in_one_line
 from redis_components.server.record_store import JsonRecord
 from redis_components.server.untrusted_values import Epoch
 from redis_components.server.url import masked
+from workers.state.keys import FleetKeys
 
 KEPT = 10_000
 _LONGEST = 200  # characters of one argument

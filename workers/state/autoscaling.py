@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import redis
 
-from redis_components.keys import FleetKeys
 from redis_components.server.record_store import JsonRecord, RecordStore
 from redis_components.server.untrusted_values import Amount, Count, Epoch, Size, decoded
+from workers.state.keys import FleetKeys
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import redis
 
-from redis_components.keys import FleetKeys
 from redis_components.server.replies import as_text, server_time
-from redis_components.server.scripts import script
 from redis_components.server.untrusted_values import answers_of
+from workers.state.keys import FleetKeys
+from workers.state.scripts import script
 
 from .schedules import Schedules
 

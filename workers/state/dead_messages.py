@@ -17,8 +17,8 @@ from typing import Any
 
 import redis
 
-from redis_components.keys import FleetKeys
-from redis_components.server.scripts import script
+from workers.state.keys import FleetKeys
+from workers.state.scripts import script
 
 MOST_KEPT = 10_000
 """Messages; beyond that the oldest are dropped."""

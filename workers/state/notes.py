@@ -11,9 +11,9 @@ from typing import Any
 
 import redis
 
-from redis_components.keys import FleetKeys
 from redis_components.server.record_store import JsonRecord
 from redis_components.server.untrusted_values import Epoch
+from workers.state.keys import FleetKeys
 
 KEPT = 10_000
 

@@ -16,14 +16,16 @@ import redis
 
 from redis_components.admin.crawl_records import crawl_record_of
 from redis_components.frontier.holds import VERSION, Hold
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
 from redis_components.server.replies import as_bytes, as_text, server_time
-from redis_components.server.scripts import script
 from redis_components.server.untrusted_values import WrongValue, decoded, hash_at, number, readable, whole
 from redis_components.start_tasks.seeding import mark_of
 from workers.application import Check, application
+from workers.state.keys import FleetKeys
+from workers.state.scripts import script
 
 from .autoscaling import autoscaled_of
+from .breakers import Breaker
 from .jobs import job_of
 from .nodes import node_of
 from .records import ErrorRecord, parse_slot, slot_name
@@ -114,7 +116,15 @@ def _types(fleet: FleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tuple[str
     hashes = (
         *(fleet.desired(), fleet.fences(), fleet.crawlers(), fleet.nodes(), fleet.drained_nodes(), fleet.roll()),
         *(fleet.autoscale(), fleet.holds(), fleet.beat_runs(), fleet.beat_begun(), fleet.schedule(), fleet.orders()),
-        *(fleet.crawls(), fleet.services(), fleet.jobs(), fleet.versions(), fleet.samples("minute"), fleet.samples("hour")),
+        *(
+            fleet.crawls(),
+            fleet.services(),
+            fleet.jobs(),
+            fleet.versions(),
+            fleet.breakers(),
+            fleet.samples("minute"),
+            fleet.samples("hour"),
+        ),
     )
     types: dict[str, tuple[str, ...]] = {fleet.aside(): HASH}  # first: foreign values are moved there
     types |= {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING}
@@ -183,6 +193,7 @@ def _hashes(fleet: FleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, Check]:
         fleet.beat_begun(): _begun,
         fleet.schedule(): partial(_record, StoredEntry),
         fleet.orders(): _order,
+        fleet.breakers(): lambda _, raw: decoded(raw, Breaker),
     }
     for keys in crawls:
         checks |= {keys.holds(): _hold}

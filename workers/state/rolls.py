@@ -7,9 +7,9 @@ from enum import StrEnum
 
 import redis
 
-from redis_components.keys import FleetKeys
 from redis_components.server.record_store import JsonRecord, RecordStore
 from redis_components.server.untrusted_values import Count, Epoch
+from workers.state.keys import FleetKeys
 
 from .records import slot_name
 

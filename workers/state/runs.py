@@ -17,9 +17,9 @@ from typing import cast
 
 import redis
 
-from redis_components.keys import FleetKeys
 from redis_components.server.record_store import JsonRecord
 from redis_components.server.untrusted_values import Count, Epoch
+from workers.state.keys import FleetKeys
 
 MOST_WAITING = 10_000  # without a writer the oldest are dropped
 

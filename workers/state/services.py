@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import msgspec
 import redis
 
-from redis_components.keys import FleetKeys
 from redis_components.server.record_store import JsonRecord, RecordStore, check_signature
 from redis_components.server.untrusted_values import Size, decoded
+from workers.state.keys import FleetKeys
 
 SIGNED = "service"
 """Its records name settings, which load classes and write files, and where items go."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import msgspec
 import redis
 
-from redis_components.keys import FleetKeys
 from redis_components.server.health import Problem
 from redis_components.server.replies import as_text, server_time
 from redis_components.server.untrusted_values import Epoch, decoded, hash_at, readable
+from workers.state.keys import FleetKeys
 
 EVERY_S = 10.0
 COUNTS_S = 60.0

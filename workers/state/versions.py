@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import redis
 
-from redis_components.keys import FleetKeys
 from redis_components.server.record_store import JsonRecord, RecordStore, check_signature
 from redis_components.server.untrusted_values import Epoch
+from workers.state.keys import FleetKeys
 
 SIGNED = "version"
 

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple, Self
 import msgspec
 from sqlalchemy import Connection, insert, select, text
 
-from forums.records.stored import RunRow
 from forums.storage.schema.tables import crawler_runs as runs
 from forums.storage.schema.tables import events, trawl_schema
 from redis_components.errors import ConfigError
 from workers.process.exit_kinds import ExitKind
+from workers.state.history import RunRow
 
 NO_TEXT = ""
 """Stands for the hash of a row of which only a removed state was seen."""
@@ -151,7 +151,6 @@ def changes_of(text: str) -> list[Change]:
 
 
 ONCE = "once"  # a small crawl inside a worker: there may be thousands, and `trawl history` lists them
-LOST = "lost"  # outcome of a run whose end was never reported
 
 
 class FleetRow(StrEnum):

@@ -17,11 +17,12 @@ from sqlalchemy import Connection, Insert, Table, Update, bindparam, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from forums.records.start_tasks import NO_FORUMS
-from forums.records.stored import Check, Comment, Forum, Post, RunRow, Scan, Stored
+from forums.records.stored import Check, Comment, Forum, Post, Scan, Stored
 from forums.storage.engine import among, listed, too_large
 from forums.storage.errors import row_refusal
 from forums.storage.schema.tables import comments, crawler_runs, forums, posts, scans, sites
 from workers.consumers.sink import by_halves
+from workers.state.history import RunRow
 
 from .bulk import execute_many, upsert
 from .event_log import Change, append, is_of_fleet, lock_writers, new_forums, run_changes

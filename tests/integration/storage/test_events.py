@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, update
 
-from forums.records.stored import RunRow
 from forums.storage import Database, StorageError, parse, posts
 from forums.storage.history import RunHistory
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.schema.tables import events
-from forums.storage.write.event_log import BEGINNING, LOST, Position
+from forums.storage.write.event_log import BEGINNING, Position
 from redis_components.errors import ConfigError
 from tests.support.items import at, check, comment, post, scan, wire
+from workers.state.history import LOST, RunRow
 
 
 def write(database: Database, *items: dict[str, Any]) -> None:

@@ -7,15 +7,16 @@ import redis
 
 from forum_reader.definition.site_options import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
-from forums.breaker.state import close_breaker, open_breaker
+from forums.breaker.state import open_breaker
 from forums.storage import Database, StorageError
 from forums.storage.history import log_stream, stream_position
 from forums.storage.read.event_reader import EventLog
 from forums.storage.write.event_log import BEGINNING, Position
 from forums.writer import run_history
 from forums.writer.run_history import log_fleet_notes
-from redis_components.keys import FleetKeys
+from workers.breaker.state import close_breaker
 from workers.state.audit import Act, append
+from workers.state.keys import FleetKeys
 from workers.state.notes import Note, note
 from workers.state.registry import Registry
 

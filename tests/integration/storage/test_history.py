@@ -8,15 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import redis
 
-from forums.storage import Database, RunHistory, Wanted
+from forums.storage import Database, RunHistory
 from forums.writer import run_history
-from forums.writer.run_history import latest, look_for_lost, store_runs, to_row
-from redis_components.keys import FleetKeys
+from forums.writer.run_history import look_for_lost, store_runs
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from workers.process.exit_kinds import Exit
 from workers.process.heartbeat import Heartbeat
 from workers.process.run_recorder import RunRecorder
+from workers.state.history import RunRow, Wanted, latest, to_row
+from workers.state.keys import FleetKeys
 from workers.state.registry import CrawlerRecord, CrawlerState, Renewal, Slot
 from workers.state.runs import Run, RunBy, Runs
 
@@ -31,6 +32,10 @@ RECORD = CrawlerRecord(spider="toy", number=0, token=1, pid=11, state=CrawlerSta
 @pytest.fixture(autouse=True)
 def _look_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_history, "LOOK_AGAIN_S", 0.0)
+
+
+def of(database: Database, wanted: Wanted, limit: int) -> list[RunRow]:
+    return RunHistory(database).latest(wanted, limit)
 
 
 def shown(database: Database, wanted: Wanted | None = None, limit: int = 20) -> list[tuple[str, str | None]]:
@@ -80,10 +85,10 @@ def test_runs_are_found_by_service_slot_kind_and_time_and_those_on_their_way_too
         Runs(redis_client).add(told)
 
     def found(limit: int = 20, **wanted: object) -> list[str]:
-        return [run.id for run in latest(database, redis_client, Wanted(**wanted), limit)]  # type: ignore[arg-type]
+        return [run.id for run in latest(of(database, Wanted(**wanted), limit), redis_client, Wanted(**wanted), limit)]  # type: ignore[arg-type]
 
     assert found() == ["once-1", HAND.id, BEGUN.id]
-    states = {run.id: run.outcome for run in latest(database, redis_client, Wanted(), 9)}
+    states = {run.id: run.outcome for run in latest(of(database, Wanted(), 9), redis_client, Wanted(), 9)}
     assert states == {"once-1": None, HAND.id: "finished", BEGUN.id: "crashed"}
     assert found(2) == ["once-1", HAND.id]
     assert found(spider="toy") == [HAND.id, BEGUN.id]
@@ -92,7 +97,7 @@ def test_runs_are_found_by_service_slot_kind_and_time_and_those_on_their_way_too
     assert found(outcome="crashed") == [BEGUN.id]
     assert found(since=datetime.fromtimestamp(NOW - 550, UTC)) == ["once-1", HAND.id]
     RunHistory(database).write([to_row(replace(HAND, id="hand-2"))])
-    assert [run.outcome for run in latest(database, None, Wanted(), 9)] == ["unknown", "lost", "crashed"]
+    assert [run.outcome for run in latest(of(database, Wanted(), 9), None, Wanted(), 9)] == ["unknown", "lost", "crashed"]
 
 
 def test_a_run_whose_node_died_is_lost_until_it_is_heard_again_or_its_end_is_told(

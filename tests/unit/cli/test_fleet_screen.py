@@ -10,12 +10,13 @@ from rich.console import Console
 
 from cli.commands.status import overview_json
 from cli.views.fleet_screen import FleetScreen
-from forums.overview import Overview, ServiceView, SitesView
-from forums.state.site_breakers import Breaker, BreakerState
+from forums.overview import ForumSites
 from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.frontier.holds import Hold, HoldKind
+from workers.overview import Overview, ServiceView
 from workers.state.autoscaling import Autoscaled, Memory, Policy
 from workers.state.beats import BeatView
+from workers.state.breakers import Breaker, BreakerState
 from workers.state.holds import Held
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState, ErrorRecord
@@ -154,7 +155,7 @@ def test_a_broken_site_is_a_problem_and_shown_with_its_reason_and_what_it_answer
         probes=2,
         last_probe="HTTP 403",
     )
-    sites = SitesView(breakers={"demo": broken}, drifts={("demo", "list", "author"): (0.7, 0.1)})
+    sites = ForumSites(breakers={"demo": broken}, drifts={("demo", "list", "author"): (0.7, 0.1)})
     held = Held(hold=Hold(word=HoldKind.PAUSE, at=NOW - 90, by="breaker", reason="a login page"), site="demo", by_breaker=True)
     lines = drawn(replace(fleet(service()), sites=sites, held=(held,)), width=160).splitlines()
     assert lines[2].startswith("✗ site demo is not crawled: a login page → ")
@@ -202,7 +203,7 @@ def test_a_hundred_columns_are_enough_for_large_numbers() -> None:
 
 def test_json_has_every_figure_under_a_name_of_its_own() -> None:
     view = fleet(service(2, 1, ready=7), crawlers=(crawler(age=2.0),), errors=(ErrorRecord(at=NOW, where="w", what="x"),))
-    assert overview_json(view) == {
+    assert overview_json(replace(view, sites=ForumSites())) == {
         "at": "2027-01-15T08:00:00Z",
         "problems": [
             {

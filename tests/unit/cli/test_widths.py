@@ -28,16 +28,17 @@ from cli.views.fleet_tables import nodes_table
 from cli.views.output import SafeConsole, echo_indented
 from cli.views.schedule import table_of
 from demo.screen import Event, picture
-from forums.overview import Boards, BoardView, Overview, ServiceView, SitesView
+from forums.overview import Boards, BoardView, ForumSites
 from forums.state.forum_states import ForumState, WatchedForum
-from forums.state.site_breakers import Breaker, BreakerState
-from forums.storage import RunRow
 from forums.storage.read.site_figures import Delay
 from redis_components.admin.dead_letters import DeadEntry, DeadKind
 from redis_components.admin.inspector import empty_snapshot
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.items.refused import RefusedItem
+from workers.overview import Overview, ServiceView
 from workers.state.beats import BeatView
+from workers.state.breakers import Breaker, BreakerState
+from workers.state.history import RunRow
 from workers.state.holds import Held
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState, ErrorRecord
@@ -135,7 +136,7 @@ def _in_trouble() -> Overview:
         crawlers=crawlers,
         held=held,
         nodes=tuple(replace(NODE, name=f"celery@crawl-{n}.example.net", beat_at=NOW - (60 if n == 6 else 1)) for n in range(8)),
-        sites=SitesView(breakers={"forum.example.com": broken}, boards=Boards([stale], NOW)),
+        sites=ForumSites(breakers={"forum.example.com": broken}, boards=Boards([stale], NOW)),
         errors=tuple(ErrorRecord(at=NOW - 60 * n, where="trawl.store_items", what="the database is locked") for n in range(9)),
         dead_messages=2,
     )

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import scrapy.settings.default_settings
 
-from cli.views.environment import ALL, page_with_tables
+from cli.views.environment import groups, page_with_tables
 from redis_components.server.variables import RENAMED
 from workers.environment.declaration import variable_name
+from workers.environment.variables import Compose
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("redis_components", "workers", "forums", "tasks", "cli", "monitoring")
 FILES = [*ROOT.glob("*.py"), *(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))]
 CODE = "\n".join(path.read_text("utf-8") for path in FILES)
-DECLARED = {variable_name(field) for group in ALL for field in group.declared()}
+DECLARED = {variable_name(field) for group in (*groups(), Compose) for field in group.declared()}
 SCRAPYS = set(dir(scrapy.settings.default_settings))
 READ = re.compile(r"""(?:settings(?:\.get\w*\(|\[)|number_of\(settings, |object_of\((?:\w+\.)?\w+, )\s*"([A-Z_]+)\"""")
 VARIABLE = re.compile(r"\bTRAWL_[A-Z_]*[A-Z]\b(?!_)")

@@ -69,7 +69,7 @@ def test_the_forum_crawl_brings_its_tasks_rounds_settings_and_consumer(tmp_path:
 def test_another_application_uses_the_same_registration(tmp_path: Path) -> None:
     found = asked(tmp_path, "shop")
     assert (found["seeds"], found["counts"]) == (False, True)
-    assert found["beat"] == ["count", "reconcile_fleet"]
+    assert found["beat"] == ["count", "probe_sites", "reconcile_fleet", "sample_fleet"]
     assert found["settings"] == {"SPIDER_MODULES": ["shop_spiders"]}
     assert found["consumers"] == ["till"]
     assert not [name for name in found["loaded"] if str(name).startswith("forum")]  # type: ignore[attr-defined]
@@ -78,6 +78,6 @@ def test_another_application_uses_the_same_registration(tmp_path: Path) -> None:
 def test_a_fleet_without_an_application_has_the_fleets_own_tasks_alone(tmp_path: Path) -> None:
     found = asked(tmp_path, "")
     assert found["loaded"] == []
-    assert found["beat"] == ["reconcile_fleet"]
+    assert found["beat"] == ["probe_sites", "reconcile_fleet", "sample_fleet"]
     assert "trawl.run_crawler" in found["tasks"]  # type: ignore[operator]
     assert "trawl.seed_forums" not in found["tasks"]  # type: ignore[operator]

@@ -8,9 +8,9 @@ import pytest
 from scrapy import Request
 
 from forum_reader.definition.site_options import BreakerOptions
-from forums.breaker.health import SETTLING_S
 from forums.breaker.missing_pages import MissingPages
-from forums.breaker.state import BLOCKED, WAIT_S, sent_again
+from workers.breaker.health import SETTLING_S
+from workers.breaker.hosts import BLOCKED, WAIT_S, sent_again
 
 
 def test_it_is_the_request_as_it_was_before_it_was_sent() -> None:
@@ -22,7 +22,7 @@ def test_it_is_the_request_as_it_was_before_it_was_sent() -> None:
 
 
 def test_it_waits_where_its_site_is_held_from_now_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forums.breaker.state.shared_clock", SimpleNamespace(time=lambda: 1000.0))
+    monkeypatch.setattr("workers.breaker.hosts.shared_clock", SimpleNamespace(time=lambda: 1000.0))
     assert sent_again(Request("http://a.example/1"), 1, waits=True).meta["not_before"] == 1000.0 + WAIT_S
     assert "not_before" not in sent_again(Request("http://a.example/1"), 1).meta
 

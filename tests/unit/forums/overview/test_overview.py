@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from forums.overview import Boards, Overview, ServiceView, SitesView, problems
+from forums.overview import Boards, ForumSites
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.output_troubles import RULES_FILE
-from forums.state.site_breakers import Breaker, BreakerState
 from redis_components.admin.inspector import empty_snapshot
 from redis_components.admin.lanes import LaneView, in_one_line
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.politeness.limits import BY_TRIAL, LaneLimits, LaneState
 from redis_components.server.health import Finding, Problem
+from workers.overview import Overview, ServiceView, problems
 from workers.state.beats import BeatView
+from workers.state.breakers import Breaker, BreakerState
 from workers.state.holds import Held
 from workers.state.nodes import NodeRecord
 from workers.state.quarantine import Foreign
@@ -106,47 +107,47 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
     "refused": (fleet(CRAWLER, bad_items=2), "2 items were refused", "trawl dead items books", True),
     "dead": (fleet(CRAWLER, dead=2), "requests were given up and are kept (books 2)", "trawl dead", False),
     "rules file": (
-        replace(WELL, output_troubles={RULES_FILE: "events.toml: outputs.shop.ur: there is no such key"}),
+        replace(WELL, sites=ForumSites(output_troubles={RULES_FILE: "events.toml: outputs.shop.ur: there is no such key"})),
         "no output gets events or alarms, the rules file is wrong: events.toml: outputs.shop.ur",
         "mend it",
         True,
     ),
     "outputs": (
-        replace(WELL, output_troubles={"shop": "takes no events, they wait: HTTP 503"}),
+        replace(WELL, sites=ForumSites(output_troubles={"shop": "takes no events, they wait: HTTP 503"})),
         "output shop takes no events",
         "trawl events list",
         False,
     ),
     "messages": (replace(WELL, dead_messages=2), "2 messages of the broker", "trawl dead messages", True),
     "a roll": (replace(WELL, roll=Roll(id="r", services=("books",), state=RollState.FAILED)), "roll failed", "--abort", True),
-    "a site": (replace(WELL, sites=SitesView(breakers={"demo": BROKEN})), "a login page", "resume --site demo --breaker", True),
-    "a file": (replace(WELL, sites=SitesView(wrong_files={"demo": "base_url = 7"})), "base_url = 7", "sites check demo", True),
+    "a site": (replace(WELL, sites=ForumSites(breakers={"demo": BROKEN})), "a login page", "resume --site demo --breaker", True),
+    "a file": (replace(WELL, sites=ForumSites(wrong_files={"demo": "base_url = 7"})), "base_url = 7", "sites check demo", True),
     "drift": (
-        replace(WELL, sites=SitesView(drifts={("demo", "list", "author"): (0.7, 0.1)})),
+        replace(WELL, sites=ForumSites(drifts={("demo", "list", "author"): (0.7, 0.1)})),
         "author is empty in 70 %",
         "trawl sites check demo",
         False,
     ),
     "refusals": (
-        replace(WELL, sites=SitesView(lanes=(lane("good", 9, 60), lane("shop", 12, 7300)))),
+        replace(WELL, sites=ForumSites(lanes=(lane("good", 9, 60), lane("shop", 12, 7300)))),
         "without half an hour of peace: shop (shop has refused 12 in 2 h)",
         "trawl sites lanes",
         False,
     ),
     "no contact": (
-        replace(WELL, sites=SitesView(lanes=(replace(lane("shop"), limits=LaneLimits(by=BY_TRIAL)),))),
+        replace(WELL, sites=ForumSites(lanes=(replace(lane("shop"), limits=LaneLimits(by=BY_TRIAL)),))),
         "and get 1,000 requests a day until they do: shop",
         "USER_AGENT",
         False,
     ),
-    "a stale board": (replace(WELL, sites=SitesView(boards=board())), "stale: demo/f1", "trawl forums", True),
+    "a stale board": (replace(WELL, sites=ForumSites(boards=board())), "stale: demo/f1", "trawl forums", True),
     "a failing board": (
-        replace(WELL, sites=SitesView(boards=board(tried_at=NOW - 9, errors=1, reason="page 1: HTTP 503"))),
+        replace(WELL, sites=ForumSites(boards=board(tried_at=NOW - 9, errors=1, reason="page 1: HTTP 503"))),
         "the last scan failed: demo/f1 (1 scan failed: page 1: HTTP 503)",
         "trawl forums",
         False,
     ),
-    "a gap": (replace(WELL, sites=SitesView(boards=board(tried_at=NOW, gap_at=NOW))), "a gap is open", "trawl forums", False),
+    "a gap": (replace(WELL, sites=ForumSites(boards=board(tried_at=NOW, gap_at=NOW))), "a gap is open", "trawl forums", False),
     "a gone node": (
         replace(WELL, nodes=(NODE, replace(NODE, name="b@c", beat_at=NOW - 30))),
         "b@c was last heard",
@@ -185,7 +186,7 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
         False,
     ),
     "no writer": (
-        replace(WELL, sites=SitesView(writer_lag_s=400.0)),
+        replace(WELL, sites=ForumSites(writer_lag_s=400.0)),
         "the oldest item has waited for 7 min to be stored",
         "trawl doctor",
         True,
@@ -193,7 +194,7 @@ FAULTS: dict[str, tuple[Overview, str, str, bool]] = {
     "a limit that starves": (
         replace(
             WELL,
-            sites=SitesView(
+            sites=ForumSites(
                 lanes=(
                     replace(lane("shop"), waiting=61, next_s=240.0, limits=LaneLimits(by="an operator")),
                     replace(
@@ -235,7 +236,7 @@ def test_each_fault_is_said_once_with_its_next_step(fault: str) -> None:
         fleet(CRAWLER, desired=2, held=(Held(hold=STOP, service="books", slot=1),)),
         fleet(CRAWLER, held=(Held(hold=PAUSE),)),
         fleet(desired=0),
-        replace(WELL, sites=SitesView(boards=board(held={"demo": PAUSE}))),
+        replace(WELL, sites=ForumSites(boards=board(held={"demo": PAUSE}))),
     ],
     ids=("fleet stopped", "service stopped", "slot stopped", "paused", "scaled to 0", "site paused"),
 )

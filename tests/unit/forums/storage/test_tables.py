@@ -9,22 +9,10 @@ import pytest
 from sqlalchemy import Table, make_url
 from sqlalchemy.schema import CreateTable
 
-from forums.storage import (
-    Check,
-    Comment,
-    Forum,
-    Post,
-    RunRow,
-    Scan,
-    checks,
-    comments,
-    crawler_runs,
-    forums,
-    posts,
-    scans,
-)
+from forums.storage import Check, Comment, Forum, Post, Scan, checks, comments, crawler_runs, forums, posts, scans
 from forums.storage.schema.tables import metadata
 from forums.storage.schema.version import VERSION, mismatch
+from workers.state.history import RunRow
 
 OWN = {  # columns that no record has: the writer works them out
     "posts": {

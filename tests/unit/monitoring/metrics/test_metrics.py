@@ -14,11 +14,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from forums.overview import Boards, Overview, ServiceView, SitesView
-from forums.overview.reader import FLEET_PARTS
+from forums.overview import Boards, ForumSites
+from forums.overview.reader import ForumSitesReader
 from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.request_ledger import Spent
-from forums.state.site_breakers import Breaker, BreakerState
 from forums.state.writer_figures import DelayHistogram, WriterFigures
 from monitoring.metrics.exposition import _histograms, text_of
 from monitoring.metrics.figures import families
@@ -30,7 +29,10 @@ from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.items.group_states import ConsumerState, GroupState
 from redis_components.politeness.limits import LaneLimits, LaneState
 from redis_components.server.health import NAMES
+from workers.overview import Overview, ServiceView
+from workers.overview.reader import FLEET_PARTS
 from workers.state.beats import BeatView
+from workers.state.breakers import Breaker, BreakerState
 from workers.state.holds import Held
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState
@@ -101,7 +103,7 @@ BOARDS = (
     WatchedForum(site="demo", forum="f1", state=ForumState(scanned_at=NOW - 70, tried_at=NOW - 70, errors=2), due_at=NOW - 10),
     WatchedForum(site="shop", forum="f2", state=ForumState(gap_at=NOW - 9), due_at=NOW - 400),
 )
-SITES = SitesView(
+SITES = ForumSites(
     breakers={"demo": DEMO_IS_BROKEN},
     drifts={("demo", "comments", "body"): (0.9, 0.1)},
     boards=Boards(BOARDS, NOW),
@@ -142,7 +144,7 @@ def viewed(
         sites=SITES,
         seconds=0.5,
         now=NOW,
-        parts=("forum_list", *FLEET_PARTS),
+        parts=("forum_list", *FLEET_PARTS, *ForumSitesReader.parts),
         services=(replace(ServiceView.of(crawl, desired, crawlers, held, NOW), metrics={"bbs/posts": "counter"}, groups=GROUPS),),
         crawlers=crawlers,
         nodes=(NODE,),
@@ -163,7 +165,7 @@ def test_the_text_is_that_of_the_library() -> None:
 
 def test_boards_that_were_scanned_added_or_removed_since_the_last_scrape_are_told_as_they_are_now() -> None:
     def many(*watched: WatchedForum) -> Overview:
-        return Overview(now=NOW, sites=SitesView(boards=Boards(watched, NOW)))
+        return Overview(now=NOW, sites=ForumSites(boards=Boards(watched, NOW)))
 
     first = [WatchedForum(site="demo", forum=f"f{n:03}", state=ForumState(), due_at=NOW + n) for n in range(100)]
     scanned = [
@@ -318,7 +320,7 @@ def test_every_figure_comes_out_under_its_name() -> None:
         "trawl_roll_waiting": 0,
         "trawl_roll_failed": 0,
         "trawl_redis_up": 1,
-        **{f'trawl_keys_readable{{part="{part}"}}': 1 for part in ("forum_list", *FLEET_PARTS)},
+        **{f'trawl_keys_readable{{part="{part}"}}': 1 for part in ("forum_list", *FLEET_PARTS, *ForumSitesReader.parts)},
         "trawl_foreign_values": 0,
         "trawl_stats_left_out": 0,
         **NO_TROUBLE,

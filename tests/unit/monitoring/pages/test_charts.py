@@ -7,8 +7,8 @@ import re
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
 
-from forums.overview.samples import History, Sample
 from monitoring.pages.charts import MOST_POINTS, Window, chart, fleet_charts, lately
+from workers.overview.samples import History, Sample
 
 DAY = Window(now=86_400.0, length_s=86_400.0, step_s=60.0)
 

@@ -8,12 +8,13 @@ from html.parser import HTMLParser
 
 from msgspec.structs import replace as replace_struct
 
-from forums.overview import Boards, BoardView, Overview, ServiceView, SitesView
+from forums.overview import Boards, BoardView, ForumSites
 from forums.state.forum_states import ForumState, WatchedForum
-from monitoring.pages.rendering import board_why
+from monitoring.forums.pages import board_why
 from monitoring.pages.views import page
 from redis_components.frontier.holds import Hold, HoldKind
 from tests.unit.monitoring.metrics.test_metrics import BOARDS, CRAWL, CRAWLER, NOW, SITES, VIEW, viewed
+from workers.overview import Overview, ServiceView
 from workers.state.beats import BeatView
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerState, ErrorRecord
@@ -126,7 +127,7 @@ def test_every_value_from_redis_is_escaped() -> None:
         errors=(ErrorRecord(at=NOW, where=EVIL, what=EVIL),),
         nodes=(NodeRecord(name=EVIL, services=(EVIL,), config=EVIL),),
         unreadable={EVIL: EVIL},
-        sites=SitesView(boards=Boards([WatchedForum(site=EVIL, forum=EVIL, state=ForumState(name=EVIL), due_at=NOW)], NOW)),
+        sites=ForumSites(boards=Boards([WatchedForum(site=EVIL, forum=EVIL, state=ForumState(name=EVIL), due_at=NOW)], NOW)),
     )
     html = page(evil, EVIL)
     assert "<script>" not in html

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from monitoring.pages.search import NotInstalled, whole_installation
+from monitoring.forums.search import NotInstalled, whole_installation
 
 OF_THE_FLEET = ("scrapy", "twisted", "lxml", "parsel", "celery", "kombu", "aiohttp", "dateparser", "regex", "alembic", "typer")
 

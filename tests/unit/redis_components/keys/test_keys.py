@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from redis_components.keys import CrawlKeys, FleetKeys
+from redis_components.keys import CrawlKeys
+from workers.state.keys import FleetKeys
 
 ROOT = Path(__file__).parents[4]
 

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 import redis
 
-from forums.state.site_breakers import Breaker, Breakers, BreakerState
 from redis_components.admin.crawl_records import CrawlRecord
 from redis_components.errors import ConfigError
 from redis_components.frontier.holds import Hold, HoldKind
@@ -22,6 +21,7 @@ from redis_components.server.record_store import JsonRecord
 from workers.fleet.consumers import ConsumerPlace
 from workers.state.audit import Act
 from workers.state.autoscaling import Autoscaled, Policy
+from workers.state.breakers import Breaker, Breakers, BreakerState
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.nodes import NodeRecord
 from workers.state.notes import Note

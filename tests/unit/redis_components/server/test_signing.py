@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redis_components.errors import ConfigError
-from redis_components.keys import FleetKeys
 from redis_components.server import signing
 from workers.state.jobs import Job, Jobs
+from workers.state.keys import FleetKeys
 from workers.state.quarantine import find
 from workers.state.schedules import Schedules, StoredEntry, Unreadable
 from workers.state.services import ServiceRecord, Services

@@ -12,9 +12,9 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redis_components.keys import FleetKeys
 from workers.fleet.autoscale_policy import CEILING_S, DOWN_AFTER_S, Sample, autoscale
 from workers.state.autoscaling import Autoscaled, Autoscaling, Memory, Policy
+from workers.state.keys import FleetKeys
 
 POLICY = Policy(min=1, max=8, target_s=60)
 START_S = 4.0  # a crawler's start

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 import redis
 
-from redis_components.keys import FleetKeys
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from workers.node.heartbeat import NodeBeat
+from workers.state.keys import FleetKeys
 from workers.state.nodes import BACK_AFTER_S, NodeRecord, Nodes
 from workers.state.registry import Registry
 

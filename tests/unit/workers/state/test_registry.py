@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import redis
 
-from redis_components.keys import FleetKeys
+from workers.state.keys import FleetKeys
 from workers.state.registry import KEPT_ERRORS, CrawlerRecord, CrawlerState, Registry, SlotView
 
 RECORD_OF_WRONG_TYPE = '{"spider": "a", "state": "running", "beat_at": "yesterday"}'

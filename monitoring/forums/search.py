@@ -5,6 +5,7 @@ Site files are read with Scrapy and lxml, which the exporter's own image lacks: 
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 import time
@@ -12,11 +13,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import HTMLResponse
+
+from forums.storage.existing import NoData
 from forums.storage.read.search import search as find
+from monitoring.pages.routes import HEADERS, Desk
+from monitoring.pages.views import Reading
 from redis_components.errors import TrawlError
 
 from . import data
-from .views import Reading
 
 
 class NotInstalled(TrawlError):
@@ -38,7 +45,7 @@ HITS = 50
 MOST_AT_ONCE, MOST_WAITING = 2, 6
 """Searches: each reads the whole database, and one that waits holds one of the 40 threads that answer everything else, too."""
 WAIT_S = 20.0
-_LOOK_S = 0.25
+_LOOK_S = 0.25  # also between checks that the searching client is still connected
 LONGEST = 2000  # characters of a search
 _AUTHOR = re.compile(r'(?:^|(?<=\s))author:(?:"([^"]+)"|(\S+))')
 _running = threading.BoundedSemaphore(MOST_AT_ONCE)
@@ -102,5 +109,28 @@ def _why(reading: Reading, url: str, gone: threading.Event) -> object:
     try:
         with data.stored_data(gone) as database:
             return why(reading.client, database, url)
-    except data.NoData:
+    except NoData:
         return why(reading.client, None, url)
+
+
+def search_routes(desk: Desk) -> APIRouter:
+    """Return the route of the search, which ends when its client is gone."""
+    routes = APIRouter()
+
+    @routes.get("/search")
+    async def find(request: Request, q: str = "", author: str = "") -> Response:
+        gone = threading.Event()
+
+        def found() -> Response:
+            if refused := desk.refused(request):
+                return refused
+            html, code = desk.made(request, lambda reading: search(reading, q, author, gone))
+            return HTMLResponse(html, code, headers=HEADERS)
+
+        made = asyncio.ensure_future(run_in_threadpool(found))
+        while not (await asyncio.wait({made}, timeout=_LOOK_S))[0]:
+            if await request.is_disconnected():
+                gone.set()
+        return await made
+
+    return routes

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 from enum import StrEnum
 
-from forum_reader.definition.site_options import BreakerOptions
-from forum_reader.page.soft_block import BlockVerdict, Cause
+from .verdict import FORMAT, LOGIN, REFUSED, Options, Verdict
 
 WINDOW = 40
 """Number of recent answers of which the share of blocked ones is computed."""
@@ -23,7 +22,7 @@ MOST_NOTED = 10_000
 MOST_TURNS = 3
 """How many times `attempts` a page may be blocked in all, over any number of openings, before it is given up."""
 
-_OF_A_PAGE = frozenset({Cause.LOGIN, Cause.REFUSED})
+_OF_A_PAGE = frozenset({LOGIN, REFUSED})
 
 
 class Step(StrEnum):
@@ -55,7 +54,7 @@ class SiteHealth:
         """Record an answer of any kind, such as a page or a 404."""
         self.stumbles = 0
 
-    def stumbled(self, options: BreakerOptions, *, now: float) -> bool:
+    def stumbled(self, options: Options, *, now: float) -> bool:
         """Record a failed try that is repeated: no answer, or a busy site. Return True if it opens the breaker: a site that hangs
         would otherwise take the time of all others until each page's tries are spent.
         """
@@ -75,7 +74,7 @@ class SiteHealth:
             self.pages.clear()
         self._last.append(False)
 
-    def bad(self, verdict: BlockVerdict, url: str, blocks: int, options: BreakerOptions, *, held: bool, now: float) -> Step:
+    def bad(self, verdict: Verdict, url: str, blocks: int, options: Options, *, held: bool, now: float) -> Step:
         """Record a blocked answer, the `blocks`th of this page, and return the next step. `held`: the site is held already.
 
         A wall opens the breaker after `in_a_row` answers, or if one page was blocked `attempts` times and nothing else came.
@@ -101,11 +100,11 @@ class SiteHealth:
         is_alone = len(self.pages) == 1 or self._is_odd(verdict) or not options.enabled
         return Step.GIVE_UP if is_alone else Step.AGAIN
 
-    def _is_odd(self, verdict: BlockVerdict) -> bool:
+    def _is_odd(self, verdict: Verdict) -> bool:
         """Return True for an unexpected page that is not a wall, while other pages were read lately: at the end of a queue,
         removed threads with status 200 may be all that is left. Only their share among all pages counts against the site.
         """
-        return verdict.this_page_only and verdict.cause is Cause.FORMAT and False in self._last
+        return verdict.this_page_only and verdict.cause == FORMAT and False in self._last
 
     def _note(self, url: str) -> int:
         """Return the number of good pages before the first block of this page."""
@@ -119,7 +118,7 @@ class SiteHealth:
         self.pages.clear()
         self._last.clear()
 
-    def _is_broken(self, verdict: BlockVerdict, blocks: int, options: BreakerOptions) -> bool:
+    def _is_broken(self, verdict: Verdict, blocks: int, options: Options) -> bool:
         blocked = sum(self._last)
         if blocked >= LEAST_BLOCKED and len(self._last) == WINDOW and blocked >= options.share * WINDOW:
             return True

@@ -1,16 +1,16 @@
-"""The metrics of sites and forums: freshness, request rates, errors."""
+"""The metrics of the forum crawl: freshness of boards, request rates, the writer."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
 
-from forums.overview import Overview
+from forums.overview import forum_sites
 from forums.state.forum_states import WatchedForum
 from forums.state.request_ledger import Purpose
 from forums.state.writer_figures import WriterFigures
-
-from .figures import LANE_METRICS, MetricSpec, Samples, number, of_crawl, stat
+from monitoring.metrics.figures import MetricSpec, Rows, Samples, number
+from workers.overview import Overview
 
 MOST_BOARDS = 10_000
 """Boards of which each has its series; the figures of sites count all."""
@@ -18,22 +18,18 @@ MOST_BOARDS = 10_000
 
 def shown_boards(view: Overview) -> list[WatchedForum]:
     """Return the shown boards, by id, so that the same boards are shown each time."""
-    return list(view.sites.boards.watched[:MOST_BOARDS])
+    return list(forum_sites(view).boards.watched[:MOST_BOARDS])
 
 
 def _board(name: str, help: str, figure: Callable[[WatchedForum], float | None]) -> MetricSpec:
     """Define a figure of each board, of those that have it."""
-
-    def samples(view: Overview) -> Samples:
-        figures = ((one, figure(one)) for one in shown_boards(view))
-        return [((one.site, one.forum), value) for one, value in figures if value is not None]
-
-    return MetricSpec(name=name, kind="gauge", help=help, labels=("site", "forum"), samples=samples, of_boards=figure)
+    rows = Rows(shown_boards, lambda one: (one.site, one.forum), figure)
+    return MetricSpec(name=name, kind="gauge", help=help, labels=("site", "forum"), samples=rows.samples, rows=rows)
 
 
 def _stale(view: Overview) -> Samples:
-    counts = Counter(one.watched.site for one in view.sites.stale)
-    return [((site,), counts[site]) for site in view.sites.names]
+    counts = Counter(one.watched.site for one in forum_sites(view).stale)
+    return [((site,), counts[site]) for site in forum_sites(view).names]
 
 
 def _blocked(view: Overview) -> Samples:
@@ -47,6 +43,16 @@ def _blocked(view: Overview) -> Samples:
     return sorted(counts.items())
 
 
+def _spent(view: Overview) -> Samples:
+    spent = sorted(forum_sites(view).spent.items())
+    return [((site, str(purpose)), one.on(purpose)) for site, one in spent for purpose in Purpose]
+
+
+def _lag(view: Overview) -> Samples:
+    lag_s = forum_sites(view).writer_lag_s
+    return [] if lag_s is None else [((), round(lag_s, 3))]
+
+
 def _writer(name: str, help: str, figure: Callable[[WriterFigures], float]) -> MetricSpec:
     """Define a figure of all writers together; none before the first batch."""
     return MetricSpec(
@@ -54,11 +60,11 @@ def _writer(name: str, help: str, figure: Callable[[WriterFigures], float]) -> M
         kind="counter",
         help=help,
         labels=(),
-        samples=lambda view: [((), figure(view.sites.writer))] if view.sites.writer.batches else [],
+        samples=lambda view: [((), figure(forum_sites(view).writer))] if forum_sites(view).writer.batches else [],
     )
 
 
-SITE_METRICS: tuple[MetricSpec, ...] = (
+FORUM_METRICS: tuple[MetricSpec, ...] = (
     # The forums.
     _board(
         "trawl_forum_last_scan_timestamp_seconds",
@@ -75,7 +81,7 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="Forums that are watched. The age and the delay of single ones are shown of 10,000 in all.",
         labels=("site",),
-        samples=lambda view: [((site,), float(one.boards)) for site, one in view.sites.tallies.items()],
+        samples=lambda view: [((site,), float(one.boards)) for site, one in forum_sites(view).tallies.items()],
     ),
     MetricSpec(
         name="trawl_forums_stale",
@@ -89,44 +95,42 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="Forums whose scan did not reach known threads: some may be missing until a deeper scan.",
         labels=("site",),
-        samples=lambda view: [((site,), float(one.with_gap)) for site, one in view.sites.tallies.items()],
+        samples=lambda view: [((site,), float(one.with_gap)) for site, one in forum_sites(view).tallies.items()],
     ),
     MetricSpec(
         name="trawl_forums_failing",
         kind="gauge",
         help="Forums whose last scan failed.",
         labels=("site",),
-        samples=lambda view: [((site,), float(one.failing)) for site, one in view.sites.tallies.items()],
+        samples=lambda view: [((site,), float(one.failing)) for site, one in forum_sites(view).tallies.items()],
     ),
     MetricSpec(
         name="trawl_site_requests_last_hour",
         kind="gauge",
         help="Requests that the site was sent in the last hour (lane: scan, detail, check, backfill).",
         labels=("site", "lane"),
-        samples=lambda view: [
-            ((site, str(purpose)), spent.on(purpose)) for site, spent in sorted(view.sites.spent.items()) for purpose in Purpose
-        ],
+        samples=_spent,
     ),
     MetricSpec(
         name="trawl_site_budget_requests_per_hour",
         kind="gauge",
         help="Requests in an hour for which scans and checks are planned (`schedule.scan_budget_per_hour`).",
         labels=("site",),
-        samples=lambda view: [((site,), budget) for site, budget in sorted(view.sites.budgets.items())],
+        samples=lambda view: [((site,), budget) for site, budget in sorted(forum_sites(view).budgets.items())],
     ),
     MetricSpec(
         name="trawl_publish_to_store_seconds",
         kind="histogram",
         help="From a post's or comment's publication to its commit; of what was published since its site is watched.",
         labels=("site",),
-        histograms=lambda view: [((site,), one.buckets, one.sum_s) for site, one in view.sites.delays.items()],
+        histograms=lambda view: [((site,), one.buckets, one.sum_s) for site, one in forum_sites(view).delays.items()],
     ),
     MetricSpec(
         name="trawl_stored_total",
         kind="counter",
         help="What the writer found in posts and comments (change: new, edited, corrected, deleted, restored, moved).",
         labels=("site", "row", "change"),
-        samples=lambda view: view.sites.writer.changes.items(),
+        samples=lambda view: forum_sites(view).writer.changes.items(),
     ),
     _writer("trawl_writer_batches_total", "Transactions of the writer.", lambda one: one.batches),
     _writer("trawl_writer_items_total", "Items that the writer took, refused ones too.", lambda one: one.items),
@@ -136,23 +140,7 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="Since the oldest item that waits for the writer was fetched; 0: none waits.",
         labels=(),
-        samples=lambda view: [] if view.sites.writer_lag_s is None else [((), round(view.sites.writer_lag_s, 3))],
-    ),
-    *LANE_METRICS,
-    # The sites.
-    MetricSpec(
-        name="trawl_site_breaker",
-        kind="gauge",
-        help="1 while a site's breaker is open: other pages than its own, or a wrong file; not crawled.",
-        labels=("site", "cause"),
-        samples=lambda view: [((site, one.cause), 1.0) for site, one in view.sites.breakers.items()],
-    ),
-    MetricSpec(
-        name="trawl_site_breaker_seconds",
-        kind="gauge",
-        help="How long the breaker of a site has been open.",
-        labels=("site", "cause"),
-        samples=lambda view: [((site, one.cause), max(0.0, view.now - one.since)) for site, one in view.sites.breakers.items()],
+        samples=_lag,
     ),
     MetricSpec(
         name="trawl_site_blocked_total",
@@ -166,14 +154,6 @@ SITE_METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="Unusual figures alone: share of rows in which a field is empty, or `rows` per page.",
         labels=("site", "kind", "figure"),
-        samples=lambda view: [(names, now) for names, (now, _) in view.sites.drifts.items()],
-    ),
-    of_crawl("trawl_raw_pages_total", "counter", "Raw pages kept on disk.", lambda c: stat(c, "raw/kept")),
-    of_crawl("trawl_raw_bytes_total", "counter", "Bytes of raw pages kept on disk, compressed.", lambda c: stat(c, "raw/bytes")),
-    of_crawl(
-        "trawl_raw_pages_dropped_total",
-        "counter",
-        "Raw pages that should have been kept and were not: the disk is full, broken or too slow.",
-        lambda c: stat(c, "raw/dropped"),
+        samples=lambda view: [(names, now) for names, (now, _) in forum_sites(view).drifts.items()],
     ),
 )

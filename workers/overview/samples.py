@@ -13,10 +13,10 @@ from enum import Enum
 import msgspec
 import redis
 
-from redis_components.keys import FleetKeys
 from redis_components.server.untrusted_values import Amount, Count, Epoch, decoded, hash_at, readable, whole
+from workers.state.keys import FleetKeys
 
-from .model import Overview
+from .model import Overview, SiteSample
 
 MOST_CRAWLERS = 100
 MOST_SITES = 200
@@ -39,13 +39,6 @@ class Resolution(Enum):
         return self.value[1]
 
 
-class SiteSample(msgspec.Struct, frozen=True, array_like=True):
-    """One site: posts and comments stored since counting began, and the age of the last scan of its stalest board (s)."""
-
-    stored: Count = 0
-    stale_s: Amount = 0.0
-
-
 class CrawlerSample(msgspec.Struct, frozen=True, array_like=True):
     """One crawler that was alive."""
 
@@ -57,7 +50,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The fleet at one moment. `stored` and `pages` are cumulative."""
 
     at: Epoch
-    stored: Count = 0  # posts and comments whose time of publication is known
+    stored: Count = 0  # items whose time of publication is known
     pages: Count = 0
     waiting: Count = 0  # requests and start tasks
     items: Count = 0  # that wait for their consumer
@@ -109,23 +102,16 @@ def sample_of(name: str, raw: bytes) -> Sample:
 
 def sample(view: Overview) -> Sample:
     """Build the sample of an overview."""
-    sites = {name: SiteSample(stored=sum(one.counts)) for name, one in list(view.sites.delays.items())[:MOST_SITES]}
-    for name in view.sites.names[:MOST_SITES]:
-        scans = [one.state.scanned_at for one in view.sites.boards if one.watched.site == name]
-        ages = [view.now - at for at in scans if at is not None]
-        sites[name] = SiteSample(
-            stored=sites[name].stored if name in sites else 0, stale_s=max(0.0, round(max(ages, default=0.0)))
-        )
     alive = [one for one in view.crawlers if one.alive(view.now)]
     return Sample(
         at=view.now,
-        stored=sum(sum(one.counts) for one in view.sites.delays.values()),
+        stored=view.sites.stored,
         pages=sum(one.pages for one in view.services),
         waiting=sum(one.crawl.ready + one.crawl.start_tasks for one in view.services),
         items=sum(one.items_waiting for one in view.services),
         dead=sum(one.crawl.dead for one in view.services),
         alive=len(alive),
-        sites=sites,
+        sites=dict(list(view.sites.samples(view.now).items())[:MOST_SITES]),
         crawlers={
             one.name: CrawlerSample(rss_mib=round(one.rss_bytes / MIB, 1), pages_per_s=one.pages_per_s)
             for one in alive[:MOST_CRAWLERS]

@@ -1,17 +1,12 @@
-"""The keys of the fleet of one namespace."""
+"""Redis keys of the fleet: one method per key, as in `redis_components/keys/`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from redis_components.server.namespace import fleet_namespace, prefixed
+from redis_components.keys import NamespaceKeys
 
 
-@dataclass(frozen=True, kw_only=True)
-class FleetKeys:
+class FleetKeys(NamespaceKeys):
     """The keys by which Celery workers, crawlers and operators agree on the fleet of one namespace."""
-
-    prefix: str = field(default_factory=lambda: prefixed("trawl:fleet", fleet_namespace()))
 
     def desired(self) -> str:
         """HASH: desired number of crawlers (spider -> integer).
@@ -42,14 +37,6 @@ class FleetKeys:
         `slot_acquire.lua`: a slot whose key was deleted is held while its holder sends heartbeats.
         """
         return f"{self.prefix}:crawlers"
-
-    def crawls(self) -> str:
-        """HASH: where the crawl of each service is (spider -> JSON with its keys, its Redis where that is not the fleet's, the
-        consumer and the bounds of its items), also after its crawlers have ended.
-
-        Written by crawlers when they begin; read by the writer and by everything that looks at a crawl from outside.
-        """
-        return f"{self.prefix}:crawls"
 
     def services(self) -> str:
         """HASH: services that were declared at run time (name -> JSON with spider, project, size, arguments, settings), over
@@ -141,6 +128,14 @@ class FleetKeys:
         `reconcile_fleet` and `trawl status`.
         """
         return f"{self.prefix}:holds"
+
+    def breakers(self) -> str:
+        """HASH: breaker of each site or host that answered with other pages than its own (site -> JSON with state, cause, reason,
+        since, next probe, evidence); closed ones are kept for a day.
+
+        Written by crawlers, `probe_sites` and `trawl resume` (`swap.lua`); read by these, `trawl status` and the exporter.
+        """
+        return f"{self.prefix}:breakers"
 
     def beat_leader(self) -> str:
         """STRING with TTL: `<token>|<owner>` of the one beat that sends; the token's fence is the field `beat` of the fences.

@@ -1,0 +1,56 @@
+"""Faults of sites in Redis: wrong files, and pages that have drifted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+import redis
+
+from forums.state.keys import ForumFleetKeys
+from redis_components.server.replies import as_text
+from redis_components.server.untrusted_values import decoded, hash_at, readable
+
+
+def wrong_files(client: redis.Redis, keys: ForumFleetKeys | None = None) -> dict[str, str]:
+    """Return the errors of site files, by site, as of the last round of seeding."""
+    found = hash_at(client, (keys or ForumFleetKeys()).wrong_sites())
+    return {as_text(site): as_text(reason) for site, reason in sorted(found.items())}
+
+
+def note_wrong_files(client: redis.Redis, known: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Replace the errors of site files: `known` are the stored ones, `now` the present ones."""
+    key = ForumFleetKeys().wrong_sites()
+    if new := {site: reason for site, reason in now.items() if known.get(site) != reason}:
+        client.hset(key, mapping=cast("dict[Any, Any]", new))
+    if right := known.keys() - now.keys():
+        client.hdel(key, *right)
+
+
+class _Drift(msgspec.Struct):
+    """Part of `forums.breaker.drift.Drift` that is shown: the exporter must not import `workers`."""
+
+    drifted: dict[str, tuple[float, float]] = {}
+
+
+def drifted(client: redis.Redis, keys: ForumFleetKeys | None = None) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """Return the drifted figures: (site, kind of page, field or `rows`) -> value now, and the baseline: the share of rows with
+    the field empty, or rows per page.
+    """
+    found = {}
+    for name, drift in readable(hash_at(client, (keys or ForumFleetKeys()).drift()), _drift_of).items():
+        site, _, kind = name.rpartition("/")
+        found.update({(site, kind, figure): values for figure, values in drift.drifted.items()})
+    return found
+
+
+def _drift_of(name: str, raw: bytes) -> _Drift:  # noqa: ARG001 - the form of what reads a field
+    return decoded(raw, _Drift)
+
+
+def drift_sentence(figure: str, now: float, usual: float) -> str:
+    """Describe a drift: `body is empty in 100 % of the rows, usually in 0 %`."""
+    if figure == "rows":
+        return f"{now:.1f} rows a page, usually {usual:.1f}"
+    return f"{figure} is empty in {100 * now:.0f} % of the rows, usually in {100 * usual:.0f} %"

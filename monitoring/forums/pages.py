@@ -1,0 +1,147 @@
+"""The pages of the forum crawl: sites and events, and its section of the overview."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from forums.overview import BoardView, ForumSites, forum_sites
+from forums.overview.boards import BAD_STATES, BoardState
+from forums.state.writer_figures import BOUNDS_S, DelayHistogram
+from forums.storage import Database
+from forums.storage.read.event_reader import Event
+from monitoring.pages.charts import site_charts
+from monitoring.pages.rendering import span
+from monitoring.pages.views import NotThere, Reading
+from redis_components.errors import TrawlError
+from workers.overview import Overview
+from workers.state.breakers import Breakers
+
+from . import data
+
+BOARDS_SHOWN = 12
+SITES_SHOWN = 5  # in the line on freshness
+SITES_CHARTED = 50
+T = TypeVar("T")
+
+WHY_TONES = {
+    **dict.fromkeys(("done", "checked", "seeded", "list"), "good"),
+    **dict.fromkeys(("never seen", "no site", "refused", "dead", "gone", "held"), "bad"),
+}
+"""Colours of the states that `trawl why` names; the others are yellow."""
+
+
+def sites(reading: Reading) -> str:
+    """Render all sites: their state, freshness and requests."""
+    found = forum_sites(reading.view)
+    names = sorted({*found.names, *found.breakers, *found.wrong_files})
+    boards = {name: [one for one in found.boards if one.watched.site == name] for name in names}
+    return reading.html("sites.html", "Sites", sites=found, names=names, boards=boards, median=median)
+
+
+def site(reading: Reading, name: str) -> str:
+    """Render one site. Raises NotThere."""
+    found = forum_sites(reading.view)
+    if reading.view.failure is None and name not in {*found.names, *found.breakers, *found.wrong_files, *found.delays}:
+        raise NotThere(f"no site {name!r:.100} is watched")
+    stored, trouble = _stored(lambda database: data.of_site(database, name), data.Stored())
+    boards = [one for one in found.boards if one.watched.site == name]
+    return reading.html(
+        "site.html",
+        name,
+        name=name,
+        sites=found,
+        boards=stalest_first(boards),
+        breaker=found.breakers.get(name) or (Breakers(reading.client).get(name) if reading.view.failure is None else None),
+        lanes=[one for one in found.lanes if one.lane == name],
+        held=[one for one in reading.view.held if one.site == name],
+        stored=stored,
+        trouble=trouble,
+        median=median,
+        day=site_charts(reading.history(), name, reading.view.now),
+    )
+
+
+def events(reading: Reading) -> str:
+    """Render the last events of posts and comments, and the fleet's errors."""
+    nothing: list[Event] = []
+    found, trouble = _stored(data.events_of, nothing)
+    of_fleet, _ = _stored(data.fleet_events_of, nothing)
+    troubles = forum_sites(reading.view).output_troubles
+    return reading.html("events.html", "Events", events=found, of_fleet=of_fleet, trouble=trouble, output_troubles=troubles)
+
+
+def _stored(read: Callable[[Database], T], otherwise: T) -> tuple[T, str]:
+    """Return the result of `read` on the database, and "" or why it could not be read."""
+    try:
+        with data.stored_data() as database:
+            found = read(database)
+    except TrawlError as error:
+        return otherwise, str(error)
+    return found, ""
+
+
+def overview(view: Overview) -> Mapping[str, object]:
+    """Return the values of the section on boards."""
+    boards = stalest_first(forum_sites(view).boards)
+    most = f"The {BOARDS_SHOWN} stalest of {len(boards):,} boards"
+    return {
+        "boards": boards[:BOARDS_SHOWN],
+        "boards_title": most if len(boards) > BOARDS_SHOWN else "Boards, the stalest first",
+        "freshness": _freshness(forum_sites(view)),
+    }
+
+
+def charts(reading: Reading) -> Mapping[str, object]:
+    """Return the charts of each site over 30 days."""
+    names = forum_sites(reading.view).names[:SITES_CHARTED]
+    return {name: site_charts(reading.history(), name, reading.view.now, month=True) for name in names}
+
+
+def stalest_first(boards: Iterable[BoardView]) -> list[BoardView]:
+    """Sort boards: faulty ones first, then by the time of the last scan."""
+    return sorted(boards, key=lambda one: (one.word not in BAD_STATES, one.state.scanned_at or 0.0, one.name))
+
+
+def _freshness(sites: ForumSites) -> str:
+    """Return how long after their publication the posts of some sites are stored; /sites has all."""
+    medians = [f"{name} {median(one)}" for name, one in sorted(sites.delays.items()) if median(one)]
+    more = f" and {len(medians) - SITES_SHOWN:,} sites more" if len(medians) > SITES_SHOWN else ""
+    return f"published to stored: {', '.join(medians[:SITES_SHOWN])}{more}" if medians else ""
+
+
+def board_tone(one: BoardView) -> str:
+    """Return the colour of a board's state."""
+    return "good" if one.word == BoardState.FRESH else "bad" if one.word in BAD_STATES else "wait"
+
+
+def board_why(one: BoardView) -> str:
+    """Explain the staleness of a board: its fault, else the rhythm of its scans."""
+    tried, due = one.state.tried_at, one.watched.waits_from
+    if one.why:
+        return one.why
+    if tried is None:
+        return "its first scan is due"
+    if due > one.now:
+        return f"is scanned {span(due - tried)} after the last time: {_changes(one)}"
+    return f"its next scan is due since {span(one.now - due)}: {_changes(one)}"
+
+
+def _changes(one: BoardView) -> str:
+    """Describe the rate of its changes, by the estimate that its scans are planned by."""
+    state = one.state
+    an_hour = 3600 * state.events / state.exposure if state.exposure > 0 else 0.0
+    return f"about {an_hour:,.0f} changes an hour" if an_hour >= 1 else "little changes"
+
+
+def median(one: DelayHistogram | None) -> str:
+    """Format `half within 60 s` of publication; "" without a count."""
+    total = sum(one.counts) if one else 0
+    if not one or not total:
+        return ""
+    reached = 0
+    for bound, number in zip(BOUNDS_S, one.counts, strict=False):
+        reached += number
+        if reached * 2 >= total:
+            return f"half within {span(bound)}"
+    return f"half take over {span(BOUNDS_S[-1])}"

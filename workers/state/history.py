@@ -1,0 +1,123 @@
+"""History of crawler processes, as an application keeps it, with the runs that it has not stored yet."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+import msgspec
+import redis
+
+from redis_components.server.replies import server_time
+
+from .registry import CrawlerRecord, Registry
+from .runs import MOST_WAITING, Run, RunBy, Runs
+
+DOUBT_S = 60.0  # a run without a heartbeat is marked as lost if it began this long ago
+LOST = "lost"  # outcome of a run whose end was never reported
+UNKNOWN = "unknown"
+ONCE_LONGEST_S = 4000.0  # longer than Celery's time limit of `crawl_once`
+
+logger = logging.getLogger(__name__)
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+    """State of a crawler process at `told_at`. Not an item: it comes from the fleet."""
+
+    id: str
+    spider: str
+    by: str
+    number: int | None
+    token: int | None
+    node: str
+    pid: int
+    started_at: datetime
+    told_at: datetime
+    ended_at: datetime | None
+    outcome: str | None
+    exit_code: int | None
+    reason: str | None
+    pages: int
+    scraped: int
+    peak_rss_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Filter of runs by spider, slot, outcome and start; None: any."""
+
+    spider: str | None = None
+    number: int | None = None
+    outcome: str | None = None
+    since: datetime | None = None
+
+    def fits(self, run: RunRow) -> bool:
+        """Return True if a run matches."""
+        equal = ((self.spider, run.spider), (self.number, run.number), (self.outcome, run.outcome))
+        return all(value is None or value == own for value, own in equal) and (self.since is None or run.started_at >= self.since)
+
+
+def latest(stored: Iterable[RunRow], client: redis.Redis | None, wanted: Wanted, limit: int) -> list[RunRow]:
+    """Return the latest runs, the youngest first: those that are `stored`, and those that are on their way there.
+
+    Running ones have the figures of their last heartbeat; without Redis, runs without an end are `unknown`. Raises
+    `redis.RedisError`.
+    """
+    known = {run.id: run for run in stored}
+    for run in rows_of(Runs(client).peek(MOST_WAITING)) if client else ():
+        if run.id not in known or known[run.id].told_at <= run.told_at:
+            known[run.id] = run
+    fitting = sorted(filter(wanted.fits, known.values()), key=lambda run: (run.started_at, run.id), reverse=True)[:limit]
+    if client is None:
+        return [run if run.ended_at or run.outcome else msgspec.structs.replace(run, outcome=UNKNOWN) for run in fitting]
+    crawlers, now = Registry(client).crawlers(), server_time(client)
+    heard = {_process(one): one for one in crawlers}
+    return [run if run.ended_at else _as_heard(run, heard.get(_process(run)), is_lost(run, crawlers, now)) for run in fitting]
+
+
+def _process(one: CrawlerRecord | RunRow) -> tuple[object, ...]:
+    return one.spider, one.number, one.token, one.pid
+
+
+def _as_heard(run: RunRow, record: CrawlerRecord | None, lost: bool) -> RunRow:
+    if lost or record is None or run.by == RunBy.ONCE:
+        return msgspec.structs.replace(run, outcome=LOST if lost else None)
+    peak = max(run.peak_rss_bytes, record.rss_bytes)
+    return msgspec.structs.replace(run, pages=record.pages, scraped=record.items, peak_rss_bytes=peak)
+
+
+def is_lost(run: RunRow, crawlers: Iterable[CrawlerRecord], now: float) -> bool:
+    """Return True if a run without an end does not run any more: its node died without a report."""
+    age_s = now - run.started_at.timestamp()
+    if run.by == RunBy.ONCE:
+        return age_s > ONCE_LONGEST_S
+    heard = any(_process(one) == _process(run) and one.alive(now) for one in crawlers)
+    return age_s > DOUBT_S and not heard
+
+
+def to_row(run: Run) -> RunRow:
+    """Convert a run to its row."""
+    values = asdict(run)
+    told_at = max(run.started_at, run.ended_at or 0.0)  # a clock may be set back
+    values["scraped"] = values.pop("items")
+    values |= {"by": str(run.by), "started_at": _moment(run.started_at), "told_at": _moment(told_at)}
+    values["ended_at"] = None if run.ended_at is None else _moment(run.ended_at)
+    values["reason"] = run.reason.replace("\0", "") if run.reason else None  # PostgreSQL has no text with NUL
+    return RunRow(**values)
+
+
+def rows_of(entries: Iterable[bytes]) -> list[RunRow]:
+    """Convert reported runs, without what is none."""
+    rows = []
+    for text in entries:
+        try:
+            rows.append(to_row(Run.from_json(text)))
+        except (ValueError, OverflowError, OSError) as error:  # not Trawl's, or an impossible time
+            logger.warning("not a run, and not kept in the history: %.200r (%s)", text, error)
+    return rows
+
+
+def _moment(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
