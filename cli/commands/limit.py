@@ -18,7 +18,6 @@ from redis_components.admin.lanes import LaneView, look
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import lane_state_key, limits_key
 from redis_components.politeness import limits
-from redis_components.politeness.quiet_hours import parse_quiet_hours
 from redis_components.server.replies import server_time
 from workers.application import application
 from workers.fleet.holds import known_site, who
@@ -79,7 +78,8 @@ def limit(
         trawl limit example.org --history
     """
     site = either(site, of_site)
-    given = any(value is not None for value in (rate, concurrency, weight, per_hour, per_day, quiet))
+    named = {"rate": rate, "concurrency": concurrency, "weight": weight, "per_hour": per_hour, "per_day": per_day, "quiet": quiet}
+    given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
     if site is None and (given or remove):
         raise ConfigError("name a site: trawl limit SITE --rate N")
     if history:
@@ -90,22 +90,12 @@ def limit(
         raise ConfigError("--remove cannot be combined with limits")
     if burst != 1 and rate is None:
         raise ConfigError("--burst needs --rate: trawl limit SITE --rate N --burst N")
-    hours = None if quiet is None else parse_quiet_hours(quiet)
+    wanted = limits.LaneLimits.of(**given, burst=burst, by=who())
     with redis_client() as client:
         key = limits_key()
         if site is not None and remove:
             limits.change(client, key, site, None)
         elif site is not None and given:
-            wanted = limits.LaneLimits.of(
-                rate=rate,
-                burst=burst,
-                concurrency=concurrency,
-                weight=1 if weight is None else weight,
-                per_hour=per_hour,
-                per_day=per_day,
-                quiet=hours,
-                by=who(),
-            )
             _check(client, key, site)
             limits.change(client, key, site, wanted)
         _show(client, key, None if remove else site, as_json)

@@ -14,24 +14,14 @@ from forums.state.trial import TRIAL_PER_DAY, TRIAL_RATE
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import BY_FILE, BY_TRIAL, DAY_MS, LaneLimits
-from redis_components.politeness.quiet_hours import parse_quiet_hours
 
 N = TypeVar("N", int, float)
 
 
 def write_limits(client: redis.Redis, sites: Iterable[Site]) -> list[str]:
     """Write the limits of the files; return the changed lanes. An operator's limits (`trawl limit`) override the files."""
-    key, changed = limits_key(), []
-    known = limits.read(client, key)
-    for lane, wanted in _limits_of_lanes(sites).items():
-        now = known.get(lane)
-        by_operator = now is not None and now.by not in ("", BY_FILE, BY_TRIAL)
-        of_file = now is not None and now.by in (BY_FILE, BY_TRIAL)
-        if by_operator or now == wanted or (wanted is None and not of_file):
-            continue
-        limits.change(client, key, lane, wanted or LaneLimits())  # a delay requested by the site stays
-        changed.append(lane)
-    return changed
+    known = limits.read(client, limits_key())
+    return limits.write(client, known, _limits_of_lanes(sites), ("", BY_FILE, BY_TRIAL))
 
 
 def _limits_of_lanes(sites: Iterable[Site]) -> dict[str, LaneLimits | None]:
@@ -77,17 +67,6 @@ def _limits_of(site: Site) -> LaneLimits | None:
 
 
 def _limits_of_file(site: Site) -> LaneLimits | None:
-    manners = site.politeness
-    limits = (manners.rate, manners.concurrency, manners.per_hour, manners.per_day, manners.quiet)
-    if not any(limits) and manners.weight == 1:
-        return None
-    return LaneLimits.of(
-        rate=manners.rate or None,
-        burst=manners.burst,
-        concurrency=manners.concurrency or None,
-        weight=manners.weight,
-        per_hour=manners.per_hour,
-        per_day=manners.per_day,
-        quiet=parse_quiet_hours(manners.quiet, site.time_zone) if manners.quiet else None,
-        by=BY_FILE,
-    )
+    asked = {name: value for name, value in site.politeness.model_dump(exclude={"lane", "obey_robots"}).items() if value}
+    found = LaneLimits.of(**asked, zone=site.time_zone, by=BY_FILE)
+    return None if replace(found, burst=1) == LaneLimits(by=BY_FILE) else found

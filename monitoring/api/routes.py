@@ -19,7 +19,6 @@ from redis_components.frontier.holds import HoldKind
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
-from redis_components.politeness.quiet_hours import parse_quiet_hours
 from redis_components.server.masking import masked_values
 from redis_components.server.printable import in_one_line
 from redis_components.server.replies import server_time
@@ -64,8 +63,6 @@ def limit_routes(client: redis.Redis) -> APIRouter:
         with audited(client, request, ["limit", site, *(f"--{name.replace('_', '-')}={value}" for name, value in given.items())]):
             if not given or ("burst" in given and "rate" not in given):
                 raise ConfigError("name a limit, and with burst a rate; …/remove removes the present limits")
-            if quiet := given.pop("quiet", None):
-                given["quiet"] = parse_quiet_hours(quiet)
             limits.change(client, limits_key(), site, LaneLimits.of(**given, by=BY))
             return shown(site)
 

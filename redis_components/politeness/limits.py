@@ -19,11 +19,11 @@ import redis
 
 from redis_components.errors import ConfigError
 from redis_components.frontier.holds import names_of
-from redis_components.keys import lane_busy_key, lane_state_key
+from redis_components.keys import lane_busy_key, lane_state_key, limits_key
 from redis_components.server.scripts import script
 from redis_components.server.untrusted_values import decoded, encoded
 
-from .quiet_hours import QuietHours, written
+from .quiet_hours import QuietHours, parse_quiet_hours, written
 
 if TYPE_CHECKING:
     from tldextract import TLDExtract
@@ -71,10 +71,11 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         weight: int = 1,
         per_hour: int | None = None,
         per_day: int | None = None,
-        quiet: QuietHours | None = None,
+        quiet: str | None = None,
+        zone: str = "UTC",
         by: str = "",
     ) -> Self:
-        """Make the limits. Raises ConfigError for a number that cannot be a limit."""
+        """Make the limits; `zone`: of quiet hours that name none. Raises ConfigError for a value that cannot be a limit."""
         for name, value, lowest, highest in (
             ("rate", rate, 1e-5, 1e4),
             ("burst", burst, 1, 10_000),
@@ -87,7 +88,7 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 shown = f"{value:g}" if abs(value) < 1e300 else "a number"  # whole numbers have no end
                 raise ConfigError(f"{name} = {shown} is out of range: from {lowest:g} to {highest:g}")
         quotas = tuple((n, window) for n, window in ((per_hour, HOUR_MS), (per_day, DAY_MS)) if n is not None)
-        hours = quiet or QuietHours()
+        hours = QuietHours() if quiet is None else parse_quiet_hours(quiet, zone)
         own = cls(rate=rate, burst=burst, concurrency=concurrency, weight=weight, quotas=quotas, by=by)
         return msgspec.structs.replace(own, quiet=hours.hours, zone=hours.zone, offsets=hours.offsets)
 
@@ -296,6 +297,21 @@ def change(client: redis.Redis, key: str, lane: str, limits: LaneLimits | None) 
             pipe.hset(key, lane, encoded(limits, f"limits of {lane}"))
         pipe.hincrby(key, VERSION, 1)
         pipe.execute()
+
+
+def write(
+    client: redis.Redis, known: Mapping[str, LaneLimits], wanted: Mapping[str, LaneLimits | None], over: Iterable[str]
+) -> list[str]:
+    """Set these limits where the `known` ones are by a source in `over`, or there are none; return the changed lanes. None: the
+    source limits the lane no more. A delay that the site asked for stays. Raises ConfigError as `change`.
+    """
+    changed = []
+    for lane, limits in wanted.items():
+        now = known.get(lane)
+        if (now is None or now.by in over) and now != limits and (limits is not None or (now is not None and now.by)):
+            change(client, limits_key(), lane, limits or LaneLimits())
+            changed.append(lane)
+    return changed
 
 
 KEEP_S = 60.0

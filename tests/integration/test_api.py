@@ -24,7 +24,6 @@ from redis_components.errors import ConfigError
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
-from redis_components.politeness.quiet_hours import parse_quiet_hours
 from tests.support.fleet import program
 from tests.support.processes import wait_until
 from workers.logs.slot_log import SlotLog
@@ -157,9 +156,7 @@ def test_limits_of_a_site_are_set_shown_and_removed(api: Api, redis_client: redi
     [told] = api("POST", "/api/v1/limits/example.org", token=ACT, body=body).body
     expected = {"site": "example.org", **body, "weight": 1, "per_day": None, "left_alone_s": 0, "by": "the API"}
     assert told == expected
-    wanted = LaneLimits.of(
-        rate=3, burst=2, concurrency=4, per_hour=600, quiet=parse_quiet_hours(str(body["quiet"])), by="the API"
-    )
+    wanted = LaneLimits.of(rate=3, burst=2, concurrency=4, per_hour=600, quiet=str(body["quiet"]), by="the API")
     assert limits.read(redis_client, limits_key()) == {"example.org": wanted}
     assert api("GET", "/api/v1/limits", token=READ).body == [expected]
     assert api("POST", "/api/v1/limits/example.org/remove", token=ACT).body == []

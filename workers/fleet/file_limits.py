@@ -13,7 +13,6 @@ from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import BY_CONFIG, FROM_FILES, LaneLimits
-from redis_components.politeness.quiet_hours import parse_quiet_hours
 from redis_components.server.fleet_file import declared, faulty
 
 
@@ -26,7 +25,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True):
     weight: int = 1
     per_hour: int | None = None
     per_day: int | None = None
-    quiet: str = ""
+    quiet: str | None = None
 
 
 def limits_in_file() -> dict[str, LaneLimits]:
@@ -49,8 +48,7 @@ def read_limits(table: Mapping[str, Mapping[str, Any]], path: Path) -> dict[str,
         try:
             limits.check_name(lane)
             given = msgspec.convert({key: value for key, value in values.items() if key in known}, _Table)
-            quiet = parse_quiet_hours(given.quiet) if given.quiet else None
-            lanes[lane] = LaneLimits.of(**{**msgspec.structs.asdict(given), "quiet": quiet}, by=BY_CONFIG)
+            lanes[lane] = LaneLimits.of(**msgspec.structs.asdict(given), by=BY_CONFIG)
         except msgspec.ValidationError as error:
             message, _, place = str(error).partition(" - at `$")
             faults.append(f"{where}{place.rstrip('`')}: {message[:1].lower()}{message[1:]}")
@@ -65,11 +63,6 @@ def write_file_limits(client: redis.Redis) -> list[str]:
     """Write the limits of the file; return the changed sites. Limits that an operator set at run time stay; those of a site file
     do not. Raises ConfigError and `redis.RedisError`.
     """
-    wanted, key = limits_in_file(), limits_key()
-    known = limits.read(client, key)
-    changes: dict[str, LaneLimits] = {lane: LaneLimits() for lane, one in known.items() if one.by == BY_CONFIG}
-    changes |= {lane: one for lane, one in wanted.items() if lane not in known or known[lane].by in FROM_FILES}
-    changed = [lane for lane, one in changes.items() if known.get(lane) != one]
-    for lane in changed:
-        limits.change(client, key, lane, changes[lane])
-    return changed
+    wanted, known = limits_in_file(), limits.read(client, limits_key())
+    gone = dict.fromkeys(lane for lane, one in known.items() if one.by == BY_CONFIG)
+    return limits.write(client, known, {**gone, **wanted}, FROM_FILES)
