@@ -117,7 +117,7 @@ class Scheduler(StandaloneScheduler):
         self._lanes = RequestLanes(self._frontier, self._book)
         listeners = self._frontier.listeners
         self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
-        self._sees_sending = check_when_sent(crawler, self._book.is_late, self._frontier.find_place)
+        self._sees_sending = check_when_sent(crawler, self._book.is_late, self._frontier.find_place, self._book.leave_unsent)
         send_at_once(crawler, self._book)
         self.ages = PageAges(crawler, self._frontier, self._pages, self._inc_value)
         listeners.work = self._first_work
@@ -273,10 +273,10 @@ class Scheduler(StandaloneScheduler):
         """
         return self._lanes.put_off(request, sent=sent)
 
-    def leave_unsent(self, request: Request) -> None:
-        """Uncount a request in the limits of its site that ends without being sent."""
+    def count_sent(self, request: Request) -> None:
+        """Leave a request counted in the limits of its site, also where it ends unsent: another one was sent in its place."""
         if self._crawler is not None:
-            self._book.leave_unsent(request)
+            self._book.count_sent(request)
 
     def has_pending_requests(self) -> bool:
         """Return False only when Redis has proved that nothing is ready, leased, or on its way in any process, for

@@ -185,11 +185,15 @@ class NotNow(IgnoreRequest):
     """A request is not sent, because its spider or site is held: its lease is given back."""
 
 
-def check_when_sent(crawler: Crawler, is_late: Callable[[Request], bool], ended: Callable[[], None]) -> bool:
+def check_when_sent(
+    crawler: Crawler, is_late: Callable[[Request], bool], ended: Callable[[], None], dropped: Callable[[Request], None]
+) -> bool:
     """Ask `is_late` at the last moment before a request is sent; those that are end as with `take_back`. Call `ended` after the
-    answer. False: it is not known when a request is sent.
+    answer, and `dropped` where a middleware raised IgnoreRequest, before it was sent or after. False: it is not known when a
+    request is sent.
     """
-    handlers = getattr(getattr(crawler.engine, "downloader", None), "handlers", None)
+    downloader = getattr(crawler.engine, "downloader", None)
+    handlers, middleware = getattr(downloader, "handlers", None), getattr(downloader, "middleware", None)
     download = getattr(handlers, "download_request_async", None)  # a project's own downloader may have none
     if download is None:
         return False
@@ -204,6 +208,18 @@ def check_when_sent(crawler: Crawler, is_late: Callable[[Request], bool], ended:
             ended()
 
     handlers.download_request_async = download_in_time  # type: ignore[union-attr]
+    through = getattr(middleware, "download_async", None)
+    if through is None:
+        return True
+
+    async def download_or_drop(download_func: Any, request: Request) -> Any:
+        try:
+            return await through(download_func, request)
+        except IgnoreRequest:
+            dropped(request)
+            raise
+
+    middleware.download_async = download_or_drop  # type: ignore[union-attr]
     return True
 
 

@@ -278,6 +278,12 @@ class PageTracker:
         if page is not None and page.request is request:
             page.leave_unsent(self._frontier)
 
+    def count_sent(self, request: Request) -> None:
+        """Leave a page counted, as another request was sent at its time."""
+        page = self.pages.get(request)
+        if page is not None and page.request is request:
+            page.lane = ""
+
     def take_back(self, is_held: Callable[[Request], bool]) -> None:
         """Give the leases of held pages back that wait in the downloader for their turn (edge d)."""
 

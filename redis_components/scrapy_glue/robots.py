@@ -88,17 +88,14 @@ class RobotsTxt(RobotsTxtMiddleware):
             return
         began, was_limited = time.monotonic(), bool(self._lane(request))
         held, sent = await self._learned(request)
+        count_sent = getattr(self.crawler.engine and self.crawler.engine.scheduler, "count_sent", None)  # of our Scheduler only
+        if sent and count_sent is not None:
+            count_sent(request)
         if held.file.kind is FileKind.UNREACHABLE:
             if held.failures < GIVE_UP and self._put_off(request, sent=sent):
                 raise NotNow("robots.txt could not be read")
             raise IgnoreRequest(f"robots.txt was answered by 5xx or 429 {held.failures} times in a row")
-        try:
-            self.process_request_2(held.rules, request)
-        except IgnoreRequest:
-            leave_unsent = getattr(self.crawler.engine and self.crawler.engine.scheduler, "leave_unsent", None)
-            if leave_unsent is not None and not sent:
-                leave_unsent(request)
-            raise
+        self.process_request_2(held.rules, request)
         # Its time was spent on robots.txt, or it was leased before the site had limits.
         if self._lane(request) and (held.fetched > began or not was_limited) and self._put_off(request, sent=sent):
             raise NotNow("it waits for its turn")

@@ -137,7 +137,7 @@ def test_a_request_that_is_late_is_not_sent_when_the_downloader_comes_to_it() ->
     handlers = Mock(download_request_async=download)
     ended: list[str] = []
     watched = Mock(engine=Mock(downloader=Mock(handlers=handlers)))
-    check_when_sent(watched, lambda request: request is late, lambda: ended.append("one"))
+    check_when_sent(watched, lambda request: request is late, lambda: ended.append("one"), lambda _: None)
     asyncio.run(handlers.download_request_async(other))
     with pytest.raises(NotNow):
         asyncio.run(handlers.download_request_async(late))

@@ -135,6 +135,22 @@ def test_each_request_is_counted_once_where_crawlers_have_few_places(
     assert site.most_open <= (limited.concurrency or 2 * CRAWLERS)
 
 
+def test_what_a_middleware_or_robots_txt_refuses_is_not_counted(
+    crawl: Crawl, site: WatchedSite, redis_client: redis.Redis
+) -> None:
+    """The quota of a site is for what it gets: 20 of the 40 that a crawler leases."""
+    site.answer = lambda path: Page("User-agent: *\nDisallow: /1" if path == "/robots.txt" else "a page")
+    limit(redis_client, crawl, LaneLimits(quotas=((36_000, HOUR_MS),)))
+    middlewares = {**MIDDLEWARES, "tests.support.link_spiders.DropOdd": 800}
+    crawl.start(DOWNLOADER_MIDDLEWARES=json.dumps(middlewares), ROBOTSTXT_OBEY=True)
+    crawl.wait_for(1)
+    crawl.seed(*(f"{site.url}/{page}" for page in range(40)))
+    crawl.finish(100)
+    state = redis_client.hgetall(f"{crawl.keys.limits}:{crawl.site.removeprefix('http://')}")
+    assert sorted(site.paths()) == sorted(["/robots.txt", *(f"/{page}" for page in range(0, 40, 2) if page // 10 != 1)])
+    assert sum(int(value) for field, value in state.items() if b":" in field) == len(site.paths())
+
+
 def test_a_site_is_shared_by_the_crawls_that_have_work_for_it(
     crawl: Crawl, site: WatchedSite, redis_client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import attrs
 from scrapy import Field, Item, Request, Spider, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CloseSpider
+from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import HtmlResponse, TextResponse
 from twisted.python.failure import Failure
 
@@ -227,6 +227,14 @@ class DeadlySpider(LinksSpider):
         if response.url.endswith("/3"):
             os.kill(os.getpid(), signal.SIGKILL)
         yield from super().parse(response)
+
+
+class DropOdd:
+    """Downloader middleware of a project: a page of an odd number is not asked for."""
+
+    def process_request(self, request: Request) -> None:
+        if request.url[-1] in "13579":
+            raise IgnoreRequest("odd")
 
 
 class FewSpider(LinksSpider):
