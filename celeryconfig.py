@@ -23,7 +23,7 @@ from typing import Any
 from kombu.entity import Queue
 
 from redis_components.embedded import redis_url
-from redis_components.server.namespace import fleet_namespace
+from redis_components.server.names import fleet_namespace
 from redis_components.server.variables import load_env_file
 from workers.application import application
 from workers.fleet.sizes import default_fleet, node_crawlers

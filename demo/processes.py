@@ -26,8 +26,8 @@ from forums.scheduling import rechecking, seeding
 from forums.storage import Database
 from redis_components import embedded
 from redis_components.connection import connect
-from redis_components.embedded import data_dir, private_files
-from redis_components.embedded.server import free_port
+from redis_components.embedded import data_dir, files
+from redis_components.embedded.files import free_port
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import ENV_FILE
 from workers.state.schedules import Schedules, StoredEntry
@@ -140,7 +140,7 @@ def _remove_old(runs: Path) -> None:
 
 def _in_use(folder: Path) -> bool:
     keeper = folder / "redis" / "keeper.lock"
-    return keeper.exists() and private_files.is_held(keeper)
+    return keeper.exists() and files.is_held(keeper)
 
 
 LARGEST = 100_000

@@ -13,7 +13,7 @@ from fastapi.responses import PlainTextResponse
 from redis_components.connection import connect, explain
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import impatient, masked
 from workers.overview import Overview, OverviewReader, problems
 

@@ -123,7 +123,7 @@ def _moving(pictures: list[str]) -> str:
 
 
 def _free_port() -> int:
-    from redis_components.embedded.server import free_port
+    from redis_components.embedded.files import free_port
 
     return free_port()
 

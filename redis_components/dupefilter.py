@@ -22,7 +22,7 @@ from .dupefilters import client
 from .dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from .errors import ConfigError
 from .keys import filled
-from .server.namespace import namespace_of, prefixed
+from .server.names import namespace_of, prefixed
 from .setting_values import loaded, number_of
 
 if TYPE_CHECKING:

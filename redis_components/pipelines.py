@@ -15,9 +15,8 @@ from .errors import ConfigError, TrawlError
 from .frontier.messages import KeyedItem
 from .items.groups import tend
 from .keys import CrawlKeys, filled
-from .scrapy_glue.engine import frontier_of
-from .scrapy_glue.refusal import is_refused, refusing
-from .server.namespace import check_one_slot, namespace_of, prefixed
+from .scrapy_glue.engine import frontier_of, is_refused, refusing
+from .server.names import check_one_slot, namespace_of, prefixed
 from .setting_values import item_groups, object_of
 from .utils import bytes_to_str
 

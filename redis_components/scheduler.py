@@ -4,14 +4,13 @@
 
 Constructor and attributes are scrapy-redis's. Used alone (in a script or a test, without a running engine) it is a
 `StandaloneScheduler`.
-
-Over 350 lines with a reason: Scrapy calls one object for all of this, and subclasses of users override its methods.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from scrapy import Request, Spider, signals
@@ -25,17 +24,13 @@ from .errors import TrawlError, Undecodable, Unserializable
 from .frontier.holds import names_of
 from .frontier.messages import NO_FILTER, NewRequest, QueueOrder, score_of
 from .queue import order_of
-from .scrapy_glue.custom_dupefilter import OUTAGES, CustomDupeFilter
-from .scrapy_glue.custom_queue import CustomQueue
-from .scrapy_glue.engine import close_frontier, frontier_of, running_crawler, stop_crawl
+from .scrapy_glue.custom_classes import OUTAGES, CustomDupeFilter, CustomQueue
+from .scrapy_glue.engine import REASON, close_frontier, fail, frontier_of, is_refused, refusing, running_crawler, stop_crawl
 from .scrapy_glue.internals import LongWaits, check_when_sent, downloader_of, free_places, send_at_once, watch_finished
 from .scrapy_glue.page_age import PageAges
-from .scrapy_glue.page_tracker import Page, PageTracker, SiteSlots, current_page
-from .scrapy_glue.refusal import REASON, fail, is_refused, refusing
-from .scrapy_glue.request_lanes import RequestLanes
-from .scrapy_glue.scheduler_parts import is_scrapys_kind, log_duplicate, watch_depth_limit
+from .scrapy_glue.page_tracker import Page, PageTracker, SiteSlots
+from .scrapy_glue.scheduler_parts import RequestLanes, UnstorableRequests, is_scrapys_kind, log_duplicate, watch_depth_limit
 from .scrapy_glue.standalone_scheduler import StandaloneScheduler
-from .scrapy_glue.unstorable_requests import UnstorableRequests
 from .setting_values import number_of
 
 if TYPE_CHECKING:
@@ -102,8 +97,7 @@ class Scheduler(StandaloneScheduler):
         again.
         """
         settings = crawler.settings
-        # No local memory for a filter that expires entries in Redis, or that has to see each repeated request.
-        forgets = is_fused(type(self.df)) and self.df.filter.forgets
+        forgets = is_fused(type(self.df)) and self.df.filter.forgets  # what expires in Redis, or has to be seen each time
         self._max_seen = 0 if forgets else number_of(settings, "SCHEDULER_LOCAL_SEEN", defaults.SCHEDULER_LOCAL_SEEN)
         self._unseen = self._fingerprint_here
         self.stats = self.stats or crawler.stats
@@ -201,21 +195,9 @@ class Scheduler(StandaloneScheduler):
         """Ask the dupefilter about the requests that waited for Redis."""
         assert self._custom_dupefilter is not None
         self._custom_dupefilter.resume()
-        for left in reversed(range(len(self._unasked))):
-            waiting = self._unasked.take()
-            assert waiting is not None
-            request, found_on = waiting
-            around = current_page.set(found_on)
-            try:
-                Scheduler.enqueue_request(self, request)  # an overridden one has run already
-            finally:
-                current_page.reset(around)
-            if found_on is not None:
-                found_on.finish_part(self._frontier)
-            if len(self._unasked) > left:  # it waits again
-                return
-            if not left:
-                self._wake()
+        enqueue = partial(Scheduler.enqueue_request, self)  # an overridden one has run already
+        if self._unasked and self._unasked.enqueue_again(enqueue, self._frontier):
+            self._wake()
 
     def _keep_here(self, request: Request, reason: str) -> None:
         self._kept.add(request, reason)
@@ -291,11 +273,10 @@ class Scheduler(StandaloneScheduler):
         return bool(self.idle_before_close) and not self._was_idle_for_long()
 
     def _was_idle_for_long(self) -> bool:
-        now = self._frontier.now()
         if self._idle_since is None:
-            self._idle_since = now
+            self._idle_since = self._frontier.now()
             call_later(self.idle_before_close + 0.01, self._wake)
-        return now - self._idle_since >= self.idle_before_close
+        return self._frontier.now() - self._idle_since >= self.idle_before_close
 
     def __len__(self) -> int:
         """Return the number of requests not started by any process, as of the last reply of Redis."""
@@ -320,17 +301,12 @@ class Scheduler(StandaloneScheduler):
         self._wake()
 
     def _filtered(self, request: Request) -> None:
-        counted = self._count_of_filtered()
-        log_duplicate(self.df, request, self.spider)
-        if self._count_of_filtered() == counted:
-            self._inc_value("dupefilter/filtered")
-
-    def _count_of_filtered(self) -> int:
-        """Return the count of a user's own dupefilter, which may count as Scrapy's does; ours do not."""
-        if self._custom_dupefilter is None:
-            return 0
+        """Log and count a duplicate; a user's own dupefilter may count it itself, as Scrapy's does."""
         assert self.stats is not None
-        return int(self.stats.get_value("dupefilter/filtered", 0))
+        counted = self.stats.get_value("dupefilter/filtered", 0)
+        log_duplicate(self.df, request, self.spider)
+        if self.stats.get_value("dupefilter/filtered", 0) == counted:
+            self._inc_value("dupefilter/filtered")
 
     def _known_to_redis(self, payload: bytes) -> None:
         assert self._crawler is not None

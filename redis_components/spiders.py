@@ -23,13 +23,11 @@ from . import connection, defaults
 from .errors import ConfigError
 from .frontier.messages import Lane, NextTask
 from .scheduler import scheduler_of, set_aside
-from .scrapy_glue.engine import frontier_of, is_one_page, stop_crawl
+from .scrapy_glue.engine import frontier_of, is_one_page, refusing, stop_crawl
 from .scrapy_glue.page_tracker import reason_of
-from .scrapy_glue.refusal import refusing
-from .server.namespace import namespace_of, prefixed
-from .start_tasks.feed import TaskFeed
+from .server.names import namespace_of, prefixed
+from .start_tasks.feed import TaskFeed, request_of
 from .start_tasks.format import read
-from .start_tasks.requests import request_of
 from .start_tasks.scrapy_redis_api import SynchronousTasks
 
 if TYPE_CHECKING:

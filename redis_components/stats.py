@@ -15,9 +15,8 @@ from scrapy.statscollectors import MemoryStatsCollector
 from . import connection, defaults
 from .frontier.messages import StatChange
 from .keys import filled
-from .scrapy_glue.engine import frontier_of, is_one_page
-from .scrapy_glue.refusal import is_refused, refusing
-from .server.namespace import namespace_of, prefixed
+from .scrapy_glue.engine import frontier_of, is_one_page, is_refused, refusing
+from .server.names import namespace_of, prefixed
 from .utils import bytes_to_str
 
 if TYPE_CHECKING:

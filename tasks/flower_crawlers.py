@@ -20,7 +20,7 @@ from typing import Any
 import redis
 from kombu.exceptions import OperationalError
 
-from redis_components.embedded.private_files import private_folder
+from redis_components.embedded.files import private_folder
 from redis_components.errors import ConfigError
 from workers.state.registry import CrawlerRecord
 

@@ -16,7 +16,7 @@ import click
 
 from redis_components.embedded import redis_url
 from redis_components.errors import TrawlError
-from redis_components.server.namespace import fleet_namespace
+from redis_components.server.names import fleet_namespace
 from redis_components.server.signing import read_keys
 from redis_components.server.variables import load_env_file, refuse_example_secrets
 from workers.application import application

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from scrapy.settings import default_settings
 
 from redis_components.embedded import redis_url
-from redis_components.server.namespace import fleet_namespace
+from redis_components.server.names import fleet_namespace
 from redis_components.server.variables import load_env_file
 
 from .application import application

@@ -25,7 +25,7 @@ import psutil
 from benchmarks.support.report import BenchmarkFailed, Report, options
 from benchmarks.support.rounds import Figures, Rounds, pages_per_s
 from monitoring.pages.rendering import REFRESH_S
-from redis_components.embedded.server import free_port
+from redis_components.embedded.files import free_port
 from redis_components.keys import CrawlKeys
 from tests.support.crawl import ask_site, hits_of, link_site
 from tests.support.fleet import ToyFleet

@@ -20,11 +20,10 @@ import typer
 
 from cli.views.options import AsJson
 from cli.views.output import echo, print_json
-from redis_components.embedded.private_files import FILE
+from redis_components.embedded.files import FILE
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
-from redis_components.server.names import service_name
-from redis_components.server.namespace import fleet_namespace, literal
+from redis_components.server.names import fleet_namespace, literal, service_name
 from workers.application import application
 from workers.fleet.sizes import default_fleet
 from workers.state.keys import FleetKeys

@@ -20,7 +20,7 @@ from cli.views.columns import Columns
 from cli.views.options import AsJson
 from cli.views.output import complain, iso, show
 from redis_components.embedded import data_dir
-from redis_components.embedded.private_files import FILE, private_folder
+from redis_components.embedded.files import FILE, private_folder
 from redis_components.errors import TrawlError
 from redis_components.server.url import impatient
 from workers.fleet.holds import who

@@ -25,9 +25,9 @@ from cli.views.progress import working
 from forums.storage import Database
 from forums.storage.copying import check, copy_from, copy_name, copy_to, has_posts
 from redis_components import __version__
-from redis_components.embedded.private_files import private_file
-from redis_components.server.namespace import fleet_namespace
-from redis_components.server.replies import server_time
+from redis_components.embedded.files import private_file
+from redis_components.server.names import fleet_namespace
+from redis_components.server.untrusted_values import server_time
 from workers.backup.archive import FORMAT, MANIFEST, SIGNATURE, SUMS, Parts, Writer, members_again, records, verified
 from workers.backup.key_names import KeyNames, key_names
 from workers.backup.snapshot import BackupError, read, snapshot

@@ -15,8 +15,7 @@ from cli.processes.interrupts import Interrupts
 from cli.views.output import complain, counted, echo
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError, unknown_name
-from redis_components.items.group_states import group_names
-from redis_components.items.groups import ItemGroup
+from redis_components.items.groups import ItemGroup, group_names
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from workers.consumers.consume import consume as move

@@ -20,10 +20,10 @@ from redis_components.admin import dead_letters
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.dead_letters import Cleared, DeadEntry
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.items import refused
-from redis_components.items.refused import RefusedItem
+from redis_components.items import stream
+from redis_components.items.stream import RefusedItem
 from redis_components.keys import CrawlKeys
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.fleet.sizes import desired_fleet
 from workers.state.dead_messages import DeadMessage, DeadMessages
 from workers.state.registry import Registry
@@ -218,7 +218,7 @@ def _fits(message: DeadMessage, queues: tuple[str, ...]) -> bool:
 
 
 REQUESTS = DeadRequests(dead_letters, CrawlKeys.dead)
-ITEMS = DeadItems(refused, CrawlKeys.bad_items)
+ITEMS = DeadItems(stream, CrawlKeys.bad_items)
 MESSAGES = DeadQueueMessages()
 
 

@@ -28,9 +28,9 @@ from forums.storage.existing import NoData, existing
 from forums.storage.schema.version import mismatch
 from redis_components import __version__
 from redis_components.embedded import data_dir, redis_url
-from redis_components.embedded.server import is_free
+from redis_components.embedded.files import is_free
 from redis_components.errors import TrawlError
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import impatient, masked
 from redis_components.server.variables import example_secrets
 from workers.fleet.sizes import declared_fleet

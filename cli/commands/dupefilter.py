@@ -14,7 +14,7 @@ from cli.views.options import AsJson
 from cli.views.output import echo, print_json
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.dupefilter import RFPDupeFilter, dupefilter_class
-from redis_components.dupefilters.report import FilterReport, report
+from redis_components.dupefilters.client import FilterReport, report
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import CrawlKeys
 from redis_components.scrapy_glue.config import crawl_keys

@@ -16,7 +16,7 @@ from cli.views.options import AsJson
 from cli.views.output import complain, echo, print_json
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.frontier.holds import HoldKind
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.application import application
 from workers.fleet import holds
 from workers.fleet.holds import Target, who

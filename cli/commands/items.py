@@ -18,9 +18,9 @@ from cli.views.options import AsJson
 from cli.views.output import complain, console, duration, echo, plain_table, show
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.inspector import snapshot
-from redis_components.items.group_states import group_states, is_stream
+from redis_components.items.groups import group_states, is_stream
 from redis_components.keys import CrawlKeys
-from redis_components.server.replies import as_text, server_time
+from redis_components.server.untrusted_values import as_text, server_time
 from workers.fleet.consumers import ConsumerPlaces
 from workers.fleet.sizes import desired_fleet
 from workers.state.registry import Registry

@@ -16,9 +16,9 @@ from cli.views.columns import Columns
 from cli.views.options import AsJson, ScrapySettings, SpiderArguments
 from cli.views.output import complain, counted, duration, echo, iso, print_json, show
 from redis_components.errors import ConfigError
-from redis_components.server.masking import masked_values
 from redis_components.server.names import service_name
-from redis_components.server.replies import server_time
+from redis_components.server.printable import masked_values
+from redis_components.server.untrusted_values import server_time
 from workers.deploy.service_check import check
 from workers.fleet.holds import who
 from workers.fleet.sizes import declared_fleet

@@ -18,7 +18,7 @@ from redis_components.admin.lanes import LaneView, look
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import lane_state_key, limits_key
 from redis_components.politeness import limits
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.application import application
 from workers.fleet.holds import known_site, who
 from workers.state.audit import KEPT, latest

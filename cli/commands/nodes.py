@@ -13,7 +13,7 @@ from cli.views.fleet_tables import node_json, nodes_table
 from cli.views.options import AsJson
 from cli.views.output import complain, console, echo, in_plain_json, print_json
 from redis_components.errors import ConfigError
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.fleet.capacity_plan import Demand, plan
 from workers.state.nodes import Nodes
 

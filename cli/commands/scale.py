@@ -14,7 +14,7 @@ from cli.views.columns import Columns
 from cli.views.options import AsJson
 from cli.views.output import complain, echo, print_json, show
 from redis_components.errors import ConfigError
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.environment.machine import CRAWLER_BYTES, crawlers_in_memory
 from workers.environment.values import check_size
 from workers.fleet import sizes

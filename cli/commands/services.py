@@ -12,10 +12,10 @@ from cli.access.redis import redis_client
 from cli.access.values import item_keys, pairs
 from cli.views.output import complain, console, counted, echo, plain_table, print_json
 from redis_components.errors import ConfigError, unknown_name
-from redis_components.items.group_states import forget, group_states
-from redis_components.server.masking import masked_values
-from redis_components.server.replies import server_time
+from redis_components.items.groups import forget, group_states
+from redis_components.server.printable import masked_values
 from redis_components.server.signing import signing_is_on
+from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import masked
 from workers.consumers.allowed_targets import check_place
 from workers.consumers.targets import is_target, parse_target

@@ -18,7 +18,7 @@ from cli.views.fleet_tables import held_json, node_json, sites_json
 from cli.views.options import AsJson
 from cli.views.output import console, in_plain_json, print_json
 from redis_components.errors import RedisUnavailable
-from redis_components.server.replies import as_text
+from redis_components.server.untrusted_values import as_text
 from redis_components.server.url import masked
 from workers.overview import Overview, OverviewReader, ServiceView, problems
 from workers.state.quarantine import Foreign

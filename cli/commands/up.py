@@ -25,7 +25,7 @@ from cli.views.environment import rows, unknown
 from cli.views.output import complain, console
 from redis_components.embedded import data_dir, redis_url
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import masked
 from redis_components.server.variables import refuse_example_secrets, variable
 from workers.application import application

@@ -17,7 +17,7 @@ from redis_components import __version__
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.keys import CrawlKeys
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.fleet.sizes import declared_fleet
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import Registry

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redis_components.embedded.server import free_port, is_free
+from redis_components.embedded.files import free_port, is_free
 from redis_components.errors import TrawlError
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cli.access.redis import redis_client
 from redis_components.errors import ConfigError, unknown_name
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from tasks import app as celery
 from tasks.beat.schedule import ScheduledTask, changed, checker, defaults_of, effective, next_due
 from tasks.routing import IMPATIENT

@@ -9,8 +9,8 @@ import redis
 
 from forums.state.keys import ForumFleetKeys
 from redis_components.admin.crawl_records import CrawlRecords
-from redis_components.server.replies import as_bytes, as_text
 from redis_components.server.scripts import script
+from redis_components.server.untrusted_values import as_bytes, as_text
 from workers.fleet.sizes import declared_fleet
 
 from .drift import Drift, Totals, broken, forgiven, observe

@@ -34,7 +34,7 @@ from forums.state.keys import ForumFleetKeys
 from redis_components.admin.lock_release import give_back
 from redis_components.keys import limits_key
 from redis_components.politeness.limits import LanePermits
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.breaker.state import close_breaker, due
 from workers.state.breakers import HOST, Breaker, Breakers
 

@@ -23,7 +23,7 @@ from forums.storage.read.site_figures import DueThread, depth_of, take_due
 from redis_components.admin.crawl_records import keys_in
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import NamedTask, SeedOutcome, push_named
 from workers.fleet.holds import why_not_seeded
 

@@ -17,7 +17,7 @@ from forums.state.request_ledger import Ledger, Spent
 from forums.state.site_faults import note_wrong_files, wrong_files
 from redis_components.admin.crawl_records import keys_in
 from redis_components.errors import ConfigError
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks import seeding
 from redis_components.start_tasks.seeding import NamedTask, Seed, SeedOutcome
 from workers.fleet.holds import refuse_if_draining, why_not_seeded

@@ -7,7 +7,7 @@ from typing import Any
 import redis
 
 from forums.state.keys import ForumFleetKeys
-from redis_components.server.replies import as_text, server_time
+from redis_components.server.untrusted_values import as_text, server_time
 
 from .keys import script
 

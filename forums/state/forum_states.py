@@ -20,8 +20,17 @@ import redis
 from forums.state.keys import ForumCrawlKeys
 from redis_components.admin.crawl_records import keys_in
 from redis_components.keys import CrawlKeys
-from redis_components.server.replies import as_bytes, beginning_with
-from redis_components.server.untrusted_values import Amount, Count, Epoch, decoded, is_foreign, number, readable
+from redis_components.server.untrusted_values import (
+    Amount,
+    Count,
+    Epoch,
+    as_bytes,
+    beginning_with,
+    decoded,
+    is_foreign,
+    number,
+    readable,
+)
 
 FORUM_LIST = "forum_list"
 """Reads list pages and feeds new and changed threads to FORUM_DETAIL."""

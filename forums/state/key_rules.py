@@ -8,8 +8,7 @@ from itertools import islice
 import redis
 
 from redis_components.keys import CrawlKeys
-from redis_components.server.replies import as_text
-from redis_components.server.untrusted_values import decoded
+from redis_components.server.untrusted_values import as_text, decoded
 from workers.application import Check, KeyRules
 from workers.state.quarantine import HASH, MOST_FIELDS, STRING
 

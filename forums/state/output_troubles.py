@@ -7,8 +7,7 @@ from typing import cast
 
 import redis
 
-from redis_components.server.replies import as_text
-from redis_components.server.untrusted_values import hash_at, is_foreign
+from redis_components.server.untrusted_values import as_text, hash_at, is_foreign
 
 from .keys import ForumFleetKeys
 

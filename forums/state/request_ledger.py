@@ -10,8 +10,7 @@ from functools import lru_cache
 import redis
 
 from forums.state.keys import ForumFleetKeys
-from redis_components.server.replies import server_time
-from redis_components.server.untrusted_values import LATEST, answers_of, number, readable, whole
+from redis_components.server.untrusted_values import LATEST, answers_of, number, readable, server_time, whole
 
 from .keys import script
 

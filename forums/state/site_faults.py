@@ -9,8 +9,7 @@ import msgspec
 import redis
 
 from forums.state.keys import ForumFleetKeys
-from redis_components.server.replies import as_text
-from redis_components.server.untrusted_values import decoded, hash_at, readable
+from redis_components.server.untrusted_values import as_text, decoded, hash_at, readable
 
 
 def wrong_files(client: redis.Redis, keys: ForumFleetKeys | None = None) -> dict[str, str]:

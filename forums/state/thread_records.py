@@ -16,8 +16,7 @@ import redis
 
 from forums.environment import Records
 from redis_components.keys import CrawlKeys
-from redis_components.server.replies import beginning_with
-from redis_components.server.untrusted_values import MOST_BYTES, Count
+from redis_components.server.untrusted_values import MOST_BYTES, Count, beginning_with
 
 from .keys import script
 

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import URL, Connection, func, inspect, select, text
 
-from redis_components.embedded.private_files import private_file, private_folder
+from redis_components.embedded.files import private_file, private_folder
 
 from .database import Database
 from .engine import LOCK_WAIT_S, WRITING, sqlite_file

@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from forums.environment import Storage
 from forums.records.stored import Stored
 from redis_components.embedded import data_dir
-from redis_components.embedded.private_files import private_file, private_folder
+from redis_components.embedded.files import private_file, private_folder
 from redis_components.errors import ConfigError
 from redis_components.server.variables import variable
 

@@ -21,7 +21,7 @@ from forums.storage.history import log_stream, stream_position
 from forums.storage.write.event_log import Change, FleetKind, FleetRow, Position, fleet_change
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.process.run_recorder import history_days
 from workers.state.audit import Act
 from workers.state.history import LOST, is_lost, rows_of

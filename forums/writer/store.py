@@ -26,7 +26,7 @@ from forums.storage.read.event_reader import EventLog
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.items.stream import ItemStream
 from redis_components.server.health import Problem
-from redis_components.server.namespace import fleet_namespace
+from redis_components.server.names import fleet_namespace
 from workers.backup.operator_state import DEAD, Found, look, mark_copied, put_back
 from workers.consumers.item_consumers import streams_of
 from workers.state.registry import Registry

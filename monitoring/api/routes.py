@@ -19,9 +19,8 @@ from redis_components.frontier.holds import HoldKind
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
-from redis_components.server.masking import masked_values
-from redis_components.server.printable import in_one_line
-from redis_components.server.replies import server_time
+from redis_components.server.printable import in_one_line, masked_values
+from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import Pushed
 from workers.fleet.holds import Target, hold, overview, resume
 from workers.fleet.roll import start_roll

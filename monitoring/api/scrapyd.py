@@ -19,8 +19,8 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
-from redis_components.server.masking import masked_values
 from redis_components.server.names import service_name
+from redis_components.server.printable import masked_values
 from workers.fleet.sizes import declared_fleet, service_in
 from workers.jobs import jobs
 from workers.jobs.orders import check_settings

@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.admin.lanes import LaneCondition, LaneView
-from redis_components.items.group_states import GroupState
+from redis_components.items.groups import GroupState
 from workers.overview import Overview, ServiceView
 from workers.process.stat_metrics import MOST_SERIES, StatKind, StatMetric, readable_metrics
 

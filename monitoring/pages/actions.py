@@ -12,10 +12,10 @@ from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.dead_letters import Cleared
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.frontier.holds import HoldKind
-from redis_components.items import refused as refused_items
+from redis_components.items import stream as refused_items
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.politeness import limits
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.fleet.holds import Target, hold, resume
 from workers.fleet.roll import start_roll
 from workers.fleet.sizes import declared_fleet, desired_fleet, scale

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import redis
 
 from monitoring.part import part
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.overview import Overview, ServiceView, problems
 from workers.overview.samples import History
 from workers.state.history import RunRow

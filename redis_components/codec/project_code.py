@@ -2,7 +2,7 @@
 
 A writer to Redis must not be able to call the methods that run the crawl: `__init__` would overwrite a live spider's attributes.
 A method that the user's own classes define may be named, private ones too; of the methods of Scrapy or Trawl, also where the
-user overrides them, only those made to receive a response or a failure. Start tasks may name less: `start_tasks/requests.py`.
+user overrides them, only those made to receive a response or a failure. Start tasks may name less: `start_tasks/feed.py`.
 
 Items, dataclasses, attrs, and `PageMethod` of scrapy-playwright are stored as the path of their class and their fields, and made
 again without calling a method of the class. A class counts only where the crawl's spider has loaded it when it was opened, and

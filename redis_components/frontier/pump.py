@@ -9,11 +9,10 @@ from redis_components.dupefilters.kinds import misfit
 from redis_components.errors import LayoutError, TrawlError
 
 from .config import FrontierConfig, Listeners
-from .demand import Demand, Gate
+from .demand import Demand, Gate, Haste, Pace
 from .lifecycle import Phase, ShutdownSequence, Timer, WriteJournal
 from .messages import SiteBackoff, StatChange, as_unicode
 from .outbox import Batch, Outbox
-from .pacing import Haste, Pace
 from .reply import Reply
 from .session import Flight, LeaseDemand, Session
 from .stock import Stock

@@ -12,11 +12,11 @@ from redis_components.errors import TrawlError
 
 from . import messages
 from .config import FrontierConfig
-from .hold_policy import lots_in
+from .holds import lots_in
 from .messages import Lane, Message
 from .outbox import Batch
-from .redis_time import shared_clock
 from .reply import Reply, decode
+from .send_times import shared_clock
 from .transport import Clock, Exchanger, lasting
 
 logger = logging.getLogger(__name__)

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from redis_components.politeness.limits import KnownLimits
 
-from .hold_policy import UNKNOWN, HoldPolicy
+from .holds import UNKNOWN, HoldPolicy
 from .messages import Lease
 from .outbox import Outbox
-from .redis_time import RedisTime
 from .reply import HeldNow, Reply
-from .send_times import TimedLeases
+from .send_times import RedisTime, TimedLeases
 
 
 class Buffer:

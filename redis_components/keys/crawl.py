@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from redis_components import defaults
 from redis_components.errors import ConfigError
-from redis_components.server.namespace import fleet_namespace, prefixed
+from redis_components.server.names import fleet_namespace, prefixed
 
 from .items import ItemKeys
 from .start_tasks import StartTaskKeys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from redis_components.server.namespace import fleet_namespace, prefixed
+from redis_components.server.names import fleet_namespace, prefixed
 
 
 @dataclass(frozen=True, kw_only=True)

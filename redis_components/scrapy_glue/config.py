@@ -15,7 +15,7 @@ from redis_components.errors import ConfigError
 from redis_components.frontier import messages
 from redis_components.frontier.config import FrontierConfig
 from redis_components.keys import CrawlKeys
-from redis_components.server.namespace import check_one_slot, namespace_of
+from redis_components.server.names import check_one_slot, namespace_of
 from redis_components.setting_values import item_groups, number_of
 
 if TYPE_CHECKING:

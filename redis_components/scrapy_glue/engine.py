@@ -1,23 +1,26 @@
-"""The frontier of a crawl on Scrapy's engine: its clock, its transport, and how it is closed and left.
-
-The internals of Scrapy that it needs are in `internals.py`.
-"""
+"""Calls that block, out of a coroutine of Scrapy's: in a thread, under every reactor and without one."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary, WeakSet
 
 from scrapy import Spider, signals
 from scrapy.core.engine import ExecutionEngine
+from scrapy.exceptions import CloseSpider
 from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from redis_components import connection
+from redis_components.errors import TrawlError
 from redis_components.frontier.frontier import Frontier, FrontierConfig
 from redis_components.frontier.transport import Exchanger, LoopTransport, ThreadTransport
 
@@ -27,14 +30,92 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
+
+T = TypeVar("T")
+_running: set[Any] = set()
+_THREADS = 8
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    """Return the pool; not the loop's own: there names are resolved, and six whose servers do not answer would hold all of it."""
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="in thread")
+
+
+async def in_thread(call: Callable[[], T]) -> T:
+    """Run `call` in a thread; return its result, or raise its error."""
+    if is_asyncio_available():
+        import asyncio
+
+        return await asyncio.get_running_loop().run_in_executor(_threads(), copy_context().run, call)
+    from twisted.internet.threads import deferToThread
+
+    return await maybe_deferred_to_future(deferToThread(call))
+
+
+async def sleep(seconds: float) -> None:
+    """Return after so many seconds."""
+    done: Deferred[None] = Deferred()
+    call_later(seconds, done.callback, None)
+    await maybe_deferred_to_future(done)
+
+
+def in_background(work: Coroutine[Any, Any, None]) -> None:
+    """Let `work` run while the crawl goes on; it must not raise."""
+    if is_asyncio_available():
+        import asyncio
+
+        _running.add(task := asyncio.ensure_future(work))  # the loop itself keeps no reference
+        task.add_done_callback(_running.discard)
+    else:
+        Deferred.fromCoroutine(work)
+
+
+REASON = "refused"
+
+logger = logging.getLogger(__name__)
+_refused: WeakSet[Crawler] = WeakSet()
+_failed: WeakSet[Crawler] = WeakSet()
+
+
+def fail(crawler: Crawler, why: str = "") -> None:
+    """Let `scrapy crawl` end with exit code 1: so does Scrapy where the crawl has no spider at its end. `why` is logged once."""
+    if crawler in _failed:
+        return
+    _failed.add(crawler)
+    if why:
+        logger.error("%s: the crawl ends with an exit code that is not 0", why)
+
+    async def forget_spider() -> None:
+        await sleep(0)  # other receivers of the signal find the spider until then
+        crawler.spider = None
+
+    crawler.signals.connect(forget_spider, signals.spider_closed, weak=False)
+
+
+def is_refused(crawler: Crawler) -> bool:
+    """Return True if this crawl is ending already, because another component could not start."""
+    return crawler in _refused
+
+
+@contextmanager
+def refusing(crawler: Crawler) -> Iterator[None]:
+    """Turn a TrawlError in the block into one line of the log and CloseSpider."""
+    try:
+        yield
+    except TrawlError as error:
+        logger.error("%s", error)
+        _refused.add(crawler)
+        fail(crawler)
+        raise CloseSpider(REASON) from error
+
+
 CLOSE_TIMEOUT_S = 8.0
 """Longest wait for Redis when a crawl closes, shorter than the grace time that a supervisor gives."""
 
 _frontiers: WeakKeyDictionary[Crawler, Frontier] = WeakKeyDictionary()
 _deadlines: WeakKeyDictionary[Crawler, float] = WeakKeyDictionary()
 _closing: set[Any] = set()
-
-logger = logging.getLogger(__name__)
 
 
 class ReactorClock:

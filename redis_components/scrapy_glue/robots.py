@@ -37,8 +37,7 @@ from redis_components.politeness.limits import default_lane
 from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile, RobotsReply, rate_of, readable
 
 from .config import keys_of
-from .engine import known_frontier
-from .in_thread import in_thread, sleep
+from .engine import in_thread, known_frontier, sleep
 from .internals import NotNow
 
 if TYPE_CHECKING:

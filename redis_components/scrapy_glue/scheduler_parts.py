@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 
 from redis_components.dupefilter import RFPDupeFilter, is_fused, named_dupefilter
-from redis_components.errors import ConfigError
+from redis_components.errors import ConfigError, Unserializable
+from redis_components.frontier.messages import QueueOrder
 from redis_components.queue import Base
+from redis_components.server.untrusted_values import LATEST
 from redis_components.setting_values import loaded, number_of
 
+from .page_tracker import Page, current_page
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import redis
-    from scrapy import Spider
+    from scrapy import Request, Spider
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
+
+    from redis_components.frontier.frontier import Frontier
+    from redis_components.frontier.messages import Lease
+
+    from .page_tracker import PageTracker
 
 
 def arguments_of(settings: BaseSettings) -> dict[str, Any]:
@@ -118,3 +130,122 @@ def watch_depth_limit(crawler: Crawler) -> None:
             )
 
     crawler.signals.connect(warn, signals.spider_closed, weak=False)
+
+
+class RequestLanes:
+    """A queue class of the user's orders requests as it wants: then no limits are kept, and `not_before` does not count."""
+
+    def __init__(self, frontier: Frontier, book: PageTracker) -> None:
+        self._frontier = frontier
+        self._limits = frontier.limits
+        self._book = book
+        self._kept = frontier.config.order is not QueueOrder.ADVISED
+
+    def pace_of(self, request: Request) -> tuple[str, float]:
+        """Return lane ("" without limits) and time (epoch s, 0.0 for any) of a request to store. Raises Unserializable for a
+        `meta["not_before"]` that is not a time.
+        """
+        lane = self._limits.lane_of(request.meta, request.url) if self._limits.lanes and self._kept else ""
+        value = request.meta.get("not_before")
+        if value is None:
+            return lane, 0.0
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LATEST:
+            return lane, float(value)
+        raise Unserializable(f"not_before: {value!r} is not a time; write seconds since 1970, as time.time() has them")
+
+    def shelves(self, lease: Lease, request: Request) -> bool:
+        """Set a lease from READY aside whose site has limits; whether it has."""
+        if not self._limits.lanes or lease.lane or not self._kept:
+            return False
+        lane = self._limits.lane_of(request.meta, request.url)
+        if lane:
+            self._frontier.shelve(lease.id, lane)
+        return bool(lane)
+
+    def leave_alone(self) -> None:
+        """Give back requests that wait in the downloader for their turn when limits have changed, to be sent when
+        they allow it.
+        """
+        if self._limits.lanes and self._kept:
+            self._book.take_back(lambda request: bool(self._limits.lane_of(request.meta, request.url)))
+
+    def put_off(self, request: Request, *, sent: bool) -> bool:
+        """Give the lease of `request` back once Scrapy is done with it, with no attempt counted, as its site asks to be left
+        alone. False where it has no lease.
+        """
+        return self._kept and self._book.put_off(request, sent=sent)
+
+
+class UnstorableRequests:
+    """First in, first out."""
+
+    def __init__(self) -> None:
+        self._requests: deque[tuple[Request, Page | None]] = deque()
+        self._reasons: set[str] = set()
+
+    def __len__(self) -> int:
+        """Return the number of requests that wait."""
+        return len(self._requests)
+
+    def add(self, request: Request, reason: str) -> None:
+        """Keep `request` as a part of the page that is at work now."""
+        field = reason.partition(":")[0]
+        if field not in self._reasons:
+            self._reasons.add(field)
+            logger.warning(
+                "%s is kept in memory: no other crawler gets it, and after a crash or a stop its page is crawled again: %s"
+                " (logged once for each field)",
+                request,
+                reason,
+            )
+        self.wait(request)
+
+    def wait(self, request: Request) -> None:
+        """Keep `request` until it can be stored, as a part of the page that is at work now."""
+        found_on = current_page.get()
+        if found_on is not None:
+            found_on.parts += 1
+        self._requests.append((request, found_on))
+
+    def take(self, but_not: Callable[[Request], bool] = lambda request: False) -> tuple[Request, Page | None] | None:
+        """Return the next request that `but_not` does not exclude, and the page that it is a part of; None where
+        there is none.
+        """
+        for place, (request, _) in enumerate(self._requests):
+            if not but_not(request):
+                found = self._requests[place]
+                del self._requests[place]
+                return found
+        return None
+
+    def enqueue_again(self, enqueue: Callable[[Request], object], frontier: Frontier) -> bool:
+        """Enqueue each, as a part of the page that it was found on, until one waits again; return True if none does."""
+        for left in reversed(range(len(self))):
+            request, found_on = self._requests.popleft()
+            around = current_page.set(found_on)
+            try:
+                enqueue(request)
+            finally:
+                current_page.reset(around)
+            if found_on is not None:
+                found_on.finish_part(frontier)
+            if len(self) > left:
+                return False
+        return True
+
+    @property
+    def pages(self) -> set[Page]:
+        """The pages of the requests that wait."""
+        return {page for _, page in self._requests if page is not None}
+
+    def release_pages(self, frontier: Frontier) -> None:
+        """Give the pages of these requests back, to be crawled again, as the process ends."""
+        if not self._requests:
+            return
+        logger.warning(
+            "%d requests that could not be stored end with this process; the %d pages they came from will be crawled again",
+            len(self._requests),
+            len(self.pages),
+        )
+        for page in self.pages:
+            page.release(frontier)

@@ -29,13 +29,12 @@ from redis_components.errors import LayoutError, TrawlError
 from redis_components.frontier.messages import NO_FILTER, NewRequest, QueueOrder, exact_score, score_of
 from redis_components.keys import CrawlKeys
 from redis_components.queue import Base, order_of, own_codec_of, own_score_of
-from redis_components.server.namespace import namespace_of
+from redis_components.server.names import namespace_of
 from redis_components.server.scripts import script
 from redis_components.setting_values import loaded
 
-from .custom_queue import TOKEN
-from .engine import is_one_page, running_crawler
-from .refusal import fail
+from .custom_classes import TOKEN
+from .engine import fail, is_one_page, running_crawler
 from .scheduler_parts import arguments_of, clears_by_itself, log_duplicate, make_dupefilter, make_queue
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import redis
 
-from .replies import as_bytes, as_text
 from .scripts import script
 from .signing import fault, seal, signing_is_on
-from .untrusted_values import MOST_BYTES, WrongValue, decoded, encoded, hash_at, is_foreign
+from .untrusted_values import MOST_BYTES, WrongValue, as_bytes, as_text, decoded, encoded, hash_at, is_foreign
 
 R = TypeVar("R")
 SIGNATURE_BYTES = 256  # at most, with its name

@@ -21,7 +21,7 @@ from hashlib import sha256
 
 from redis_components.errors import ConfigError
 
-from .namespace import fleet_namespace
+from .names import fleet_namespace
 from .variables import variable
 
 VARIABLE = "TRAWL_SIGNING_KEY"

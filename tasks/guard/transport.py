@@ -13,7 +13,7 @@ from kombu import connection as kombu_connection
 from kombu.transport import redis as over_redis
 from kombu.utils.json import loads
 
-from redis_components.server.masking import masked_text
+from redis_components.server.printable import masked_text
 from tasks.flower_crawlers import is_maintenance
 
 from .envelope import fault_of_container

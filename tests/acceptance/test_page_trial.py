@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from redis_components.embedded.server import free_port
+from redis_components.embedded.files import free_port
 from tests.acceptance.test_demo import MARK, Demo
 from tests.integration.test_pages_axe import BROWSER
 from tests.support import keeping_receiver

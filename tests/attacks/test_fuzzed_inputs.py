@@ -25,7 +25,7 @@ from forums.events.rules import load
 from monitoring.api.entrance import JobBody, ReasonBody, SizeBody, UrlsBody
 from monitoring.metrics.exposition import text_of_metrics
 from redis_components.errors import ConfigError
-from redis_components.server.masking import masked_text, masked_values
+from redis_components.server.printable import masked_text, masked_values
 from workers.consumers.targets import parse_target
 from workers.deploy import project_wheel
 from workers.fleet.file_limits import limits_in_file

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import psutil
 
-from redis_components.embedded.server import free_port
+from redis_components.embedded.files import free_port
 from tests.attacks.two_sites import SITE_FILE
 from tests.support.fleet import MARK, ROOT, ToyFleet
 from tests.support.postgres_server import PostgresServer, binaries

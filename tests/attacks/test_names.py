@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from forums.sites import SiteError, load_site
 from redis_components.errors import ConfigError
-from redis_components.server.names import below, is_name, is_node_name, service_name, site_name, slot_number
-from redis_components.server.namespace import fleet_namespace
+from redis_components.server.names import below, fleet_namespace, is_name, is_node_name, service_name, site_name, slot_number
 from tasks.routing import route
 from tests.support.broker_attack import AttackedWorker, body, task
 from workers.environment.values import parse_fleet

@@ -13,7 +13,7 @@ import pytest
 from cli.main import main as trawl
 from cli.processes.node_services import FlowerAccess
 from forums.storage import Database, parse
-from redis_components.embedded.private_files import private_folder
+from redis_components.embedded.files import private_folder
 from redis_components.errors import ConfigError
 from redis_components.server.url import address_of, masked
 from redis_components.server.variables import example_secrets, refuse_example_secrets

@@ -16,14 +16,14 @@ from scrapy.utils.test import get_crawler
 from redis_components.admin import dead_letters
 from redis_components.admin.inspector import snapshot, wipe
 from redis_components.connection import asyncio_client, from_settings, get_redis, is_cluster
-from redis_components.dupefilters.report import report
+from redis_components.dupefilters.client import report
 from redis_components.errors import ConfigError
 from redis_components.frontier.messages import DeadLetter
 from redis_components.frontier.reclaim_leases import expire_owner
 from redis_components.items.stream import ItemStream, Lock, Settled
 from redis_components.keys import CrawlKeys
 from redis_components.scheduler import Scheduler
-from redis_components.server.namespace import prefixed
+from redis_components.server.names import prefixed
 from redis_components.start_tasks import seeding as seeds
 from tests.support.celery_broker import works_with
 from tests.support.crawl import crawl

@@ -15,8 +15,7 @@ from forums.records.stored import InvalidItem, parse, task_of_scan
 from forums.sites import SiteError
 from forums.sites.load import load_file
 from redis_components.errors import ConfigError
-from redis_components.server.masking import masked_text
-from redis_components.server.printable import in_one_line
+from redis_components.server.printable import in_one_line, masked_text
 from redis_components.server.url import address_of
 from tests.attacks.test_fuzzed_inputs import TREE, as_toml
 from tests.fuzz.target import Target

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.embedded.server import free_port
+from redis_components.embedded.files import free_port
 from tests.integration.test_exporter_process import running_exporter
 from tests.support.processes import wait_until
 from tests.support.prometheus import MISSING, PROMETHEUS, Prometheus, hastened, prometheus, rules_of

@@ -22,7 +22,7 @@ from monitoring.api.access import Tokens
 from monitoring.api.routes import create_api
 from monitoring.app import create_app
 from monitoring.source import Source
-from redis_components.embedded.server import free_port
+from redis_components.embedded.files import free_port
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from tests.integration.test_api import READ, Api

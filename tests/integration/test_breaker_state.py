@@ -25,7 +25,7 @@ from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from tests.support.demo_sites import declare
 from workers.breaker import close_breaker, probe_sites
 from workers.breaker.state import REMEMBERED_S

@@ -19,7 +19,7 @@ import pytest
 import redis
 from minio import Minio
 
-from redis_components.embedded.server import free_port
+from redis_components.embedded.files import free_port
 from redis_components.items.groups import ItemGroup, tend
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys

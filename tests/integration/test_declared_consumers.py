@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from redis_components.embedded.server import free_port
+from redis_components.embedded.files import free_port
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from tests.support.plain_project import PlainFleet, plain_fleet

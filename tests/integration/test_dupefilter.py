@@ -25,9 +25,8 @@ from redis_components.dupefilter import (
     is_fused,
 )
 from redis_components.dupefilters import client as filter_access
-from redis_components.dupefilters.client import false_positive_rate
+from redis_components.dupefilters.client import false_positive_rate, part_name, report
 from redis_components.dupefilters.kinds import Bloom, Exact, Renew, Rolling, Window
-from redis_components.dupefilters.report import part_name, report
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from tests.support.crawl import crawl

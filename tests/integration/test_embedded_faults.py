@@ -11,9 +11,8 @@ import psutil
 import pytest
 import redis
 
-from redis_components.embedded.binary import choose
-from redis_components.embedded.server import Server, ServerConfig, free_port
-from redis_components.embedded.server_files import ServerState
+from redis_components.embedded.files import ServerState, free_port
+from redis_components.embedded.server import Server, ServerConfig, choose
 from redis_components.errors import RedisUnavailable
 from tests.support.embedded_user import Terminal
 from tests.support.processes import wait_until

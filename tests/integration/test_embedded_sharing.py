@@ -9,7 +9,7 @@ import psutil
 import pytest
 import redis
 
-from redis_components.embedded.keeper import GRACE_S
+from redis_components.embedded.__main__ import GRACE_S
 from tests.support.embedded_user import USER, Terminal
 from tests.support.processes import stays
 

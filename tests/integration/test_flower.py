@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from redis_components.embedded.server import free_port
+from redis_components.embedded.files import free_port
 from redis_components.errors import ConfigError
 from tasks.flower_crawlers import refuse_open_flower, refuse_taken_port
 from tests.support.fleet import ToyFleet

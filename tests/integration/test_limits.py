@@ -30,7 +30,7 @@ from redis_components.politeness.limits import (
     needs_suffixes,
 )
 from redis_components.politeness.retry_after import retry_after_s
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 
 Trawl = Callable[..., tuple[int, str, str]]
 SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["a"]\n'

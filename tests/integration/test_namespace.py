@@ -19,7 +19,7 @@ from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from redis_components.scrapy_glue.config import keys_of
 from redis_components.scrapy_glue.engine import frontier_of
-from redis_components.server.namespace import check_one_slot, fleet_namespace, namespace_of
+from redis_components.server.names import check_one_slot, fleet_namespace, namespace_of
 from tests.support.crawl import ROOT, crawl
 from tests.support.link_spiders import LinksSpider
 from workers.state.keys import FleetKeys

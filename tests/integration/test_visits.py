@@ -14,7 +14,7 @@ from forums.sites.http.fetch import FetchFailed, NotNow, VisitLimits, Visitor
 from redis_components.keys import lane_busy_key, lane_state_key, limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import HOUR_MS, LaneLimits, LanePermits
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from tests.support.watched_site import Page, WatchedSite
 
 LANE = "example.org"

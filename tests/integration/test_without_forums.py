@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from redis_components.embedded.server import free_port
+from redis_components.embedded.files import free_port
 from tests.support.fleet import ROOT
 from tests.support.processes import none_left, wait_until
 from tests.support.redis_server import RedisServer

@@ -9,8 +9,7 @@ import redis
 
 from redis_components.admin.inspector import snapshot
 from redis_components.items.groups import ItemGroup, tend
-from redis_components.items.refused import replay
-from redis_components.items.stream import Lock, Refusal, Settled
+from redis_components.items.stream import Lock, Refusal, Settled, replay
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import script
 from tests.support.owner import Owner

@@ -6,8 +6,7 @@ import json
 
 import redis
 
-from redis_components.items.refused import newest, purge, replay
-from redis_components.items.stream import ItemStream, Refusal
+from redis_components.items.stream import ItemStream, Refusal, newest, purge, replay
 from redis_components.keys import CrawlKeys
 
 KEYS = CrawlKeys.for_spider("books")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import redis
 
-from redis_components.politeness.validators import LONGEST, Validators, ValidatorStore, name_of
+from redis_components.scrapy_glue.conditional import LONGEST, Validators, ValidatorStore, name_of
 from tests.support.owner import KEYS
 
 FOUND = Validators.of('"7"', "Mon, 23 Nov 2026 00:00:00 GMT", b"a page")

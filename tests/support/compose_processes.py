@@ -20,8 +20,8 @@ from typing import Self
 
 import redis
 
-from redis_components.embedded.binary import choose
-from redis_components.embedded.server import free_port
+from redis_components.embedded.files import free_port
+from redis_components.embedded.server import choose
 from tests.support.compose_file import ROOT, ComposeService, image_environment, services
 from tests.support.fleet import Program
 from tests.support.processes import wait_until

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import redis
 
-from redis_components.embedded.server_files import ServerFolder, ServerState
+from redis_components.embedded.files import ServerFolder, ServerState
 from tests.support.processes import arguments, inside, marked, wait_until
 
 MARK = "TRAWL_TEST_PLACE"

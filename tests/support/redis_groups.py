@@ -20,9 +20,9 @@ from typing import Any, Self
 
 import redis
 
-from redis_components.embedded.binary import choose
 from redis_components.embedded.die_with_parent import tied
-from redis_components.embedded.server import is_free
+from redis_components.embedded.files import is_free
+from redis_components.embedded.server import choose
 from tests.support.processes import wait_until
 
 PASSWORD = "groups"

@@ -11,8 +11,8 @@ from types import TracebackType
 
 import redis
 
-from redis_components.embedded.binary import choose
-from redis_components.embedded.server import PortTaken, Server, ServerConfig, free_port
+from redis_components.embedded.files import free_port
+from redis_components.embedded.server import PortTaken, Server, ServerConfig, choose
 
 
 class RedisServer:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from redis_components.embedded.binary import MINIMUM, NAMES, ServerBinary, probe
+from redis_components.embedded.server import MINIMUM, NAMES, ServerBinary, probe
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".venv-servers"

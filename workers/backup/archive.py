@@ -29,7 +29,7 @@ from typing import IO, Any, Self
 
 import msgspec
 
-from redis_components.embedded.private_files import FILE
+from redis_components.embedded.files import FILE
 from redis_components.server.signing import fault, seal, signing_is_on
 
 from .snapshot import BackupError

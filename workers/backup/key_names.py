@@ -10,9 +10,8 @@ import redis
 
 from redis_components.admin.crawl_records import CrawlRecords, crawl_record_of
 from redis_components.keys import CrawlKeys, limits_key
-from redis_components.server.namespace import fleet_namespace, literal
-from redis_components.server.replies import as_bytes, as_text
-from redis_components.server.untrusted_values import readable
+from redis_components.server.names import fleet_namespace, literal
+from redis_components.server.untrusted_values import as_bytes, as_text, readable
 from workers.state.keys import FleetKeys
 
 SCANNED = 1_000  # keys for each round trip

@@ -18,7 +18,7 @@ from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.dead_letters import parse
 from redis_components.frontier.holds import BREAKER, SITE, SPIDER, VERSION
 from redis_components.keys import CrawlKeys, limits_key
-from redis_components.server.replies import as_bytes
+from redis_components.server.untrusted_values import as_bytes
 from workers.state.keys import FleetKeys
 
 SIZES, AUTOSCALING, SCHEDULE, HOLDS, LIMITS, DRAINED = "sizes", "autoscaling", "schedule", "holds", "limits", "drained nodes"

@@ -7,7 +7,7 @@ from typing import Any
 
 import redis
 
-from redis_components.server.replies import as_bytes, as_text
+from redis_components.server.untrusted_values import as_bytes, as_text
 from workers.state.keys import FleetKeys
 
 from .key_names import KeyNames

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import redis
 
-from redis_components.server.replies import as_bytes
+from redis_components.server.untrusted_values import as_bytes
 
 PORTION = 500  # elements
 LIST_PORTION = 100  # items may be large

@@ -16,7 +16,7 @@ import msgspec
 import redis
 
 from redis_components.frontier.holds import BREAKER, FLEET, SITE, Hold, HoldKind
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.application import application
 from workers.fleet.sizes import declared_fleet
 from workers.state.breakers import HOST, Breaker, Breakers, BreakerState

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import redis
 
 from redis_components.connection import connect, from_settings, name_of, names_redis
-from redis_components.server.namespace import fleet_namespace, namespace_of
+from redis_components.server.names import fleet_namespace, namespace_of
 from redis_components.server.url import masked
 from workers.state.keys import FleetKeys
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import redis
 
-from redis_components.embedded.private_files import private_folder
+from redis_components.embedded.files import private_folder
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.server.names import service_name
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.fleet.sizes import declared_fleet
 from workers.state.nodes import Nodes
 from workers.state.registry import Registry

@@ -22,7 +22,7 @@ from pathlib import Path
 import redis
 
 from redis_components.embedded import data_dir
-from redis_components.embedded.private_files import private_folder
+from redis_components.embedded.files import private_folder
 from redis_components.errors import ConfigError
 from redis_components.server.names import below, service_name
 from workers.environment.variables import Fleet

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import redis
 
-from redis_components.server.replies import as_text
+from redis_components.server.untrusted_values import as_text
 from workers.fleet.declared_options import as_declared
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.run_module import own_module

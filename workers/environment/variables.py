@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from redis_components.embedded import data_dir
-from redis_components.server.names import MOST_SLOTS
-from redis_components.server.namespace import fleet_namespace
+from redis_components.server.names import MOST_SLOTS, fleet_namespace
 from redis_components.server.signing import parse_keys
 
 from .declaration import EmptyIsNone, Number, Switch, Variables, Whole, declare, parsed_by

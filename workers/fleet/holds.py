@@ -22,7 +22,7 @@ from redis_components.admin.crawl_records import keys_in
 from redis_components.errors import ConfigError, OnHold, did_you_mean
 from redis_components.frontier import holds
 from redis_components.frontier.holds import BREAKER, FLEET, SITE, SPIDER, Hold, HoldKind
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.application import application
 from workers.state.holds import SERVICE, SLOT, FleetHolds, Held
 from workers.state.registry import Registry, slot_name

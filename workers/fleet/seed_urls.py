@@ -14,7 +14,7 @@ from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.keys import CrawlKeys
 from redis_components.keys.crawl import filled
-from redis_components.server.namespace import fleet_namespace, prefixed
+from redis_components.server.names import fleet_namespace, prefixed
 from redis_components.start_tasks.format import WEB
 from redis_components.start_tasks.seeding import Pushed, push_urls
 

@@ -22,9 +22,8 @@ from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.admin.inspector import CrawlSnapshot, snapshot, total_of
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import CrawlKeys
-from redis_components.server.names import LONGEST, is_name, service_name
-from redis_components.server.namespace import fleet_namespace, literal
-from redis_components.server.replies import server_time
+from redis_components.server.names import LONGEST, fleet_namespace, is_name, literal, service_name
+from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import push_urls
 from workers.environment.values import check_size
 from workers.environment.variables import Fleet

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redis_components.embedded import data_dir
-from redis_components.embedded.private_files import FILE, private_folder
+from redis_components.embedded.files import FILE, private_folder
 from redis_components.server.names import below, service_name, slot_number
 from workers.environment.variables import Logs
 

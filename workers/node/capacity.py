@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from redis_components.embedded.private_files import private_folder
+from redis_components.embedded.files import private_folder
 
 logger = logging.getLogger(__name__)
 

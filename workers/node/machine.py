@@ -11,7 +11,7 @@ from pathlib import Path
 from redis_components.connection import connect
 from redis_components.embedded import data_dir
 from redis_components.server.health import Problem
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 from workers.process.heartbeat import Heartbeat
 from workers.state.troubles import EVERY_S, Troubles
 

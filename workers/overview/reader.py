@@ -13,12 +13,11 @@ from typing import Generic, TypeVar
 import redis
 
 from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
-from redis_components.admin.inspector import CrawlSnapshot, empty_snapshot, snapshots
+from redis_components.admin.inspector import CrawlSnapshot, RedisMemory, empty_snapshot, snapshots, sums
+from redis_components.admin.inspector import look as memory_of
 from redis_components.admin.lanes import look
-from redis_components.admin.memory import RedisMemory, sums
-from redis_components.admin.memory import look as memory_of
 from redis_components.frontier.holds import HoldKind
-from redis_components.items.group_states import group_states
+from redis_components.items.groups import group_states
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server import health
 from redis_components.server.health import Finding

@@ -14,7 +14,7 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
-from redis_components.embedded.private_files import FILE, private_folder
+from redis_components.embedded.files import FILE, private_folder
 from workers.environment.variables import Health
 
 LIMIT_S = 60.0

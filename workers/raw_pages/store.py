@@ -14,7 +14,7 @@ from pathlib import Path
 
 from warcio.warcwriter import WARCWriter
 
-from redis_components.embedded.private_files import FILE, private_folder
+from redis_components.embedded.files import FILE, private_folder
 from redis_components.server.names import below, site_name
 
 from .folders import SUFFIX

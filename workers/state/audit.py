@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import redis
 
-from redis_components.server.masking import SECRET_NAME
-from redis_components.server.printable import in_one_line
+from redis_components.server.printable import SECRET_NAME, in_one_line
 from redis_components.server.record_store import JsonRecord
 from redis_components.server.untrusted_values import Epoch
 from redis_components.server.url import masked

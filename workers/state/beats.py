@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import redis
 
-from redis_components.server.replies import as_text, server_time
-from redis_components.server.untrusted_values import answers_of
+from redis_components.server.untrusted_values import answers_of, as_text, server_time
 from workers.state.keys import FleetKeys
 from workers.state.scripts import script
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import msgspec
 import redis
 
-from redis_components.server.replies import server_time
+from redis_components.server.untrusted_values import server_time
 
 from .registry import CrawlerRecord, Registry
 from .runs import MOST_WAITING, Run, RunBy, Runs

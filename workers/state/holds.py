@@ -15,8 +15,7 @@ import redis
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.frontier import holds
 from redis_components.frontier.holds import BREAKER, FLEET, FLEET_BREAKER, FLEET_SITE, SITE, SPIDER, Hold, HoldKind, parsed
-from redis_components.server.replies import as_bytes
-from redis_components.server.untrusted_values import answers_of
+from redis_components.server.untrusted_values import answers_of, as_bytes
 from workers.state.keys import FleetKeys
 
 from .records import parse_slot, slot_name

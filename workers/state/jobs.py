@@ -12,8 +12,7 @@ from enum import StrEnum
 import redis
 
 from redis_components.server.record_store import JsonRecord, RecordStore, check_signature
-from redis_components.server.replies import as_text
-from redis_components.server.untrusted_values import Count, Epoch, Size
+from redis_components.server.untrusted_values import Count, Epoch, Size, as_text
 from workers.state.keys import FleetKeys
 
 from .services import ServiceRecord

@@ -14,8 +14,7 @@ import redis
 
 from redis_components.server.names import is_name, is_node_name, node_name
 from redis_components.server.record_store import JsonRecord
-from redis_components.server.replies import as_bytes, as_text
-from redis_components.server.untrusted_values import Epoch, Size, WrongValue, answers_of, readable
+from redis_components.server.untrusted_values import Epoch, Size, WrongValue, answers_of, as_bytes, as_text, readable
 from workers.state.keys import FleetKeys
 from workers.state.scripts import script
 

@@ -17,8 +17,17 @@ import redis
 from redis_components.admin.crawl_records import crawl_record_of
 from redis_components.frontier.holds import VERSION, Hold
 from redis_components.keys import CrawlKeys
-from redis_components.server.replies import as_bytes, as_text, server_time
-from redis_components.server.untrusted_values import WrongValue, decoded, hash_at, number, readable, whole
+from redis_components.server.untrusted_values import (
+    WrongValue,
+    as_bytes,
+    as_text,
+    decoded,
+    hash_at,
+    number,
+    readable,
+    server_time,
+    whole,
+)
 from redis_components.start_tasks.seeding import mark_of
 from workers.application import Check, application
 from workers.state.keys import FleetKeys

@@ -16,8 +16,18 @@ from typing import cast
 import redis
 
 from redis_components.server.names import MOST_SLOTS, service_name, slot_number
-from redis_components.server.replies import as_bytes, as_text, server_time
-from redis_components.server.untrusted_values import WrongValue, answers_of, decoded, hash_at, is_foreign, readable, whole
+from redis_components.server.untrusted_values import (
+    WrongValue,
+    answers_of,
+    as_bytes,
+    as_text,
+    decoded,
+    hash_at,
+    is_foreign,
+    readable,
+    server_time,
+    whole,
+)
 from workers.state.keys import FleetKeys
 from workers.state.scripts import script
 

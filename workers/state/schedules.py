@@ -12,9 +12,19 @@ import redis
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.server.fleet_file import FILE, declared, faulty
 from redis_components.server.record_store import SIGNATURE_BYTES
-from redis_components.server.replies import as_text, server_time
 from redis_components.server.signing import fault, seal, signing_is_on
-from redis_components.server.untrusted_values import LATEST, MOST_BYTES, Epoch, decoded, encoded, hash_at, readable, whole
+from redis_components.server.untrusted_values import (
+    LATEST,
+    MOST_BYTES,
+    Epoch,
+    as_text,
+    decoded,
+    encoded,
+    hash_at,
+    readable,
+    server_time,
+    whole,
+)
 from workers.state.keys import FleetKeys
 from workers.state.scripts import script
 

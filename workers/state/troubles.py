@@ -13,8 +13,7 @@ import msgspec
 import redis
 
 from redis_components.server.health import Problem
-from redis_components.server.replies import as_text, server_time
-from redis_components.server.untrusted_values import Epoch, decoded, hash_at, readable
+from redis_components.server.untrusted_values import Epoch, as_text, decoded, hash_at, readable, server_time
 from workers.state.keys import FleetKeys
 
 EVERY_S = 10.0

@@ -18,8 +18,7 @@ from forums.storage.read.event_reader import EventLog
 from forums.storage.schema.tables import metadata
 from forums.storage.write.event_log import BEGINNING
 from forums.writer.drain import Outcome, drain
-from redis_components.items.refused import newest, replay
-from redis_components.items.stream import ItemStream
+from redis_components.items.stream import ItemStream, newest, replay
 from redis_components.keys import CrawlKeys
 from tests.integration.storage.test_migrations import differences
 from tests.integration.storage.test_writer_faults import KEYS, assert_complete, expire_lock, fill, writer

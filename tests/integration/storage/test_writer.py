@@ -11,8 +11,7 @@ import redis
 
 from forums.storage import Database, Item, comments, posts, scans
 from forums.writer.drain import Outcome, WriteReport, drain
-from redis_components.items.refused import newest
-from redis_components.items.stream import ItemStream
+from redis_components.items.stream import ItemStream, newest
 from redis_components.keys import CrawlKeys
 from tests.support.items import at, comment, post, scan, wire
 

@@ -20,8 +20,7 @@ import redis
 
 from forums.storage import Database, StorageError, posts
 from forums.writer.drain import Outcome, drain
-from redis_components.items.refused import newest
-from redis_components.items.stream import ItemStream, Settled
+from redis_components.items.stream import ItemStream, Settled, newest
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.items import post, scan, wire

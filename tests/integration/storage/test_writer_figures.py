@@ -14,7 +14,7 @@ from forums.state.keys import ForumFleetKeys
 from forums.state.writer_figures import WriterCounts
 from forums.storage import default_url
 from forums.writer.store import forget, store
-from redis_components.admin.memory import KINDS, look
+from redis_components.admin.inspector import KINDS, look
 from redis_components.keys import CrawlKeys
 from tests.support.items import START, at, comment, post, wire
 

@@ -34,7 +34,7 @@ from forums.storage.read.site_figures import Delay
 from redis_components.admin.dead_letters import DeadEntry, DeadKind
 from redis_components.admin.inspector import empty_snapshot
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.items.refused import RefusedItem
+from redis_components.items.stream import RefusedItem
 from workers.overview import Overview, ServiceView
 from workers.state.beats import BeatView
 from workers.state.breakers import Breaker, BreakerState

@@ -13,7 +13,7 @@ from cli.processes import node_services
 from demo import processes
 from demo.processes import FLEET, KEPT_RUNS, RunFolder, RunFolderError
 from forums.sites import load_all
-from redis_components.embedded import private_files
+from redis_components.embedded import files
 from tests.support.fleet import ROOT
 
 
@@ -36,7 +36,7 @@ def test_old_runs_are_removed_but_neither_one_that_still_runs_nor_what_is_not_a_
         (runs / f"2026010{day}-120000" / "redis").mkdir(parents=True)
     (runs / "my-notes").mkdir()
     keeper = runs / "20260101-120000" / "redis" / "keeper.lock"
-    with private_files.held(keeper):
+    with files.held(keeper):
         folder = RunFolder.fresh()
     left = sorted(path.name for path in runs.iterdir())
     assert left == ["20260101-120000", "20260104-120000", "20260105-120000", folder.path.name, "my-notes"]

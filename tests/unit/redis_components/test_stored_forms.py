@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from redis_components.codec import stored_request, values
+from redis_components.codec import requests, values
 from redis_components.server.untrusted_values import decoded
 from redis_components.start_tasks.format import BadStartTask, read
 
@@ -121,7 +121,7 @@ def test_no_reader_hands_stored_fields_to_a_constructor() -> None:
 
 
 def test_a_request_with_a_field_of_a_later_version_is_read() -> None:
-    assert stored_request.read(values.dumps({"u": "http://a/", "later": 1})).u == "http://a/"
+    assert requests.read(values.dumps({"u": "http://a/", "later": 1})).u == "http://a/"
 
 
 def test_a_start_task_of_a_later_format_is_read_and_a_typing_error_is_not() -> None:

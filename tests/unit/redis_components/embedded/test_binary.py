@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.embedded import binary
-from redis_components.embedded.binary import choose, probe
+from redis_components.embedded import server
+from redis_components.embedded.server import choose, probe
 from redis_components.errors import RedisUnavailable
 
 pytestmark = pytest.mark.processes
@@ -22,7 +22,7 @@ def _nothing_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def _nothing_bundled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binary, "find_spec", lambda name: None)
+    monkeypatch.setattr(server, "find_spec", lambda name: None)
 
 
 def program(path: Path, banner: str) -> Path:

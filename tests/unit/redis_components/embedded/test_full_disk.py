@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.embedded.server import write_private
-from redis_components.embedded.server_files import ServerFolder
+from redis_components.embedded.files import ServerFolder, write_private
 
 
 def test_a_file_that_the_disk_has_no_room_for_leaves_the_former_one_and_no_draft(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from redis_components.embedded import data_dir
-from redis_components.embedded.server import PORTS
-from redis_components.embedded.server_files import ServerFolder
+from redis_components.embedded.files import PORTS, ServerFolder
 
 
 def test_the_data_folder_is_beside_the_nearest_scrapy_cfg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import logging
 import pytest
 import redis
 
+from redis_components.frontier.demand import LONGEST_SILENCE_S
 from redis_components.frontier.messages import NextTask, QueueOrder
-from redis_components.frontier.pacing import LONGEST_SILENCE_S
 from tests.support.owner import KEYS, Owner
 
 

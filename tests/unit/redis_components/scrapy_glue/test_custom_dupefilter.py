@@ -11,7 +11,7 @@ from scrapy import Request
 from redis_components.dupefilters.kinds import Notes
 from redis_components.frontier.messages import NewRequest
 from redis_components.frontier.reclaim_leases import expire_owner
-from redis_components.scrapy_glue.custom_dupefilter import CustomDupeFilter
+from redis_components.scrapy_glue.custom_classes import CustomDupeFilter
 from tests.support.owner import KEYS, Owner
 
 OWN = replace(KEYS, custom_dupefilter=True)

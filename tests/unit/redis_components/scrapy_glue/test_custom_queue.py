@@ -17,7 +17,7 @@ from redis_components.admin.inspector import snapshot
 from redis_components.codec.requests import RequestCodec
 from redis_components.frontier.messages import NO_FILTER, NewRequest, QueueOrder
 from redis_components.frontier.reclaim_leases import expire_owner
-from redis_components.scrapy_glue.custom_queue import TOKEN, CustomQueue
+from redis_components.scrapy_glue.custom_classes import TOKEN, CustomQueue
 from tests.support.owner import KEYS, Owner
 
 ASIDE = replace(KEYS, custom_queue=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from scrapy.http import Headers
 
-from redis_components.politeness.site_pulse import SitePulse
-from redis_components.scrapy_glue.retry_after import used_up_s
+from redis_components.scrapy_glue.retry_after import SitePulse, used_up_s
 
 NOW = 1_800_000_000.0
 

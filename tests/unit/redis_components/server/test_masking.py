@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redis_components.server.masking import masked_text, masked_values
+from redis_components.server.printable import masked_text, masked_values
 
 
 def test_values_that_are_named_like_secrets_and_logins_in_urls_are_hidden() -> None:

@@ -12,8 +12,8 @@ from twisted.python.failure import Failure
 
 from redis_components.errors import BadStartTask
 from redis_components.spiders import RedisMixin, RedisSpider
+from redis_components.start_tasks.feed import request_of
 from redis_components.start_tasks.format import FIELDS, StartTask, read
-from redis_components.start_tasks.requests import request_of
 from redis_components.start_tasks.seeding import encoded
 
 

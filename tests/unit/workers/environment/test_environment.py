@@ -165,7 +165,7 @@ def test_every_variable_is_shown_once() -> None:
 
 @pytest.mark.processes
 def test_the_frontier_reads_its_variables_without_pydantic() -> None:
-    script = "import sys, redis_components.embedded, redis_components.connection, redis_components.server.namespace as n;" \
+    script = "import sys, redis_components.embedded, redis_components.connection, redis_components.server.names as n;" \
         "n.fleet_namespace(); print(sorted({'pydantic', 'dotenv'} & set(sys.modules)))"  # fmt: skip
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert said.stdout.strip() == "[]"

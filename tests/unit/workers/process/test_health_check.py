@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from redis_components.embedded.server import free_port
+from redis_components.embedded.files import free_port
 from workers.node import health_check
 from workers.node.health_check import of_files
 from workers.process.status_file import LIMIT_S, LINE_BYTES, Condition, StatusFile

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from redis_components.server.masking import SECRET_NAME
+from redis_components.server.printable import SECRET_NAME
 from tests.support.regex_steps import StepCounter, deep_calls
 from workers.state import audit
 

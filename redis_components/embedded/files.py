@@ -1,10 +1,17 @@
-"""Folder and state file of the embedded server."""
+"""Folders and files that only their owner may read, also on a machine with other users."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import json
+import os
+import random
 import secrets
+import socket
+import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,8 +20,80 @@ import msgspec
 from redis_components.errors import RedisUnavailable
 from redis_components.server.variables import project_dir, variable
 
-from .private_files import private_folder
-from .server import free_port, write_private
+FOLDER, FILE = 0o700, 0o600
+
+
+def private_folder(path: Path) -> Path:
+    """Make the folder, and those above it that are missing, each readable by its owner only; one that is there stays as it is.
+
+    Raises OSError.
+    """
+    missing = []
+    for folder in (path, *path.parents):
+        if folder.exists():
+            break
+        missing.append(folder)
+    for folder in reversed(missing):
+        folder.mkdir(mode=FOLDER, exist_ok=True)  # `parents=True` would make those above it readable by all users
+    path.mkdir(exist_ok=True)  # raises where a file has the name
+    return path
+
+
+def private_file(path: Path) -> None:
+    """Make an empty file that only its owner may read, unless there is one already. Raises OSError."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE))
+
+
+def acquire(path: Path, *, exclusive: bool, timeout_s: float = 0.0) -> int | None:
+    """Lock the file (created 0600 if missing) and return its descriptor, to be closed to let go; None after `timeout_s`."""
+    fd = unlocked(path)
+    deadline = time.monotonic() + timeout_s
+    try:
+        while not try_lock(fd, exclusive=exclusive):
+            if time.monotonic() >= deadline:
+                os.close(fd)
+                return None
+            time.sleep(0.005)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def unlocked(path: Path) -> int:
+    """Open the file (created 0600 if missing) and return its descriptor, which holds no lock yet."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def try_lock(fd: int, *, exclusive: bool) -> bool:
+    """Lock an open file, unless another process's lock is in the way."""
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def unlock(fd: int) -> None:
+    """Let go, and keep the file open."""
+    fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+@contextlib.contextmanager
+def held(path: Path, *, timeout_s: float = 0.0) -> Iterator[int | None]:
+    """Hold the exclusive lock for the length of the block; yields None when another has it for longer than `timeout_s`."""
+    fd = acquire(path, exclusive=True, timeout_s=timeout_s)
+    try:
+        yield fd
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
+def is_held(path: Path) -> bool:
+    """Return True if any process holds the lock, shared or exclusive."""
+    with held(path) as fd:
+        return fd is None
 
 
 def data_dir() -> Path:
@@ -122,3 +201,38 @@ class ServerFolder:
             stored = Access(port=free_port(), password=stored.password)
         write_private(self._access, json.dumps(asdict(stored)) + "\n")
         return stored
+
+
+PORTS = range(16_400, 32_000)
+
+
+def free_port() -> int:
+    """Return a loopback port that is not in use. Another program may still be faster: be ready for PortTaken."""
+    for port in random.sample(PORTS, 200):
+        if is_free(port):
+            return port
+    raise RedisUnavailable(f"found no free port on 127.0.0.1 between {PORTS.start} and {PORTS.stop}: end some programs")
+
+
+def is_free(port: int) -> bool:
+    """Return True if a server could listen on this loopback port now."""
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does: a port in TIME_WAIT is free
+        try:
+            sock.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace the file in one step by one that only its owner may read, so that no reader sees half of it."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+        draft.replace(path)
+    except OSError:  # the disk is full
+        draft.unlink(missing_ok=True)
+        raise
