@@ -94,7 +94,8 @@ def _faults() -> Iterator[str]:
     yield from unknown()
     for read in (services_in_file, rules.load, limits_in_file):
         yield from _lines_of(read)
-    yield from schedule_in_file()[1].values()
+    for faults in schedule_in_file()[1].values():
+        yield from faults.splitlines()
     yield from _faults_of_schedule()
     yield from (" ".join(str(error).split()) for error in load_all()[1].values())
 

@@ -31,7 +31,8 @@ def rename(table: dict[str, Any], file: Path) -> None:
         del of[old]
         both = [one for one in (limits.get(new), value) if one and isinstance(one, float | int)]
         limits[new] = min(both, default=value)
-        _warn(file, f"{name}.{old}", f"politeness.{new} = {value}, of all crawlers together")
+        plan = "schedule.scan_budget_per_hour and " if old == "requests_per_hour" else ""
+        _warn(file, f"{name}.{old}", f"{plan}politeness.{new} = {value}, of all crawlers together")
     if isinstance(pages := table.get("pages"), dict):
         for name, page in pages.items():
             _rename_in(page, f"pages.{name}", file)

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from redis_components.errors import ConfigError, did_you_mean
 
@@ -30,6 +32,7 @@ _LARGEST = 1 << 20  # bytes
 _known: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
 _warned: set[Path] = set()
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class OldFile(NamedTuple):
@@ -105,6 +108,21 @@ def document(path: Path, tables: Sequence[str]) -> dict[str, Any]:
         known = ", ".join(f"[{name}]" for name in tables)
         raise faulty(path, (f"{name}: unknown; there are {known}{did_you_mean(name, tables)}" for name in wrong))
     return whole
+
+
+def record_of(values: Mapping[str, Any], kind: type[T], where: str, known: Sequence[str]) -> tuple[T | None, list[str]]:
+    """Return the record with these values, of which each has a default; None where there are faults, one a line after `where`."""
+    faults = []
+    for key, value in values.items():
+        if key not in known:
+            faults.append(f"{where}.{key}: unknown; there are {', '.join(known)}{did_you_mean(key, known)}")
+            continue
+        try:
+            msgspec.convert({key: value}, kind)
+        except msgspec.ValidationError as error:
+            message, _, place = str(error).partition(" - at `$")
+            faults.append(f"{where}{place.rstrip('`')}: {message[:1].lower()}{message[1:]}")
+    return (None if faults else msgspec.convert(dict(values), kind)), faults
 
 
 def faulty(path: Path, faults: Iterable[str]) -> ConfigError:

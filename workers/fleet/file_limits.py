@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import redis
 
-from redis_components.errors import ConfigError, did_you_mean
+from redis_components.errors import ConfigError
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import BY_CONFIG, FROM_FILES, LaneLimits
-from redis_components.server.fleet_file import declared, faulty
+from redis_components.server.fleet_file import declared, faulty, record_of
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,22 +38,13 @@ def read_limits(table: Mapping[str, Mapping[str, Any]], path: Path) -> dict[str,
     """Parse the limits of a file. Raises ConfigError with a line for each fault."""
     lanes, faults = {}, []
     for lane, values in table.items():
-        where = f"limits.{lane}"
-        known = _Table.__struct_fields__
-        faults += [
-            f"{where}.{key}: unknown; there are {', '.join(known)}{did_you_mean(key, known)}"
-            for key in values
-            if key not in known
-        ]
+        given, wrong = record_of(values, _Table, f"limits.{lane}", _Table.__struct_fields__)
+        faults += wrong
         try:
             limits.check_name(lane)
-            given = msgspec.convert({key: value for key, value in values.items() if key in known}, _Table)
-            lanes[lane] = LaneLimits.of(**msgspec.structs.asdict(given), by=BY_CONFIG)
-        except msgspec.ValidationError as error:
-            message, _, place = str(error).partition(" - at `$")
-            faults.append(f"{where}{place.rstrip('`')}: {message[:1].lower()}{message[1:]}")
+            lanes[lane] = LaneLimits.of(**msgspec.structs.asdict(given or _Table()), by=BY_CONFIG)
         except ConfigError as error:
-            faults.append(f"{where}: {error}")
+            faults.append(f"limits.{lane}: {error}")
     if faults:
         raise faulty(path, faults)
     return lanes

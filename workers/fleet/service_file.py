@@ -14,10 +14,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from redis_components.errors import ConfigError, did_you_mean
-from redis_components.server.fleet_file import declared, faulty
+from redis_components.server.fleet_file import declared, faulty, record_of
 from redis_components.server.names import check_groups, service_name
 from workers.application import application
 from workers.consumers.item_consumers import NO_CONSUMER
@@ -54,19 +52,9 @@ def check_service(name: str, values: Mapping[str, Any], where: str) -> ServiceRe
         service_name(name)
     except ConfigError as error:
         faults.append(f"{where}: {error}")
-    for key, value in values.items():
-        if key not in _FIELDS:
-            faults.append(f"{where}.{key}: unknown; there are {', '.join(_FIELDS)}{did_you_mean(key, _FIELDS)}")
-            continue
-        try:
-            msgspec.convert({key: value}, ServiceRecord)
-        except msgspec.ValidationError as error:
-            message, _, place = str(error).partition(" - at `$")
-            faults.append(f"{where}{place.rstrip('`')}: {message[:1].lower()}{message[1:]}")
-    if not faults:
-        record = msgspec.convert(dict(values), ServiceRecord)
-        faults = list(_faults_of(record, where))
-    if faults:
+    record, wrong = record_of(values, ServiceRecord, where, _FIELDS)
+    faults += wrong if record is None else _faults_of(record, where)
+    if record is None or faults:
         raise ConfigError("\n".join(faults))
     return record
 

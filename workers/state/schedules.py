@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import redis
 
-from redis_components.errors import ConfigError, did_you_mean
-from redis_components.server.fleet_file import FILE, declared, faulty
+from redis_components.errors import ConfigError
+from redis_components.server.fleet_file import FILE, declared, faulty, record_of
 from redis_components.server.record_store import SIGNATURE_BYTES
 from redis_components.server.signing import fault, seal, signing_is_on
 from redis_components.server.untrusted_values import (
@@ -68,14 +68,11 @@ def schedule_in_file() -> tuple[dict[str, StoredEntry], dict[str, str]]:
     except ConfigError as error:
         return _last_in_file, {FILE: str(error)}
     for name, values in found.tables["schedule"].items() if found else ():
-        try:
-            if unknown := [key for key in values if key not in _IN_FILE]:
-                raise ValueError(f".{unknown[0]}: unknown; there are {', '.join(_IN_FILE)}{did_you_mean(unknown[0], _IN_FILE)}")
-            entries[name] = msgspec.convert(values, StoredEntry)
-        except ValueError as error:  # of msgspec, too
-            message, _, place = str(error).partition(" - at `$")
-            fault = f"schedule.{name}{place.rstrip('`')}{message if message[:1] == '.' else f': {message}'}"
-            faults[name] = str(faulty(found.file, [fault])) if found else fault
+        entry, wrong = record_of(values, StoredEntry, f"schedule.{name}", _IN_FILE)
+        if entry is not None:
+            entries[name] = entry
+        elif found:
+            faults[name] = str(faulty(found.file, wrong))
     _last_in_file.clear()
     _last_in_file.update(entries)
     return entries, faults
