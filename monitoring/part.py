@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from workers.application import application
 
+from .pages.charts import NO_ROWS, StoredRows
+
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
@@ -36,8 +38,10 @@ class Part(NamedTuple):
     """Actions of the page, by name."""
     names: Mapping[str, object] = {}
     """Names for templates."""
-    overview: Callable[[Overview], Mapping[str, object]] = lambda view: {}
-    """Values of its section of the overview (`boards.html`)."""
+    rows: Callable[[], StoredRows] = lambda: NO_ROWS
+    """A reader of what is stored, for the charts."""
+    overview: Callable[[Overview, StoredRows, bool], Mapping[str, object]] = lambda view, rows, is_known: {}
+    """Values of its sections of the overview (`boards.html`, `news.html`); what was crawled only for a viewer who is known."""
     charts: Callable[[Reading], Mapping[str, object]] = lambda reading: {}
     """Charts of its sites for the page of the history, by site."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from forums.state.site_faults import drift_sentence
 from monitoring.part import Part
 
-from . import pages
+from . import data, pages
 from .metrics import FORUM_METRICS
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ PART = Part(
         "board_why": pages.board_why,
         "why_tones": pages.WHY_TONES,
     },
+    rows=data.ForumRows,
     overview=pages.overview,
     charts=pages.charts,
 )

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import func, select
 
 from forums.storage import Database, existing
 from forums.storage.read.event_reader import Event, EventLog
-from forums.storage.schema.tables import forums, gaps, posts, scans
-from forums.storage.write.event_log import Position
+from forums.storage.schema.tables import comments, forums, gaps, posts, revisions, scans
+from forums.storage.write.event_log import ChangeKind
+from monitoring.pages.charts import StoredRows
+from redis_components.errors import TrawlError
+from workers.overview.samples import Resolution
 
 LONGEST_S = 10.0  # that a page may keep the database at work
 POSTS_SHOWN = 10
 EVENTS_SHOWN = 50
+NEWS_SHOWN = 12
+COMMENTS_SHOWN = 100
+LOG_S = 30 * 86_400.0  # of the event log for the charts; it is kept for TRAWL_EVENTS_DAYS
 
 
 def stored_data(gone: threading.Event | None = None) -> AbstractContextManager[Database]:
@@ -55,20 +63,99 @@ def of_site(database: Database, site: str) -> Stored:
         )
 
 
-def events_of(database: Database, most: int = EVENTS_SHOWN) -> list[Event]:
+@dataclass(frozen=True, kw_only=True)
+class StoredThread:
+    """One page of a stored thread. The rows are those of the tables."""
+
+    post: Any | None  # the opening post; None: only comments are stored yet
+    comments: tuple[Any, ...]
+    number: int  # comments that are stored, on all pages
+    earlier: Mapping[tuple[str, str], Sequence[Any]]  # other texts that a row had, by `post` or `comment` and id
+
+
+def thread_of(database: Database, site: str, thread: str, page: int) -> StoredThread:
+    """Read a thread's opening post and the comments of one page, in their order. Raises StorageError."""
+    c = comments.c
+    here = (c.site == site, c.post_id == thread)
+    order = (c.position.is_(None), c.position, c.created_at.is_(None), c.created_at, c.id)
+    shown = select(comments).where(*here).order_by(*order).limit(COMMENTS_SHOWN).offset((page - 1) * COMMENTS_SHOWN)
+    with database.translated(), database.engine.connect() as connection:
+        post = connection.execute(select(posts).where(posts.c.site == site, posts.c.id == thread)).first()
+        found = tuple(connection.execute(shown))
+        ids = {"post": [thread], "comment": [one.id for one in found]}
+        texts = [
+            row
+            for kind, of in ids.items()
+            for row in connection.execute(
+                select(revisions).where(revisions.c.site == site, revisions.c.kind == kind, revisions.c.id.in_(of))
+            )
+        ]
+        number = connection.execute(select(func.count()).select_from(comments).where(*here)).scalar() or 0
+    earlier: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
+    for row in sorted(texts, key=lambda row: row.last_fetched_at):
+        earlier[row.kind, row.id].append(row)
+    return StoredThread(post=post, comments=found, number=number, earlier=earlier)
+
+
+def events_of(database: Database) -> list[Event]:
     """Return the last events, the newest first. Raises StorageError."""
-    log = EventLog(database)
-    end = log.end()
-    step, found = most, list[Event]()
-    while len(found) < most:  # a transaction has one event or thousands: go back until there are enough
-        first = max(0, end.seq - step)
-        found = log.read(Position(first, -1), 20 * most)
-        if not first:
-            break
-        step *= 4
-    return found[::-1][:most]
+    return EventLog(database).latest(EVENTS_SHOWN)
+
+
+def news_of(database: Database) -> list[Event]:
+    """Return the newest posts and comments, the newest first. Raises StorageError."""
+    return EventLog(database).latest(NEWS_SHOWN, kinds={ChangeKind.NEW})
 
 
 def fleet_events_of(database: Database) -> list[Event]:
     """Return the last events of crawlers, breakers, gaps and boards, and operators' acts, newest first. Raises StorageError."""
     return EventLog(database).latest_of_fleet(EVENTS_SHOWN)
+
+
+class ForumRows(StoredRows):
+    """Numbers of posts and comments that were stored in each minute and hour, by site and by the times in the event log, of which
+    each transaction is read once. For any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seq = 0
+        self._counts: dict[int, Counter[tuple[int, str]]] = {one.step_s: Counter() for one in Resolution}
+
+    def read(self) -> None:
+        """Add what was stored since the last reading; without a database nothing."""
+        with suppress(TrawlError), stored_data() as database:
+            self.add(database)
+
+    def add(self, database: Database) -> None:
+        """Add what was stored since the last reading. Raises StorageError."""
+        now = datetime.now(UTC)
+        with self._lock:
+            if EventLog(database).end().seq <= self._seq:  # another database, with a shorter log
+                self._seq = 0
+                for counts in self._counts.values():
+                    counts.clear()
+            for seq, at, sites in EventLog(database).new_rows(self._seq, now - timedelta(seconds=LOG_S)):
+                for step_s, counts in self._counts.items():
+                    for site, number in sites.items():
+                        counts[int(at.timestamp()) // step_s, site] += number
+                self._seq = seq
+            for one in Resolution:
+                oldest, counts = int(now.timestamp()) // one.step_s - one.kept, self._counts[one.step_s]
+                for key in [key for key in counts if key[0] < oldest]:
+                    del counts[key]
+
+    def since(self, moment: float) -> int:
+        """Return how many were stored since the minute of that moment, within the last day."""
+        with self._lock:
+            return sum(number for (minute, _), number in self._counts[60].items() if minute >= moment // 60)
+
+    def steps(self, step_s: int, now: float, site: str | None = None) -> list[tuple[float, float]]:
+        """Return the end of each minute or hour since the first row, and how many were stored in it; the last one still runs."""
+        found: Counter[int] = Counter()
+        with self._lock:
+            for (step, of), number in self._counts[step_s].items():
+                if site in (None, of):
+                    found[step] += number
+        last = int(now // step_s)
+        return [(min(now, (step + 1.0) * step_s), float(found[step])) for step in range(min(found, default=last + 1), last + 1)]

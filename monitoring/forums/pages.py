@@ -10,8 +10,8 @@ from forums.overview.boards import BAD_STATES, BoardState
 from forums.state.writer_figures import BOUNDS_S, DelayHistogram
 from forums.storage import Database
 from forums.storage.read.event_reader import Event
-from monitoring.pages.charts import site_charts
-from monitoring.pages.rendering import span
+from monitoring.pages.charts import StoredRows, site_charts
+from monitoring.pages.rendering import clock, span
 from monitoring.pages.views import NotThere, Reading
 from redis_components.errors import TrawlError
 from workers.overview import Overview
@@ -22,6 +22,7 @@ from . import data
 BOARDS_SHOWN = 12
 SITES_SHOWN = 5  # in the line on freshness
 SITES_CHARTED = 50
+DAY_S, LATELY_S = 86_400, 300
 T = TypeVar("T")
 
 WHY_TONES = {
@@ -58,7 +59,7 @@ def site(reading: Reading, name: str) -> str:
         stored=stored,
         trouble=trouble,
         median=median,
-        day=site_charts(reading.history(), name, reading.view.now),
+        day=site_charts(reading.history(), name, reading.view.now, reading.rows()),
     )
 
 
@@ -81,21 +82,45 @@ def _stored(read: Callable[[Database], T], otherwise: T) -> tuple[T, str]:
     return found, ""
 
 
-def overview(view: Overview) -> Mapping[str, object]:
-    """Return the values of the section on boards."""
+def thread(reading: Reading, site: str, name: str, number: int) -> str:
+    """Render one page of a stored thread. Raises NotThere."""
+    nothing = data.StoredThread(post=None, comments=(), number=0, earlier={})
+    found, trouble = _stored(lambda database: data.thread_of(database, site, name, number), nothing)
+    if not trouble and found.post is None and not found.comments:
+        raise NotThere(f"no such thread of {site!r:.100} is stored")
+    title = found.post.title if found.post else f"Thread {name}"
+    pages = -(-found.number // data.COMMENTS_SHOWN)
+    return reading.html(
+        "thread.html", title, heading=title, site=site, name=name, thread=found, number=number, pages=pages, trouble=trouble
+    )
+
+
+def overview(view: Overview, rows: StoredRows, is_known: bool) -> Mapping[str, object]:
+    """Return the values of the sections on boards and posts."""
     boards = stalest_first(forum_sites(view).boards)
+    nothing: list[Event] = []
+    lately = view.now // 60 * 60 - LATELY_S
+    since = rows.since if isinstance(rows, data.ForumRows) else lambda _: 0
+    fresh = sum(one.word == BoardState.FRESH for one in boards)
     most = f"The {BOARDS_SHOWN} stalest of {len(boards):,} boards"
     return {
         "boards": boards[:BOARDS_SHOWN],
         "boards_title": most if len(boards) > BOARDS_SHOWN else "Boards, the stalest first",
-        "freshness": _freshness(forum_sites(view)),
+        "figures": (
+            ("posts and comments today", f"{since(view.now // DAY_S * DAY_S):,}"),
+            ("fresh boards", f"{fresh:,} of {len(boards):,}"),
+            ("from published to stored", _freshness(forum_sites(view))),
+        ),
+        "lately": f"{since(lately):,} posts and comments since {clock(lately)}" if since(lately) else "",
+        "news": _stored(data.news_of, nothing)[0] if is_known else nothing,
     }
 
 
 def charts(reading: Reading) -> Mapping[str, object]:
     """Return the charts of each site over 30 days."""
     names = forum_sites(reading.view).names[:SITES_CHARTED]
-    return {name: site_charts(reading.history(), name, reading.view.now, month=True) for name in names}
+    history, now, rows = reading.history(), reading.view.now, reading.rows()
+    return {name: site_charts(history, name, now, rows, month=True) for name in names}
 
 
 def stalest_first(boards: Iterable[BoardView]) -> list[BoardView]:
@@ -107,7 +132,7 @@ def _freshness(sites: ForumSites) -> str:
     """Return how long after their publication the posts of some sites are stored; /sites has all."""
     medians = [f"{name} {median(one)}" for name, one in sorted(sites.delays.items()) if median(one)]
     more = f" and {len(medians) - SITES_SHOWN:,} sites more" if len(medians) > SITES_SHOWN else ""
-    return f"published to stored: {', '.join(medians[:SITES_SHOWN])}{more}" if medians else ""
+    return f"{', '.join(medians[:SITES_SHOWN])}{more}"
 
 
 def board_tone(one: BoardView) -> str:

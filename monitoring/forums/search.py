@@ -11,9 +11,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse
 
@@ -23,7 +24,7 @@ from monitoring.pages.routes import HEADERS, Desk
 from monitoring.pages.views import Reading
 from redis_components.errors import TrawlError
 
-from . import data
+from . import data, pages
 
 
 class NotInstalled(TrawlError):
@@ -42,6 +43,7 @@ def whole_installation(command: str) -> Iterator[None]:
 
 
 HITS = 50
+MOST_NUMBER = 100_000  # of a thread's page
 MOST_AT_ONCE, MOST_WAITING = 2, 6
 """Searches: each reads the whole database, and one that waits holds one of the 40 threads that answer everything else, too."""
 WAIT_S = 20.0
@@ -114,8 +116,12 @@ def _why(reading: Reading, url: str, gone: threading.Event) -> object:
 
 
 def search_routes(desk: Desk) -> APIRouter:
-    """Return the route of the search, which ends when its client is gone."""
+    """Return the routes of stored threads and of the search, which ends when its client is gone."""
     routes = APIRouter()
+
+    @routes.get("/thread/{site}/{name:path}")
+    def thread(request: Request, site: str, name: str, page: Annotated[int, Query(ge=1, le=MOST_NUMBER)] = 1) -> Response:
+        return desk.answer(request, ("thread", site, name, page), lambda reading: pages.thread(reading, site, name, page))
 
     @routes.get("/search")
     async def find(request: Request, q: str = "", author: str = "") -> Response:

@@ -32,8 +32,10 @@ class Window:
         return self.now - self.length_s
 
 
-def chart(title: str, unit: str, points: Points, window: Window) -> Markup:
-    """Draw a line from zero up, with its highest and last value in words, for those who do not see it, too."""
+def chart(title: str, unit: str, points: Points, window: Window, *, running: str = "now") -> Markup:
+    """Draw a line from zero up, with its highest and last value in words, for those who do not see it, too; `running` is the word
+    for the last value while samples come.
+    """
     seen = [(at, value) for at, value in points if at >= window.start and (value is None or math.isfinite(value))]
     values = [value for _, value in seen if value is not None]
     if not values:
@@ -42,7 +44,7 @@ def chart(title: str, unit: str, points: Points, window: Window) -> Markup:
         )
     top, last = _ceiling(max(values)), values[-1]
     last_at = next(at for at, value in reversed(seen) if value is not None)
-    when = "now" if window.now - last_at <= GAP_STEPS * window.step_s else "last"  # sampling has stopped
+    when = running if window.now - last_at <= GAP_STEPS * window.step_s else "last"  # sampling has stopped
     label = f"{when} {_figure(last)}, highest {_figure(max(values))} {unit}".strip()
     path = _path(_thinned(seen), top, window)
     return Markup(
@@ -103,13 +105,26 @@ LEAST_STEPS = 15
 """Samples that a chart has room for. A fleet that is younger than the window would be a stroke at its edge."""
 
 
-def fleet_charts(history: History, now: float, *, month: bool = False) -> list[Markup]:
+class StoredRows:
+    """Numbers of rows that were stored in each minute and hour, by an application that has a database; here none."""
+
+    def read(self) -> None:
+        """Add what was stored since the last reading."""
+
+    def steps(self, step_s: int, now: float, site: str | None = None) -> list[tuple[float, float]]:  # noqa: ARG002
+        """Return the end of each minute or hour since the first row, and how many were stored in it; the last one still runs."""
+        return []
+
+
+NO_ROWS = StoredRows()
+
+
+def fleet_charts(history: History, now: float, rows: StoredRows = NO_ROWS, *, month: bool = False) -> list[Markup]:
     """Return the charts of posts stored, pages, backlog and crawlers over a day, or over 30 days."""
-    samples, window = _window(history, now, month=month)
-    stored, pages = (lambda one: one.stored), (lambda one: one.pages)
+    samples, window = _window(history, now, rows, month=month)
     return [
-        chart("Posts and comments", "a minute", rates(_points(samples, stored), MINUTE_S), window),
-        chart("Pages", "a second", rates(_points(samples, pages), 1.0), window),
+        _stored_chart(samples, lambda one: one.stored, rows, window),
+        chart("Pages", "a second", rates(_points(samples, lambda one: one.pages), 1.0), window),
         chart("Requests waiting", "", _points(samples, lambda one: one.waiting), window),
         chart("Items waiting", "", _points(samples, lambda one: one.items), window),
         chart("Dead letters", "", _points(samples, lambda one: one.dead), window),
@@ -117,9 +132,9 @@ def fleet_charts(history: History, now: float, *, month: bool = False) -> list[M
     ]
 
 
-def site_charts(history: History, site: str, now: float, *, month: bool = False) -> list[Markup]:
+def site_charts(history: History, site: str, now: float, rows: StoredRows = NO_ROWS, *, month: bool = False) -> list[Markup]:
     """Return the charts of a site: stored posts, and the age of the last scan of its stalest board."""
-    samples, window = _window(history, now, month=month)
+    samples, window = _window(history, now, rows, month=month)
 
     def stored(one: Sample) -> float | None:
         return one.sites[site].stored if site in one.sites else None
@@ -128,14 +143,14 @@ def site_charts(history: History, site: str, now: float, *, month: bool = False)
         return one.sites[site].stale_s if site in one.sites else None
 
     return [
-        chart("Posts and comments", "a minute", rates(_points(samples, stored), MINUTE_S), window),
+        _stored_chart(samples, stored, rows, window, site),
         chart("Stalest board, last scanned", "s ago", _points(samples, stale), window),
     ]
 
 
 def crawler_charts(history: History, name: str, now: float) -> list[Markup]:
     """Return the charts of memory and pages per second of a crawler's slot over a day."""
-    samples, window = _window(history, now, month=False)
+    samples, window = _window(history, now, NO_ROWS, month=False)
 
     def memory(one: Sample) -> float | None:
         return one.crawlers[name].rss_mib if name in one.crawlers else None
@@ -149,19 +164,19 @@ def crawler_charts(history: History, name: str, now: float) -> list[Markup]:
     ]
 
 
-def lately(history: History, now: float, minutes: int = 5) -> float | None:
-    """Return the posts and comments stored in a minute, over the last samples; None without two of the last minutes."""
-    last = [one for one in history.day[-minutes - 1 :] if now - one.at <= (minutes + GAP_STEPS) * MINUTE_S]
-    if last and now - last[-1].at > GAP_STEPS * MINUTE_S:
-        return None  # sampling has stopped
-    found = rates([(last[0].at, last[0].stored), (last[-1].at, last[-1].stored)], MINUTE_S) if len(last) > 1 else []
-    return found[-1][1] if found else None
+def _stored_chart(samples: Sequence[Sample], read: Read, rows: StoredRows, window: Window, site: str | None = None) -> Markup:
+    """Draw what was stored, by the rows' own times; by the samples where the database's log does not go back so far."""
+    steps = rows.steps(int(window.step_s), window.now, site)
+    before = [one for one in rates(_points(samples, read), window.step_s) if not steps or one[0] <= steps[0][0] - window.step_s]
+    unit = "a minute" if window.step_s == MINUTE_S else "an hour"
+    return chart("Posts and comments", unit, [*before, *steps], window, running=f"this {unit.split()[1]}" if steps else "now")
 
 
-def _window(history: History, now: float, *, month: bool) -> tuple[Sequence[Sample], Window]:
+def _window(history: History, now: float, rows: StoredRows, *, month: bool) -> tuple[Sequence[Sample], Window]:
     one = Resolution.HOUR if month else Resolution.MINUTE
     samples = history.month if month else history.day
-    since_first = now - samples[0].at + one.step_s if samples else 0.0
+    begin = min([*(sample.at for sample in samples[:1]), *(at for at, _ in rows.steps(one.step_s, now)[:1])], default=now)
+    since_first = now - begin + one.step_s
     length_s = min(one.step_s * one.kept, max(since_first, LEAST_STEPS * one.step_s))
     return samples, Window(now=now, length_s=length_s, step_s=one.step_s)
 

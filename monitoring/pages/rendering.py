@@ -45,6 +45,7 @@ def _environment() -> Environment:
         "clock": clock,
         "count": _count,
         "stamp": _stamp,
+        "clock_of": lambda at: clock(at.timestamp()),
         "web": _web_address,
         "command": _command,
     }

@@ -21,9 +21,10 @@ from workers.overview import Overview
 from workers.overview.samples import History, Samples
 
 from . import views
+from .charts import StoredRows
 from .login import Login
 from .rendering import rendered
-from .views import NotThere, Reading, page
+from .views import NotThere, Reading
 
 PAGE_AGE_S = 2.0
 HISTORY_AGE_S = 20.0  # a sample comes each minute
@@ -70,16 +71,29 @@ class Desk:
         self._look, self._source, self.url = look, source, url
         self._shared = SharedPages()
         self._history = CachedOverview(self._samples, max_age_s=HISTORY_AGE_S)
+        self._stored = part().rows()
+        self._rows = CachedOverview(self._read_rows, max_age_s=PAGE_AGE_S)
 
     def reading(self, request: Request) -> Reading:
         """Return the reading for this request."""
-        return Reading(client=self.client, source=self._source, view=self._look(), history=self._history, role=self.role(request))
+        return Reading(
+            client=self.client,
+            source=self._source,
+            view=self._look(),
+            history=self._history,
+            rows=self._rows,
+            role=self.role(request),
+        )
 
     def _samples(self) -> History:
         try:
             return Samples(self.client).read()
         except (redis.RedisError, OSError):  # the page reports it, without the charts
             return History()
+
+    def _read_rows(self) -> StoredRows:
+        self._stored.read()
+        return self._stored
 
     def role(self, request: Request) -> str:
         """Return `act` or `read`, for templates."""
@@ -90,7 +104,7 @@ class Desk:
         if refused := self.refused(request, is_open=is_open):
             return refused
         scope = self.login.scope(request)
-        html, code = self._shared.get((key, scope is Scope.ACT), lambda: self.made(request, make))
+        html, code = self._shared.get((key, scope), lambda: self.made(request, make))
         return HTMLResponse(html, code, headers=HEADERS)
 
     def refused(self, request: Request, *, is_open: bool = False) -> Response | None:
@@ -135,7 +149,7 @@ def page_routes(desk: Desk) -> APIRouter:
     @routes.get("/")
     def overview(request: Request) -> Response:
         return desk.answer(
-            request, "/", lambda reading: page(reading.view, reading.source, reading.role, reading.history()), is_open=True
+            request, "/", lambda found: views.overview(found, is_known=bool(desk.login.scope(request))), is_open=True
         )
 
     plain: dict[str, Callable[[Reading], str]] = {

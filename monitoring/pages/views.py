@@ -18,21 +18,33 @@ from workers.state.rolls import RollState
 from workers.state.schedules import Round, Schedules
 
 from . import data
-from .charts import crawler_charts, fleet_charts, lately
+from .charts import NO_ROWS, StoredRows, crawler_charts, fleet_charts
 from .rendering import rendered
 
 NOTHING = History()
 
 
-def page(view: Overview, source: str, role: str = "read", history: History = NOTHING) -> str:
+def overview(reading: Reading, *, is_known: bool) -> str:
+    """Render the status page; what was crawled is shown to a viewer with access alone, the fleet's state to every one."""
+    return page(reading.view, reading.source, reading.role, reading.history(), reading.rows(), is_known=is_known)
+
+
+def page(
+    view: Overview,
+    source: str,
+    role: str = "read",
+    history: History = NOTHING,
+    rows: StoredRows = NO_ROWS,
+    *,
+    is_known: bool = False,
+) -> str:
     """Render the whole page. `source` is the name of the Redis that was read; the templates escape every value."""
     found = problems(view)
     grave = sum(one.grave for one in found)
     return rendered(
         "status_page.html",
         role=role,
-        posts_a_minute=lately(history, view.now),
-        charts=fleet_charts(history, view.now)[:3],
+        charts=fleet_charts(history, view.now, rows)[:3],
         view=view,
         source=source,
         title=f"({grave}) Trawl" if grave else "Trawl",
@@ -40,7 +52,7 @@ def page(view: Overview, source: str, role: str = "read", history: History = NOT
         grave=grave,
         held=[one for one in view.held if not one.by_breaker],  # breakers are listed with the sites
         roll=view.roll if view.roll is not None and view.roll.state is RollState.ROLLING else None,
-        **{"boards": (), **part().overview(view)},
+        **{"boards": (), "news": (), "figures": (), "lately": "", **part().overview(view, rows, is_known)},
         crew=lambda one: crew(view, one),
     )
 
@@ -112,6 +124,7 @@ class Reading:
     source: str
     view: Overview
     history: Callable[[], History] = History
+    rows: Callable[[], StoredRows] = StoredRows
     role: str = "read"  # or "act": the page offers actions
 
     def html(self, template: str, title: str, **values: object) -> str:
@@ -167,12 +180,12 @@ def dead(reading: Reading) -> str:
 
 def history(reading: Reading) -> str:
     """Render the fleet over a day and over 30 days, and each site of the application."""
-    known, now = reading.history(), reading.view.now
+    known, now, rows = reading.history(), reading.view.now, reading.rows()
     return reading.html(
         "history.html",
         "History",
-        day=fleet_charts(known, now),
-        month=fleet_charts(known, now, month=True),
+        day=fleet_charts(known, now, rows),
+        month=fleet_charts(known, now, rows, month=True),
         sites=part().charts(reading),
     )
 

@@ -17,9 +17,8 @@ import redis
 from monitoring import client_limits
 from monitoring.app import create_app
 from monitoring.exporter import listen, server_of
-from monitoring.forums import search
+from monitoring.forums import data, search
 from monitoring.host_check import LOOPBACK
-from monitoring.pages import data
 from monitoring.source import Source
 from tests.support.processes import wait_until
 

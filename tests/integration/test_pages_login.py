@@ -15,8 +15,7 @@ import redis
 from forums.storage import Database
 from monitoring.api.access import Tokens
 from monitoring.app import create_app
-from monitoring.forums import search
-from monitoring.pages import data
+from monitoring.forums import data, search
 from monitoring.pages.action_routes import is_own
 from monitoring.source import Source
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,11 +13,11 @@ from sqlalchemy import Connection, delete, func, or_, select
 from forums.storage.database import Database
 from forums.storage.engine import WRITING, among, listed
 from forums.storage.schema.tables import comments, event_dead_letters, events, posts, revisions
-from forums.storage.write.event_log import BEGINNING, Change, FleetRow, Position, changes_of, is_of_fleet
+from forums.storage.write.event_log import BEGINNING, Change, ChangeKind, FleetRow, Position, changes_of, is_of_fleet
 from redis_components.errors import ConfigError
 
 MOST_TRANSACTIONS = 100_000  # kept, of any age: about 10 GB at the very most, 100 MB where a transaction has ten changes
-MOST_LOOKED_AT = 2_000  # transactions in which events of the fleet are looked for
+MOST_LOOKED_AT = 2_000  # transactions in which the last events are looked for
 _AT_ONCE = 100  # transactions read in one query
 
 _Key = tuple[str, str, str]  # row, site, id
@@ -107,19 +107,41 @@ class EventLog:
                 start = Position(rows[-1][0] + 1, 0)
             return _with_texts(connection, found[:most])
 
+    def latest(self, most: int, *, kinds: Container[str] = frozenset(ChangeKind)) -> list[Event]:
+        """Return the last events of posts and comments, the newest first, of the last MOST_LOOKED_AT transactions."""
+        found: list[tuple[Position, datetime, Change]] = []
+        with self._database.translated(), self._database.engine.connect() as connection:
+            bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
+            query = _COLUMNS.where(events.c.seq > bound).order_by(events.c.seq.desc()).limit(_AT_ONCE)
+            rows = connection.execute(query).all()
+            while rows and len(found) < most:
+                for seq, stored_at, text in rows:
+                    changes = [(place, one) for place, one in enumerate(changes_of(text)) if one.kind in kinds]
+                    found += [(Position(seq, n), stored_at, one) for n, one in reversed(changes) if not is_of_fleet(one)]
+                    if len(found) >= most:
+                        break
+                rows = connection.execute(query.where(events.c.seq < rows[-1][0])).all()
+            return _with_texts(connection, found[:most])
+
     def latest_of_fleet(self, most: int) -> list[Event]:
         """Return the last events of the fleet, the newest first, of the last MOST_LOOKED_AT transactions."""
         of_fleet = or_(*(events.c.changes.startswith(f'[["{row}"', autoescape=True) for row in FleetRow))
         with self._database.translated(), self._database.engine.connect() as connection:
             bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
-            query = select(events.c.seq, events.c.stored_at, events.c.changes).where(events.c.seq > bound, of_fleet)
-            rows = connection.execute(query.order_by(events.c.seq.desc()).limit(most)).all()
+            query = _COLUMNS.where(events.c.seq > bound, of_fleet).order_by(events.c.seq.desc()).limit(most)
             found = [
                 (Position(seq, place), stored_at, change)
-                for seq, stored_at, text in rows
+                for seq, stored_at, text in connection.execute(query).all()
                 for place, change in reversed(list(enumerate(changes_of(text))))
             ]
             return _with_texts(connection, found[:most])
+
+    def new_rows(self, after: int, since: datetime) -> Iterator[tuple[int, datetime, Counter[str]]]:
+        """Yield number and time of each transaction after a number and a time, and how many rows of each site are new in it."""
+        query = _SELECT.where(events.c.seq > after, events.c.stored_at >= since)
+        for seq, stored_at, text in self._database.stream(query):
+            new = (one for one in changes_of(text) if one.kind == ChangeKind.NEW and not is_of_fleet(one))
+            yield seq, stored_at, Counter(one.site for one in new)
 
     def at(self, positions: Iterable[Position]) -> list[Event]:
         """Return the events at these positions, as far as they are kept, in order."""
@@ -150,7 +172,8 @@ class EventLog:
                 return connection.execute(delete(events).where(events.c.seq <= old)).rowcount
 
 
-_SELECT = select(events.c.seq, events.c.stored_at, events.c.changes).order_by(events.c.seq)
+_COLUMNS = select(events.c.seq, events.c.stored_at, events.c.changes)
+_SELECT = _COLUMNS.order_by(events.c.seq)
 _OF_POST = [posts.c[name] for name in ("id", "content_hash", "body", "author", "url", "created_at", "deleted_at")]
 _OF_COMMENT = [comments.c[name] for name in ("id", "content_hash", "body", "author", "url", "created_at", "deleted_at")]
 

@@ -99,7 +99,7 @@ def test_a_board_that_went_stale_is_a_problem_but_not_where_its_site_is_held() -
 
 def test_boards_are_shown_those_first_that_wait_longest() -> None:
     shown = " ".join(_Page(page(VIEW, "redis")).text.split())
-    assert "Boards, the stalest first published to stored: demo half within 5 s" in shown
+    assert "from published to stored demo half within 5 s" in shown
     assert shown.index("shop/f2 stale") < shown.index("demo/f1 failing")
     many = (_board(replace_struct(BOARDS[0], forum=f"f{number}")) for number in range(30))
     assert "The 12 stalest of 30 boards" in _Page(page(_with_boards(*many), "redis")).text

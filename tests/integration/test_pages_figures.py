@@ -1,0 +1,136 @@
+"""Figures and posts of the pages, compared with queries of the database: in the first minute, of a new site, after a restart."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from sqlalchemy import func, select, update
+
+from forums.storage import Database, parse
+from forums.storage.engine import WRITING
+from forums.storage.schema.tables import comments, events, posts
+from monitoring.forums import pages
+from monitoring.forums.data import EVENTS_SHOWN, ForumRows
+from monitoring.pages import views
+from monitoring.pages.views import NotThere, Reading
+from tests.support.items import at, comment, post, wire
+from tests.unit.monitoring.metrics.test_metrics import VIEW
+from workers.overview.samples import History, Sample
+
+BASE = time.time() // 86_400 * 86_400 - 86_400 + 43_200  # noon of yesterday
+EVIL = "<script>alert('x')</script>"
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Database]:
+    monkeypatch.setenv("TRAWL_DATABASE_URL", f"sqlite:///{tmp_path}/trawl.db")
+    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path))
+    with Database.from_url() as opened:
+        yield opened
+
+
+def write(database: Database, second: float, *items: dict[str, Any]) -> None:
+    """Store items, so many seconds after BASE."""
+    with database.engine.connect() as connection:
+        before = connection.execute(select(func.max(events.c.seq))).scalar() or 0
+    assert database.write([parse(wire(one)) for one in items]) == []
+    stored_at = datetime.fromtimestamp(BASE + second, UTC)
+    with database.engine.connect().execution_options(**WRITING) as connection, connection.begin():
+        connection.execute(update(events).where(events.c.seq > before).values(stored_at=stored_at))
+
+
+def stored(database: Database, site: str | None = None) -> int:
+    with database.engine.connect() as connection:
+        tables = (select(func.count()).select_from(one).where(site is None or one.c.site == site) for one in (posts, comments))
+        return sum(connection.execute(query).scalar() or 0 for query in tables)
+
+
+def reading(client: redis.Redis, database: Database, second: float, rows: ForumRows, *samples: Sample) -> Reading:
+    rows.add(database)
+    view = replace(VIEW, now=BASE + second)
+    return Reading(client=client, source="redis", view=view, rows=lambda: rows, history=lambda: History(day=samples))
+
+
+def label(html: str) -> str:
+    found = re.search(r'aria-label="(Posts and comments: [^"]*)"', html)
+    assert found
+    return found[1]
+
+
+def test_figures_are_the_databases_from_the_first_minute_of_a_new_site_and_after_a_restart(
+    redis_client: redis.Redis, database: Database
+) -> None:
+    write(database, 5, *(post(f"p{n}") for n in range(130)), *(comment(f"c{n}") for n in range(40)))
+    rows = ForumRows()
+    first = views.overview(reading(redis_client, database, 20, rows), is_known=True)
+    assert stored(database) == 170
+    assert label(first) == "Posts and comments: this minute 170, highest 170 a minute", "without a single sample"
+    assert "170 posts and comments since" in first
+    write(database, 65, *(post(f"n{n}", site="new") for n in range(30)))
+    write(database, 70, post("p1", body="edited", fetched_at=at(20)))
+    samples = Sample(at=BASE + 61, stored=3), Sample(at=BASE + 121, stored=3)
+    later = reading(redis_client, database, 130, rows, *samples)
+    restarted = reading(redis_client, database, 130, ForumRows(), *samples)
+    assert stored(database) == 200
+    for one in (later, restarted):
+        shown = views.overview(one, is_known=True)
+        assert label(shown) == "Posts and comments: this minute 0, highest 170 a minute"
+        assert "<dd>200</dd>" in shown, "an edit is no new row"
+        assert one.rows().steps(60, BASE + 130) == [(BASE + 60, 170.0), (BASE + 120, 30.0), (BASE + 130, 0.0)]
+        assert one.rows().steps(60, BASE + 130, "new") == [(BASE + 120, stored(database, "new")), (BASE + 130, 0.0)]
+        assert "this hour 200, highest 200 an hour" in views.history(one)
+    with Database.from_url() as other:
+        with other.engine.connect().execution_options(**WRITING) as connection, connection.begin():
+            connection.execute(events.delete())
+        rows.add(other)
+    assert rows.since(0) == 0, "another database"
+
+
+def test_the_events_page_shows_the_newest_first_also_after_a_transaction_of_thousands(
+    redis_client: redis.Redis, database: Database
+) -> None:
+    write(database, 1, *(post(f"p{n:04}") for n in range(1500)))
+    write(database, 2, post("last", title="The newest one"))
+    found = pages.events(reading(redis_client, database, 3, ForumRows()))
+    titles = re.findall(r"(The newest one|Title of p\d+)</a>", found)
+    assert titles == ["The newest one", *(f"Title of p{n:04}" for n in range(1499, 1499 - EVENTS_SHOWN + 1, -1))]
+
+
+def test_the_newest_posts_are_for_those_who_may_read(redis_client: redis.Redis, database: Database) -> None:
+    write(database, 1, post("p1", title=EVIL), comment("c1", body="an answer"))
+    shown = reading(redis_client, database, 200, ForumRows())
+    html = views.overview(shown, is_known=True)
+    assert '<a href="/thread/demo/p1#c1">' in html
+    assert "an answer" in html
+    assert "3 min ago" in html
+    assert EVIL not in html
+    assert "an answer" not in views.overview(shown, is_known=False)
+
+
+def test_a_thread_has_its_posts_in_order_with_edits_deletions_and_originals(
+    redis_client: redis.Redis, database: Database
+) -> None:
+    answers = [comment(f"c{n:03}", created_at=at(n), url="javascript:alert(1)") for n in range(150)]
+    write(database, 1, post("p1", body="first text"), *answers)
+    write(database, 2, post("p1", body=EVIL, fetched_at=at(20)), comment("c005", deleted=True, fetched_at=at(20)))
+    shown = reading(redis_client, database, 3, ForumRows())
+    html = pages.thread(shown, "demo", "p1", 1)
+    assert re.findall(r'id="(c\d+|p1)"', html) == ["p1", *(f"c{n:03}" for n in range(100))]
+    assert "150 stored replies of 2 by the site" in html
+    assert '<a href="http://127.0.0.1/post/p1" rel="noreferrer noopener">original</a>' in html
+    assert html.count("original</a>") == 1, "a stored javascript: is no link"
+    assert html.count(">deleted</span>") == html.count(">edited</span>") == 1
+    assert "first text" in html
+    assert EVIL not in html
+    rest = pages.thread(shown, "demo", "p1", 2)
+    assert re.findall(r'id="(c\d+|p1)"', rest) == [f"c{n:03}" for n in range(100, 150)]
+    with pytest.raises(NotThere):
+        pages.thread(shown, "demo", "p2", 1)
