@@ -51,8 +51,8 @@ test: $(TOOLS) $(OTEL) ## The tests, six at a time (most of them wait for proces
 test-all: lint $(OTEL) ## The same with the long forms that `make test` leaves out (tests/conftest.py names them), each process started cold
 	@COLD_STARTS=1 $(BIN)/python -m pytest -q -n 4 --dist worksteal
 
-test-fast: $(TOOLS) ## The unit tests that start no processes, within a minute
-	@$(BIN)/python -m pytest -q -n 2 -m "not processes" tests/unit
+test-fast: $(TOOLS) ## The unit tests that start no processes and take little, in 45 seconds
+	@$(BIN)/python -m pytest -q -n 2 -m "not processes and not thorough" tests/unit
 
 test-servers: $(TOOLS) ## The tests near Redis under each server that is found or can be installed: Valkey, Redis 6.2, 7, 8 (SERVERS="path path" for more)
 	@$(BIN)/python -m tests.support.servers $(SERVERS)

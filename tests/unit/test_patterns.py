@@ -28,6 +28,7 @@ def too_costly(uses: list[Use]) -> list[str]:
     return lines
 
 
+@pytest.mark.thorough
 def test_each_expression_of_the_product_costs_what_the_length_of_its_text_costs() -> None:
     """Bound the repeat, make it possessive (`++`), begin it once (`(?<!...)`), or cut the text first."""
     uses, functions = of_product()

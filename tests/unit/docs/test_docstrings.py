@@ -68,7 +68,9 @@ def test_data_does_not_speak() -> None:
 
 
 def test_a_file_in_backticks_exists() -> None:
-    known = {f"/{path.relative_to(ROOT).as_posix()}" for ending in ("py", "lua") for path in ROOT.rglob(f"*.{ending}")}
+    folders = [one for one in ROOT.iterdir() if one.is_dir() and not one.name.startswith(".")]
+    files = [*ROOT.glob("*.py"), *(path for one in folders for ending in ("py", "lua") for path in one.rglob(f"*.{ending}"))]
+    known = {f"/{path.relative_to(ROOT).as_posix()}" for path in files}
     found = [
         f"{path}:{line}: {name}"
         for path, text in sources().items()

@@ -28,6 +28,7 @@ def learned_list(rows: str, threads: Sequence[OpenedPage] = ()) -> tuple[OpenedP
     return page, learned
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "line",
     [

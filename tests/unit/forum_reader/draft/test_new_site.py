@@ -114,6 +114,7 @@ def addresses(forum: UnknownForum) -> dict[str, str]:
 CASES = [(name, kind) for name, make in FORUMS.items() for kind in addresses(make())]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_every_post_is_read_by_what_was_learned(name: str, kind: str, folder: Path) -> None:
     forum = FORUMS[name]()

@@ -220,6 +220,7 @@ sizes = st.dictionaries(st.sampled_from(["a", "b"]), st.integers(0, 6))
 slots = st.lists(views(), unique_by=lambda v: (v.spider, v.number))
 
 
+@pytest.mark.thorough
 @given(desired=sizes, live=slots, nodes=some_nodes())
 def test_plans_are_sound(desired: dict[str, int], live: list[SlotView], nodes: list[NodeRecord]) -> None:
     actions = plan(desired, live, nodes, NOW)
@@ -239,6 +240,7 @@ def test_plans_are_sound(desired: dict[str, int], live: list[SlotView], nodes: l
     assert set(retired) == (taken - wanted) | on_drained  # all that is too much or in the wrong place, and nothing else
 
 
+@pytest.mark.thorough
 @given(desired=sizes, live=slots, nodes=some_nodes())
 def test_no_node_gets_more_than_it_has_room_for(desired: dict[str, int], live: list[SlotView], nodes: list[NodeRecord]) -> None:
     launched = [a for a in plan(desired, live, nodes, NOW) if isinstance(a, Launch)]
@@ -252,6 +254,7 @@ def test_no_node_gets_more_than_it_has_room_for(desired: dict[str, int], live: l
         assert not new or busy + new <= one.capacity
 
 
+@pytest.mark.thorough
 @given(desired=sizes, live=slots, nodes=some_nodes())
 def test_once_a_plan_has_come_true_the_fleet_is_whole_or_there_is_no_room(
     desired: dict[str, int], live: list[SlotView], nodes: list[NodeRecord]
