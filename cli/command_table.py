@@ -44,6 +44,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "sql": (DATA, "export.sql", "Run one SELECT or VALUES on the stored data; read-only."),
     "export": (DATA, "export.export", "Write stored posts, comments, forums, scans or gaps as JSON lines, CSV or Parquet."),
     "events": (DATA, "events.app", "Follow stored posts; show the outputs of events, and send refused or past events again."),
+    "alert": (DATA, "alert.alert", "Send a message about each new post with a word: by mail, ntfy or a webhook."),
     "notify": (DATA, "notify.app", "Send a test message, or alarms without a running fleet."),
     "read": (DATA, "read.read", "Show what Trawl reads from a page of any forum."),
     "dead": (REPAIR, "dead.app", "Show, replay and delete requests, items and messages that were given up."),
@@ -112,7 +113,8 @@ HELP = ("-h", "--help")
 
 _CHANGING = {
     *("up", "scale", "roll", "pause", "drain", "stop", "resume", "crawl-once", "seed", "seed-urls", "autoscale", "limit"),
-    *("forums rescan", "forums backfill", "forums forget", "dupefilter", "reparse", "backup create", "backup restore"),
+    *("alert", "forums rescan", "forums backfill", "forums forget", "dupefilter", "reparse"),
+    *("backup create", "backup restore"),
     *("schedule set", "schedule enable", "schedule disable", "schedule remove", "schedule run"),
     *(f"dead{kind} {act}" for kind in ("", " items", " messages") for act in ("replay", "purge")),
     *("migrate scrapy-redis", "db upgrade", "db move", "services add", "services remove", "services forget-group"),
@@ -120,7 +122,7 @@ _CHANGING = {
     *("services versions use", "services versions rollback", "services versions remove"),
 }
 """`backup create` changes nothing, but takes everything with it."""
-_SHOW_WITHOUT_OPTIONS = {"autoscale", "limit", "dupefilter"}
+_SHOW_WITHOUT_OPTIONS = {"alert", "autoscale", "limit", "dupefilter"}
 _CHANGES_WITH_OPTION = {"doctor": "--repair"}
 
 

@@ -120,27 +120,28 @@ def prune_raw_pages() -> list[str]:
 
 @task(name="trawl.publish_events")
 def publish_events() -> dict[str, str]:
-    """Send the events of posts and comments to the outputs of the rules in `trawl.toml`; return the result of each.
+    """Send the events of posts and comments to the outputs of `trawl.toml` and to those of alerts; return the result of each.
 
     One at a time: a second one does nothing. Raises ConfigError where the file is wrong, and notes it for `trawl status`.
     """
-    from forums.events.rules import load
+    from forums.events.alerts import rules_in_use
     from forums.state.output_troubles import RULES_FILE, note_troubles
 
     client = connect()
-    try:
-        rules = load()
-    except ConfigError as error:
-        note_troubles(client, {RULES_FILE: str(error)}, handled=(), outputs=(RULES_FILE,))
-        raise
-    if rules is None or not rules.outputs:
-        note_troubles(client, {}, handled=(), outputs=())
-        return {}
-    from forums.events.publish import publish
-    from forums.storage.database import default_url
-    from forums.writer.store import opened
+    rules, faults = rules_in_use(client)
+    results = {}
+    if rules.outputs:
+        from forums.events.publish import publish
+        from forums.storage.database import default_url
+        from forums.writer.store import opened
 
-    return {name: result.value for name, result in publish(opened(client, default_url()), client, rules).items()}
+        published = publish(opened(client, default_url()), client, rules, faults=faults)
+        results = {name: result.value for name, result in published.items()}
+    else:
+        note_troubles(client, faults, handled=(), outputs=faults)
+    if RULES_FILE in faults:
+        raise ConfigError(faults[RULES_FILE])
+    return results
 
 
 @task(name="trawl.notify_alarms")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 from forum_reader.definition.fields import FieldSpec, Select  # noqa: E402 - found by the path above
 from forum_reader.definition.site import Site  # noqa: E402
+from forums.events.rules import OutputOptions, kinds  # noqa: E402
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys  # noqa: E402
 from forums.storage.schema.tables import metadata  # noqa: E402
 from forums.storage.schema.times import UtcDateTime  # noqa: E402
@@ -95,8 +96,12 @@ def _tables(model: type[BaseModel], path: str) -> Iterator[tuple[str, str, type[
 
 
 def _section(title: str, path: str, model: type[BaseModel]) -> str:
-    lines = [f"## {title}", "", _about(model), "", "| key | value | default | meaning |", "|---|---|---|---|"]
-    for name, field in model.model_fields.items():
+    return "\n".join([f"## {title}", "", _about(model), "", *_table_of(model.model_fields, path)]) + "\n"
+
+
+def _table_of(fields: Mapping[str, FieldInfo], path: str) -> list[str]:
+    lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    for name, field in fields.items():
         if field.exclude:
             continue
         inner = _model(field.annotation)
@@ -109,7 +114,7 @@ def _section(title: str, path: str, model: type[BaseModel]) -> str:
                 "*field* |", "|"
             )
         )
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _about(model: type[BaseModel]) -> str:
@@ -214,6 +219,25 @@ def _type(column: Column[Any]) -> str:
     return kind + (" or null" if column.nullable else "")
 
 
+OUTPUTS = """# Outputs of events
+
+Generated from `forums/events/rules.py` by `make docs`; [events.md](../events.md) explains how they work. An output is a table
+`[outputs.NAME]` of `trawl.toml`, whose `kind` is one of these. `trawl alert --to` takes an address of the kinds that name one.
+"""
+
+
+def outputs() -> str:
+    """Return docs/reference/outputs.md."""
+    parts = [OUTPUTS, "## Keys of every kind", "", *_table_of(OutputOptions.model_fields, "outputs"), ""]
+    for name, kind in kinds().items():
+        own = {key: field for key, field in kind.model_fields.items() if key not in OutputOptions.model_fields}
+        targets = ", ".join(f"`{one}`" for one in dict.fromkeys(kind.targets.values()))
+        parts += [f"## `{name}`", "", _about(kind), ""]
+        parts += [f"For `trawl alert --to`: {targets}", ""] if targets else []
+        parts += [*_table_of(own, "outputs"), ""] if own else []
+    return "\n".join(parts).rstrip() + "\n"
+
+
 def redis_keys() -> str:
     """Return docs/reference/redis-keys.md: the part of the frontier and the fleet, and that of forums."""
     crawl = ForumCrawlKeys(CrawlKeys.for_spider("<spider>", namespace=""))
@@ -226,7 +250,7 @@ def redis_keys() -> str:
     return of_fleet + "\n## Keys of the forum application\n\n" + "\n".join(found) + "\n"
 
 
-REFERENCES = {"redis-keys": redis_keys, "site-keys": site_keys, "database": database}
+REFERENCES = {"redis-keys": redis_keys, "site-keys": site_keys, "database": database, "outputs": outputs}
 
 if __name__ == "__main__":
     for name, made in REFERENCES.items():

@@ -9,10 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.views.environment import rows, unknown
+from cli.access.redis import redis_client, running_url
+from cli.views.environment import Row, rows, unknown
 from cli.views.options import AsJson
 from cli.views.output import complain, counted, echo, print_json, show
-from redis_components.errors import ConfigError
+from redis_components.errors import ConfigError, RedisUnavailable
+from redis_components.server.url import impatient
 
 from .acl import acl
 from .systemd import systemd
@@ -42,7 +44,7 @@ def show_variables(
     """Show every TRAWL_* variable with its value; passwords are masked.
 
     A value comes from the environment, from the file that NAME_FILE names, from `.env` next to `scrapy.cfg`, from [fleet] of
-    `trawl.toml`, or is the default. `trawl services show SERVICE` shows the same of a service's values.
+    `trawl.toml`, or is the default. `trawl services show SERVICE` shows the same of a service's values. Alerts stand at the end.
     Wrong values and unknown names are reported on standard error; with a wrong value the exit code is 2.
 
     **Examples:**
@@ -50,13 +52,35 @@ def show_variables(
         trawl config show --origin
         trawl config show --json | jq '.[] | select(.origin != "default")'
     """
-    found = rows()
+    found = [*rows(), *_alerts()]
     columns: dict[str, Any] = {"variable": "variable", "value": lambda row: row.value or ("wrong" if row.fault else "")}
     show(found, columns | ({"origin": "origin"} if with_origin else {}), as_json)
     wrong = [row.fault for row in found if row.fault]
     for line in (*wrong, *unknown()):
         complain(line)
     return 2 if wrong else 0
+
+
+def _alerts() -> list[Row]:
+    """Return the alerts, which are made at run time, if there is a Redis that answers."""
+    from forums.events.alerts import shown_address
+    from forums.state.alerts import Alerts
+
+    if (url := running_url()) is None:
+        return []
+    try:
+        with redis_client(impatient(url, 2.0)) as client:
+            found = Alerts(client).all()
+    except RedisUnavailable:
+        return []
+    return [
+        Row(
+            variable=f"alert {number}",
+            value=f"{one.match}{f' at {one.site}' if one.site else ''}, to {shown_address(one.to)}",
+            origin=f"trawl alert, {one.by}",
+        )
+        for number, one in found.items()
+    ]
 
 
 @app.command()

@@ -101,6 +101,12 @@ class Cursors:
         with self._writing() as connection:
             return connection.execute(update(outputs).where(outputs.c.name == name).values(**values)).rowcount > 0
 
+    def drop(self, name: str) -> None:
+        """Delete the cursor of an output, and its refused events."""
+        with self._writing() as connection:
+            connection.execute(delete(outputs).where(outputs.c.name == name))
+            connection.execute(delete(dead).where(dead.c.output == name))
+
     def refused(self, name: str, limit: int = MOST_DEAD) -> list[tuple[Position, datetime, str]]:
         """Return the refused events, oldest first: position, time, reason."""
         query = select(dead.c.seq, dead.c.place, dead.c.failed_at, dead.c.reason).where(dead.c.output == name)

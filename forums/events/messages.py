@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -79,6 +80,18 @@ class NotifyOutput:
         chosen = chosen[: len(parts)]
         _send(service, _title(chosen), _BETWEEN.join(parts))
         return Taken(number=len(chosen))
+
+
+class StdoutOutput:
+    """Prints events, a line each."""
+
+    def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
+        """Print the events; to the standard output itself, which Celery replaces by its log."""
+        given = events[:1] if single else events
+        for event in given:
+            line = " | ".join((", ".join((*event.rules, *event.undecided)), *_lines(event, excerpt=True).split("\n")))
+            print(line, file=sys.__stdout__, flush=True)
+        return Taken(number=len(given))
 
 
 def _title(events: Sequence[Event]) -> str:

@@ -16,7 +16,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from pathlib import Path
 
 import redis
 
@@ -26,13 +25,12 @@ from forums.storage import Database
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.write.event_log import Position
 from redis_components.admin.lock_release import give_back
-from redis_components.embedded import project_dir
 from redis_components.errors import ConfigError
 
 from .cursors import MOST_DEAD, Cursor, Cursors
 from .expression import JudgingTime
 from .outputs import NotTaken, Output
-from .rules import AnyOptions, FileOptions, KafkaOptions, NatsOptions, NotifyOptions, Rules, StreamOptions, WebhookOptions
+from .rules import NotifyOptions, OutputOptions, Rules
 
 _LOCK_S = 60.0  # longer than a round, with the slowest webhook
 _AT_ONCE = 500  # events read in one step
@@ -42,6 +40,8 @@ _LONGEST_HOLD_S = 60.0
 _SUSPECT_AFTER = 5  # failures with a batch, of a receiver that answers: from then on one event at a time
 _GIVE_UP_AFTER = 20  # failures with a single event, of a receiver that answers: about an hour and a half
 _LEAST_JUDGING_S = 0.25  # CPU time of an output's rules in a round, however many outputs there are
+
+_begun: set[tuple[str, datetime]] = set()  # outputs made at run time whose cursor this process has looked at
 
 logger = logging.getLogger(__name__)
 
@@ -56,9 +56,17 @@ class OutputResult(StrEnum):
     MOVED = "moved"  # another process moved its cursor meanwhile
 
 
-def publish(database: Database, client: redis.Redis, rules: Rules, *, budget_s: float = 5.0) -> dict[str, OutputResult]:
+def publish(
+    database: Database,
+    client: redis.Redis,
+    rules: Rules,
+    *,
+    budget_s: float = 5.0,
+    faults: Mapping[str, str] | None = None,
+) -> dict[str, OutputResult]:
     """Publish new events to each output, except outputs that another process serves now. So a slow receiver delays no other one:
-    the next round serves the others. Raises StorageError and `redis.RedisError`.
+    the next round serves the others. `faults` are reported with the troubles of outputs. Raises StorageError and
+    `redis.RedisError`.
     """
     with ExitStack() as stack:
         locks = {name: stack.enter_context(ExitStack()) for name in rules.outputs}
@@ -77,9 +85,11 @@ def publish(database: Database, client: redis.Redis, rules: Rules, *, budget_s: 
             end=log.end(),
         )
         results = turn.run(free)
-        troubles = _undecided(turn.undecided) | _troubles(cursors.all(), results)
+        troubles = _undecided(turn.undecided) | _troubles(cursors.all(), results) | dict(faults or {})
         # The trouble of an output stays until the output looks at other events.
-        note_troubles(client, troubles, handled=turn.undecided.keys() | troubles.keys(), outputs=rules.outputs)
+        note_troubles(
+            client, troubles, handled=turn.undecided.keys() | troubles.keys(), outputs={*rules.outputs, *(faults or ())}
+        )
         return results
 
 
@@ -117,8 +127,7 @@ class _Round:
         results: dict[str, OutputResult] = {}
         due: dict[str, Cursor] = {}
         for name in free:
-            start = self.end if self.rules.outputs[name].begin == "now" else self.begin
-            cursor = known.get(name) or self.cursors.create(name, start)
+            cursor = self._cursor(name, known.get(name))
             if cursor.retry_at is not None and cursor.retry_at > datetime.now(UTC):
                 results[name] = OutputResult.WAITING
                 free[name].close()
@@ -127,13 +136,28 @@ class _Round:
         if due:
             judging_s = max(self.budget_s / len(due), _LEAST_JUDGING_S)
             with ThreadPoolExecutor(min(_THREADS, len(due))) as pool:
-                outputs = {name: output_of(name, self.rules, self.client, self.end) for name in due}
+                outputs = {name: self.rules.outputs[name].output(name, self.client, self.end) for name in due}
                 running = {
                     name: pool.submit(self._publish_locked, free[name], cursor, outputs[name], judging_s)
                     for name, cursor in due.items()
                 }
                 results |= {name: one.result() for name, one in running.items()}
         return results
+
+    def _cursor(self, name: str, known: Cursor | None) -> Cursor:
+        """Return the cursor of an output, which begins as its options name it, or when it was made. A cursor from before that is
+        one of a former output of its name.
+        """
+        since = self.rules.since.get(name)
+        if since is None or (known is not None and (name, since) in _begun):
+            start = self.end if self.rules.outputs[name].begin == "now" else self.begin
+            return known or self.cursors.create(name, start)
+        start = self.log.since(since)
+        if known is None or known.after < start:
+            self.cursors.drop(name)
+            known = self.cursors.create(name, start)
+        _begun.add((name, since))
+        return known
 
     def _publish_locked(self, lock: ExitStack, cursor: Cursor, output: Output, judging_s: float) -> OutputResult:
         with lock:
@@ -159,33 +183,8 @@ class _Round:
                 return OutputResult.MORE
 
 
-def output_of(name: str, rules: Rules, client: redis.Redis, end: Position) -> Output:
-    """Build the output of this name. `end` is the position after all events."""
-    from .messages import NotifyOutput
-    from .outputs import FileOutput, WebhookOutput
-    from .queues import KafkaOutput, NatsOutput, StreamOutput
-
-    options = rules.outputs[name]
-    if isinstance(options, StreamOptions):
-        return StreamOutput(client, ForumFleetKeys().event_stream(name), options.max_length, end)
-    if isinstance(options, WebhookOptions):
-        return WebhookOutput(name, options)
-    if isinstance(options, NotifyOptions):
-        return NotifyOutput(name, options)
-    if isinstance(options, KafkaOptions):
-        return KafkaOutput(name, options)
-    if isinstance(options, NatsOptions):
-        return NatsOutput(name, options)
-    return FileOutput(file_of(options), end)
-
-
-def file_of(options: FileOptions) -> Path:
-    """Return the output's file; relative paths are relative to the project."""
-    return project_dir() / Path(options.path).expanduser()
-
-
 def _hand_over(
-    cursors: Cursors, options: AnyOptions, cursor: Cursor, output: Output, wanted: list[Event], end: Position, lost: int
+    cursors: Cursors, options: OutputOptions, cursor: Cursor, output: Output, wanted: list[Event], end: Position, lost: int
 ) -> Cursor | OutputResult:
     """Deliver one step, which covers everything up to `end`; return the next cursor, or the outcome if there is none."""
     if not wanted:
@@ -214,7 +213,7 @@ def _hand_over(
     return cursors.advance(cursor, done, taken.refused, lost) or OutputResult.MOVED
 
 
-def _held_until(options: AnyOptions, oldest: Event) -> datetime | None:
+def _held_until(options: OutputOptions, oldest: Event) -> datetime | None:
     """Return until when an output must not have these events. At most a minute, since the rules may change."""
     if not isinstance(options, NotifyOptions):
         return None
@@ -258,7 +257,7 @@ def redeliver(name: str, rules: Rules, client: redis.Redis, cursors: Cursors, lo
     """
     refused = [position for position, _, _ in cursors.refused(name)]
     events = {event.at: event for event in log.at(refused)}
-    output = output_of(name, rules, client, log.end())
+    output = rules.outputs[name].output(name, client, log.end())
     taken = left = 0
     for position in refused:
         event = events.get(position)

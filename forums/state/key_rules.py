@@ -12,6 +12,7 @@ from redis_components.server.untrusted_values import as_text, decoded
 from workers.application import Check, KeyRules
 from workers.state.quarantine import HASH, MOST_FIELDS, STRING
 
+from .alerts import alert_of
 from .forum_states import due_of, state_of
 from .keys import ForumCrawlKeys, ForumFleetKeys
 from .request_ledger import budget_of, spent_of
@@ -27,6 +28,7 @@ def key_rules(client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool
         fleet.drift(): lambda _, raw: decoded(raw, dict),
         fleet.delays(): delay_of,
         fleet.writer_figures(): figure_of,
+        fleet.alerts(): alert_of,
     }
     others = [fleet.database(), fleet.wrong_sites(), fleet.output_troubles()]
     for keys in crawls:

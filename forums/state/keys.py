@@ -109,6 +109,13 @@ class ForumFleetKeys(FleetKeys):
         """
         return f"{self.prefix}:alarms:{output}"
 
+    def alerts(self) -> str:
+        """HASH: alerts made at run time (number -> JSON with the filter, the receiver's address, the site and the time).
+
+        Written by `trawl alert`; read by `publish_events` in each round, and by it.
+        """
+        return f"{self.prefix}:alerts"
+
     def event_stream(self, output: str) -> str:
         """STREAM: events of an output of the kind `stream` in the rules file (id = position in the log, `event` -> JSON), up to
         its `max_length`.

@@ -19,6 +19,7 @@ from redis_components.admin.dead_letters import parse
 from redis_components.frontier.holds import BREAKER, SITE, SPIDER, VERSION
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server.untrusted_values import as_bytes
+from workers.application import application
 from workers.state.keys import FleetKeys
 
 SIZES, AUTOSCALING, SCHEDULE, HOLDS, LIMITS, DRAINED = "sizes", "autoscaling", "schedule", "holds", "limits", "drained nodes"
@@ -96,6 +97,7 @@ def _places(crawls: Mapping[str, CrawlKeys]) -> dict[str, str]:
         HOLDS: fleet.holds(),
         LIMITS: limits_key(),
         DRAINED: fleet.drained_nodes(),
+        **application().operator_keys(),
         **{f"{OF_SERVICE}{service}": keys.holds() for service, keys in crawls.items()},
     }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 MOST = 120
 MOST_WORDS = 20
-GENERATED = {"redis-keys.md", "site-keys.md", "database.md"}  # `make docs`
+GENERATED = {"redis-keys.md", "site-keys.md", "database.md", "outputs.md"}  # `make docs`
 PAGES = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) if path.name not in GENERATED]
 
 
