@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.processes.interrupts import Interrupts
-from cli.views.output import console as make_console
+from cli.views.tables import console as make_console
 from redis_components.connection import explain
 from redis_components.embedded import redis_url
 from redis_components.errors import ConfigError, TrawlError

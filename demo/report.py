@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.views.columns import Column, FittedTable, figure
+from cli.views.tables import Column, FittedTable, figure
 
 from .processes import trawl_command
 from .screen import clock

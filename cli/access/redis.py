@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import redis
+from typing import TYPE_CHECKING
 
 from cli.views.output import echo, print_json
 from redis_components import embedded
-from redis_components.connection import connect, explain
 from redis_components.errors import RedisUnavailable
 from redis_components.server.variables import variable
+
+if TYPE_CHECKING:
+    import redis
 
 NOTHING = "Nothing is running here. Start the fleet with `trawl up`, or set TRAWL_REDIS_URL to look at another fleet."
 
@@ -30,6 +31,10 @@ def redis_client(url: str | None = None) -> Iterator[redis.Redis]:
 
     Raises RedisUnavailable for every error of Redis within the block, ConfigError for an invalid URL.
     """
+    import redis
+
+    from redis_components.connection import connect, explain
+
     url = url or embedded.redis_url()
     try:
         yield connect(url)

@@ -16,9 +16,9 @@ import redis
 import typer
 
 from cli.access.redis import redis_client, report_nothing_runs, running_url
-from cli.views.columns import Columns
 from cli.views.options import AsJson
-from cli.views.output import complain, iso, show
+from cli.views.output import complain, iso
+from cli.views.tables import Columns, show
 from redis_components.embedded import data_dir
 from redis_components.embedded.files import FILE, private_folder
 from redis_components.errors import TrawlError

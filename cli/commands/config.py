@@ -12,7 +12,8 @@ import typer
 from cli.access.redis import redis_client, running_url
 from cli.views.environment import Row, rows, unknown
 from cli.views.options import AsJson
-from cli.views.output import complain, counted, echo, print_json, show
+from cli.views.output import complain, counted, echo, print_json
+from cli.views.tables import show
 from redis_components.errors import ConfigError, RedisUnavailable
 from redis_components.server.url import impatient
 

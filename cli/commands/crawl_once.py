@@ -19,7 +19,8 @@ from cli.access.redis import redis_client
 from cli.access.values import pairs
 from cli.processes.interrupts import Interrupts
 from cli.views.options import AsJson, ScrapySettings, SpiderArguments
-from cli.views.output import complain, console, plain_table, print_json
+from cli.views.output import complain, print_json
+from cli.views.tables import console, plain_table
 from redis_components.embedded.die_with_parent import tied
 from redis_components.errors import ConfigError, TrawlError
 from workers.node.crawl_once_result import MOST_ITEMS, OnceOutcome, OnceResult

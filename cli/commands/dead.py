@@ -13,9 +13,9 @@ import typer
 from cli.access.names import check_spiders
 from cli.access.redis import redis_client, report_nothing_runs, running_url
 from cli.access.values import parse_since
-from cli.views.columns import Column, figure
 from cli.views.options import AsJson
-from cli.views.output import complain, duration, echo, print_json, show
+from cli.views.output import complain, duration, echo, print_json
+from cli.views.tables import Column, figure, show
 from redis_components.admin import dead_letters
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.dead_letters import Cleared, DeadEntry

@@ -12,10 +12,10 @@ import typer
 
 from cli.access.names import check_spiders
 from cli.access.redis import redis_client
-from cli.views.columns import Columns
 from cli.views.options import AsJson, Service
-from cli.views.output import complain, echo, in_plain_json, print_json, show
+from cli.views.output import complain, echo, in_plain_json, print_json
 from cli.views.progress import progress_bar
+from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError, TrawlError
 from workers.deploy.deploy import blame, find, install, is_new, nodes_of, resize, store, use
 from workers.deploy.deploy import remove as forget

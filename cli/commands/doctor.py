@@ -19,7 +19,8 @@ import typer
 from cli.access.redis import redis_client, running_url
 from cli.health import main as check_health
 from cli.views.options import AsJson
-from cli.views.output import counted, echo_indented, print_json
+from cli.views.output import counted, print_json
+from cli.views.tables import echo_indented
 from forums.sites import load_all
 from forums.sites.load import sites_dir
 from forums.storage import Database

@@ -9,7 +9,8 @@ import typer
 
 from cli.access.redis import redis_client
 from cli.access.values import parse_since
-from cli.views.output import console, counted, echo, plain_table, print_json
+from cli.views.output import counted, echo, print_json
+from cli.views.tables import console, plain_table
 from forums.events.cursors import Cursors
 from forums.events.rules import Rules, load
 from forums.storage.existing import stored_data

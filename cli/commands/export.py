@@ -17,8 +17,9 @@ import typer
 from cli.access.names import check_site
 from cli.access.values import parse_since
 from cli.views.options import AsJson, OnlySite
-from cli.views.output import complain, echo, echo_indented, print_json
+from cli.views.output import complain, echo, print_json
 from cli.views.progress import progress_bar
+from cli.views.tables import echo_indented
 from forums.environment import Storage
 from forums.storage import export as write_rows
 from forums.storage.existing import stored_data

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from cli.access.names import check_site, either
 from cli.access.redis import redis_client, report_nothing_runs, running_url
-from cli.views.columns import Column, figure
 from cli.views.options import AsJson, SiteArgument, SiteOption, Yes
-from cli.views.output import complain, console, counted, duration, echo, iso, print_json, table_of
+from cli.views.output import complain, counted, duration, echo, iso, print_json
+from cli.views.tables import Column, console, figure, table_of
 from forums.freshness import DAY_S, estimate
 from forums.overview import BoardView, forum_sites
 from forums.overview.boards import BAD_STATES, SOON_S, BoardState

@@ -10,9 +10,9 @@ import typer
 from cli.access.names import check_ran, parse_target
 from cli.access.redis import redis_client, running_url
 from cli.access.values import parse_since
-from cli.views.columns import Column, figure
 from cli.views.options import AsJson, Since
-from cli.views.output import complain, duration, in_plain_json, show
+from cli.views.output import complain, duration, in_plain_json
+from cli.views.tables import Column, figure, show
 from redis_components.errors import ConfigError, RedisUnavailable, TrawlError, did_you_mean
 from workers.application import application
 from workers.node.crawl_once_result import OnceOutcome

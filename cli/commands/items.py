@@ -13,9 +13,9 @@ import typer
 from cli.access.names import check_spiders
 from cli.access.redis import redis_client
 from cli.access.values import item_keys
-from cli.views.columns import Columns
 from cli.views.options import AsJson
-from cli.views.output import complain, console, duration, echo, plain_table, show
+from cli.views.output import complain, duration, echo
+from cli.views.tables import Columns, console, plain_table, show
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.inspector import snapshot
 from redis_components.items.groups import group_states, is_stream

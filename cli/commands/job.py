@@ -12,9 +12,9 @@ import typer
 from cli.access.names import check_spiders
 from cli.access.redis import redis_client
 from cli.access.values import pairs
-from cli.views.columns import Columns
 from cli.views.options import AsJson, ScrapySettings, SpiderArguments
-from cli.views.output import complain, counted, duration, echo, iso, print_json, show
+from cli.views.output import complain, counted, duration, echo, iso, print_json
+from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError
 from redis_components.server.names import service_name
 from redis_components.server.printable import masked_values

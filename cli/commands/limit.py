@@ -10,9 +10,9 @@ import typer
 
 from cli.access.names import either
 from cli.access.redis import redis_client
-from cli.views.columns import Columns
 from cli.views.options import AsJson, SiteOption
-from cli.views.output import iso, show
+from cli.views.output import iso
+from cli.views.tables import Columns, show
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.lanes import LaneView, look
 from redis_components.errors import ConfigError, did_you_mean

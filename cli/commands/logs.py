@@ -19,7 +19,8 @@ from cli.access.names import parse_target
 from cli.access.redis import redis_client, running_url
 from cli.access.values import parse_since
 from cli.views.options import AsJson, Since
-from cli.views.output import complain, console, print_json
+from cli.views.output import complain, print_json
+from cli.views.tables import console
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
 from workers.logs.follow import LogFollower

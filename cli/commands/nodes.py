@@ -11,7 +11,8 @@ import typer
 from cli.access.redis import redis_client
 from cli.views.fleet_tables import node_json, nodes_table
 from cli.views.options import AsJson
-from cli.views.output import complain, console, echo, in_plain_json, print_json
+from cli.views.output import complain, echo, in_plain_json, print_json
+from cli.views.tables import console
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
 from workers.fleet.capacity_plan import Demand, plan

@@ -18,8 +18,9 @@ from rich.text import Text
 
 from cli.access.names import visit_limits
 from cli.views.options import AsJson
-from cli.views.output import console, counted, print_json
+from cli.views.output import counted, print_json
 from cli.views.progress import working
+from cli.views.tables import console
 from forum_reader.errors import ReaderError
 from forum_reader.page.records import SeenPage, SeenPost
 from forum_reader.page.response import in_web_encoding

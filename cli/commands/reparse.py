@@ -11,8 +11,9 @@ from cli.access.names import either
 from cli.access.redis import redis_client, running_url
 from cli.access.values import parse_since
 from cli.views.options import AsJson, Since, SiteArgument, SiteOption
-from cli.views.output import PlainTable, complain, console, echo, plain_table, print_json
+from cli.views.output import complain, echo, print_json
 from cli.views.progress import progress_bar
+from cli.views.tables import PlainTable, console, plain_table
 from forums.raw_pages.reparse import KINDS, ReparseReport, stored_days
 from forums.raw_pages.reparse import reparse as read_again
 from forums.sites import load_site

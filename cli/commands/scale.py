@@ -10,9 +10,9 @@ import redis
 import typer
 
 from cli.access.redis import redis_client
-from cli.views.columns import Columns
 from cli.views.options import AsJson
-from cli.views.output import complain, echo, print_json, show
+from cli.views.output import complain, echo, print_json
+from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
 from workers.environment.machine import CRAWLER_BYTES, crawlers_in_memory

@@ -10,8 +10,9 @@ import typer
 
 from cli.access.redis import NOTHING, running_url
 from cli.access.values import parse_span
-from cli.views.output import console, echo, print_json
+from cli.views.output import echo, print_json
 from cli.views.schedule import Desk, open_desk, row_of, table_of
+from cli.views.tables import console
 from redis_components.errors import ConfigError, RedisUnavailable
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")

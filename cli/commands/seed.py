@@ -12,7 +12,8 @@ from rich.text import Text
 from cli.access.redis import redis_client
 from cli.access.values import parse_since
 from cli.views.options import AsJson, OnlySite
-from cli.views.output import complain, console, echo, print_json, table_of
+from cli.views.output import complain, echo, print_json
+from cli.views.tables import console, table_of
 from forums.scheduling import rechecking, seeding
 from forums.scheduling.outcomes import Outcome, OutcomeKind, sentences
 from forums.sites import SiteError, sites_dir

@@ -10,7 +10,8 @@ import typer
 
 from cli.access.redis import redis_client
 from cli.access.values import item_keys, pairs
-from cli.views.output import complain, console, counted, echo, plain_table, print_json
+from cli.views.output import complain, counted, echo, print_json
+from cli.views.tables import console, plain_table
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.items.groups import forget, group_states
 from redis_components.server.printable import masked_values

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from cli.views.options import AsJson
-from cli.views.output import complain, echo, print_json, show
+from cli.views.output import complain, echo, print_json
+from cli.views.tables import show
 from forum_reader.definition import layers
 from forum_reader.definition.site import Site
 from forums.sites import load_all, sites_dir

@@ -13,8 +13,9 @@ import typer
 from rich.text import Text
 
 from cli.access.names import visit_limits
-from cli.views.output import complain, console, echo, plain_table, print_json
+from cli.views.output import complain, echo, print_json
 from cli.views.progress import working
+from cli.views.tables import console, plain_table
 from forum_reader.definition import layers
 from forum_reader.definition.origins import is_this_machine
 from forum_reader.draft.draft_file import Draft, Preview, name_of, text_of

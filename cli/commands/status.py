@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import RenderableType
-from rich.live import Live
-from rich.text import Text
 
 from cli.access.redis import NOTHING, redis_client, report_nothing_runs, running_url
-from cli.views.fleet_screen import ERRORS_SHOWN, FleetScreen
-from cli.views.fleet_tables import held_json, node_json, sites_json
 from cli.views.options import AsJson
-from cli.views.output import console, in_plain_json, print_json
+from cli.views.output import print_json
 from redis_components.errors import RedisUnavailable
-from redis_components.server.untrusted_values import as_text
-from redis_components.server.url import masked
-from workers.overview import Overview, OverviewReader, ServiceView, problems
-from workers.state.quarantine import Foreign
-from workers.state.registry import CrawlerRecord
+
+if TYPE_CHECKING:  # where nothing runs, all of it would be loaded for one line
+    from rich.console import RenderableType
+
+    from workers.overview import Overview
 
 WELL, ATTENTION = 0, 1
 
@@ -61,6 +55,9 @@ def look() -> tuple[Overview, str] | None:
     url = running_url()
     if url is None:
         return None
+    from redis_components.server.url import masked
+    from workers.overview import OverviewReader
+
     with redis_client(url) as client:
         return OverviewReader(client).read(), masked(url)
 
@@ -70,6 +67,11 @@ def _show(seen: tuple[Overview, str] | None, as_json: bool, *, everything: bool 
     if seen is None:
         report_nothing_runs(as_json)
         return ATTENTION
+    from cli.views.fleet_screen import FleetScreen
+    from cli.views.fleet_tables import overview_json
+    from cli.views.tables import console
+    from workers.overview import problems
+
     view, name = seen
     if as_json:
         print_json({"running": True, "redis": name, **overview_json(view)})
@@ -90,6 +92,12 @@ def _repeat_json(every: float) -> None:
 
 
 def _repeat(every: float, *, everything: bool) -> None:
+    from rich.live import Live
+    from rich.text import Text
+
+    from cli.views.fleet_screen import FleetScreen
+    from cli.views.tables import console
+
     to = console()
 
     def picture() -> RenderableType:
@@ -104,74 +112,3 @@ def _repeat(every: float, *, everything: bool) -> None:
         while True:
             time.sleep(every)
             live.update(picture(), refresh=True)
-
-
-def overview_json(view: Overview) -> dict[str, Any]:
-    """Return the overview as `--json` shows it: names as in the tables."""
-    from .deploy import roll_json
-    from .scale import autoscaled_json
-
-    sites = sites_json(view.sites)
-    whole = {
-        "at": view.now,
-        "problems": problems(view),
-        "unreadable": dict(view.unreadable),
-        "held": [held_json(one) for one in view.held],
-        "another_database": sites.pop("another_database", False),
-        "sites": sites,
-        "dead_messages": view.dead_messages,
-        "redis": view.server,
-        "foreign": [_foreign_json(one) for one in view.foreign],
-        "services": [_service_json(one) for one in view.services],
-        "beat": {**asdict(view.beats), "stalled": view.beats.stalled} if view.beats else None,
-        "crawlers": [_crawler_json(one, view.now) for one in view.crawlers],
-        "nodes": [node_json(one, view.now) for one in view.nodes],
-        "no_room": dict(view.shortages),
-        "roll": roll_json(view.roll) if view.roll else None,
-        "autoscaled": [autoscaled_json(name, one, view.size_of(name)) for name, one in view.autoscaled.items()],
-        "errors": [
-            {"at": one.at, "where": one.where, "what": one.what, "times": one.times} for one in view.errors[:ERRORS_SHOWN]
-        ],
-    }
-    return dict(in_plain_json(whole))
-
-
-def _foreign_json(one: Foreign) -> dict[str, Any]:
-    """Return a foreign value as `--json` shows it; a field of null: the key has another type, or it is an entry of a list."""
-    return {
-        "key": one.key,
-        "field": None if one.field is None else as_text(one.field),
-        "value": as_text(one.value)[:200],
-        "reason": one.reason,
-    }
-
-
-def _service_json(view: ServiceView) -> dict[str, Any]:
-    crawl = view.crawl
-    names = ("start_tasks", "ready", "leased", "leased_tasks", "parked", "parked_tasks", "overflow", "backlog", "thread_records")
-    return {
-        "service": view.name,
-        "desired": view.desired,
-        "alive": view.alive,
-        "state": view.state or None,
-        "fault": view.fault or None,
-        **{name: getattr(crawl, name) for name in (*names, "dead", "item_bytes", "reclaimed")},
-        "items_waiting": view.items_waiting,
-        "bad_items": view.items_refused,
-        "items_counted_for": view.items_of or None,
-        "redis": crawl.redis or None,
-        "item_consumer": crawl.consumer or None,
-        "items_limit": crawl.max_items or None,
-        "items_limit_bytes": crawl.max_item_bytes or None,
-        "items_backed_up": crawl.backed_up,
-        "pages": view.pages,
-        "pages_per_s": view.pages_per_s,
-        "items": view.scraped,
-        "retried": view.retried,
-    }
-
-
-def _crawler_json(record: CrawlerRecord, now: float) -> dict[str, Any]:
-    fields = asdict(record)
-    age_s = round(now - fields.pop("beat_at"), 1)
-    return {"crawler": record.name, "alive": record.alive(now), **fields, "heartbeat_age_s": age_s}

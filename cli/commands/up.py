@@ -22,7 +22,8 @@ from cli.processes.node_services import FlowerAccess, node_services
 from cli.processes.ports import PortInUse, take
 from cli.processes.services import Services
 from cli.views.environment import rows, unknown
-from cli.views.output import complain, console
+from cli.views.output import complain
+from cli.views.tables import console
 from redis_components.embedded import data_dir, redis_url
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.untrusted_values import server_time

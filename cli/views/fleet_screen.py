@@ -15,12 +15,11 @@ from workers.overview.model import shown_state
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import RollState
 
-from .columns import INDENT, LEAST_BELOW, Column, FittedTable, figure
-from .fleet_tables import held_table, nodes_line, nodes_table, sites_table
+from .fleet_tables import ERRORS_SHOWN, held_table, nodes_line, nodes_table, sites_table
 from .output import duration, iso
+from .tables import INDENT, LEAST_BELOW, Column, FittedTable, figure
 
 FOREIGN_SHOWN = 10
-ERRORS_SHOWN = 5
 LOG_LINES_SHOWN = 5  # of a crawler that was given up; `--json` has all that its record holds
 LEAST_ROWS = 3  # of a table on a screen without room
 

@@ -1,22 +1,28 @@
-"""Nodes, holds, and sites in trouble: as tables and as JSON."""
+"""Nodes, holds, and sites in trouble: as tables and as JSON; the whole overview as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.text import Text
 
+from redis_components.server.untrusted_values import as_text
 from workers.state.holds import Held
 from workers.state.nodes import NodeRecord
 
-from .columns import Column, FittedTable, figure
 from .output import duration, in_plain_json, iso
+from .tables import Column, FittedTable, figure
 
 if TYPE_CHECKING:
-    from workers.overview import SitesView
+    from workers.overview import Overview, ServiceView, SitesView
     from workers.state.breakers import Breaker
+    from workers.state.quarantine import Foreign
+    from workers.state.registry import CrawlerRecord
+
+ERRORS_SHOWN = 5
 
 
 def node_json(node: NodeRecord, now: float) -> dict[str, Any]:
@@ -134,3 +140,75 @@ def sites_table(view: SitesView, now: float) -> FittedTable:
 
 def _last_probe(one: Breaker) -> str:
     return f"{one.probes} probes, the last: {one.last_probe}" if one.probes else ""
+
+
+def overview_json(view: Overview) -> dict[str, Any]:
+    """Return the overview as `--json` shows it: names as in the tables."""
+    from cli.commands.deploy import roll_json
+    from cli.commands.scale import autoscaled_json
+    from workers.overview import problems
+
+    sites = sites_json(view.sites)
+    whole = {
+        "at": view.now,
+        "problems": problems(view),
+        "unreadable": dict(view.unreadable),
+        "held": [held_json(one) for one in view.held],
+        "another_database": sites.pop("another_database", False),
+        "sites": sites,
+        "dead_messages": view.dead_messages,
+        "redis": view.server,
+        "foreign": [_foreign_json(one) for one in view.foreign],
+        "services": [_service_json(one) for one in view.services],
+        "beat": {**asdict(view.beats), "stalled": view.beats.stalled} if view.beats else None,
+        "crawlers": [_crawler_json(one, view.now) for one in view.crawlers],
+        "nodes": [node_json(one, view.now) for one in view.nodes],
+        "no_room": dict(view.shortages),
+        "roll": roll_json(view.roll) if view.roll else None,
+        "autoscaled": [autoscaled_json(name, one, view.size_of(name)) for name, one in view.autoscaled.items()],
+        "errors": [
+            {"at": one.at, "where": one.where, "what": one.what, "times": one.times} for one in view.errors[:ERRORS_SHOWN]
+        ],
+    }
+    return dict(in_plain_json(whole))
+
+
+def _foreign_json(one: Foreign) -> dict[str, Any]:
+    """Return a foreign value as `--json` shows it; a field of null: the key has another type, or it is an entry of a list."""
+    return {
+        "key": one.key,
+        "field": None if one.field is None else as_text(one.field),
+        "value": as_text(one.value)[:200],
+        "reason": one.reason,
+    }
+
+
+def _service_json(view: ServiceView) -> dict[str, Any]:
+    crawl = view.crawl
+    names = ("start_tasks", "ready", "leased", "leased_tasks", "parked", "parked_tasks", "overflow", "backlog", "thread_records")
+    return {
+        "service": view.name,
+        "desired": view.desired,
+        "alive": view.alive,
+        "state": view.state or None,
+        "fault": view.fault or None,
+        **{name: getattr(crawl, name) for name in (*names, "dead", "item_bytes", "reclaimed")},
+        "items_waiting": view.items_waiting,
+        "bad_items": view.items_refused,
+        "items_counted_for": view.items_of or None,
+        "redis": crawl.redis or None,
+        "item_consumer": crawl.consumer or None,
+        "items_limit": crawl.max_items or None,
+        "items_limit_bytes": crawl.max_item_bytes or None,
+        "items_backed_up": crawl.backed_up,
+        "pages": view.pages,
+        "pages_per_s": view.pages_per_s,
+        "items": view.scraped,
+        "retried": view.retried,
+    }
+
+
+def _crawler_json(record: CrawlerRecord, now: float) -> dict[str, Any]:
+    fields = asdict(record)
+    age_s = round(now - fields.pop("beat_at"), 1)
+    return {"crawler": record.name, "alive": record.alive(now), **fields, "heartbeat_age_s": age_s}

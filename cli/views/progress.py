@@ -6,11 +6,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.text import Text
-
-from cli.views.output import console
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 Report = Callable[..., None]
 """`report(done, total=None, what=None)`: with a total a bar and the time that is left, without one the count."""
@@ -58,6 +57,10 @@ class _Bar:
 
 def _drawn() -> Progress:
     """Return a bar without a thread: `report` draws, so nothing is written while the command asks or fails."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from cli.views.tables import console
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -74,5 +77,9 @@ def working(what: str, *, shown: bool = True) -> Iterator[None]:
     if not shown or not sys.stderr.isatty():
         yield
         return
+    from rich.text import Text
+
+    from cli.views.tables import console
+
     with console(stderr=True).status(Text(what)):  # an address may have brackets, which is not markup
         yield

@@ -21,8 +21,8 @@ from tasks.routing import IMPATIENT
 from workers.state.beats import Beats
 from workers.state.schedules import Schedules, StoredEntry
 
-from .columns import Column, FittedTable
 from .output import duration, iso
+from .tables import Column, FittedTable
 
 
 class Desk:

@@ -16,7 +16,8 @@ import pytest
 import redis
 
 from cli.main import main
-from cli.views.output import complain, console, echo, plain_table, print_json
+from cli.views.output import complain, echo, print_json
+from cli.views.tables import console, plain_table
 from forums.state.forum_states import ForumState, ForumStates
 from forums.storage import Database, parse
 from forums.storage import export as write_rows

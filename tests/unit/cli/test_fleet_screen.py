@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from cli.commands.status import overview_json
 from cli.views.fleet_screen import FleetScreen
+from cli.views.fleet_tables import overview_json
 from forums.overview import ForumSites
 from redis_components.admin.inspector import CrawlSnapshot
 from redis_components.frontier.holds import Hold, HoldKind

@@ -11,7 +11,7 @@ import re
 import pytest
 from rich.text import Text
 
-from cli.views.output import PlainTable, plain_table
+from cli.views.tables import PlainTable, plain_table
 
 from .test_widths import SCREENS, WIDTHS, drawn
 

@@ -22,11 +22,10 @@ from rich.console import Console, RenderableType
 from cli.commands.dead import ITEMS, REQUESTS
 from cli.commands.forums import _Forum, forums_table
 from cli.commands.history import COLUMNS
-from cli.views.columns import Column, FittedTable, figure
 from cli.views.fleet_screen import FleetScreen
 from cli.views.fleet_tables import nodes_table
-from cli.views.output import SafeConsole, echo_indented
 from cli.views.schedule import table_of
+from cli.views.tables import Column, FittedTable, SafeConsole, echo_indented, figure
 from demo.screen import Event, picture
 from forums.overview import Boards, BoardView, ForumSites
 from forums.state.forum_states import ForumState, WatchedForum

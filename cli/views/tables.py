@@ -1,19 +1,26 @@
-"""A table that fits any width: columns leave by priority, texts get the room that is left, a figure is never cut.
+"""The console for text of others, and tables that fit any width: columns leave by rank, and a figure is never cut.
 
-rich's tables shrink all columns alike, down to headings of one letter a line. Here each column has a rank.
+rich's tables shrink all columns alike, down to headings of one letter a line. Here each column has a rank, and texts get the room
+that is left. Loading rich takes longer than most commands: `cli.views.output` has what needs none.
 """
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 
-from redis_components.server.printable import in_one_line
+from redis_components.server.printable import in_one_line, printable
+
+from .output import PIPE_WIDTH, echo, print_json
 
 GAP = 2  # cells between two columns
 INDENT = 2  # of a text below its row
@@ -151,3 +158,101 @@ def _cell(value: str | Text) -> Text:
     text = value if isinstance(value, Text) else Text(value)
     safe = in_one_line(text.plain).replace("\t", " ")
     return text if safe == text.plain else Text(safe, style=text.style)
+
+
+class SafeConsole(Console):
+    """Colours come from styles alone. `render` is the one way of all text to the terminal; rich's own control codes pass it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a cell of a table, escaped before it is measured, so that columns stay straight. Never markup."""
+        return super().render_str(printable(text), **{**options, "markup": False, "emoji": False})
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield segments whose text is printable."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text, style, control) if control else Segment(printable(text), _without_links(style))
+
+
+def _without_links(style: Style | None) -> Style | None:
+    return style.update_link(None) if style and style.link else style
+
+
+SHORT = 16  # cells: a column of at most that width is not wrapped
+LEAST = 24  # cells for a text in its row: with less room it stands below
+_FIGURE = re.compile(r"[-+?]?|[-+]?[\d.,]+([ /%]{0,2}[A-Za-z%]+(/[a-z]+)?)?|\d{4}-\d\d-\d\d[T ]?[\d:]*Z?")
+
+
+class PlainTable:
+    """`headings`, then `add_row` for each row; rich prints it."""
+
+    def __init__(self, *headings: str, show_header: bool = True) -> None:
+        self._headings, self._rows, self._show_header = headings, list[tuple[Text, ...]](), show_header
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows)
+
+    def add_row(self, *cells: str | Text) -> None:
+        """Add a row with a cell for each heading; text is taken as it is, without markup."""
+        self._rows.append(tuple(cell if isinstance(cell, Text) else Text(cell) for cell in cells))
+
+    def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> RenderResult:
+        count = len(self._rows[0]) if self._rows else len(self._headings)
+        headings = self._headings or ("",) * count
+        columns = [self._column(at, name) for at, name in enumerate(headings)]
+        yield FittedTable(columns, self._rows, header=self._show_header)
+
+    def _column(self, at: int, name: str) -> Column:
+        cells = [row[at] for row in self._rows]
+        is_text = any(not _FIGURE.fullmatch(cell.plain) for cell in cells) and max(cell.cell_len for cell in cells) > SHORT
+        if at == 0:
+            return Column(name=name, least=2 * LEAST if is_text else 0)
+        return Column(name=name, rank=2, least=LEAST, below=True) if is_text else Column(name=name, rank=1)
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console on standard output, or standard error; 200 columns wide when that is not a terminal."""
+    stream = sys.stderr if stderr else sys.stdout
+    return SafeConsole(file=stream, width=None if stream.isatty() else PIPE_WIDTH)
+
+
+def table_of(rows: Iterable[Any], columns: Columns) -> PlainTable | FittedTable:
+    """Return the table of the rows."""
+    if isinstance(columns, Mapping):
+        table = plain_table(*columns)
+        for row in rows:
+            table.add_row(*(cell(row, of) for of in columns.values()))
+        return table
+    return FittedTable(columns, rows)
+
+
+def plain_table(*columns: str, show_header: bool = True) -> PlainTable:
+    """Return a table without lines that fits any width."""
+    return PlainTable(*columns, show_header=show_header)
+
+
+def show(rows: Sequence[Any], columns: Columns, as_json: bool, *, empty: str = "", whole: Any = None) -> None:
+    """Print the rows of a list as a table, or as one line of JSON.
+
+    `empty`: the sentence in place of a table without rows. `whole`: the JSON where it holds more than the rows.
+    """
+    if as_json:
+        print_json(rows if whole is None else whole)
+    elif rows or not empty:
+        console().print(table_of(rows, columns))
+    else:
+        echo(empty)
+
+
+def echo_indented(head: str, text: str) -> None:
+    """Print `head`, then the text. On a terminal that is too narrow the text continues below its first word, not at the margin;
+    into a pipe it is one line, which can be searched.
+    """
+    lines = [in_one_line(text)]
+    if sys.stdout.isatty():
+        screen = console()
+        lines = [line.plain.rstrip() for line in Text(lines[0]).wrap(screen, max(screen.width - len(head), 20))] or [""]
+    echo(head + lines[0], *(" " * len(head) + line for line in lines[1:]))
