@@ -45,7 +45,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "export": (DATA, "export.export", "Write stored posts, comments, forums, scans or gaps as JSON lines, CSV or Parquet."),
     "events": (DATA, "events.app", "Follow stored posts; show the outputs of events, and send refused or past events again."),
     "alert": (DATA, "alert.alert", "Send a message about each new post with a word: by mail, ntfy or a webhook."),
-    "notify": (DATA, "notify.app", "Send a test message, or alarms without a running fleet."),
+    "notify": (DATA, "events.notify", "Send a test message, or alarms without a running fleet."),
     "read": (DATA, "read.read", "Show what Trawl reads from a page of any forum."),
     "dead": (REPAIR, "dead.app", "Show, replay and delete requests, items and messages that were given up."),
     "dupefilter": (REPAIR, "dupefilter.dupefilter", "Show size and false positives of a dupefilter, or remove URLs from it."),

@@ -14,7 +14,7 @@ from cli.access.names import check_spiders
 from cli.access.redis import redis_client, report_nothing_runs, running_url
 from cli.access.values import parse_since
 from cli.views.options import AsJson
-from cli.views.output import complain, duration, echo, print_json
+from cli.views.output import complain, duration, echo, report
 from cli.views.tables import Column, figure, show
 from redis_components.admin import dead_letters
 from redis_components.admin.crawl_records import CrawlRecords
@@ -255,10 +255,11 @@ def change(
     with redis_client() as client:
         outcomes = act(client, chosen)
     known = {name: one for name, one in outcomes.items() if one}
-    if as_json:
-        print_json({name: {word: one.done, "foreign": one.foreign, "stuck": one.stuck} for name, one in known.items()})
-    else:
-        echo(f"{word}: {', '.join(f'{name} {one.done}' for name, one in known.items()) or 'nothing'}")
+    report(
+        as_json,
+        {name: {word: one.done, "foreign": one.foreign, "stuck": one.stuck} for name, one in known.items()},
+        f"{word}: {', '.join(f'{name} {one.done}' for name, one in known.items()) or 'nothing'}",
+    )
     _report_foreign(store, {name: one.foreign for name, one in known.items()})
     for name, one in known.items():
         if one.stuck and word == "replayed":

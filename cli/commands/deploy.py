@@ -13,7 +13,7 @@ import typer
 from cli.access.names import check_spiders
 from cli.access.redis import redis_client
 from cli.views.options import AsJson, Service
-from cli.views.output import complain, echo, in_plain_json, print_json
+from cli.views.output import complain, echo, in_plain_json, report
 from cli.views.progress import progress_bar
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError, TrawlError
@@ -95,10 +95,7 @@ def roll_json(roll: Roll) -> dict[str, Any]:
 
 
 def _show(roll: Roll | None, as_json: bool, line: str) -> None:
-    if as_json:
-        print_json(roll_json(roll) if roll else None)
-    else:
-        echo(line)
+    report(as_json, roll_json(roll) if roll else None, line)
 
 
 def deploy(

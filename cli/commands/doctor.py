@@ -55,7 +55,7 @@ class Verdict:
 
     what: str
     state: State
-    said: str
+    finding: str
     fix: str = ""
 
 
@@ -65,7 +65,7 @@ def show_verdicts(found: Sequence[Verdict], as_json: bool) -> int:
         print_json(found)
     else:
         for one in found:
-            echo_indented(f"{ {'ok': 'ok  ', 'note': 'note', 'bad': 'BAD '}[one.state] }  {one.what:<12}  ", one.said)
+            echo_indented(f"{ {'ok': 'ok  ', 'note': 'note', 'bad': 'BAD '}[one.state] }  {one.what:<12}  ", one.finding)
             if one.fix:
                 echo_indented(" " * 20, one.fix)
     return int(any(one.state == "bad" for one in found))

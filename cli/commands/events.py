@@ -1,41 +1,174 @@
-"""`trawl events`: the outputs of the rules file, how far each has been told, what they refused, and telling them again."""
+"""`trawl events`: follow stored posts, and the outputs of events; `trawl notify`: a test message, or alarms from elsewhere."""
 
 from __future__ import annotations
 
+import json
+import shutil
+import sys
+import time
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 import typer
+from rich.cells import cell_len, set_cell_size
 
-from cli.access.redis import redis_client
+from cli.access.names import check_site
+from cli.access.redis import redis_client, report_nothing_runs, running_url
 from cli.access.values import parse_since
-from cli.views.output import counted, echo, print_json
-from cli.views.tables import console, plain_table
+from cli.views.options import AsJson, OnlySite, Since
+from cli.views.output import PIPE_WIDTH, complain, counted, echo, report
+from cli.views.tables import Columns, show
 from forums.events.cursors import Cursors
-from forums.events.rules import Rules, load
+from forums.events.expression import ROWS, Filter, Subject, Undecided, parse
+from forums.events.messages import Trouble, send, send_alarms
+from forums.events.outputs import NotTaken
+from forums.events.rules import NotifyOptions, Rules, load
+from forums.storage import StorageError
 from forums.storage.existing import stored_data
-from forums.storage.read.event_reader import EventLog
+from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, did_you_mean
+from redis_components.server.printable import in_one_line
+from workers.overview import OverviewReader, problems
 
-from .tail import tail
+_LOOK_S = 1.0
+_STEP = 500
+_NARROWEST = 20
 
 app = typer.Typer(
-    no_args_is_help=True, help="Follow stored posts; show the outputs of events, and send refused or past events again."
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Follow stored posts; show the outputs of events, and send refused or past events again.",
 )
-app.command()(tail)
+notify = typer.Typer(no_args_is_help=True, help="Messages to people: a test, and alarms without a running fleet.")
+
+
+@app.command()
+def tail(
+    match: Annotated[
+        str | None,
+        typer.Option(metavar="FILTER", help="Only events that fit this filter, as in a rule.", show_default=False),
+    ] = None,
+    site: OnlySite = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND",
+            help="Show post, comment, crawler, gap, forum, breaker, fleet or all; may be repeated. Default: posts and comments.",
+            show_default=False,
+        ),
+    ] = None,
+    since: Since = None,
+    follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Wait for more, until Ctrl-C.")] = True,
+    as_json: AsJson = False,
+) -> int:
+    """Show new, edited and deleted posts and comments as they are stored; with `--kind` also events of the fleet.
+
+    It reads the database, so it works while the fleet is stopped, and for any number of users at once. --json prints a
+    line for each, with its whole text. Events are kept for TRAWL_EVENTS_DAYS.
+
+    **Filters** find keywords in title and text, regular expressions between slashes, and fields: `author:`, `title:`, `text:`,
+    `url:`, `site:`, `forum:`, `thread:`, `type:` (new, edited, corrected, deleted, restored, moved; of the fleet also started,
+    ended, died, lost, opened, closed, changed) and `row:` (as `--kind`); with `and`, `or`, `not` and parentheses.
+
+    **Examples:**
+
+        trawl events tail
+        trawl events tail --match '(显卡 or /rtx ?50\\d0/) and type:new' --site example
+        trawl events tail --since 1d --no-follow --json
+        trawl events tail --kind crawler --kind breaker --kind gap --since 1d
+    """
+    wanted = parse(match) if match is not None else None
+    rows = _rows_of(kind)
+    moment = parse_since(since) if since else None
+    with stored_data() as database:
+        if site is not None:
+            check_site(site, stored=database)
+        log = EventLog(database)
+        after = log.since(moment) if moment else log.end() if follow else log.begin()
+        while True:
+            events = _next(log, after)
+            for event in events:
+                if event.row in rows and (site is None or event.site == site) and _fits(wanted, event):
+                    _show(event, as_json)
+            if events:
+                after = events[-1].at
+            elif not follow:
+                return 0
+            else:
+                time.sleep(_LOOK_S)
+
+
+def _rows_of(kinds: list[str] | None) -> tuple[str, ...]:
+    """Return the kinds of `--kind`. Raises ConfigError."""
+    chosen = tuple(kinds or ("post", "comment"))
+    for name in chosen:
+        if name not in (*ROWS, "all"):
+            known = (*ROWS, "all")
+            raise ConfigError(f"--kind {name} is unknown: write one of {', '.join(known)}{did_you_mean(name, list(known))}")
+    return ROWS if "all" in chosen else chosen
+
+
+def _next(log: EventLog, after: Position) -> list[Event]:
+    """Return the events after a position; none while the database is away."""
+    try:
+        return log.read(after, _STEP, fleet=True)
+    except StorageError as error:
+        complain(f"{error}; it is tried again")
+        return []
+
+
+def _fits(wanted: object, event: Event) -> bool:
+    if not isinstance(wanted, Filter):
+        return True
+    try:
+        return wanted.matches(Subject(event))
+    except Undecided:
+        event.undecided = ["--match"]
+        return True
+
+
+def _show(event: Event, as_json: bool) -> None:
+    report(as_json, json.loads(msgspec.json.encode(event)), _line(event))
+
+
+def _line(event: Event) -> str:
+    """Return one line that fits the terminal: time, type, place, author, and the beginning of the text; below it the address."""
+    width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else PIPE_WIDTH
+    at = event.stored_at.astimezone().strftime("%H:%M:%S")
+    what = f"{event.type}{'?' if event.undecided else ''} {event.row}"
+    if event.row not in ("post", "comment"):
+        about = f"{at}  {what:<16}  {_in_line(event.site)}  {_in_line(event.text or '')}" if event.site else None
+        return _cut(about or f"{at}  {what:<16}  {_in_line(event.text or '')}", width)
+    where = f"{event.site}/{event.forum}" if event.forum else event.site
+    head = f"{at}  {what:<16}  {_in_line(where)}  {_in_line(event.author or '-')}"
+    title, text = _in_line(event.title or ""), _in_line(event.text or "")
+    rest = f"{title}: {text}" if title and text else title or text
+    first = _cut(f"{_cut(head, max(_NARROWEST, width // 2))}  {rest}", width)
+    return f"{first}\n  {_cut(_in_line(event.url), width - 2)}" if event.url else first
+
+
+def _in_line(text: str) -> str:
+    """Return the text without line breaks, and without characters that act on a terminal."""
+    return in_one_line(" ".join(text.split()))
+
+
+def _cut(text: str, width: int) -> str:
+    """Return the beginning that fits into `width` columns; a Chinese character takes two."""
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
 
 
 @app.command("list")
-def list_outputs(as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> int:
-    """Show each output of the rules file: events that wait for it, events that it refused, and why it takes nothing now.
+def list_outputs(as_json: AsJson = False) -> int:
+    """Show each output: events that wait for it, events that it refused, and why it takes nothing now.
 
-    Ends with 1 where one takes nothing.
+    Exit code 1: an output takes nothing.
     """
     rules = rules_file()
     with stored_data() as database:
         log, known, dead = EventLog(database), Cursors(database).all(), Cursors(database).counts()
-        rows = []
+        rows: list[dict[str, Any]] = []
         for name, options in rules.outputs.items():
             cursor = known.get(name)
             oldest = next(iter(log.read(cursor.after, 1, fleet=True)), None) if cursor else None
@@ -50,18 +183,18 @@ def list_outputs(as_json: Annotated[bool, typer.Option("--json", help="Print one
                     "error": cursor.trouble(oldest, datetime.now(UTC)) if cursor else None,
                 }
             )
-    if as_json:
-        print_json(rows)
-    else:
-        table = plain_table("output", "kind", "waiting", "refused", "state")
-        for row in rows:
-            state = str(row["error"]) if row["error"] else "not told of anything yet" if row["waiting"] is None else "ok"
-            table.add_row(str(row["output"]), str(row["kind"]), str(row["waiting"] or 0), str(row["refused"]), state)
-        console().print(table)
-        for row in rows:
-            if row["lost"]:
-                lost = counted(int(str(row["lost"])), "transaction")
-                echo(f"{row['output']} was away for longer than TRAWL_EVENTS_DAYS: the events of {lost} are gone.")
+    columns: Columns = {
+        "output": "output",
+        "kind": "kind",
+        "waiting": lambda row: str(row["waiting"] or 0),
+        "refused": "refused",
+        "state": lambda row: row["error"] or ("nothing was sent yet" if row["waiting"] is None else "ok"),
+    }
+    show(rows, columns, as_json)
+    for row in () if as_json else rows:
+        if row["lost"]:
+            lost = counted(row["lost"], "transaction")
+            echo(f"{row['output']} was away for longer than TRAWL_EVENTS_DAYS: the events of {lost} are gone.")
     return int(any(row["error"] for row in rows))
 
 
@@ -69,9 +202,9 @@ def list_outputs(as_json: Annotated[bool, typer.Option("--json", help="Print one
 def refused(
     output: Annotated[str, typer.Argument(metavar="OUTPUT", help="Name of the output.")],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Show at most this many.")] = 20,
-    again: Annotated[bool, typer.Option("--again", help="Hand them over again, all of them.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Send all of them again.")] = False,
 ) -> int:
-    """Show the events that an output refused, with its answers, or hand them over again."""
+    """Show the events that an output refused, with its answers, or send them again."""
     rules = rules_file()
     check_output(output, rules)
     with stored_data() as database:
@@ -90,21 +223,19 @@ def refused(
 @app.command("replay")
 def replay(
     output: Annotated[str, typer.Argument(metavar="OUTPUT", help="Name of the output; of the kind webhook.")],
-    since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="From what was stored then: 2h, 1d, 2026-01-31.", show_default=False)
-    ] = None,
+    since: Since = None,
     after: Annotated[
         str | None, typer.Option(metavar="POSITION", help="From after this position, as 4711-3.", show_default=False)
     ] = None,
 ) -> int:
-    """Tell an output again what it was told before, from a time or a position on. Ids of events stay the same.
+    """Send an output past events again, from a time or a position on. Ids of events stay the same.
 
-    A stream and a file have each event once: read those from their beginning instead.
+    A stream and a file have each event once: read them from their beginning instead.
     """
     rules = rules_file()
     check_output(output, rules)
     if (since is None) == (after is None):
-        raise ConfigError("say from where: either --since 2h or --after 4711-3")
+        raise ConfigError("give the beginning: either --since 2h or --after 4711-3")
     if rules.outputs[output].kind != "webhook":
         kind = rules.outputs[output].kind
         raise ConfigError(f"{output} is of the kind {kind}, which has each event once: read it from its beginning")
@@ -113,7 +244,7 @@ def replay(
         to = Position.parse(after) if after is not None else log.since(parse_since(since or ""))
         if not Cursors(database).move(output, to):
             Cursors(database).create(output, to)
-        echo(f"{output} is told again of {log.waiting(to):,} events, from {to} on.")
+        echo(f"{output} gets {log.waiting(to):,} events again, from {to} on.")
     return 0
 
 
@@ -127,14 +258,53 @@ def _again(output: str, rules: Rules, cursors: Cursors, log: EventLog) -> int:
 
 
 def rules_file() -> Rules:
-    """Raises ConfigError where there is no rules file."""
+    """Return the rules. Raises ConfigError where there are no outputs."""
     if (rules := load()) is None:
         raise ConfigError("trawl.toml has no outputs: write some (docs/events.md), or name the file in TRAWL_CONFIG")
     return rules
 
 
 def check_output(output: str, rules: Rules) -> None:
-
+    """Raise ConfigError for an unknown output."""
     if output not in rules.outputs:
         known, hint = ", ".join(rules.outputs) or "none", did_you_mean(output, list(rules.outputs))
         raise ConfigError(f"there is no output {output!r:.100}; the rules file has {known}{hint}")
+
+
+@notify.command("test")
+def send_test(
+    output: Annotated[str | None, typer.Argument(metavar="OUTPUT", help="Only this output.", show_default=False)] = None,
+) -> int:
+    """Send a test message to the outputs of the kind notify. Exit code 1: one was not taken."""
+    rules = rules_file()
+    if output is not None:
+        check_output(output, rules)
+    chosen = {name: one for name, one in rules.outputs.items() if isinstance(one, NotifyOptions) and output in (None, name)}
+    if not chosen:
+        raise ConfigError('the rules file has no such output of the kind notify: add one with kind = "notify" (docs/events.md)')
+    failed = 0
+    for name, options in chosen.items():
+        try:
+            send(name, options, "Trawl: test", "This is a test message of Trawl. Nothing is wrong.")
+            echo(f"{name}: sent")
+        except NotTaken as error:
+            echo(f"{name}: {error}")
+            failed += 1
+    return int(failed > 0)
+
+
+@notify.command()
+def alarms() -> int:
+    """Send what `trawl status` shows now to the outputs with `alarms = true`, as the fleet does every 30 s.
+
+    For cron on another machine: a dead fleet cannot report its own death. Exit code 1: something needs attention.
+    """
+    rules = rules_file()
+    if (url := running_url()) is None:
+        report_nothing_runs()
+        return 1
+    with redis_client(url) as client:
+        troubles = [Trouble(one.what, one.fix) for one in problems(OverviewReader(client).read())]
+        for name, outcome in send_alarms(client, rules, troubles).items():
+            echo(f"{name}: {outcome}")
+    return int(bool(troubles))

@@ -17,7 +17,7 @@ import typer
 from cli.access.names import check_site
 from cli.access.values import parse_since
 from cli.views.options import AsJson, OnlySite
-from cli.views.output import complain, echo, print_json
+from cli.views.output import complain, echo, print_json, report
 from cli.views.progress import progress_bar
 from cli.views.tables import echo_indented
 from forums.environment import Storage
@@ -208,10 +208,11 @@ def sql(
         if not as_json:
             echo("\t".join(names))
         for row in islice(rows, limit):
-            if as_json:
-                print_json(dict(zip(names, map(_plain, row), strict=True)))
-            else:
-                echo("\t".join(" ".join(str(_plain(value)).split()) for value in row))
+            report(
+                as_json,
+                dict(zip(names, map(_plain, row), strict=True)),
+                "\t".join(" ".join(str(_plain(value)).split()) for value in row),
+            )
         if next(rows, None) is not None:
             complain(f"there are more than {limit:,} rows: --limit N prints more")
     return 0

@@ -16,7 +16,7 @@ from rich.text import Text
 from cli.access.names import check_site, either
 from cli.access.redis import redis_client, report_nothing_runs, running_url
 from cli.views.options import AsJson, SiteArgument, SiteOption, Yes
-from cli.views.output import complain, counted, duration, echo, iso, print_json
+from cli.views.output import complain, counted, duration, echo, iso, print_json, report
 from cli.views.tables import Column, console, figure, table_of
 from forums.freshness import DAY_S, estimate
 from forums.overview import BoardView, forum_sites
@@ -255,10 +255,7 @@ def forget(
             forget_marks(client, keys_in(client, FORUM_LIST), site)
         if everything:
             DatabaseClaim(client).forget()
-    if as_json:
-        print_json({"forgotten": count})
-    else:
-        echo(f"{count} threads forgotten; the next scans read those that they list again")
+    report(as_json, {"forgotten": count}, f"{count} threads forgotten; the next scans read those that they list again")
     return 0
 
 

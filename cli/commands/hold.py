@@ -13,7 +13,7 @@ from cli.access.names import parse_target
 from cli.access.redis import redis_client
 from cli.views.fleet_tables import held_json, held_lines
 from cli.views.options import AsJson
-from cli.views.output import complain, echo, print_json
+from cli.views.output import complain, echo, print_json, report
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.frontier.holds import HoldKind
 from redis_components.server.untrusted_values import server_time
@@ -235,8 +235,9 @@ def _check_node(node: str, known: Sequence[str]) -> None:
 
 
 def _show_node(node: str, as_json: bool, *, draining: bool) -> int:
-    if as_json:
-        print_json({"node": node, "draining": draining})
-    else:
-        echo(f"{node}: draining; go on with: trawl resume --node {node}" if draining else f"{node}: resumed")
+    report(
+        as_json,
+        {"node": node, "draining": draining},
+        f"{node}: draining; go on with: trawl resume --node {node}" if draining else f"{node}: resumed",
+    )
     return 0

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from cli.views.options import AsJson
 from cli.views.output import echo, print_json
 from redis_components.errors import ConfigError
 
@@ -117,7 +118,7 @@ def init(
     package: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of the package with your spiders; by default the folder's.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the files as one line of JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Make a project: `trawl.toml`, site files, settings, a package for your own spiders, `.env`, an override for Docker Compose.
 
@@ -141,8 +142,8 @@ def init(
             (folder / path).write_text(text, "utf-8")
         (folder / ".env").chmod(0o600)  # it will hold passwords
     except OSError as error:
-        said = f"{error.filename} cannot be written ({error.strerror})"
-        raise ConfigError(f"{said}: name a folder that this user may write") from error
+        unwritten = f"{error.filename} cannot be written ({error.strerror})"
+        raise ConfigError(f"{unwritten}: name a folder that this user may write") from error
     if as_json:
         print_json({"folder": str(folder), "package": name, "files": list(files)})
         return 0
@@ -160,13 +161,13 @@ def _is_free(name: str) -> bool:
 
 
 def _package_of(folder: Path) -> str:
-    """After the folder, if that makes a name that is free."""
+    """Return a name after the folder, if that is free."""
     name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
     return next((one for one in (name, f"{name}_spiders") if name and _is_free(one)), "my_spiders")
 
 
 def _files(package: str) -> dict[str, str]:
-    """The text of each file, by its place in the project."""
+    """Return the text of each file, by its place in the project."""
     return {
         "scrapy.cfg": f"[settings]\ndefault = {package}.settings\n",
         ".env": _ENVIRONMENT,

@@ -13,7 +13,7 @@ from cli.access.names import check_spiders
 from cli.access.redis import redis_client
 from cli.access.values import pairs
 from cli.views.options import AsJson, ScrapySettings, SpiderArguments
-from cli.views.output import complain, counted, duration, echo, iso, print_json
+from cli.views.output import complain, counted, duration, echo, iso, print_json, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError
 from redis_components.server.names import service_name
@@ -208,8 +208,5 @@ class Delay:
 
 
 def _print(job: Job, as_json: bool, line: str) -> int:
-    if as_json:
-        print_json(jobs.job_fields(job))
-    else:
-        echo(line)
+    report(as_json, jobs.job_fields(job), line)
     return 0

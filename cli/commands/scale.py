@@ -11,7 +11,7 @@ import typer
 
 from cli.access.redis import redis_client
 from cli.views.options import AsJson
-from cli.views.output import complain, echo, print_json
+from cli.views.output import complain, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
@@ -47,10 +47,7 @@ def scale(
     with redis_client() as client:
         desired = sizes.scale(Registry(client), Autoscaling(client), wanted)
         lacking = lack_of_room(client, desired, wanted)
-    if as_json:
-        print_json(desired)
-    else:
-        echo(f"desired: {sentence(desired)}")
+    report(as_json, desired, f"desired: {sentence(desired)}")
     for line in lacking:
         complain(line)
     return 0

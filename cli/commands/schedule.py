@@ -1,24 +1,35 @@
-"""`trawl schedule`: what beat sends, and when; changed while the fleet runs."""
+"""`trawl schedule`: the tasks that beat sends, and when; changed while the fleet runs."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated, Any
 
+import msgspec
+import redis
 import typer
+from rich.text import Text
 
-from cli.access.redis import NOTHING, running_url
+from cli.access.redis import redis_client, report_nothing_runs, running_url
 from cli.access.values import parse_span
-from cli.views.output import echo, print_json
-from cli.views.schedule import Desk, open_desk, row_of, table_of
-from cli.views.tables import console
-from redis_components.errors import ConfigError, RedisUnavailable
+from cli.views.options import AsJson
+from cli.views.output import duration, echo, iso, report
+from cli.views.tables import Column, figure, show
+from redis_components.errors import ConfigError, RedisUnavailable, unknown_name
+from redis_components.server.untrusted_values import server_time
+from tasks import app as celery
+from tasks.beat.schedule import ScheduledTask, changed, checker, defaults_of, effective, next_due
+from tasks.routing import IMPATIENT
+from workers.state.beats import Beats
+from workers.state.schedules import Schedules, StoredEntry
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The entry's name.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
 @app.callback()
@@ -39,17 +50,16 @@ def schedule() -> None:
 
 
 @app.command("list")
-def show(as_json: AsJson = False) -> int:
+def list_entries(as_json: AsJson = False) -> int:
     """Show every entry with its last run and next due time, and why invalid entries are not sent."""
     if running_url() is None:
-        print_json({"running": False}) if as_json else echo(NOTHING)
+        report_nothing_runs(as_json)
         return 0
     with open_desk() as desk:
         rows = [row_of(desk, name) for name in desk.names()]
-    if as_json:
-        print_json({"running": True, "leader": desk.beats.leader, "entries": rows})
-    else:
-        console().print(table_of(rows), "", f"beat: {desk.beats.sentence()}", sep="\n")
+    show(rows, COLUMNS, as_json, whole={"running": True, "leader": desk.beats.leader, "entries": rows})
+    if not as_json:
+        echo("", f"beat: {desk.beats.sentence()}")
     return 0
 
 
@@ -90,12 +100,12 @@ def change(
         raise ConfigError("nothing to change: give --every, --cron, --task, --args or --kwargs")
     with open_desk() as desk:
         desk.change(name, **given)
-        return _said(desk, name, as_json)
+        return _print(desk, name, as_json)
 
 
 @app.command()
 def enable(name: Name, as_json: AsJson = False) -> int:
-    """Send this entry again. Rounds that it missed are not made up."""
+    """Send this entry again. Missed rounds are not made up."""
     return _switch(name, enabled=True, as_json=as_json)
 
 
@@ -114,10 +124,11 @@ def remove(name: Name, as_json: AsJson = False) -> int:
             if default is None:
                 raise desk.unknown(name)
             raise ConfigError(f"{name} is an entry of celeryconfig.py and was not changed: there is nothing to remove")
-    if as_json:
-        print_json({"entry": name, "removed": default is None})
-    else:
-        echo(f"{name}: {'removed' if default is None else f'back to {default.rhythm}'}")
+    report(
+        as_json,
+        {"entry": name, "removed": default is None},
+        f"{name}: {'removed' if default is None else f'back to {default.rhythm}'}",
+    )
     return 0
 
 
@@ -132,33 +143,28 @@ def run(name: Name, as_json: AsJson = False) -> int:
             sent = desk.send(entry)
         except OperationalError as error:
             raise RedisUnavailable(f"the broker cannot be reached ({error}): check TRAWL_BROKER_URL") from error
-    if as_json:
-        print_json({"entry": name, "task": entry.task, "id": sent.id})
-    else:
-        echo(f"{name}: sent {entry.task} ({sent.id})")
+    report(as_json, {"entry": name, "task": entry.task, "id": sent.id}, f"{name}: sent {entry.task} ({sent.id})")
     return 0
 
 
 def _switch(name: str, *, enabled: bool, as_json: bool) -> int:
-
     with open_desk() as desk:
         desk.known(name)
         desk.change(name, enabled=enabled)
-        return _said(desk, name, as_json)
+        return _print(desk, name, as_json)
 
 
-def _said(desk: Desk, name: str, as_json: bool) -> int:
-
+def _print(desk: Desk, name: str, as_json: bool) -> int:
     entry = desk.schedule.entries[name]
-    if as_json:
-        print_json(row_of(desk, name))
-    else:
-        echo(f"{name}: {entry.task} {entry.rhythm}{'' if entry.enabled else ', disabled'}; beat takes it up within 2 s")
+    report(
+        as_json,
+        row_of(desk, name),
+        f"{name}: {entry.task} {entry.rhythm}{'' if entry.enabled else ', disabled'}; beat applies it within 2 s",
+    )
     return 0
 
 
 def _json_of(text: str, kind: type, option: str) -> Any:
-
     example = '[1, "two"]' if kind is list else '{"site": "demo"}'
     try:
         value = json.loads(text)
@@ -167,3 +173,124 @@ def _json_of(text: str, kind: type, option: str) -> Any:
     if not isinstance(value, kind):
         raise ConfigError(f"{option} {text!r} must be a JSON {'list' if kind is list else 'object'}, as in {example}")
     return value
+
+
+class Desk:
+    """The schedule as the beat that leads would read it now."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        celery.loader.import_default_modules()  # also an operator's own tasks
+        self.tasks = celery.tasks
+        self.schedules = Schedules(client)
+        found = defaults_of(celery.conf.beat_schedule)
+        with_file = effective(found, {}, checker(self.tasks)).entries
+        self.defaults = replace(found, entries={**found.entries, **with_file})
+        self.now = server_time(client)
+        self.beats = Beats(client).look(self.now)
+        self.rounds = self.schedules.rounds()
+        self.read()
+
+    def read(self) -> None:
+        """Read the stored changes."""
+        self.stored = self.schedules.stored()
+        self.schedule = effective(self.defaults, self.stored, checker(self.tasks))
+
+    def names(self) -> list[str]:
+        """Return every entry, also invalid ones."""
+        return sorted({*self.schedule.entries, *self.schedule.refused})
+
+    def unknown(self, name: str) -> ConfigError:
+        """Return the error for a name that no entry has."""
+        return unknown_name("entry", name, self.names())
+
+    def known(self, name: str) -> ScheduledTask:
+        """Return the entry of that name. Raises ConfigError."""
+        if name in self.schedule.entries:
+            return self.schedule.entries[name]
+        if name in self.schedule.refused:
+            raise ConfigError(f"{self.schedule.refused[name]}; correct it with `trawl schedule set`, or remove it")
+        raise self.unknown(name)
+
+    def send(self, entry: ScheduledTask) -> Any:
+        """Send its task now; returns the `AsyncResult`. Raises kombu's OperationalError, within seconds."""
+        with celery.connection_for_write(transport_options=IMPATIENT) as broker:
+            options = {**entry.options, "connection": broker, "retry": False, "ignore_result": True}
+            return self.tasks[entry.task].apply_async(entry.args, dict(entry.kwargs), **options)
+
+    def change(self, name: str, **given: Any) -> None:
+        """Store a valid entry. Raises ConfigError."""
+        if name not in self.names() and not given.get("task"):
+            raise ConfigError(f"{self.unknown(name)}; a new one needs --task")
+        before = self.stored.get(name)
+        entry = before if isinstance(before, StoredEntry) else StoredEntry()
+        if given.get("every_s") is not None or given.get("cron") is not None:
+            entry = msgspec.structs.replace(entry, every_s=None, cron=None)
+        entry = msgspec.structs.replace(entry, **{key: value for key, value in given.items() if value is not None})
+        checker(self.tasks)(changed(name, self.defaults.entries.get(name), entry))
+        self.schedules.put(name, entry)
+        self.read()
+
+
+@contextmanager
+def open_desk() -> Iterator[Desk]:
+    """Yield the schedule. Raises RedisUnavailable for every error of Redis within the block."""
+    with redis_client() as client:
+        yield Desk(client)
+
+
+def row_of(desk: Desk, name: str) -> dict[str, Any]:
+    """Return one entry for `--json`; `refused` is the reason why the entry, or a change of it, is left out."""
+    entry, last = desk.schedule.entries.get(name), desk.rounds.get(name)
+    row: dict[str, Any] = {"entry": name, "refused": desk.schedule.refused.get(name)}
+    if entry is None:
+        return row
+    due = next_due(entry, last, desk.now) if entry.enabled else None
+    sent_at = last.sent_at if last and last.sent_at else None
+    fields = {field: getattr(entry, field) for field in ("task", "every_s", "cron", "args", "kwargs", "enabled", "origin")}
+    return {
+        **row,
+        **fields,
+        "last_sent": iso(sent_at) if sent_at else None,
+        "sent_s_ago": round(desk.now - sent_at, 1) if sent_at else None,
+        "next_due": iso(due) if due is not None else None,
+        "due_in_s": round(due - desk.now, 1) if due is not None else None,
+    }
+
+
+COLUMNS = (
+    Column("entry", "entry"),
+    Column("task", lambda row: _task(row), least=20, rank=4),
+    Column("when", lambda row: _when(row), rank=1),
+    figure("last sent", lambda row: f"{duration(row['sent_s_ago'])} ago" if row.get("last_sent") else _never(row), rank=2),
+    figure("next due", lambda row: _due(row)),
+    Column("state", lambda row: _state(row), least=12, rank=3, below=True),
+)
+
+
+def _task(row: dict[str, Any]) -> str:
+    if "task" not in row:
+        return "-"
+    arguments = ", ".join([json.dumps(one) for one in row["args"]] + [f"{k}={json.dumps(v)}" for k, v in row["kwargs"].items()])
+    return f"{row['task']}({arguments})" if arguments else str(row["task"])
+
+
+def _when(row: dict[str, Any]) -> str:
+    return "-" if "task" not in row else f"cron {row['cron']}" if row["cron"] else f"every {row['every_s']:g} s"
+
+
+def _never(row: dict[str, Any]) -> str:
+    return "never" if "task" in row else "-"
+
+
+def _due(row: dict[str, Any]) -> str:
+    return "-" if row.get("next_due") is None else "now" if row["due_in_s"] <= 0 else f"in {duration(row['due_in_s'])}"
+
+
+def _state(row: dict[str, Any]) -> Text:
+    if "task" not in row:
+        return Text(f"left out: {row['refused']}", style="bold red")
+    if row["refused"]:
+        return Text(f"the change is left out: {row['refused']}", style="bold red")
+    if not row["enabled"]:
+        return Text("disabled", style="yellow")
+    return Text("" if row["origin"] == "default" else row["origin"], style="dim")

@@ -1,4 +1,4 @@
-"""`trawl services`: what each service of the fleet is; declared, changed and checked while the fleet runs."""
+"""`trawl services`: declare, change and check the services of the fleet while it runs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import typer
 
 from cli.access.redis import redis_client
 from cli.access.values import item_keys, pairs
-from cli.views.output import complain, counted, echo, print_json
-from cli.views.tables import console, plain_table
+from cli.views.options import AsJson, ScrapySettings, Service, SpiderArguments
+from cli.views.output import complain, counted, echo, print_json, report
+from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.items.groups import forget, group_states
 from redis_components.server.printable import masked_values
@@ -30,35 +31,33 @@ from .deploy import versions
 
 app = typer.Typer(no_args_is_help=True, help="Declare services, which run any Scrapy project's spiders; their deployed versions.")
 app.add_typer(versions, name="versions")
-Name = Annotated[str, typer.Argument(metavar="SERVICE", help="Name of the service.", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print it as one line of JSON.")]
-Pairs = Annotated[list[str] | None, typer.Option("-a", metavar="NAME=VALUE", help="Argument of the spider.")]
 Groups = Annotated[
     list[str] | None,
     typer.Option(
         "--group", metavar="NAME[=TARGET]", help="Consumer group of its items, and where trawl items consume writes those."
     ),
 ]
-Settings = Annotated[list[str] | None, typer.Option("-s", metavar="NAME=VALUE", help="A Scrapy setting that differs.")]
 
 
 @app.command("list")
 def list_services(as_json: AsJson = False) -> int:
     """List the fleet's services and where each is declared."""
     with redis_client() as client:
-        rows = _rows(client)
-    if as_json:
-        print_json(rows)
-        return 0
-    table = plain_table("SERVICE", "SIZE", "SPIDER", "PROJECT", "CONSUMER", "DECLARED IN")
-    for name, row in rows.items():
-        table.add_row(name, str(row["size"]), row["spider"], row["project"] or "-", _consumers(row), row["declared"])
-    console().print(table)
+        rows = [{"service": name, **row} for name, row in _rows(client).items()]
+    columns: Columns = {
+        "SERVICE": "service",
+        "SIZE": lambda row: str(row["size"]),
+        "SPIDER": "spider",
+        "PROJECT": lambda row: row["project"] or "-",
+        "CONSUMER": _consumers,
+        "DECLARED IN": "declared",
+    }
+    show(rows, columns, as_json)
     return 0
 
 
-@app.command()
-def show(name: Name, as_json: AsJson = False) -> int:
+@app.command("show")
+def show_service(name: Service, as_json: AsJson = False) -> int:
     """Show how a service is declared, and where each value comes from.
 
     A size set by `trawl scale` is over the declaration of `trawl services add`, then `trawl.toml`, then TRAWL_FLEET.
@@ -82,25 +81,25 @@ def show(name: Name, as_json: AsJson = False) -> int:
 
 @app.command()
 def add(
-    name: Name,
+    name: Service,
     spider: Annotated[str, typer.Option(metavar="NAME", help="The spider; by default the service's name.")] = "",
     project: Annotated[str, typer.Option(metavar="MODULE", help="Module of the project's Scrapy settings.")] = "",
     size: Annotated[int, typer.Option(metavar="N", help="Number of crawlers.")] = 1,
-    arguments: Pairs = None,
-    settings: Settings = None,
+    arguments: SpiderArguments = None,
+    settings: ScrapySettings = None,
     memory_soft_mb: Annotated[float | None, typer.Option(metavar="MB", help="Replace a crawler above it, gracefully.")] = None,
     memory_hard_mb: Annotated[float | None, typer.Option(metavar="MB", help="A crawler cannot have more.")] = None,
     max_age: Annotated[float | None, typer.Option(metavar="S", help="Replace a crawler after it.")] = None,
     max_pages: Annotated[int | None, typer.Option(metavar="N", help="Replace a crawler after it.")] = None,
     start_key: Annotated[str, typer.Option(metavar="KEY", help="Redis key of the start tasks.")] = "",
     items_key: Annotated[str, typer.Option(metavar="KEY", help="Redis key of the item stream.")] = "",
-    consumer: Annotated[str, typer.Option(metavar="TARGET", help="none, forum_writer, or a target of trawl consume.")] = "",
+    consumer: Annotated[str, typer.Option(metavar="TARGET", help="none, forum_writer, or a target of trawl items consume.")] = "",
     groups: Groups = None,
     as_json: AsJson = False,
 ) -> int:
-    """Declare a service, or declare it differently, for all nodes. It replaces what a file or TRAWL_FLEET says of it.
+    """Declare a service, or declare it differently, for all nodes. It replaces the declaration of a file or of TRAWL_FLEET.
 
-    Crawlers that run go on as they are; `trawl roll SERVICE` replaces them.
+    Running crawlers are not changed; `trawl roll SERVICE` replaces them.
 
     **Examples:**
 
@@ -127,18 +126,16 @@ def add(
         services = Services(client)
         before = services.of(name)
         services.declare(name, record)
-    _tell_refused_places(name, record)
-    if as_json:
-        print_json({"service": name, **_row(name, record, "run time")})
-    elif before:
-        echo(f"{name}: declared differently; trawl roll {name} replaces crawlers that run")
-    else:
-        echo(f"{name}: declared, {counted(record.size, 'crawler')}; trawl services check {name} says whether it can crawl")
+    _report_refused_places(name, record)
+    line = f"declared, {counted(record.size, 'crawler')}; trawl services check {name} checks that it can crawl"
+    if before:
+        line = f"declared differently; trawl roll {name} replaces crawlers that run"
+    report(as_json, {"service": name, **_row(name, record, "run time")}, f"{name}: {line}")
     return 0
 
 
-def _tell_refused_places(name: str, record: ServiceRecord) -> None:
-    """Say now what the consumers would end with: where Redis may not send them, since others can write there."""
+def _report_refused_places(name: str, record: ServiceRecord) -> None:
+    """Report targets that the consumers will refuse: declarations in Redis may not name them, since others can write there."""
     for target in () if signing_is_on() else (record.consumer, *record.groups.values()):
         if target and is_target(target):
             try:
@@ -148,8 +145,8 @@ def _tell_refused_places(name: str, record: ServiceRecord) -> None:
 
 
 @app.command()
-def remove(name: Name, as_json: AsJson = False) -> int:
-    """Forget what `trawl services add` declared. A service of a file or TRAWL_FLEET is what it says there again."""
+def remove(name: Service, as_json: AsJson = False) -> int:
+    """Remove the declaration of `trawl services add`. A declaration in a file or in TRAWL_FLEET counts again."""
     with redis_client() as client:
         rows = _rows(client)
         if name not in rows:
@@ -160,21 +157,18 @@ def remove(name: Name, as_json: AsJson = False) -> int:
             )
         ConsumerPlaces(client).forget(name)
         left = _rows(client).get(name)
-    if as_json:
-        print_json({"service": name, "removed": left is None})
-    else:
-        where = f"as declared in {left['declared']}" if left else "removed; its crawlers end, its queue and items stay"
-        echo(f"{name}: {where}")
+    where = f"as declared in {left['declared']}" if left else "removed; its crawlers end, its queue and items stay"
+    report(as_json, {"service": name, "removed": left is None}, f"{name}: {where}")
     return 0
 
 
 @app.command("forget-group")
 def forget_group(
-    name: Name,
+    name: Service,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")],
     as_json: AsJson = False,
 ) -> int:
-    """Remove a consumer group that is not declared any more from the item stream. What it has not taken is not kept for it.
+    """Remove a consumer group that is not declared any more from the item stream. Its remaining items are not kept for it.
 
     **Examples:**
 
@@ -190,11 +184,9 @@ def forget_group(
         forget(client, name, group)
     one = states[group]
     left = None if one.waiting is None else one.waiting + one.pending
-    if as_json:
-        print_json({"service": name, "group": group, "left": left})
-    else:
-        what = "" if left is None else f"; it had {left:,} items left"
-        echo(f"{name}: the group {group} is removed{what}; crawlers that still name it make it again until trawl roll {name}")
+    had = "" if left is None else f"; it had {left:,} items left"
+    line = f"{name}: the group {group} is removed{had}; crawlers that still name it make it again until trawl roll {name}"
+    report(as_json, {"service": name, "group": group, "left": left}, line)
     return 0
 
 
@@ -203,7 +195,7 @@ def check(
     names: Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services; by default all.")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Load project and spider of each service on this machine, and say what is wrong."""
+    """Load project and spider of each service on this machine, and show the faults."""
     with redis_client() as client:
         rows = _rows(client)
         for name in names or ():
@@ -211,7 +203,7 @@ def check(
                 raise unknown_name("service", name, rows)
         found = {name: check_one(client, name) for name in names or rows}
     if as_json:
-        print_json({name: asdict(one) for name, one in found.items()})
+        print_json(found)
     for name, one in () if as_json else found.items():
         if one.wrong:
             complain(f"{name}: {one.wrong}")
@@ -223,12 +215,11 @@ def check(
 
 
 def _rows(client: redis.Redis) -> dict[str, dict[str, Any]]:
-    """How each service is declared, and where; of several declarations the one that counts."""
+    """Return the declaration that counts of each service."""
     return {name: _row(name, one.record, one.origin) for name, one in sorted(declarations(client).items())}
 
 
 def _row(name: str, record: ServiceRecord, declared: str) -> dict[str, Any]:
-
     hidden = {"arguments": masked_values(record.arguments), "settings": masked_values(record.settings)}
     shown = asdict(record) | hidden | {"spider": record.spider or name, "declared": declared}
     groups = {group: _shown(target) for group, target in record.groups.items()}
@@ -236,10 +227,9 @@ def _row(name: str, record: ServiceRecord, declared: str) -> dict[str, Any]:
 
 
 def _shown(target: str) -> str:
-
     return masked(target) if "://" in target else target
 
 
 def _consumers(row: dict[str, Any]) -> str:
-    """Of a service, or how many groups it has: `trawl services show` names them."""
+    """Return the consumer of a service, or the number of its groups: `trawl services show` lists them."""
     return f"{len(row['groups'])} group{'' if len(row['groups']) == 1 else 's'}" if row["groups"] else row["consumer"] or "-"

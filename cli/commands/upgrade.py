@@ -1,4 +1,4 @@
-"""What `trawl upgrade --check` finds: the data and the processes of a fleet, compared with this Trawl."""
+"""`trawl upgrade --check`: the data and the processes of a fleet, compared with this Trawl."""
 
 from __future__ import annotations
 
@@ -28,77 +28,76 @@ LAYOUT = "1"  # of the keys in Redis, as redis_components/lua/frontier/exchange.
 
 
 def findings() -> Iterator[Verdict]:
-    """Redis, its queues, its nodes, and the database; each that cannot be asked is one finding and hides no other."""
+    """Yield the findings of files, Redis, its queues and nodes, and the database; an error of one hides no other."""
     yield from _each("files", _of_files)
     yield from _each("Redis", _of_redis)
     yield from _each("database", _of_database)
 
 
 def layout(service: str, stored: str | None) -> Verdict:
-    """Whether crawlers of this Trawl can work on a service's queue. Pure."""
+    """Return whether crawlers of this Trawl can work on a service's queue. Pure."""
     what = "queue"
     if stored is None:
-        return Verdict(what=what, state="ok", said=f"{service} has none yet")
+        return Verdict(what, "ok", f"{service} has none yet")
     if stored == LAYOUT:
-        return Verdict(what=what, state="ok", said=f"{service} has layout {stored}, old and new crawlers work on it side by side")
+        return Verdict(what, "ok", f"{service} has layout {stored}, old and new crawlers work on it side by side")
     fix = "use the Trawl that crawls there, or another TRAWL_NAMESPACE for this one"
-    return Verdict(what=what, state="bad", said=f"{service} has layout {stored}, this Trawl knows {LAYOUT}", fix=fix)
+    return Verdict(what, "bad", f"{service} has layout {stored}, this Trawl has {LAYOUT}", fix)
 
 
 def nodes(alive: Iterable[NodeRecord], version: str = __version__) -> list[Verdict]:
-    """The nodes by their version of Trawl, against this one's. Pure."""
+    """Return the nodes by their version of Trawl. Pure."""
     by_version: dict[str, list[str]] = defaultdict(list)
     for one in alive:
         by_version[one.version or "an unknown version"].append(one.name)
     if not by_version:
-        return [Verdict(what="nodes", state="ok", said="none runs: the next start is that of this Trawl")]
+        return [Verdict("nodes", "ok", "none runs: the next start is that of this Trawl")]
     found = []
     for other, names in sorted(by_version.items()):
-        said = f"{', '.join(sorted(names))}: {other}"
+        finding = f"{', '.join(sorted(names))}: {other}"
         if other == version:
-            found.append(Verdict(what="nodes", state="ok", said=said))
+            found.append(Verdict("nodes", "ok", finding))
             continue
         fix = f"replace one worker after the other by {version}: its crawlers drain, and start on the others meanwhile"
-        found.append(Verdict(what="nodes", state="note", said=said, fix=fix))
+        found.append(Verdict("nodes", "note", finding, fix))
     return found
 
 
 def tables(stored: int | None, needed: int) -> Verdict:
-    """What happens to the database. Pure."""
+    """Return the effect on the database. Pure."""
     what = "database"
     if stored is None:
-        return Verdict(what=what, state="ok", said=f"it has no tables; the first worker that stores items makes version {needed}")
+        return Verdict(what, "ok", f"it has no tables; the first worker that stores items makes version {needed}")
     if stored == needed:
-        return Verdict(what=what, state="ok", said=f"its tables have version {stored}, as this Trawl needs")
+        return Verdict(what, "ok", f"its tables have version {stored}, as this Trawl needs")
     if stored > needed:
         fix = "install the Trawl that made them, or a newer one"
-        return Verdict(what=what, state="bad", said=f"its tables have version {stored}, this Trawl knows {needed}", fix=fix)
-    said = (
+        return Verdict(what, "bad", f"its tables have version {stored}, this Trawl needs {needed}", fix)
+    finding = (
         f"its tables will go from version {stored} to {needed} when the first new worker stores items; no row is rewritten;"
         " older workers that restart later refuse them, and their items wait in Redis"
     )
-    return Verdict(what=what, state="note", said=said, fix="or do it now: trawl db upgrade")
+    return Verdict(what, "note", finding, "or do it now: trawl db upgrade")
 
 
 def _each(what: str, look: Callable[[], Iterator[Verdict]]) -> Iterator[Verdict]:
     try:
         yield from look()
     except TrawlError as error:
-        yield Verdict(what=what, state="bad", said=" ".join(str(error).split()))
+        yield Verdict(what, "bad", " ".join(str(error).split()))
 
 
 def _of_files() -> Iterator[Verdict]:
     from redis_components.server.fleet_file import OLD_FILES
 
     for path in filter(None, (one.path() for one in OLD_FILES)):
-        yield Verdict(what="files", state="note", said=f"{path} is read for one more release", fix="trawl config convert")
+        yield Verdict("files", "note", f"{path} is read for one more release", "trawl config convert")
 
 
 def _of_redis() -> Iterator[Verdict]:
-
     url = running_url()
     if url is None:
-        yield Verdict(what="Redis", state="note", said="none runs here: set TRAWL_REDIS_URL to look at another fleet")
+        yield Verdict("Redis", "note", "none runs here: set TRAWL_REDIS_URL to look at another fleet")
         return
     with redis_client(url) as client:
         now = server_time(client)
@@ -108,19 +107,16 @@ def _of_redis() -> Iterator[Verdict]:
 
 
 def _services(client: redis.Redis) -> list[str]:
-
     return sorted({*declared_fleet(client), *Registry(client).desired()})
 
 
 def _layout_of(client: redis.Redis, service: str) -> str | None:
-
     record = CrawlRecords(client).of(service)
     stored = client.hget((record.keys if record else CrawlKeys.for_spider(service)).counters(), "layout")
     return stored.decode(errors="replace") if isinstance(stored, bytes) else stored
 
 
 def _of_database() -> Iterator[Verdict]:
-
     try:
         stored = existing().version()
     except NoData:
@@ -129,10 +125,10 @@ def _of_database() -> Iterator[Verdict]:
 
 
 def upgrade(
-    check: Annotated[bool, typer.Option("--check", help="Say what will happen; nothing is changed.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Show what will happen; nothing is changed.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Say what this version of Trawl will do to the running fleet and its data; run it before the fleet does.
+    """Show what this version of Trawl will change in the running fleet and its data; run it before the fleet does.
 
     It compares the layout of the keys in Redis, the version of the database's tables and the versions of the nodes with this
     Trawl. **note**: something will happen. **bad**: this Trawl cannot work there (exit code 1).
@@ -144,6 +140,6 @@ def upgrade(
     """
     if not check:
         raise ConfigError(
-            "trawl upgrade only says what will happen: add --check; trawl db upgrade changes the tables, trawl roll the crawlers"
+            "trawl upgrade only shows what will happen: add --check; trawl db upgrade changes the tables, trawl roll the crawlers"
         )
     return show_verdicts(list(findings()), as_json)

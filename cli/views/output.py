@@ -33,6 +33,14 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
+def report(as_json: bool, value: Any, *lines: object) -> None:
+    """Print the outcome of a command: `value` as JSON, or the lines."""
+    if as_json:
+        print_json(value)
+    else:
+        echo(*lines)
+
+
 def in_plain_json(value: Any, name: str = "") -> Any:
     """Return records, times and sets as objects, texts and lists. `name`: of the field that has this value.
 

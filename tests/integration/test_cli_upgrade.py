@@ -40,10 +40,10 @@ def test_an_older_node_is_a_note_and_another_layout_is_bad(
     said = trawl("upgrade", "--check", "--json")
     assert said.code == 1
     found = {(one["what"], one["state"]): one for one in json.loads(said.out)}
-    assert "old@a: 0.0.9" in found["nodes", "note"]["said"]
+    assert "old@a: 0.0.9" in found["nodes", "note"]["finding"]
     assert __version__ in found["nodes", "note"]["fix"]
-    assert f"layout 2, this Trawl knows {LAYOUT}" in found["queue", "bad"]["said"]
-    assert "has no tables" in found["database", "ok"]["said"]
+    assert f"layout 2, this Trawl has {LAYOUT}" in found["queue", "bad"]["finding"]
+    assert "has no tables" in found["database", "ok"]["finding"]
     assert {key: redis_client.dump(key) for key in redis_client.scan_iter()} == before
 
 
@@ -60,4 +60,4 @@ def test_the_layout_is_that_of_the_scripts() -> None:
 def test_a_fleet_of_this_version_is_well_and_none_is_too() -> None:
     assert [one.state for one in nodes([_node("a", "1.2")], "1.2")] == ["ok"]
     assert [one.state for one in nodes([], "1.2")] == ["ok"]
-    assert "an unknown version" in nodes([_node("a", "")], "1.2")[0].said
+    assert "an unknown version" in nodes([_node("a", "")], "1.2")[0].finding

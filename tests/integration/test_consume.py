@@ -136,7 +136,7 @@ def test_what_cannot_be_consumed_is_one_line(trawl: Trawl, redis_client: redis.R
     one_line(declared, 0, "shelf: its consumer will not start: '/a.jsonl' is declared in Redis and outside of the data folder")
     assert trawl("services", "remove", "shelf").code == 0
     one_line(trawl("items", "consume", "boks", "--to", "jsonl:x"), 2, "did you mean 'books'?")
-    one_line(trawl("items", "consume", "books"), 2, "declares no consumer: say --to jsonl:PATH")
+    one_line(trawl("items", "consume", "books"), 2, "declares no consumer: name its target with --to jsonl:PATH")
     one_line(trawl("items", "consume", "books", "--to", "jsnl:x"), 2, "did you mean 'jsonl'?")
     one_line(trawl("items", "consume", "books", "--to", "jsonl:/dev/null/x"), 2, "cannot be opened")
     one_line(trawl("items", "consume", "books", "--to", "csv:x", "--key", "url"), 2, "--key is for databases")

@@ -70,9 +70,9 @@ def test_consumers_of_groups_that_are_killed_lose_no_item(trawl: Trawl, redis_cl
         for n in range(MANY):
             pipe.xadd("books:items", {"item": json.dumps({"url": f"http://x/{n}"})})
         pipe.execute()
-    one_line(trawl("items", "consume", "books", "--to", f"jsonl:{out}"), 2, "has the consumer groups files, search: say whose")
+    one_line(trawl("items", "consume", "books", "--to", f"jsonl:{out}"), 2, "has the consumer groups files, search: name one")
     one_line(trawl("items", "consume", "books", "--group", "serch", "--to", f"jsonl:{out}"), 2, "did you mean 'search'?")
-    one_line(trawl("items", "consume", "books", "--group", "search"), 2, "declares no consumer for search: say --to")
+    one_line(trawl("items", "consume", "books", "--group", "search"), 2, "declares no consumer for search: name its target")
 
     ready_made, printed = (
         ("-m", "cli.main", "items", "consume", "books", "--group", "files", "--to", f"jsonl:{out}"),

@@ -22,9 +22,9 @@ from rich.console import Console, RenderableType
 from cli.commands.dead import ITEMS, REQUESTS
 from cli.commands.forums import _Forum, forums_table
 from cli.commands.history import COLUMNS
+from cli.commands.schedule import COLUMNS as SCHEDULE
 from cli.views.fleet_screen import FleetScreen
 from cli.views.fleet_tables import nodes_table
-from cli.views.schedule import table_of
 from cli.views.tables import Column, FittedTable, SafeConsole, echo_indented, figure
 from demo.screen import Event, picture
 from forums.overview import Boards, BoardView, ForumSites
@@ -208,7 +208,8 @@ def _schedule() -> RenderableType:
         return {"entry": entry, "task": task, **fields, **times, **more}
 
     nightly = row("nightly", "trawl.seed_forums", cron="0 3 * * *", kwargs={"site": "demo", "force": True}, origin="redis")
-    return table_of([row("reconcile_fleet", "trawl.reconcile_fleet"), nightly, {"entry": "odd", "refused": "no such task"}])
+    odd = {"entry": "odd", "refused": "no such task"}
+    return FittedTable(SCHEDULE, [row("reconcile_fleet", "trawl.reconcile_fleet"), nightly, odd])
 
 
 def _demo() -> RenderableType:
