@@ -106,8 +106,7 @@ format: $(TOOLS) ## Put the code into its standard form
 
 docs: $(TOOLS) ## Write the generated parts of docs/ again
 	@$(BIN)/python packaging/references.py
-	@$(BIN)/python -m cli.views.environment docs/reference/settings.md
-	@$(BIN)/python -m cli.views.command_reference > docs/reference/cli.md
+	@$(BIN)/python packaging/cli_references.py
 	@$(BIN)/python packaging/plots.py
 
 docs-site: ## Build the documentation as a site into dist/docs, strictly (MkDocs Material, in .venv-docs)

@@ -102,6 +102,10 @@ class _OfCrawls:
         return self._each(client, names, ask)
 
     def replay(self, client: redis.Redis, chosen: Chosen) -> Mapping[str, Cleared | None]:
+        """Put entries back, oldest first: requests and start tasks into their queues, items into their stream.
+
+        They are tried as if for the first time. It is safe while crawlers and consumers run, and safe to repeat.
+        """
         return self._each(
             client, chosen.names, lambda keys: self._lists.replay(client, keys, limit=chosen.limit, reason=chosen.reason)
         )
@@ -131,7 +135,17 @@ class _OfCrawls:
 
 
 class DeadRequests(_OfCrawls):
-    """Requests and start tasks that were given up."""
+    """Show requests and start tasks that were given up, newest first, with the reason.
+
+    They are kept until they are replayed or purged. `trawl dead items` shows items, `trawl dead messages` messages of the broker.
+
+    **Examples:**
+
+        trawl dead
+        trawl dead --spider forum_detail --limit 100 --json
+        trawl dead replay --spider forum_detail --reason "HTTP 503" --limit 100
+        trawl dead purge --older-than 30d
+    """
 
     noun, none = "requests", "Nothing was given up."
     stuck = "entries are not valid requests; left in the dead-letter list"
@@ -145,7 +159,17 @@ class DeadRequests(_OfCrawls):
 
 
 class DeadItems(_OfCrawls):
-    """Items that their consumer refused."""
+    """Show items that their consumer refused, newest first, with the reason.
+
+    They are kept until they are replayed or purged.
+
+    **Examples:**
+
+        trawl dead items
+        trawl dead items forum_detail --limit 100 --json
+        trawl dead items replay --reason "views"
+        trawl dead items purge books --older-than 30d
+    """
 
     noun, none = "items", "No item was refused."
     stuck = "items were stored by an older version without their end; they cannot be replayed and stay"
@@ -159,7 +183,17 @@ class DeadItems(_OfCrawls):
 
 
 class DeadQueueMessages:
-    """Messages of the broker that no worker could read or run."""
+    """Show messages of the broker that no worker could read or run, newest first, with the reason.
+
+    A worker that receives a message that is not a task, or that Celery cannot run, moves it here unchanged. It stays until it is
+    replayed or purged; the list keeps the newest 10,000.
+
+    **Examples:**
+
+        trawl dead messages
+        trawl dead messages replay --queue control --reason "which this worker does not have"
+        trawl dead messages purge --older-than 30d
+    """
 
     noun, named, none, stuck = "messages", "queue", "No message was set aside.", ""
 
@@ -176,7 +210,11 @@ class DeadQueueMessages:
         return {"messages": Kept(entries=[one for one in found if _fits(one, names)], count=len(kept), foreign=foreign)}
 
     def replay(self, client: redis.Redis, chosen: Chosen) -> Mapping[str, Cleared | None]:
-        """Put messages back. A message is queued before it is deleted here: after an interruption in between it exists twice."""
+        """Put messages back into their queues, unchanged. A message that still cannot be run returns to this list.
+
+        A message that was set aside for its signature needs --sign: read it first, for a worker runs it then. It is queued before
+        it is deleted here: after an interruption it exists twice.
+        """
         from kombu.exceptions import OperationalError
 
         from tasks import app as celery
@@ -273,8 +311,9 @@ def _report_foreign(store: DeadStore, foreign: Mapping[str, int]) -> None:
             complain(f"{name}: {count} entries among the dead {store.noun} were not written by Trawl; left in place")
 
 
-def _commands(store: DeadStore, description: str, replaying: str) -> typer.Typer:
-    """Return the commands of a store; `trawl dead` inserts `list` where none is named."""
+def _commands(store: DeadStore) -> typer.Typer:
+    """Return the commands of a store, with its docstrings as their help; `list` is inserted where none is named."""
+    description = store.__doc__
     app = typer.Typer(rich_markup_mode="markdown", help=description, no_args_is_help=True)
     flags, metavar = (("--queue", "-q"), "QUEUE") if store is MESSAGES else (("--spider", "-s"), "SERVICE")
     some = typer.Argument(metavar=metavar, help=f"Only of these; by default all {store.noun}.", show_default=False)
@@ -296,7 +335,7 @@ def _commands(store: DeadStore, description: str, replaying: str) -> typer.Typer
     ) -> int:
         return list_newest(store, (*(names or ()), *(named or ())), limit, as_json)
 
-    @app.command(help=replaying)
+    @app.command(help=store.replay.__doc__)
     def replay(
         names: of_names = None,
         named: of_named = None,
@@ -326,68 +365,6 @@ def _commands(store: DeadStore, description: str, replaying: str) -> typer.Typer
     return app
 
 
-app = _commands(
-    REQUESTS,
-    """Show requests and start tasks that were given up, newest first, with the reason.
-
-    They are kept until they are replayed or purged. `trawl dead items` shows items, `trawl dead messages` messages of the broker.
-
-    **Examples:**
-
-        trawl dead
-        trawl dead --spider forum_detail --limit 100 --json
-        trawl dead replay --reason "HTTP 503"
-        trawl dead purge --older-than 30d
-    """,
-    """Put dead requests and start tasks back into their queues, oldest first, as if they had never been tried.
-
-    It is safe while crawlers run, and safe to repeat.
-
-    **Example:**
-
-        trawl dead replay --spider forum_detail --reason "HTTP 503" --limit 100
-    """,
-)
-app.add_typer(
-    _commands(
-        ITEMS,
-        """Show items that their consumer refused, newest first, with the reason.
-
-    They are kept until they are replayed or purged.
-
-    **Examples:**
-
-        trawl dead items
-        trawl dead items forum_detail --limit 100 --json
-        trawl dead items replay --reason "views"
-        trawl dead items purge books --older-than 30d
-    """,
-        "Append refused items to the item stream again, oldest first.",
-    ),
-    name="items",
-)
-app.add_typer(
-    _commands(
-        MESSAGES,
-        """Show messages of the broker that no worker could read or run, newest first, with the reason.
-
-    A worker that receives a message that is not a task, or that Celery cannot run, moves it here unchanged. It stays until it is
-    replayed or purged; the list keeps the newest 10,000.
-
-    **Examples:**
-
-        trawl dead messages
-        trawl dead messages replay --reason "which this worker does not have"
-        trawl dead messages purge --older-than 30d
-    """,
-        """Put messages back into their queues, unchanged. A message that still cannot be run returns to this list.
-
-    One that was set aside for its signature needs --sign: read it first, for a worker runs it then.
-
-    **Example:**
-
-        trawl dead messages replay --queue control --reason "names the task"
-    """,
-    ),
-    name="messages",
-)
+app = _commands(REQUESTS)
+app.add_typer(_commands(ITEMS), name="items")
+app.add_typer(_commands(MESSAGES), name="messages")

@@ -1,38 +1,20 @@
-"""The environment variables, for `trawl config show` and (`python -m cli.views.environment FILE`) docs/reference/settings.md."""
+"""The environment variables of this process: values, origins and faults."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 from redis_components.server.variables import origin
 from workers.application import application
 from workers.environment import variables as of_workers
-from workers.environment.declaration import PREFIX, Declared, Variables, WrongValues, is_secret, type_words, variable_name
+from workers.environment.declaration import PREFIX, Declared, Variables, WrongValues, is_secret, variable_name
 
-BEGIN = "<!-- written by `make docs` from the declarations -->"
-END = "<!-- end -->"
 _OTHERS = ("TRAWL_DEMO_", "TRAWL_TEST_")
 """Of `make demo`, and of tests."""
-
-_TYPES = {
-    "Secret": "secret",
-    "Literal": "level",
-    "dict": "sizes",
-    "tuple": "names",
-    "frozenset": "names",
-    "bool": "1 or 0",
-    "int": "whole number",
-    "float": "number",
-    "Path": "path",
-    "str": "text",
-}
-"""By a part of the annotation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,12 +49,6 @@ def unknown() -> list[str]:
     return [f"{name} is not a variable of Trawl{_meant(name, names)}" for name in found]
 
 
-def page_with_tables(page: str) -> str:
-    """Return the page with new tables between its two markers."""
-    before, rest = page.split(BEGIN)
-    return f"{before}{BEGIN}\n{_tables()}{END}{rest.split(END)[1]}"
-
-
 def _rows_of(group: type[Variables]) -> list[Row]:
     wrong: Mapping[str, str] = {}
     values: Variables | None = None
@@ -97,31 +73,14 @@ def _row(name: str, group: type[Variables], values: Variables | None, wrong: Map
     return Row(variable=variable, value=_unset(field) if value is None else _text(value), origin=where)
 
 
-def _tables() -> str:
-    return f"\n{_table(*groups())}\nOf `docker-compose.yml` alone:\n\n{_table(of_workers.Compose)}\n"
-
-
-def _table(*groups: type[Variables]) -> str:
-    lines = [
-        f"| `{variable_name(name)}` | {_type(group, name)} | {_default(field)} | {field.meaning} |"
-        for group in groups
-        for name, field in group.declared().items()
-    ]
-    return "\n".join(["| variable | type | default | meaning |", "|---|---|---|---|", *lines]) + "\n"
-
-
-def _type(group: type[Variables], name: str) -> str:
-    written = type_words(group, name)
-    return next(name for known, name in _TYPES.items() if known in written)
-
-
-def _default(field: Declared) -> str:
+def default_of(field: Declared) -> str:
+    """Return the default as the docs show it."""
     return field.shown or _text(field.default)
 
 
 def _unset(field: Declared) -> str:
     shown = field.shown.replace("`", "")
-    return f"({shown})" if shown else _default(field)
+    return f"({shown})" if shown else default_of(field)
 
 
 def _text(value: Any) -> str:
@@ -140,8 +99,3 @@ def _text(value: Any) -> str:
 def _meant(name: str, names: list[str]) -> str:
     close = get_close_matches(name, names, n=1, cutoff=0.8)
     return f": did you mean {close[0]}?" if close else ": correct its name, or unset it"
-
-
-if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(page_with_tables(path.read_text("utf-8")), "utf-8")

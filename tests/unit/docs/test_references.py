@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-REFERENCES = runpy.run_path(str(ROOT / "packaging/references.py"))["REFERENCES"]
+REFERENCES = {
+    name: made
+    for file in ("references", "cli_references")
+    for name, made in runpy.run_path(str(ROOT / f"packaging/{file}.py"))["REFERENCES"].items()
+}
 
 
 @pytest.mark.parametrize("name", REFERENCES)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import scrapy.settings.default_settings
 
-from cli.views.environment import groups, page_with_tables
+from cli.views.environment import groups
 from redis_components.server.variables import RENAMED
 from workers.environment.declaration import variable_name
 from workers.environment.variables import Compose
@@ -52,11 +52,6 @@ def test_no_variable_is_read_past_its_declaration() -> None:
     past = re.compile(r"""environ(?:\.get\(|\[)\s*f?"TRAWL_[^\n]*""")
     found = [(path.name, hit) for path in FILES for hit in past.findall(path.read_text("utf-8")) if "] = " not in hit]
     assert found == []
-
-
-def test_the_tables_are_those_of_the_declarations() -> None:
-    page = (ROOT / "docs/reference/settings.md").read_text("utf-8")
-    assert page_with_tables(page) == page, "run `make docs`"
 
 
 def test_every_documented_setting_exists() -> None:
