@@ -8,7 +8,8 @@ import typer
 
 from cli.access.redis import redis_client
 from cli.views.options import AsJson, OnlySite
-from cli.views.output import echo, print_json, show
+from cli.views.output import echo, print_json
+from cli.views.tables import show
 from forums.events.alerts import PREFIX, add, examples, shown_address
 from forums.events.outputs import NotTaken
 from forums.state.alerts import Alert, Alerts
