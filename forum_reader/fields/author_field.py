@@ -122,9 +122,8 @@ def _score(paths: BlockPaths, place: Place) -> float:
     above = sum(class_words.suggests_author(paths.names(tree.parent[i])) for i in sample) / len(sample)
     roles = [tree.attributes[i].get("itemprop", "") for i in sample]
     marked = any("author" in role or role == "name" for role in roles)
-    pictured = sum(i in paths.marks.pictured for i in sample) / len(sample)
     labelled = sum(_is_labelled(paths, i) for i in sample) / len(sample)
-    known = linked or hinted or above or marked or pictured or labelled
+    known = linked or hinted or above or marked or labelled
     few = paths.presence(place) < 0.8 and len(place.first) < max(2, paths.count - 1)  # the opening post is often made otherwise
     if not known and few and not all(_heads_date(paths, i) for i in sample):
         return 0.0
@@ -144,14 +143,7 @@ def _score(paths: BlockPaths, place: Place) -> float:
         return 0.0  # a button, a title
     dated = sum(i in paths.marks.dates for i in sample) / len(sample)
     quoted = sum(paths.in_quote(i) for i in sample) / len(sample)
-    score = (
-        0.45 * max(linked, labelled)
-        + 0.25 * hinted
-        + 0.12 * above
-        + (0.2 if marked else 0.0)
-        + 0.3 * pictured
-        + 0.25 * paths.presence(place)
-    )
+    score = 0.45 * max(linked, labelled) + 0.25 * hinted + 0.12 * above + (0.2 if marked else 0.0) + 0.25 * paths.presence(place)
     score += 0.1 * min(1.0, distinct / len(strings) * 2) - 0.8 * dated - 0.6 * quoted
     score -= 0.2 * (sum(map(len, strings)) > 30 * len(strings)) + 0.2 * any(text.count(" ") > 4 for text in strings)
     score -= 0.5 * any(_REPLY.search(paths.names(i) + paths.names(tree.parent[i])) for i in sample)
@@ -226,7 +218,7 @@ def _name_score(paths: BlockPaths, place: Place, elements: list[int], strings: l
     score -= 0.2 * depth / len(place.first)
     score += 0.12 * (paths.tree.tag[elements[0]] in _STANDING_OUT) + 0.15 * all(SPEECH_VERB.search(text) for text in strings)
     score -= 0.15 * any(class_words.suggests_meta(paths.names(i)) for i in elements[:4])
-    return score + 0.35 * _quoted_names(paths, set(strings))
+    return score
 
 
 def _may_sign(paths: BlockPaths, i: int) -> bool:
@@ -256,15 +248,6 @@ def _stands_before_date(paths: BlockPaths, i: int) -> bool:
     return any(
         tree.owner[k] in paths.marks.dates for k in range(after, min(after + 2, len(tree.texts))) if len(tree.texts[k]) <= LONGEST
     )
-
-
-def _quoted_names(paths: BlockPaths, names: set[str]) -> float:
-    """Return the share of names that stand at the head of a quote, or after an @."""
-    heads = paths.heads()
-    return sum(
-        len(name) > 2 and (f"@{name.lower()}" in heads or f"{name.lower()} " in heads or f"{name.lower()}:" in heads)
-        for name in names
-    ) / len(names)
 
 
 def _is_linked(paths: BlockPaths, i: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Container
 
 from forum_reader.dates.dates_in_text import LONGEST as DATE_LONGEST
@@ -91,9 +90,8 @@ def find_names(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
     """Find names without a separate element: of blocks without an author where others have one (`by ida: `), or of most
     blocks after a label (`<b>From:</b> ida <ida@example.org>`), above the date, or before the text (`ida: I think so`).
     """
-    linked = _as_linked(paths, authors) if 0 < len(authors) < paths.count else {}
-    if len(authors) + len(linked) >= 0.5 * paths.count:
-        found = linked | _names_by(_after_by, paths, {*authors, *linked}, 0)
+    if len(authors) >= 0.5 * paths.count:
+        found = _names_by(_after_by, paths, authors, 0)
         if not found and len(authors) < paths.count and all(_is_before_date(paths, i) for i in list(authors.values())[:6]):
             found = _names_by(_before_date, paths, authors, 0)  # guests have no link
         return found
@@ -113,39 +111,6 @@ def above_details(paths: BlockPaths) -> str | None:
     first = next((k for k, text in enumerate(texts) if _OF_MEMBER.match(text)), 0)
     above = reversed(texts[max(0, first - _MOST_ABOVE) : first])
     return next((name for text in above if not RANK.fullmatch(text) and (name := _plain_name(text))), None)
-
-
-def _as_linked(paths: BlockPaths, authors: dict[int, int]) -> dict[int, str]:
-    """Find names without a link, between the same words as linked names: `Napsal uživatel Ida dne 3. března 2014`."""
-    around = Counter(words for i in authors.values() if (words := _words_around(paths, i)) is not None)
-    (before, after), count = next(iter(around.most_common(1)), (("", ""), 0))
-    if not before or 2 * count < len(authors):
-        return {}
-
-    def between(texts: list[str], k: int) -> str | None:
-        text = texts[k]
-        if text == before:  # of a guest whose site is linked
-            return _plain_name(texts[k + 1]) if k + 1 < len(texts) else None
-        if not text.startswith(f"{before} ") or len(text) > DATE_LONGEST or (date := spotted(text)) is None:
-            return None
-        name = text[len(before) : date.span[0]].rstrip()
-        return (
-            _plain_name(_IN_BRACKETS.sub("", name[: len(name) - len(after)].rstrip()))
-            if name.endswith(f" {after}".rstrip())
-            else None
-        )
-
-    return _names_by(between, paths, authors, 0)
-
-
-def _words_around(paths: BlockPaths, i: int) -> tuple[str, str] | None:
-    """Return the words around an author in a line that names the day: before the name, and between name and day."""
-    tree, first, last = paths.tree, paths.tree.first_text[i], paths.tree.last_text[i]
-    if not 0 < first <= last < len(tree.texts) or {tree.owner[first - 1], tree.owner[last]} != {tree.parent[i]}:
-        return None
-    before, after = (" ".join(tree.texts[k].split()) for k in (first - 1, last))
-    date = spotted(after) if max(len(before), len(after)) <= DATE_LONGEST else None
-    return (before, after[: date.span[0]].rstrip()) if date is not None and date.precision >= _A_DAY else None
 
 
 def _is_before_date(paths: BlockPaths, i: int) -> bool:

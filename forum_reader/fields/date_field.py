@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 
 from forum_reader.dates.dates_in_text import LONGEST, spotted
@@ -45,7 +45,6 @@ _LONGEST_WORD = 30
 _LIKELY = 0.25
 _OF_ANOTHER = -1.0  # score of other dates than a post's: the day of joining
 _MOST_PLACES = 6
-_NEARLY_ALL = 0.9  # of the blocks
 
 
 @dataclass(slots=True)
@@ -65,8 +64,6 @@ def find_dates(paths: BlockPaths, calendar: Calendar, authors: dict[int, int]) -
             places[paths.path_of[i]].setdefault(number, i)
     scored = [(*_score(paths, calendar, found, authors), found) for found in places.values()]
     scored.sort(key=lambda one: -one[0])
-    if scored and (exact := _exact(paths, scored)) is not None:
-        scored.insert(0, scored.pop(exact))
     elements: dict[int, int] = {}
     dates: list[datetime | None] = [None] * paths.count
     for score, read, found in scored[:_MOST_PLACES]:
@@ -87,26 +84,6 @@ def find_dates(paths: BlockPaths, calendar: Calendar, authors: dict[int, int]) -
         for number, moment in zip(ordered, moments, strict=True):
             dates[number] = moment
     return Dates(elements, dates, [None] * paths.count)
-
-
-def _exact(paths: BlockPaths, scored: list[tuple[float, dict[int, datetime | None], dict[int, int]]]) -> int | None:
-    """Return the place with the same dates to the minute, where the best place has only `3 days ago`."""
-    dates, (_, rough, found) = paths.marks.dates, scored[0]
-    backs = {number: back for number, i in found.items() if (back := dates[i].back) is not None and dates[i].hour is None}
-    if len(backs) < len(found):
-        return None
-    for place, (_, read, others) in enumerate(scored[1:_MOST_PLACES], 1):
-        same = (
-            (one := read.get(number)) is not None
-            and (other := rough[number]) is not None
-            and dates[others[number]].back is None
-            and abs(one - other) <= max(timedelta(days=1.5), back)
-            for number, back in backs.items()
-            if number in others
-        )
-        if sum(same) >= _NEARLY_ALL * len(found):
-            return place
-    return None
 
 
 def find_edits(paths: BlockPaths, calendar: Calendar, dates: Dates) -> list[datetime | None]:

@@ -1,9 +1,8 @@
-"""Signatures without a class or a line of characters, which stand below a rule (`<hr>`)."""
+"""Texts of a block that are not its post's: author and date, notes of edits, signatures, buttons, details of the author."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -14,53 +13,14 @@ from forum_reader.readers.block_paths import BlockPaths, Place
 from . import class_words
 from .author_field import name_of
 from .date_field import begins_with_edit
-from .text_repeats import first_copy
 
 LONGEST_SIGNATURE = 600  # characters
-
-
-def below_rules(paths: BlockPaths, roots: dict[int, int], authors: dict[int, int]) -> dict[int, Range]:
-    """Return the texts below the last rule of bodies, where they are the same in all posts of an author; for authors with one
-    post where it has as many rules as such bodies.
-    """
-    tree = paths.tree
-    rules = [i for i, tag in enumerate(tree.tag) if tag == "hr"]
-    below: dict[int, tuple[Range, int]] = {}
-    by_author: dict[str, list[int]] = defaultdict(list)
-    for number, root in roots.items() if rules else ():
-        place, first = bisect_left(rules, tree.end[root]) - 1, bisect_left(rules, root)
-        if place < first or number not in authors:
-            continue
-        start, end = tree.first_text[rules[place]], tree.last_text[root]
-        if tree.first_text[root] < start < end and tree.chars[end] - tree.chars[start] <= LONGEST_SIGNATURE:
-            below[number] = (start, end), place - first
-            by_author[paths.string(authors[number])].append(number)
-    same = {
-        name
-        for name, numbers in by_author.items()
-        if len(numbers) > 1 and len({"".join(tree.texts[slice(*below[n][0])]) for n in numbers}) == 1
-    }
-    least = min((below[n][1] for name in same for n in by_author[name]), default=len(rules))
-    return {
-        n: texts
-        for name, of in by_author.items()
-        for n in of
-        if (texts := below[n][0]) and _is_signed(name, of, same, below, least)
-    }
-
-
-def _is_signed(name: str, posts: list[int], same: set[str], below: dict[int, tuple[Range, int]], least: int) -> bool:
-    return name in same or (len(posts) == 1 and below[posts[0]][1] >= least)
 
 
 _NUMBER = re.compile(r"#?\d[\d.,:]{0,12}")
 _LONGEST_NOTE = 200  # characters of a note that a post was edited
 _MOST_HAVE = 0.5  # of the blocks
-_SHORT = 80  # characters of a button
 _MOST_BUTTONS = 40  # characters in one line with author and date
-_INLINE = frozenset({"span", "small", "em", "i", "font", "a"})
-_MOST_BESIDE = 20  # characters behind a date
-_LEAST_LEFT = 40  # characters of a body
 _MOST_BEFORE = 4  # texts of a body before its date
 _LABEL = 160  # characters of a text that is the same in most posts: `ida replied to: Lamps`
 _NOT_SHOWN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
@@ -89,13 +49,7 @@ def find_cuts(
         for other in (authors.get(number), dates.get(number)):
             if other is not None:
                 cuts[number].extend(_own_texts(tree, other, root))
-        if root is not None and number in dates:
-            cuts[number].extend(_beside_date(tree, dates[number], root))
-    if sum(_holds(paths, root, (authors.get(number), dates.get(number))) for number, root in roots.items()) > 0.34 * paths.count:
-        for number, labels in _labels(paths, roots).items():
-            cuts[number].extend(labels)
     lines: dict[str, dict[int, Range]] = defaultdict(dict)
-    copies: dict[int, Range] = {}
     same: dict[int, bool] = {}
     has_title = tree.tag.count("h1") == 1
     for number, root in roots.items():
@@ -105,17 +59,11 @@ def find_cuts(
             cuts[number].extend(_title(tree, root))
         cuts[number].extend(_feet(paths, root, (authors.get(number), dates.get(number)), same))
         texts = list(paths.texts_of(number, root))
-        if (copy := first_copy(tree, texts, root)) is not None:
-            copies[number] = copy
         if (signed := _below_line(tree, texts)) is not None:
             lines[tree.texts[signed].strip()][number] = (signed, tree.last_text[root])
-    for number, copy in _copies(paths, copies).items():
-        cuts[number].append(copy)
     for line, below in lines.items():  # a line of hyphens in one post may be its author's
         for number, signature in below.items() if len(below) > 1 or line[0] == "_" else ():
             cuts[number].append(signature)
-    for number, signature in below_rules(paths, roots, authors).items():
-        cuts[number].append(signature)
     left_out: set[int] = set()
     for place in paths.places[1:]:
         if all(class_words.suggests_signature(paths.names(i)) for i in list(place.first.values())[:3]):
@@ -133,18 +81,6 @@ def find_cuts(
             for number, i in inside:
                 cuts[number].append((tree.first_text[i], tree.last_text[i]))
     return cuts, signatures
-
-
-def _copies(paths: BlockPaths, copies: dict[int, Range]) -> dict[int, Range]:
-    """Return the copies; where most are one element at one place, that place of all blocks, as short copies are not searched
-    for.
-    """
-    tree = paths.tree
-    owners = [i for start, end in copies.values() if tree.last_text[i := tree.owner[start]] == end == start + 1]
-    (path, count), *_ = Counter(paths.path_of.get(i, 0) for i in owners).most_common(1) or [(0, 0)]
-    if path <= 0 or count < max(2, _MOST_HAVE * len(copies)):
-        return copies
-    return {n: (tree.first_text[i], tree.last_text[i]) for n, i in paths.places[path].first.items()}
 
 
 def _below_line(tree: PageTree, texts: list[int]) -> int | None:
@@ -169,37 +105,8 @@ def _own_texts(tree: PageTree, i: int, root: int | None) -> Iterator[Range]:
         yield from ((k, k + 1) for k in range(tree.first_text[i], tree.first_text[root]) if tree.owner[k] == i)
 
 
-def _beside_date(tree: PageTree, i: int, root: int) -> Iterator[Range]:
-    """Yield a short text behind a date in one inline element with it: `3 March via mobile`."""
-    up = tree.parent[i]
-    if (
-        up > root
-        and tree.tag[up] in _INLINE
-        and tree.first_text[up] == tree.first_text[i]
-        and tree.size(up) - tree.size(i) <= _MOST_BESIDE
-        and tree.size(root) - tree.size(up) >= _LEAST_LEFT
-    ):
-        yield tree.first_text[up], tree.last_text[up]
-
-
 def _holds(paths: BlockPaths, root: int, marks: tuple[int | None, ...]) -> bool:
     return any(one is not None and root <= one < paths.tree.end[root] for one in marks)
-
-
-def _labels(paths: BlockPaths, roots: dict[int, int]) -> dict[int, list[Range]]:
-    """Return short texts that stand in most blocks: `wrote:`, `posted on`."""
-    tree = paths.tree
-    seen: dict[str, dict[int, list[Range]]] = defaultdict(lambda: defaultdict(list))
-    for number, root in roots.items():
-        for k in paths.texts_of(number, root):
-            if len(tree.texts[k]) < _SHORT:
-                seen[tree.texts[k].strip().lower()][number].append((k, k + 1))
-    found: dict[int, list[Range]] = defaultdict(list)
-    for in_blocks in seen.values():
-        if len(in_blocks) > 2 and len(in_blocks) >= 0.6 * paths.count:
-            for number, ranges in in_blocks.items():
-                found[number] += ranges
-    return found
 
 
 def _edit_notes(paths: BlockPaths, number: int, root: int) -> Iterator[Range]:

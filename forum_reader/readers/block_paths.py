@@ -53,7 +53,6 @@ class BlockPaths:
         self.own: list[list[int]] = [[] for _ in blocks]
         self._known: dict[tuple[int, int, int], int] = {}
         self._strings: dict[int, str] = {}
-        self._heads: str | None = None
         self._headings: frozenset[str] | None = None
         self._date_elements = sorted(marks.dates)
         self._empty_dates = self._without_text()
@@ -111,16 +110,6 @@ class BlockPaths:
                 return True
             up = tree.parent[up]
         return False
-
-    def heads(self) -> str:
-        """Return the short texts of all blocks, in which quotes name their authors."""
-        if self._heads is None:
-            outer = [block.texts for block in self.blocks if block.around is None]
-            texts = (text for start, end in outer for text in self.tree.texts[start:end])
-            self._heads = "\n".join(
-                text.lower() for text in texts if len(text) < 60 and (":" in text or "@" in text or " " in text)
-            )
-        return self._heads
 
     def headings(self) -> frozenset[str]:
         """Return the texts of the page's headings."""

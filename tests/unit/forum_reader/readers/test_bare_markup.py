@@ -81,14 +81,6 @@ def test_the_line_of_author_and_date_in_a_body_is_not_text() -> None:
     assert _read(f"<div class=panel>{first}<div class=content><p>{text}</p></div></div><ul>{replies}</ul>") == POSTS
 
 
-def test_what_stands_behind_a_date_is_not_text() -> None:
-    rows = ""
-    for n, (name, at, text) in enumerate(POSTS):
-        date = f"<span class=small><time>{at.replace('T', ' ')}</time>{' via mobile' * (n % 2)}</span>"
-        rows += f"<div class=item><strong>{name}</strong> Says:<br>{date}<br>{text}<br></div>"
-    assert _read(rows) == POSTS
-
-
 def test_a_heading_above_the_opening_text_is_not_text() -> None:
     (name, at, text), *others = POSTS
     first = (

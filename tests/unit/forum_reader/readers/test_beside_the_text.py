@@ -82,13 +82,6 @@ def _hidden_copy(p: Post) -> str:
     return f"<div class=post id=p{p.n}>{head}{text}</div>"
 
 
-def _preview(p: Post) -> str:
-    """A text, cut short for narrow windows, stands above the whole."""
-    short = f"<div><div class=fold>{p.markup} <span>Show more</span></div></div>" if len(p.lines) > 80 else ""
-    head = f"<a class=author href=/users/{p.n}>{p.author}</a> <span>{p.at:%d %b %Y %H:%M}</span>"
-    return f"<div class=post id=p{p.n}>{head}<div class=message>{short}<div class=q>{p.markup}</div></div></div>"
-
-
 def _one_element(p: Post) -> str:
     """Author, date and text in one cell."""
     return f"<tr><td><b>{p.author}</b> {p.at:%d.%m.%Y %H:%M}<br><br>{p.lines}</td></tr>"
@@ -134,34 +127,10 @@ def _feet(p: Post) -> str:
     return f"<div class=p id=a-{p.n}><div class='p--content'><div class='p--body'>{p.markup}{tags}{meta}{tools}</div></div></div>"
 
 
-def _rule(p: Post) -> str:
-    """A signature without a class, below a rule."""
-    head = f"<td class=h><a href='user.php?id.{p.n}'><b>{p.author}</b></a></td><td class=h>{p.at:%a %b %d %Y, %I:%M%p}</td>"
-    signature = f"<br><hr style=width:15%><span class=small>{p.signature}</span>" if p.signature else ""
-    return f"<tr>{head}</tr><tr><td class=l>Member</td><td class=l>{p.lines}{signature}</td></tr>"
-
-
-def _rules(p: Post) -> str:
-    """A rule above each text, too, and a note of an edit in Russian."""
-    head = f"<td><a href='pop.asp?mode=profile&id={p.n}'>{p.author}</a></td><td>Posted - {p.at:%d %b %Y} : {p.at:%H:%M}"
-    signature = f"<br><hr size=1><span class=t>{p.signature}</span>" if p.signature else ""
-    note = f"<p>Последнее исправление: {p.author} {p.at:%d.%m.%Y %H:%M}</p>" * (p.n == 4)
-    return f"<tr>{head}<hr size=1><span class=t>{p.lines}</span>{note}{signature}</td></tr>"
-
-
-def _source(p: Post) -> str:
-    """The source of the text in one piece, which a style sheet hides."""
-    head = f"<a class=n href=/user/{p.author}>{p.author}</a> <span>{p.at:%d %B %Y, %H:%M}</span>"
-    raw, text = " ".join(p.paragraphs), p.markup.replace(". ", ".</p><p>")
-    content = f"<div class=content>{text}</div><div class=content-raw>{raw}</div>"
-    note = f"<p><em>Modified by <b>{p.author}</b> on {p.at:%d %B %Y} at 23:10</em></p>" * (p.n % 2)
-    return f"<li class=e id=e-{p.n}><div>{head}</div><div class=e-content>{content}{note}</div></li>"
-
-
 Skin = Callable[[Post], str]
 SKINS: tuple[Skin, ...] = (
-    _details, _fonts, _underscores, _reply_heading, _hidden_copy, _preview, _one_element, _wrote_on, _layout_classes, _stamp,
-    _legends, _question, _feet, _rule, _rules, _source,
+    _details, _fonts, _underscores, _reply_heading, _hidden_copy, _one_element, _wrote_on, _layout_classes, _stamp,
+    _legends, _question, _feet,
 )  # fmt: skip
 
 

@@ -71,13 +71,6 @@ def _labelled(n: int, name: str, when: datetime, text: str) -> str:
     return f"<div class=x1><a href=/member/{n}>{name}</a>{shown}<div class=x3>{text}</div></div>"
 
 
-def _guest(n: int, name: str, when: datetime, text: str) -> str:
-    head = f"<div class=x2><div class=x3><span>{name}</span></div><div class=x4>Guest</div></div>"
-    picture = f"<figure class=x5><img src=/i/avatar-guest.png alt='{name}'></figure>"
-    date = f"<time datetime={when:%Y-%m-%dT%H:%M}+00:00>2 years ago</time>"
-    return f"<article class=x1 id=k{n}>{head}{picture}<p>{text}</p>{date}</article>"
-
-
 def _answering(n: int, name: str, when: datetime, text: str) -> str:
     answered = f"<div class=x4><span>in reply to </span><a href=/user/{n - 2}>{POSTS[1][0]}</a></div>" if n > 12 else ""
     level = n % 2 + 4
@@ -133,7 +126,7 @@ def _initials(n: int, name: str, when: datetime, text: str) -> str:
 POSTS_OF = (
     _in_card, _initials,
     _named_within, _initial, _semicolons, _guest_and_place, _before_a_verb, _pressed, _labelled, _signed, _year_and_name,
-    _slash, _usenet, _titled, _relative_time, _beside_date, _guest, _answering,
+    _slash, _usenet, _titled, _relative_time, _beside_date, _answering,
 )  # fmt: skip
 
 
