@@ -27,7 +27,7 @@ from forums.sites.http.allowed_origins import NotAllowed
 from redis_components.frontier.holds import HoldKind
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import frontier_of
-from redis_components.scrapy_glue.page_tracker import current_lease, plain
+from redis_components.scrapy_glue.page_tracker import current_lease, plain, silence_of
 from workers.breaker.health import SiteHealth, Step
 from workers.breaker.hosts import BLOCKED, first_url, in_background, sent_again
 from workers.http.connector import PrivateAddress
@@ -154,7 +154,8 @@ class SiteWatch:
             return self._blocked(request, site, page, soft_block.led_elsewhere(str(exception)))
         if not isinstance(exception, self._no_answer):
             return None
-        reason = f"no answer: {type(exception).__name__}: {plain(str(exception))}"
+        why = silence_of(exception) or f"does not answer ({plain(str(exception)) or type(exception).__name__})"
+        reason = f"the forum's server {why}"
         nameless = isinstance(exception, CannotResolveHostError) and not isinstance(exception, PrivateAddress)
         found = BlockVerdict(cause=Cause.NO_NAME if nameless else Cause.UNREACHABLE, reason=" ".join(reason.split())[:300])
         if not self._is_last_try(request):

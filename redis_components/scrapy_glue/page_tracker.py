@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import re
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scrapy import Request
-from scrapy.exceptions import CloseSpider
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    CloseSpider,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+)
 from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils.asyncio import is_asyncio_available
 
@@ -187,10 +195,27 @@ _TLS_SETTINGS = re.compile(r" ssl:(?:<[^<>]*>|default|True|False|None)(?= \[|$)"
 
 
 def reason_of(failure: Failure) -> str:
-    """Return the reason of a failure for display: `HTTP 404`, or the error's name and text."""
+    """Return the reason of a failure for display: `HTTP 404`, why there is no response, or the error's name and text."""
     if isinstance(failure.value, HttpError):
         return f"HTTP {failure.value.response.status}"
+    if why := silence_of(failure.value):
+        return f"the server {why}"
     return f"{type(failure.value).__name__}: {plain(failure.getErrorMessage())}"
+
+
+def silence_of(error: BaseException | None) -> str:
+    """Return in words why a server gave no response, as in `does not answer (connection refused)`; "" for other errors."""
+    if type(error) is CannotResolveHostError:  # not the fleet's subclass, which names an address
+        return f"does not answer (its name is not resolved: {plain(str(error))})"
+    if isinstance(error, DownloadTimeoutError | TimeoutError):
+        return "does not answer (time-out)"
+    if isinstance(error, ResponseDataLossError):
+        return "broke off its response"
+    if isinstance(error, DownloadConnectionRefusedError):
+        number = getattr(getattr(error.__cause__, "os_error", error.__cause__), "errno", None)
+        known = os.strerror(number).lower() if isinstance(number, int) and number > 0 else ""
+        return f"does not answer ({known or plain(str(error))})"
+    return f"does not answer ({plain(str(error))})" if isinstance(error, DownloadFailedError) else ""
 
 
 def plain(message: str) -> str:
