@@ -17,7 +17,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
@@ -35,7 +35,8 @@ from .views.output import complain, echo
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
-_FORUM_PACKAGES = ("forums", "forum_reader")
+_INSTALL = "pip install trawl-fleet trawl-reader, and do not set TRAWL_APPLICATION"
+APPLICATION = "The application"
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -43,6 +44,10 @@ def _version(asked: bool) -> None:
     if asked:
         echo(f"trawl {__version__}")
         raise typer.Exit
+
+
+class NotInstalled(ConfigError):
+    """A command of an application that is not there; the message names the fix."""
 
 
 def trawl(
@@ -78,13 +83,14 @@ def _program(only: str | None, outline: bool) -> Any:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(trawl)
-    for name in (only,) if only in COMMANDS else COMMANDS:
-        panel, place, line = COMMANDS[name]
+    for name in (only,) if only is not None else dict.fromkeys((*COMMANDS, *_more_commands())):
+        panel, place, line = COMMANDS.get(name, (APPLICATION, "", ""))
         if outline:
             app.command(name, rich_help_panel=panel, help=line)(_outlined)
             continue
-        module, _, function = place.partition(".")
-        found = getattr(import_module(f".commands.{module}", __package__), function)
+        place = f"cli.commands.{place}" if place else _place_of(name)
+        module, _, function = place.rpartition(".")
+        found = getattr(import_module(module), function)
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=name, rich_help_panel=panel)
         else:
@@ -93,6 +99,24 @@ def _program(only: str | None, outline: bool) -> Any:
 
 
 def _outlined() -> None: ...
+
+
+def _of_application() -> Mapping[str, str]:
+    """Return the commands that the application brings, with the places of their functions."""
+    from workers.application import application
+
+    return application().commands()
+
+
+def _more_commands() -> Mapping[str, str]:
+    """Return the commands of another application than the forum crawl, whose words are in the table; that loads redis-py."""
+    return _of_application() if os.environ.get("TRAWL_APPLICATION") else {}
+
+
+def _place_of(name: str) -> str:
+    if name not in (found := _of_application()):
+        raise NotInstalled(f"`trawl {name}` belongs to the forum crawl, which this fleet does not have: {_INSTALL}")
+    return found[name]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -145,7 +169,7 @@ def _only(arguments: list[str]) -> str | None:
     if "_TRAWL_COMPLETE" in os.environ:
         arguments = completing.split()[1:] if completing.endswith(" ") else completing.split()[1:-1]
     words = words_of_command(arguments)
-    return words[0] if words and words[0] in COMMANDS else None
+    return words[0] if words and (words[0] in COMMANDS or words[0] in _more_commands()) else None
 
 
 def _complain(error: Exception) -> int:
@@ -159,9 +183,6 @@ def _complain(error: Exception) -> int:
     if isinstance(error, TrawlError) or _is_of_reader(error, "ReaderError"):
         complain(_one_line(str(error)))
         return WRONG_USE if isinstance(error, ConfigError) or _is_of_reader(error, "SiteError") else FAILED
-    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in _FORUM_PACKAGES:
-        complain("this command is of the forum crawl, which is not installed here: pip install trawl-fleet trawl-reader")
-        return WRONG_USE
     if isinstance(error, OSError) and error.errno in _FULL:  # `trawl export posts > file` as well as a file of the command's own
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror}: the output is not complete; make room, and repeat the command")

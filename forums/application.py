@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from forums import environment
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.keys import ForumFleetKeys
 from redis_components.server.variables import variable
-from workers.application import KeyRules, Round
+from workers.application import Finding, KeyRules, Round
 
 if TYPE_CHECKING:
     import redis
@@ -84,6 +84,46 @@ def check() -> None:
         from forums.storage.database import check_url
 
         check_url()
+
+
+def commands() -> Mapping[str, str]:
+    """Return the commands that read or write forums, their site files and what is stored."""
+    return {
+        "sites": "cli.commands.sites.app",
+        "seed": "cli.commands.seed.seed",
+        "forums": "cli.commands.forums.app",
+        "why": "cli.commands.why.why",
+        "search": "cli.commands.export.search_stored",
+        "sql": "cli.commands.export.sql",
+        "export": "cli.commands.export.export",
+        "events": "cli.commands.events.app",
+        "alert": "cli.commands.alert.alert",
+        "notify": "cli.commands.events.notify",
+        "read": "cli.commands.read.read",
+        "reparse": "cli.commands.reparse.reparse",
+        "db": "cli.commands.db.app",
+    }
+
+
+def checks() -> Mapping[str, Callable[[], Iterable[Finding]]]:
+    """Return the checks of the database and the site files."""
+    from forums.checks import database, sites
+
+    return {"database": database, "sites": sites}
+
+
+def data_files() -> Sequence[Path]:
+    """Return the files of the database on this machine."""
+    from forums.checks import data_files as files
+
+    return files()
+
+
+def faults() -> Iterable[str]:
+    """Return the faults of the outputs of events, and of the site files."""
+    from forums.checks import faults as found
+
+    return found()
 
 
 def check_node(client: redis.Redis) -> None:

@@ -6,11 +6,11 @@ it the forum crawl is loaded. An empty value means none: then each function retu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from workers.environment.variables import FleetApplication
 
@@ -37,6 +37,14 @@ class Round(NamedTuple):
 
 Check = Callable[[str, bytes], Any]
 """Parses a field and its value; raises ValueError for a value that Trawl does not write."""
+
+
+class Finding(NamedTuple):
+    """Outcome of a check of this machine."""
+
+    state: Literal["ok", "note", "bad"]
+    sentence: str
+    fix: str = ""
 
 
 class KeyRules(NamedTuple):
@@ -89,6 +97,22 @@ class Application:
 
     def check(self) -> None:
         """Check the application's variables where a program starts. Raises ConfigError."""
+
+    def commands(self) -> Mapping[str, str]:
+        """Return its commands of `trawl`, each a function or a group of Typer: `{"seed": "cli.commands.seed.seed"}`."""
+        return {}
+
+    def checks(self) -> Mapping[str, Callable[[], Iterable[Finding]]]:
+        """Return its checks for `trawl doctor`, by what each looks at. They raise TrawlError and OSError."""
+        return {}
+
+    def data_files(self) -> Sequence[Path]:
+        """Return files of stored data, which no other user may read."""
+        return ()
+
+    def faults(self) -> Iterable[str]:
+        """Return the faults of its configuration, a line for each."""
+        return ()
 
     def check_node(self, client: redis.Redis) -> None:
         """Check that this machine fits to the nodes that run elsewhere. Raises TrawlError."""

@@ -107,9 +107,8 @@ def check(as_json: AsJson = False) -> int:
 
 
 def _faults() -> Iterator[str]:
-    from forums.events import rules
-    from forums.sites import load_all
     from redis_components.server.variables import load_env_file
+    from workers.application import application
     from workers.fleet.file_limits import limits_in_file
     from workers.fleet.service_file import services_in_file
     from workers.state.schedules import schedule_in_file
@@ -117,12 +116,12 @@ def _faults() -> Iterator[str]:
     yield from _lines_of(load_env_file)
     yield from (row.fault for row in rows() if row.fault)
     yield from unknown()
-    for read in (services_in_file, rules.load, limits_in_file):
+    for read in (services_in_file, limits_in_file):
         yield from _lines_of(read)
     for faults in schedule_in_file()[1].values():
         yield from faults.splitlines()
     yield from _faults_of_schedule()
-    yield from (" ".join(str(error).split()) for error in load_all()[1].values())
+    yield from application().faults()
 
 
 def _lines_of(read: Callable[[], Any]) -> list[str]:

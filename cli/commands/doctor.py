@@ -9,8 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import redis
@@ -21,12 +21,6 @@ from cli.health import main as check_health
 from cli.views.options import AsJson
 from cli.views.output import counted, print_json
 from cli.views.tables import echo_indented
-from forums.sites import load_all
-from forums.sites.load import sites_dir
-from forums.storage import Database
-from forums.storage.engine import sqlite_file
-from forums.storage.existing import NoData, existing
-from forums.storage.schema.version import mismatch
 from redis_components import __version__
 from redis_components.embedded import data_dir, redis_url
 from redis_components.embedded.files import is_free
@@ -34,6 +28,7 @@ from redis_components.errors import TrawlError
 from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import impatient, masked
 from redis_components.server.variables import example_secrets
+from workers.application import Finding, application
 from workers.fleet.sizes import declared_fleet
 from workers.node.broker import broker_of
 from workers.node.machine import clock_problem, disk_problems
@@ -71,20 +66,6 @@ def show_verdicts(found: Sequence[Verdict], as_json: bool) -> int:
     return int(any(one.state == "bad" for one in found))
 
 
-def _database() -> Iterator[Verdict]:
-    try:
-        database = existing()
-    except NoData:
-        yield Verdict("database", "note", "there is none yet: the fleet makes it when it first stores items")
-        return
-    version = database.version()
-    problem = None if version is None else mismatch(version)
-    if problem:
-        yield Verdict("database", "bad", f"{database.name}: {problem}")
-    else:
-        yield Verdict("database", "ok", f"{database.name} answers")
-
-
 def _disks() -> Iterator[Verdict]:
     found = list(disk_problems(data_dir()))
     for one in found:
@@ -95,9 +76,7 @@ def _disks() -> Iterator[Verdict]:
 
 def _permissions() -> Iterator[Verdict]:
     """Yield folders and files that other users may read: made by an older Trawl, or by hand."""
-    file = sqlite_file(Database.from_url().engine.url)
-    names = [data_dir(), *(Path(f"{file}{end}") for end in ("", "-wal", "-shm") if file)]
-    open_ones = [path for path in names if path.exists() and path.stat().st_mode & 0o077]
+    open_ones = [path for path in (data_dir(), *application().data_files()) if path.exists() and path.stat().st_mode & 0o077]
     if open_ones:
         finding = f"other users of this machine may read {', '.join(map(str, open_ones))}"
         yield Verdict("permissions", "note", finding, fix=f"chmod go= {' '.join(map(str, open_ones))}")
@@ -120,17 +99,6 @@ def _ports() -> Iterator[Verdict]:
         yield Verdict("ports", "ok", f"{', '.join(map(str, PORTS.values()))} are free")
 
 
-def _sites() -> Iterator[Verdict]:
-    known, errors = load_all()
-    for name, error in errors.items():
-        for line in str(error).splitlines():
-            yield Verdict("sites", "bad", line, fix=f"trawl sites check {name}")
-    if not known and not errors:
-        yield Verdict("sites", "note", f"no site file in {sites_dir()}", fix="trawl sites new URL writes one")
-    elif not errors:
-        yield Verdict("sites", "ok", f"right: {counted(len(known), 'site file')}")
-
-
 def _versions() -> Iterator[Verdict]:
     """Yield the versions of what runs here."""
     names = ("Scrapy", "celery", "redis", "SQLAlchemy")
@@ -141,14 +109,17 @@ def _versions() -> Iterator[Verdict]:
 
 CHECKS: tuple[tuple[str, Callable[[], Iterable[Verdict]]], ...] = (
     ("versions", _versions),
-    ("database", _database),
     ("disk", _disks),
     ("permissions", _permissions),
     ("secrets", _secrets),
     ("ports", _ports),
-    ("sites", _sites),
 )
-"""Name and check, in the order in which they are shown."""
+"""Name and check, in the order in which they are shown; those of the application follow."""
+
+
+def _of_application(what: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Verdict]:
+    for one in check():
+        yield Verdict(what, one.state, one.sentence, one.fix)
 
 
 def of_redis(*, repair: bool) -> Iterator[Verdict]:
@@ -275,7 +246,8 @@ def doctor(
         trawl doctor --repair
         trawl doctor --json | jq '.[] | select(.state == "bad")'
     """
-    return show_verdicts([*of_redis(repair=repair), *_each(CHECKS)], as_json)
+    own = [(what, partial(_of_application, what, check)) for what, check in application().checks().items()]
+    return show_verdicts([*of_redis(repair=repair), *_each([*CHECKS, *own])], as_json)
 
 
 def _each(checks: Iterable[tuple[str, Callable[[], Iterable[Verdict]]]]) -> Iterable[Verdict]:

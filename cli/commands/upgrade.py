@@ -11,13 +11,12 @@ import typer
 
 from cli.access.redis import redis_client, running_url
 from cli.views.options import AsJson
-from forums.storage.existing import NoData, existing
-from forums.storage.schema.version import VERSION
 from redis_components import __version__
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import server_time
+from workers.application import application
 from workers.fleet.sizes import declared_fleet
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import Registry
@@ -117,6 +116,11 @@ def _layout_of(client: redis.Redis, service: str) -> str | None:
 
 
 def _of_database() -> Iterator[Verdict]:
+    if "db" not in application().commands():
+        return
+    from forums.storage.existing import NoData, existing
+    from forums.storage.schema.version import VERSION
+
     try:
         stored = existing().version()
     except NoData:

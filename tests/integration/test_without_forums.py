@@ -163,6 +163,8 @@ def test_it_crawls_consumes_holds_hosts_keeps_pages_runs_jobs_and_shows_all_of_i
         refused = fleet.trawl("seed")
         assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1), refused.stderr
         assert "pip install trawl-fleet trawl-reader" in refused.stderr
+        assert fleet.trawl("config", "check").returncode == 0
+        assert "no-such-name" in fleet.trawl("no-such-name").stderr
 
 
 def _written(fleet: Fleet, *lines: str) -> Path:

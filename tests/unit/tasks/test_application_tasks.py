@@ -32,6 +32,14 @@ def task_modules(): return ("shop_tasks",)
 def schedule(): return {"count": Round(9.0, bounds=(1.0, 60.0))}
 def scrapy_settings(): return {"SPIDER_MODULES": ["shop_spiders"]}
 def consumers(): return {"till": ("books",)}
+def commands(): return {"till": "shop_commands.till"}
+""",
+    "shop_commands.py": """
+import sys
+def till() -> int:
+    'Count the till.'
+    print(int("forums" in sys.modules))
+    return 0
 """,
     "shop_tasks.py": """
 from tasks.app import app
@@ -81,3 +89,20 @@ def test_a_fleet_without_an_application_has_the_fleets_own_tasks_alone(tmp_path:
     assert found["beat"] == ["probe_sites", "reconcile_fleet", "sample_fleet"]
     assert "trawl.run_crawler" in found["tasks"]  # type: ignore[operator]
     assert "trawl.seed_forums" not in found["tasks"]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "printed"), [(["till"], 0, "0"), (["seed"], 2, "pip install trawl-fleet trawl-reader")]
+)
+def test_another_application_brings_commands_and_has_none_of_the_forum_crawl(
+    tmp_path: Path, words: list[str], code: int, printed: str
+) -> None:
+    for name, text in SHOP.items():
+        (tmp_path / name).write_text(text)
+    environment = {**os.environ, "TRAWL_APPLICATION": "shop", "PYTHONPATH": str(tmp_path), "TRAWL_ENV_FILE": ""}
+    command = [sys.executable, "-m", "cli.main", *words]
+    root = Path(__file__).resolve().parents[3]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stderr
+    assert printed in done.stdout + done.stderr
+    assert len((done.stdout + done.stderr).splitlines()) == 1
