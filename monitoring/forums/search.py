@@ -6,23 +6,30 @@ Site files are read with Scrapy and lxml, which the exporter's own image lacks: 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from dataclasses import dataclass, field
+from email.utils import format_datetime
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
+from xml.etree import ElementTree
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from forums.storage.existing import NoData
+from forums.storage.read.search import Hit
 from forums.storage.read.search import search as find
+from monitoring.pages.rendering import web_address
 from monitoring.pages.routes import HEADERS, Desk
 from monitoring.pages.views import Reading
 from redis_components.errors import TrawlError
+from redis_components.server.printable import in_one_line, printable
 
 from . import data, pages
 
@@ -76,24 +83,85 @@ def _one_of(places: threading.Semaphore, wait_s: float, gone: threading.Event) -
         places.release()
 
 
-def search(reading: Reading, text: str, author: str, gone: threading.Event) -> str:
-    """Return the page of results, the newest first; of a URL, why it is stored or is not. Ends early once the client is `gone`.
-    Raises `redis.RedisError`.
-    """
+@dataclass(kw_only=True)
+class Found:
+    """The result of a search: of a URL its story, of words the posts, the newest first; or why there is none."""
+
+    text: str
+    author: str
+    story: object = None
+    hits: list[Hit] = field(default_factory=list)
+    trouble: str = ""
+
+
+def search(reading: Reading, text: str, author: str, gone: threading.Event) -> Found:
+    """Search; ends early once the client is `gone`. Raises `redis.RedisError`."""
     text, author = text.strip()[:LONGEST], author.strip()[:LONGEST]
     if not author and (named := _AUTHOR.search(text)) is not None:  # as filters of events have it
         author, text = (named[1] or named[2]).strip(), _AUTHOR.sub(" ", text, count=1).strip()
-    found, hits, trouble = None, [], ""
+    found = Found(text=text, author=author)
     try:
         if is_url(text):
             with _turn(gone):
-                found = _why(reading, text, gone)
+                found.story = _why(reading, text, gone)
         elif text or author:
             with _turn(gone), data.stored_data(gone) as database:
-                hits = find(database, text, author=author or None, limit=HITS)
+                found.hits = find(database, text, author=author or None, limit=HITS)
     except TrawlError as error:
-        trouble = str(error)
-    return reading.html("search.html", "Search", text=text, author=author, found=found, hits=hits, trouble=trouble, most=HITS)
+        found.trouble = str(error)
+    return found
+
+
+def _page(reading: Reading, found: Found) -> str:
+    values = {"text": found.text, "author": found.author, "found": found.story, "hits": found.hits, "trouble": found.trouble}
+    return reading.html("search.html", "Search", **values, most=HITS)
+
+
+def rss(title: str, address: str, hits: Iterable[Hit]) -> bytes:
+    """Return the hits as RSS 2.0."""
+    root = ElementTree.Element("rss", version="2.0")
+    channel = ElementTree.SubElement(root, "channel")
+    for name, value in (("title", title), ("link", address), ("description", title)):
+        ElementTree.SubElement(channel, name).text = printable(value)
+    for one in hits:
+        item = ElementTree.SubElement(channel, "item")
+        date = format_datetime(one.created_at) if one.created_at else ""
+        values = {"title": _title(one), "link": web_address(one.url), "description": one.excerpt, "pubDate": date}
+        for name, value in values.items():
+            if value:
+                ElementTree.SubElement(item, name).text = printable(value)
+        ElementTree.SubElement(item, "guid", isPermaLink="false").text = printable(_id(one))
+    text: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
+    return text
+
+
+def json_feed(title: str, address: str, hits: Iterable[Hit]) -> bytes:
+    """Return the hits as JSON Feed 1.1 (https://www.jsonfeed.org)."""
+    items = [
+        {
+            "id": _id(one),
+            "url": web_address(one.url),
+            "title": _title(one),
+            "content_text": one.excerpt,
+            **({"date_published": one.created_at.isoformat()} if one.created_at else {}),
+            **({"authors": [{"name": one.author}]} if one.author else {}),
+        }
+        for one in hits
+    ]
+    return json.dumps(
+        {"version": "https://jsonfeed.org/version/1.1", "title": title, "feed_url": address, "items": items}
+    ).encode()
+
+
+def _title(one: Hit) -> str:
+    return one.title or f"{one.author or 'an answer'} in thread {one.thread}"
+
+
+def _id(one: Hit) -> str:
+    return f"{one.site}/{one.kind}/{one.id}"
+
+
+FEEDS = {"rss": (rss, "application/rss+xml"), "json": (json_feed, "application/feed+json")}
 
 
 def is_url(text: str) -> bool:
@@ -124,14 +192,24 @@ def search_routes(desk: Desk) -> APIRouter:
         return desk.answer(request, ("thread", site, name, page), lambda reading: pages.thread(reading, site, name, page))
 
     @routes.get("/search")
-    async def find(request: Request, q: str = "", author: str = "") -> Response:
+    async def find(request: Request, q: str = "", author: str = "", format: Literal["", "rss", "json"] = "") -> Response:
         gone = threading.Event()
 
         def found() -> Response:
             if refused := desk.refused(request):
                 return refused
-            html, code = desk.made(request, lambda reading: search(reading, q, author, gone))
-            return HTMLResponse(html, code, headers=HEADERS)
+            if not format:
+                html, code = desk.made(request, lambda reading: _page(reading, search(reading, q, author, gone)))
+                return HTMLResponse(html, code, headers=HEADERS)
+            of_url = Found(
+                text=q, author=author, trouble="a feed has the posts with some words, or of an author: a URL has a story"
+            )
+            result = of_url if is_url(q.strip()) else search(desk.reading(request), q, author, gone)
+            if result.trouble:
+                return PlainTextResponse(f"{in_one_line(result.trouble)}\n", 503, headers=HEADERS)
+            write, kind = FEEDS[format]
+            words = " ".join(filter(None, (result.text, result.author and f"author:{result.author}")))
+            return Response(write(f"Trawl: {words}", str(request.url), result.hits), media_type=kind, headers=HEADERS)
 
         made = asyncio.ensure_future(run_in_threadpool(found))
         while not (await asyncio.wait({made}, timeout=_LOOK_S))[0]:

@@ -12,12 +12,13 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from fastapi import Request, Response
 
-from monitoring.api.access import Guesses, Scope, Tokens, address_of
+from monitoring.api.access import GuessedTooOften, Guesses, Scope, Tokens, address_of
 from monitoring.host_check import LOOPBACK, host_of
 
 COOKIE, BROWSER = "trawl_session", "trawl_browser"
@@ -77,13 +78,17 @@ class Login:
         """Return the scope of this request. Without a token to read, a user of this machine may read."""
         if session := self.session(request):
             return session.scope
+        if header := request.headers.get("authorization", ""):  # a reader of feeds: it never acts
+            with suppress(GuessedTooOften):
+                return min(Scope.READ, self._guesses.scope_of(header, _address(request), is_program=True))
+            return Scope.NOTHING
         return Scope.READ if not self.tokens.read and is_local(request) else Scope.NOTHING
 
     def enter(self, token: str, request: Request, response: Response) -> bool:
         """Open a session for a valid token, and give `response` its cookies; False for a wrong one. Raises GuessedTooOften."""
         browser, secure = request.cookies.get(BROWSER, ""), request.url.scheme == "https"
         is_known = self._guesses.is_browser(browser)
-        who = browser if is_known else address_of((request.client.host, request.client.port) if request.client else None)
+        who = browser if is_known else _address(request)
         if (scope := self._guesses.scope_of(f"Bearer {token}", who)) is Scope.NOTHING:
             return False
         if not is_known and (browser := self._guesses.browser_name(scope)):
@@ -103,6 +108,10 @@ class Login:
         with self._lock:
             self._sessions.pop(request.cookies.get(COOKIE, ""), None)
         response.delete_cookie(COOKIE, path="/")
+
+
+def _address(request: Request) -> str:
+    return address_of((request.client.host, request.client.port) if request.client else None)
 
 
 def is_local(request: Request) -> bool:

@@ -46,7 +46,7 @@ def _environment() -> Environment:
         "count": _count,
         "stamp": _stamp,
         "clock_of": lambda at: clock(at.timestamp()),
-        "web": _web_address,
+        "web": web_address,
         "command": _command,
     }
     environment.globals |= {
@@ -107,7 +107,7 @@ def _stamp(at: datetime | None) -> str:
     return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def _web_address(url: str | None) -> str:
+def web_address(url: str | None) -> str:
     """Return an address that may be a link, else "": a stored `javascript:` would run in the operator's browser."""
     return url if url and url.startswith(("http://", "https://")) else ""
 

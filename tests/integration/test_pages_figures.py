@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import time
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,10 +20,14 @@ from sqlalchemy import func, select, update
 from forums.storage import Database, parse
 from forums.storage.engine import WRITING
 from forums.storage.schema.tables import comments, events, posts
+from monitoring.api.access import Tokens
+from monitoring.app import create_app
 from monitoring.forums import pages
 from monitoring.forums.data import EVENTS_SHOWN, ForumRows
 from monitoring.pages import views
 from monitoring.pages.views import NotThere, Reading
+from monitoring.source import Source
+from tests.integration.test_pages_login import ACT, ELSEWHERE, READ, Browser
 from tests.support.items import at, comment, post, wire
 from tests.unit.monitoring.metrics.test_metrics import VIEW
 from workers.overview.samples import History, Sample
@@ -134,3 +141,32 @@ def test_a_thread_has_its_posts_in_order_with_edits_deletions_and_originals(
     assert re.findall(r'id="(c\d+|p1)"', rest) == [f"c{n:03}" for n in range(100, 150)]
     with pytest.raises(NotThere):
         pages.thread(shown, "demo", "p2", 1)
+
+
+def test_a_search_has_an_address_as_a_feed_for_those_who_may_read(
+    redis_url: str, redis_client: redis.Redis, database: Database
+) -> None:
+    evil = post("p2", title=f"radio {EVIL}", body="\x1b[2J\ud800 radio".encode("utf-8", "ignore").decode(), url="javascript:x")
+    write(database, 1, post("p1", body="a radio"), comment("c1", body="the radio hums"), evil, post("p3", body="none"))
+    app: Any = create_app(Source(redis_url, {"books": 1}), tokens=Tokens(read=READ, act=ACT))
+    program = Browser(app=app, client=ELSEWHERE)
+    basic = f"Basic {base64.b64encode(f'me:{READ}'.encode()).decode()}"
+    code, text, headers = program.ask("GET", "/search?q=radio&format=rss", authorization=basic)
+    assert (code, headers["content-type"]) == (200, "application/rss+xml")
+    items = ElementTree.fromstring(text).findall("channel/item")
+    with database.engine.connect() as connection:
+        has = [select(one.c.id).where(one.c.body.contains("radio")) for one in (posts, comments)]
+        ids = {row.id for query in has for row in connection.execute(query)}
+    assert {(one.findtext("guid") or "").rpartition("/")[2] for one in items} == ids == {"p1", "c1", "p2"}
+    assert [one.findtext("link") for one in items].count(None) == 1, "javascript: is no link"
+    assert {one.findtext("pubDate") for one in items} == {"Thu, 01 Jan 2026 00:00:00 +0000", "Thu, 01 Jan 2026 00:01:00 +0000"}
+    code, text, headers = program.ask("GET", "/search?q=author:bob&format=json", authorization=basic)
+    assert [one["content_text"] for one in json.loads(text)["items"]] == ["the radio hums"]
+    assert program.ask("GET", "/search?q=http://x/&format=rss", authorization=basic)[0] == 503
+    assert program.ask("GET", "/search?q=radio&format=xls", authorization=basic)[0] == 422
+    for header in ("", "Bearer wrong-token-of-24-letters"):
+        assert program.ask("GET", "/search?q=radio&format=rss", **({"authorization": header} if header else {}))[0] == 303
+    assert program.ask("GET", "/act/pause", authorization=f"Bearer {ACT}")[0] == 303, "a header never acts"
+    page = program.ask("GET", "/search?q=radio", authorization=basic)[1]
+    assert '<a href="/search?q=radio&amp;author=&amp;format=rss">' in page
+    assert '<a href="/thread/demo/p1#c1">' in page

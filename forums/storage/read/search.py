@@ -28,6 +28,7 @@ class Hit:
     created_at: datetime | None
     url: str
     excerpt: str
+    thread: str  # id of the post
 
 
 def search(database: Database, text: str, *, site: str | None = None, author: str | None = None, limit: int = 20) -> list[Hit]:
@@ -57,11 +58,12 @@ def search(database: Database, text: str, *, site: str | None = None, author: st
 
     p, c = posts.c, comments.c
     found = union_all(
-        select(literal("post").label("kind"), p.site, p.id, p.title, p.author, p.created_at, p.url, p.body).where(
-            has_all(p.title, p.body), of(posts), p.deleted_at.is_(None)
-        ),
         select(
-            literal("comment").label("kind"), c.site, c.id, literal("").label("title"), c.author, c.created_at, c.url, c.body
+            literal("post").label("kind"), p.site, p.id, p.title, p.author, p.created_at, p.url, p.body, p.id.label("thread")
+        ).where(has_all(p.title, p.body), of(posts), p.deleted_at.is_(None)),
+        select(
+            *(literal("comment").label("kind"), c.site, c.id, literal("").label("title"), c.author, c.created_at, c.url, c.body),
+            c.post_id,
         ).where(has_all(c.body), of(comments), c.deleted_at.is_(None)),
     ).subquery()
     query = select(found).order_by(found.c.created_at.is_(None), found.c.created_at.desc(), found.c.site, found.c.id).limit(limit)
@@ -77,6 +79,7 @@ def search(database: Database, text: str, *, site: str | None = None, author: st
             created_at=row.created_at,
             url=row.url,
             excerpt=excerpt(row.body, words),
+            thread=row.thread,
         )
         for row in rows
     ]
