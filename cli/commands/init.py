@@ -14,103 +14,6 @@ from cli.views.output import echo, print_json
 from redis_components.errors import ConfigError
 
 PACKAGE = re.compile(r"[a-z_][a-z0-9_]*")
-_ENVIRONMENT = """\
-# Secrets and addresses, read by every command of this folder (trawl config show --origin); everything else is in trawl.toml.
-# The process's environment overrides both.
-
-# Without it Trawl runs a private Redis in data/.
-#TRAWL_REDIS_URL=redis://:password@host:6379/0
-# Without it posts and comments are in data/trawl.sqlite.
-#TRAWL_DATABASE_URL=postgresql+psycopg://user:password@host/trawl
-# Login of Flower; without it `trawl up` makes a new password each time.
-#TRAWL_FLOWER_AUTH=user:password
-"""
-_CONFIG = """\
-# The fleet of this folder: `trawl config check` checks it, docs/settings.md has every key. What is changed while the fleet runs
-# (trawl scale, limit, schedule, services add) is in Redis and overrides it. Passwords do not belong here but into .env.
-
-# Services: which spiders run, and how many crawlers each has. Without one: forum_list and forum_detail, each with 1.
-#[services.forum_list]
-#[services.forum_detail]
-#size = 2
-#[services.books]                   # a spider of {package}
-#size = 1
-#consumer = "jsonl:books.jsonl"     # where its items go
-
-# Events: new posts to a webhook, a file, a stream (docs/events.md).
-#[rules.gpu]
-#match = "rtx* or gpu"
-#[outputs.log]
-#kind = "file"
-#path = "posts.jsonl"
-#rules = ["gpu"]
-
-# Limits of all crawlers together: the options of `trawl limit`.
-#[limits."forum.example.org"]
-#rate = 2.0                         # requests per second
-#concurrency = 2
-#quiet = "01:00-06:00 Europe/Berlin"
-
-# Schedule: tasks that beat sends. task, every_s or cron (UTC), args, kwargs, enabled.
-#[schedule.nightly]
-#task = "trawl.crawl"
-#cron = "0 3 * * *"
-#kwargs = {{ service = "books" }}
-
-# Variables (docs/settings.md), in lower case and without TRAWL_; the environment overrides them.
-#[fleet]
-#allow_private = true               # own spiders reach every address of this network
-#log_level = "INFO"
-#shutdown_grace_s = 10
-"""
-_SETTINGS = '''\
-"""Scrapy's settings of this project: Trawl's, and what you change."""
-
-from workers.settings import *  # noqa: F403
-from workers.settings import SPIDER_MODULES as _TRAWLS
-
-SPIDER_MODULES = [*_TRAWLS, "{package}.spiders"]
-# Crawlers reach public addresses, and this machine, for sites to practise on. Remove the line where other services listen here.
-ALLOW_PRIVATE_ADDRESSES = ["127.0.0.1", "localhost"]
-'''
-_SPIDERS = '''\
-"""Your own spiders. Each module of this package is found; `[services.NAME]` in trawl.toml makes a spider a service.
-
-    from redis_components.spiders import RedisSpider
-
-    class Books(RedisSpider):      # trawl crawl-once books, or: redis-cli rpush books:start_urls https://books.example/
-        name = "books"
-
-        def parse(self, response):
-            yield {{"title": response.css("title::text").get()}}
-"""
-'''
-_SITES = """\
-# Site files
-
-One `<name>.toml` for each forum: `trawl sites new URL` writes it, `trawl sites check NAME --live` tries it.
-"""
-_COMPOSE = """\
-# This folder in the containers of Trawl's docker-compose.yml. Run it here; CHECKOUT is the folder of Trawl, whose .env counts:
-#
-#   docker compose -f CHECKOUT/docker-compose.yml -f compose.override.yml up -d
-#
-# A spider of this package as a service: declare it in trawl.toml, and put its queue into the command of a worker, as in
-#   command: celery -A tasks worker -Q crawlers.forum_detail,crawlers.NAME --concurrency=4 -n detail@%h
-x-project: &project
-  volumes:
-    - ${{PWD:?run it in the project's folder}}/scrapy.cfg:/app/scrapy.cfg:ro
-    - ${{PWD}}/trawl.toml:/app/trawl.toml:ro
-    - ${{PWD}}/sites:/app/sites:ro
-    - ${{PWD}}/{package}:/app/{package}:ro
-services:
-  worker-list: *project
-  worker-detail: *project
-  worker-control: *project
-  beat: &file
-    volumes: ["${{PWD}}/trawl.toml:/app/trawl.toml:ro"]
-  exporter: *file
-"""
 
 
 def init(
@@ -168,14 +71,23 @@ def _package_of(folder: Path) -> str:
 
 def _files(package: str) -> dict[str, str]:
     """Return the text of each file, by its place in the project."""
+    places = {
+        ".env": "env.txt",
+        "trawl.toml": "trawl.toml",
+        "compose.override.yml": "compose.override.yml",
+        "sites/README.md": "sites.md",
+        f"{package}/settings.py": "settings.py.txt",
+        f"{package}/spiders/__init__.py": "spiders.py.txt",
+    }
+    written = {place: template(name).format(package=package) for place, name in places.items()}
     return {
         "scrapy.cfg": f"[settings]\ndefault = {package}.settings\n",
-        ".env": _ENVIRONMENT,
-        "trawl.toml": _CONFIG.format(package=package),
         ".gitignore": ".env\ndata/\n__pycache__/\n",
-        "compose.override.yml": _COMPOSE.format(package=package),
-        "sites/README.md": _SITES,
         f"{package}/__init__.py": "",
-        f"{package}/settings.py": _SETTINGS.format(package=package),
-        f"{package}/spiders/__init__.py": _SPIDERS.format(),
+        **written,
     }
+
+
+def template(name: str) -> str:
+    """Return a file of `cli/templates`."""
+    return (Path(__file__).parents[1] / "templates" / name).read_text("utf-8")

@@ -19,6 +19,8 @@ from workers.process.run_module import own_module
 from workers.process.shutdown_times import container_s, shutdown_grace
 from workers.process.status_file import WATCHDOG_S
 
+from .init import template
+
 
 def systemd(
     write: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the files there instead of printing them.")] = None,
@@ -83,71 +85,25 @@ _DESCRIPTIONS = {
     "exporter": "Trawl: metrics and status page, on this machine only",
     "api": "Trawl: the HTTP API, on this machine only",
 }
-_WORKER = """\
-# Only the worker gets SIGTERM, and stops its crawlers; what is left after TimeoutStopSec is killed.
-KillMode=mixed
-# A crawler that runs out of memory ends alone.
-OOMPolicy=continue
-TasksMax=4096
-"""
-_WATCHDOG = f"""\
-# Each line of its status file is a datagram for the watchdog: one that hangs sends none, is killed and started again.
-NotifyAccess=main
-WatchdogSec={WATCHDOG_S:.0f}
-WatchdogSignal=SIGKILL
-"""
-_UNIT = """\
-[Unit]
-Description={description}
-After=network-online.target
-Wants=network-online.target
-PartOf=trawl.target
-
-[Service]
-User={user}
-WorkingDirectory={project}
-ExecStart={command}
-Restart=always
-RestartSec=2
-TimeoutStopSec={stop_s}
-{more}Environment=PYTHONUNBUFFERED=1
-NoNewPrivileges=yes
-PrivateTmp=yes
-PrivateDevices=yes
-ProtectSystem=strict
-ProtectKernelTunables=yes
-ProtectControlGroups=yes
-RestrictSUIDSGID=yes
-ReadWritePaths={data}
-LimitNOFILE=65536
-
-[Install]
-WantedBy=trawl.target
-"""
-_TARGET = """\
-[Unit]
-Description=Trawl: a crawl fleet's processes on this machine
-Wants={services}
-
-[Install]
-WantedBy=multi-user.target
-"""
 
 
 def units(host: Host) -> dict[str, str]:
     """Return the content of each file by its name; `trawl.target` starts and stops all the others."""
     found = {f"trawl-{role}.service": _unit(host, role, command) for role, command in host.commands.items()}
-    return {**found, "trawl.target": _TARGET.format(services=" ".join(found))}
+    return {**found, "trawl.target": template("systemd-target.txt").format(services=" ".join(found))}
 
 
 def _unit(host: Host, role: str, command: Sequence[str]) -> str:
-    return _UNIT.format(
+    more = template("systemd-worker.txt") if role == "worker" else ""
+    if role in ("worker", "beat"):
+        more += template("systemd-watchdog.txt").format(watchdog_s=WATCHDOG_S)
+    return template("systemd-service.txt").format(
         description=_DESCRIPTIONS[role],
         user=host.user,
         project=_path(host.project),
         command=" ".join(map(_word, command)),
         stop_s=host.stop_s,
-        more=(_WORKER if role == "worker" else "") + (_WATCHDOG if role in ("worker", "beat") else ""),
+        more=more,
         data=_word(str(host.data)),
     )
 
