@@ -195,3 +195,13 @@ def test_an_address_without_a_host_is_refused_where_it_is_queued(url: str) -> No
             encoded(one)
     encoded("s3://bucket/x", schemes=["s3"])
     encoded("file:///x", schemes=["file"])
+
+
+def test_unknown_fields_go_into_meta_where_that_is_asked_for() -> None:
+    """The task of scrapy-redis's README."""
+    text = '{"url": "http://a.example/", "meta": {"job-id": "1", "kept": 2}, "url_cookie_key": "x", "kept": 3}'
+    with pytest.raises(BadStartTask, match="unknown field"):
+        read(text)
+    assert read(text, others_to_meta=True).meta == {"job-id": "1", "kept": 2, "url_cookie_key": "x"}
+    with pytest.raises(BadStartTask, match="field 'priority': expected `int`"):
+        read('{"url": "http://a.example/", "other": 1, "priority": "5"}', others_to_meta=True)
