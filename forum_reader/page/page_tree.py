@@ -13,7 +13,7 @@ from typing import Any
 
 from forum_reader.errors import PageTooLarge
 from forum_reader.fields import class_words
-from forum_reader.reading.html_text import end_lines
+from forum_reader.reading.html_text import emoji_of, end_lines
 
 MOST_ELEMENTS = 100_000
 """A page of 100 long posts has 10,000."""
@@ -154,7 +154,8 @@ class PageTree:
         while waiting:
             element = waiting.pop()
             if type(element) is int:  # the end of an element
-                gap = max(gap, breaks.get(tags[element], 0))
+                is_cited = tags[element] == "cite" and tags[parents[element]] == "blockquote"  # `ida wrote:`
+                gap = max(gap, 2 if is_cited else breaks.get(tags[element], 0))
                 ends[element] = len(tags)
                 lasts[element] = len(texts)
                 in_links -= tags[element] == "a" and not _is_anchor(attributes[element])
@@ -180,7 +181,7 @@ class PageTree:
                     in_links += tag == "a" and not _is_anchor(own)
                     gap = min(3, max(gap + 1, 2)) if tag == "br" else max(gap, breaks.get(tag, 0))
                     current = this
-                    text = element.text
+                    text = emoji_of(own) if tag == "img" else element.text
                     if text and not text.isspace():
                         texts.append(text)
                         owners.append(this)

@@ -28,6 +28,9 @@ _LINES = frozenset(
 _CELLS = frozenset({"td", "th"})
 _BREAKS = dict.fromkeys(_LINES, 1) | dict.fromkeys(_PARAGRAPHS, 2)
 _EDGES = _BREAKS.keys() | _CELLS | {"br", "cite"}
+_EMOJI = re.compile("[\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]")
+_NAMED_EMOJI = re.compile(r"emoji|smil(?:ey|ie)|emoticon", re.IGNORECASE)
+_LONGEST_EMOJI = 30  # characters
 _SPACE = frozenset(" \t\n\r\f\u200b")
 _SPACES = re.compile(r"[ \t\n\r\f\u200b]+")
 
@@ -48,6 +51,16 @@ def text_of_elements(elements: Iterable[Any]) -> str | None:
         writer.line()
         writer.element(element)
     return writer.text() or None
+
+
+def emoji_of(picture: Any) -> str | None:
+    """Return the alt of a picture that is an emoji: `😀`, or `:)` where class or address name it so."""
+    alt = (picture.get("alt") or "").strip()
+    if not 0 < len(alt) <= _LONGEST_EMOJI or any(map(str.isspace, alt)):
+        return None
+    is_named = _NAMED_EMOJI.search(f"{picture.get('class', '')} {picture.get('src', '')}")
+    is_sign = sum(map(str.isalnum, alt)) < 2  # `:)`, `:D`, and not `Smile`, `:door:`
+    return alt if (is_named and is_sign) or (_EMOJI.search(alt) and not any(map(str.isalpha, alt))) else None
 
 
 def end_lines(parts: list[str]) -> None:
@@ -96,7 +109,7 @@ class _Writer:
                     edge = tag in _EDGES
                     if edge:
                         self._edge(tag, quoted)
-                    if text := child.text:
+                    if text := child.text or (emoji_of(child) if tag == "img" else None):
                         self._write(text, kept or tag == "pre")
                     if len(child):
                         waiting.append((element, children, kept, quoted))
