@@ -184,3 +184,14 @@ def test_a_roll_is_shown_while_it_is_under_way_and_when_it_has_failed() -> None:
     html = page(replace(VIEW, roll=replace(roll, state=RollState.FAILED)), "redis")
     assert '<li class="bad">roll failed' in html
     assert "roll " not in _Page(page(replace(VIEW, roll=replace(roll, state=RollState.DONE)), "redis")).text
+
+
+def test_in_a_narrow_window_each_cell_has_the_name_of_its_column() -> None:
+    html = page(VIEW, "redis")
+    css = html.partition("@media (max-width: 600px)")[2].partition("</style>")[0]
+    tables = re.findall(r'<table style="([^"]*)"><thead><tr>(.*?)</tr>', html)
+    assert len(tables) > 4
+    for style, head in tables:
+        names = re.findall(r"<th[^>]*>([^<]*)</th>", head)
+        assert style == "".join(f"--c{number}:'{name}';" for number, name in enumerate(names, 1))
+        assert f"td:nth-child({len(names)})::before {{ content: var(--c{len(names)}); }}" in css
