@@ -218,7 +218,8 @@ def sites_reader(client: redis.Redis) -> ForumSitesReader:
 def stored_runs(wanted: Wanted, limit: int, *, longest_s: float | None = None) -> list[RunRow] | None:
     """Return the latest crawler processes of the table `crawler_runs`. Raises StorageError."""
     from forums.storage import RunHistory
-    from forums.storage.existing import NoData, stored_data
+
+    from .storage.read.read_sql import NoData, stored_data
 
     try:
         with stored_data(longest_s=longest_s) as database:
@@ -248,7 +249,7 @@ def operator_keys() -> Mapping[str, str]:
 
 def on_deadly_page(page: PageAtWork, what: str) -> None:
     """Open the breaker of the page's site. Raises redis.RedisError."""
-    from forums.breaker.deadly_pages import open_for_page
+    from .breaker.state import open_for_page
 
     open_for_page(page, what)
 

@@ -9,7 +9,7 @@ from forums.events import rules
 from forums.sites import load_all, sites_dir
 from forums.storage import Database
 from forums.storage.engine import sqlite_file
-from forums.storage.existing import NoData, existing
+from forums.storage.read.read_sql import NoData, existing
 from forums.storage.schema.version import mismatch
 from redis_components.errors import ConfigError
 from workers.application import Finding

@@ -125,7 +125,8 @@ def publish_events() -> dict[str, str]:
     One at a time: a second one does nothing. Raises ConfigError where the file is wrong, and notes it for `trawl status`.
     """
     from forums.events.alerts import rules_in_use
-    from forums.state.output_troubles import RULES_FILE, note_troubles
+
+    from .state.site_faults import RULES_FILE, note_troubles
 
     client = connect()
     rules, faults = rules_in_use(client)

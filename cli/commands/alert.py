@@ -13,7 +13,7 @@ from cli.views.tables import show
 from forums.events.alerts import PREFIX, add, examples, shown_address
 from forums.events.outputs import NotTaken
 from forums.state.alerts import Alert, Alerts
-from forums.state.output_troubles import output_troubles
+from forums.state.site_faults import output_troubles
 from redis_components.errors import ConfigError, TrawlError
 from workers.fleet.holds import who
 

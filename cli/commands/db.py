@@ -12,7 +12,7 @@ from cli.views.output import echo, print_json
 from forums.state.database_identity import LATELY_S, DatabaseClaim
 from forums.storage import Database
 from forums.storage.engine import place_of
-from forums.storage.existing import existing
+from forums.storage.read.read_sql import existing
 from forums.storage.schema.version import VERSION, mismatch
 from redis_components.errors import ConfigError
 

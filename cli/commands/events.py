@@ -25,8 +25,8 @@ from forums.events.messages import Trouble, send, send_alarms
 from forums.events.outputs import NotTaken
 from forums.events.rules import NotifyOptions, Rules, load
 from forums.storage import StorageError
-from forums.storage.existing import stored_data
 from forums.storage.read.event_reader import Event, EventLog
+from forums.storage.read.read_sql import stored_data
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.server.printable import in_one_line

@@ -22,8 +22,7 @@ from cli.views.progress import progress_bar
 from cli.views.tables import echo_indented
 from forums.environment import Storage
 from forums.storage import export as write_rows
-from forums.storage.existing import stored_data
-from forums.storage.read.read_sql import read_sql, too_long
+from forums.storage.read.read_sql import read_sql, stored_data, too_long
 from forums.storage.read.search import search
 from redis_components.errors import ConfigError, TrawlError
 

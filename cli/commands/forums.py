@@ -28,7 +28,7 @@ from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
 from forums.state.request_ledger import Purpose, Spent
 from forums.state.thread_records import forget as forget_threads
 from forums.storage import StorageError
-from forums.storage.existing import NoData, stored_data
+from forums.storage.read.read_sql import NoData, stored_data
 from forums.storage.read.site_figures import Delay, delays, last_scans
 from redis_components.admin.crawl_records import keys_in
 from redis_components.errors import ConfigError

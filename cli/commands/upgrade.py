@@ -118,7 +118,7 @@ def _layout_of(client: redis.Redis, service: str) -> str | None:
 def _of_database() -> Iterator[Verdict]:
     if "db" not in application().commands():
         return
-    from forums.storage.existing import NoData, existing
+    from forums.storage.read.read_sql import NoData, existing
     from forums.storage.schema.version import VERSION
 
     try:

@@ -13,7 +13,7 @@ from cli.views.options import AsJson
 from cli.views.output import echo, in_plain_json, print_json
 from forums.overview.why import Why
 from forums.overview.why import why as look
-from forums.storage.existing import NoData, stored_data
+from forums.storage.read.read_sql import NoData, stored_data
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 

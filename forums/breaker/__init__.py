@@ -3,6 +3,6 @@
 Crawlers load `middleware` and `missing_site_file` through the settings; the task `probe_sites` calls `probe`.
 """
 
-from .drift_store import drifts, forgive
+from .drift import drifts, forgive
 
 __all__ = ["drifts", "forgive"]

@@ -37,9 +37,8 @@ from workers.process.page_at_work import PageAtWork
 from workers.raw_pages import RawPage
 from workers.raw_pages.raw_page_stats import RawPageStats
 
-from .deadly_pages import open_for_page
 from .missing_pages import MissingPages, should_exist
-from .state import open_breaker
+from .state import open_breaker, open_for_page
 
 if TYPE_CHECKING:
     import redis

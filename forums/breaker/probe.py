@@ -38,8 +38,7 @@ from redis_components.server.untrusted_values import server_time
 from workers.breaker.state import close_breaker, due
 from workers.state.breakers import HOST, Breaker, Breakers
 
-from .drift import ROWS
-from .drift_store import forgive, look_for_drift
+from .drift import ROWS, forgive, look_for_drift
 from .state import FILE_PROBE_S, after_no_name, after_probe, is_given_up, open_breaker
 
 MOST_PROBES = 50

@@ -1,4 +1,6 @@
-"""Breakers of sites with a file: when they are probed for the first time, and again."""
+"""Breakers of sites with a file: when they are probed for the first time, and again; opened at once after a page that hung or
+killed its crawler, since the next crawler would fail on it, too.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,12 @@ import redis
 
 from forum_reader.definition.site_options import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
+from forums.sites import SiteError, load_site
+from redis_components.connection import connect
 from redis_components.politeness.retry_after import retry_after_s
 from workers.breaker import state
 from workers.breaker.state import pause_of
+from workers.process.page_at_work import PageAtWork
 from workers.state.breakers import Breaker
 
 FILE_PROBE_S = 3.0
@@ -76,3 +81,17 @@ def after_probe(breaker: Breaker, found: str | None, options: BreakerOptions, no
     return msgspec.structs.replace(
         breaker, good=0, step=step, probes=breaker.probes + 1, last_probe=found, next_probe_at=now + pause
     )
+
+
+def open_for_page(page: PageAtWork, what: str, by: str = "supervisor") -> None:
+    """Open the breaker of the page's site; `what` happened to the process. Does nothing if the site file disables the breaker.
+    Raises redis.RedisError.
+    """
+    try:
+        options = load_site(page.site).breaker
+    except SiteError:  # its file is wrong or missing: its queue is held for that reason
+        options = BreakerOptions()
+    if options.enabled:
+        found = BlockVerdict(cause=Cause.HUNG, reason=f"a crawler {what}")
+        with connect() as client:
+            open_breaker(client, page.site, found, options, url=page.url, kind=page.kind, by=by)

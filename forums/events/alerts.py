@@ -11,7 +11,7 @@ import redis
 
 from forums.sites import site_names
 from forums.state.alerts import MOST, Alert, Alerts
-from forums.state.output_troubles import RULES_FILE
+from forums.state.site_faults import RULES_FILE
 from forums.storage.read.event_reader import Event
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, did_you_mean

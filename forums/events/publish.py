@@ -20,7 +20,7 @@ from enum import StrEnum
 import redis
 
 from forums.state.keys import ForumFleetKeys
-from forums.state.output_troubles import note_troubles
+from forums.state.site_faults import note_troubles
 from forums.storage import Database
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.write.event_log import Position

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from forums.state.database_identity import ANOTHER_DATABASE
-from forums.state.output_troubles import RULES_FILE
-from forums.state.site_faults import drift_sentence
-from forums.state.trial import TRIAL_PER_DAY
+from forums.state.request_ledger import TRIAL_PER_DAY
+from forums.state.site_faults import RULES_FILE, drift_sentence
 from redis_components.politeness.limits import BY_TRIAL
 from redis_components.server.health import Problem
 from workers.overview.problems import named, span

@@ -12,10 +12,9 @@ import redis
 
 from forums.records import FORUM_WRITER
 from forums.state.database_identity import DatabaseClaim
-from forums.state.forum_states import FORUM_LIST, Watched, WatchedForums
-from forums.state.output_troubles import output_troubles
+from forums.state.forum_states import FORUM_LIST, Watched, watched
 from forums.state.request_ledger import Ledger, Spent
-from forums.state.site_faults import drifted, wrong_files
+from forums.state.site_faults import drifted, output_troubles, wrong_files
 from forums.state.writer_figures import PublicationDelays, WriterCounts, WriterFigures
 from redis_components.keys import CrawlKeys
 from workers.consumers.item_consumers import streams_of
@@ -35,15 +34,11 @@ class ForumSitesReader(SitesReader):
         *("database", "outputs", "drift", "site files", "boards", "requests", "budgets", "delays", "writer"),
     )
 
-    def __init__(self, client: redis.Redis) -> None:
-        super().__init__(client)
-        self._boards = WatchedForums(client)
-
     def read(self, reading: Reading, site: str | None = None) -> ForumSites:
         """Read the sites, or one of them; what belongs to a whole fleet only where its crawls were read."""
         client, now, part = self._client, reading.now, reading.part
-        watched = part("boards", lambda: self._boards.look(site)) or Watched.of(())
-        sites = sorted(watched.by_site)
+        boards = part("boards", partial(watched, client, site)) or Watched.of(())
+        sites = sorted(boards.by_site)
         spent = part("requests", lambda: Ledger(client).spent(sites, now)) or {}
         budgets = part("budgets", lambda: Ledger(client).budgets(sites)) or {}
         wrong = part("site files", lambda: wrong_files(client)) or {}
@@ -55,7 +50,7 @@ class ForumSitesReader(SitesReader):
             lanes=base.lanes,
             drifts=part("drift", partial(drifted, client)) or {},
             wrong_files=wrong,
-            boards=Boards(watched, now, held=held, wrong=wrong, over=_over(budgets, spent)),
+            boards=Boards(boards, now, held=held, wrong=wrong, over=_over(budgets, spent)),
             spent=spent,
             budgets=budgets,
             delays=part("delays", PublicationDelays(client).read) or {},

@@ -1,16 +1,19 @@
 """State of a URL in Redis, the database and the site files, and the reasons for it. Only reads; there is no extra trail.
 
-The state of a page is known as long as something holds it: the queue, a lease, the dead letters, the record of its thread, its
-rows. For a page that nothing holds, the scan that should have shown it is named.
+The thread or board of an address is found by matching the URL templates of the site file. The state of a page is known as long as
+something holds it: the queue, a lease, the dead letters, the record of its thread, its rows. For a page that nothing holds, the
+scan that should have shown it is named.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import redis
 from sqlalchemy import Select, Table, func, or_, select
@@ -27,7 +30,6 @@ from workers.overview.model import Overview
 from workers.overview.reader import OverviewReader
 
 from .model import forum_sites
-from .thread_address import board_at, thread_at
 from .why_trail import (
     describe_entry,
     describe_reading,
@@ -39,6 +41,56 @@ from .why_trail import (
     refused_by_robots,
     slowed_by_limits,
 )
+
+_LONGEST = 2_000  # characters of a path: two places in it that may hold anything cost the square
+_PLACE = re.compile(r"\{(\w+)(:path)?\}")
+_NUMBERS = frozenset({"page", "page0", "offset"})
+
+
+def thread_at(site: Site, url: str) -> str | None:
+    """Return the id of the thread as the site's list has it; None if the templates do not show it, as with `{url}`."""
+    if place_of(url) not in site.places:
+        return None
+    for page in (site.pages.thread, site.pages.comments):
+        templates = [] if page is None else [page.url, getattr(page, "first_url", None)]
+        for template in filter(None, templates):
+            found = _pattern(str(template)).fullmatch(_target(url))
+            if found and found.groupdict().get("thread"):
+                return unquote(found["thread"])
+    return None
+
+
+def board_at(site: Site, url: str) -> str | None:
+    """Return the id of the forum whose list is at this address."""
+    page = site.pages.list
+    for template in filter(None, [page.url, page.first_url]):
+        found = _pattern(str(template)).fullmatch(_target(url))
+        if found and found.groupdict().get("forum"):
+            return unquote(found["forum"])
+    return None
+
+
+def _target(url: str) -> str:
+    """Return path and query."""
+    parts = urlsplit(url)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return target if len(target) <= _LONGEST else ""
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    """Compile a pattern for path and query of the addresses that the template makes."""
+    if template.startswith(("http://", "https://")):
+        template = re.sub(r"^https?://[^/]*", "", template) or "/"
+    parts, last, named = [], 0, set[str]()
+    for place in _PLACE.finditer(template):
+        parts.append(re.escape(template[last : place.start()]))
+        name, last = place[1], place.end()
+        value = r"\d{1,12}" if name in _NUMBERS else "[^?#]+?" if place[2] else "[^/?&#]+?"
+        parts.append(f"(?:{value})" if name in named else f"(?P<{name}>{value})")
+        named.add(name)
+    parts.append(re.escape(template[last:]))
+    return re.compile("".join(parts))
+
 
 MOST_ROWS = 5  # of comments that are shown
 

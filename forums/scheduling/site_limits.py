@@ -1,19 +1,51 @@
-"""Writes the limits of site files to Redis, where every crawler reads them."""
+"""Writes the limits of site files to Redis, where every crawler reads them. A site that gets no contact information from Trawl is
+on trial: it is limited to a number of requests a day, over all crawlers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import redis
 from msgspec.structs import replace
 
 from forum_reader.definition.site import Site
-from forums.sites.http.trial import is_on_trial
-from forums.state.trial import TRIAL_PER_DAY, TRIAL_RATE
+from forums.sites.http.user_agent import project_agent, user_agent
+from forums.state.request_ledger import TRIAL_PER_DAY, TRIAL_RATE
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import BY_FILE, BY_TRIAL, DAY_MS, LaneLimits
+
+if TYPE_CHECKING:
+    from forum_reader.definition.site import Site
+
+
+_RESERVED = frozenset(
+    {"example", "test", "invalid", "localhost", "local", "internal", "home.arpa", "example.com", "example.net", "example.org"}
+)
+"""Ends of names that are reserved (RFC 2606, 6761, 6762, 8375)."""
+
+
+def is_on_trial(site: Site) -> bool:
+    """Return True if the site is public and gets a User-Agent without a contact: neither its file nor the project has one."""
+    if site.allow_private or not is_public_name(site.base_url.host or "") or user_agent(site):
+        return False
+    from scrapy.utils.project import get_project_settings
+
+    return project_agent(get_project_settings()) is None
+
+
+def is_public_name(host: str) -> bool:
+    """Return True if a host may be a public site: a name with a dot, or a public address."""
+    from workers.http.public_addresses import is_public
+
+    host = host.strip("[]").rstrip(".").lower()
+    parts = host.split(".")
+    if ":" in host or parts[-1].isdigit():
+        return is_public(host)
+    return len(parts) > 1 and not _RESERVED & {parts[-1], ".".join(parts[-2:])}
+
 
 N = TypeVar("N", int, float)
 

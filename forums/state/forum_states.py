@@ -1,8 +1,4 @@
-"""States of the watched forums between two scans, and their due times.
-
-`WatchedForums` reads them again and again: between two scrapes of the exporter few of 10,000 boards have been scanned. All are
-fetched, since Redis does not report changes, but only values with other bytes are parsed.
-"""
+"""States of the watched forums between two scans, and their due times."""
 
 from __future__ import annotations
 
@@ -10,8 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
-from operator import attrgetter, ne
+from operator import attrgetter
 from typing import Any, Self, cast
 
 import msgspec
@@ -128,35 +123,21 @@ class ForumStates:
 
     def raw_dues(self, site: str | None = None) -> dict[bytes, bytes]:
         """Return the due times as stored, read in steps."""
-        return paired(self.flat_dues(site))
+        return self._scan(self._keys.forum_dues(), site)
 
     def raw_states(self, site: str | None = None) -> dict[bytes, bytes]:
         """Return the states as stored, read in steps."""
-        return paired(self.flat_states(site))
-
-    def flat_dues(self, site: str | None = None) -> list[bytes]:
-        """Return `raw_dues` as a flat list, name and value in turn; the order is stable while the names are."""
-        return self._scan(self._keys.forum_dues(), site)
-
-    def flat_states(self, site: str | None = None) -> list[bytes]:
-        """Return `raw_states` as a flat list."""
         return self._scan(self._keys.forum_states(), site)
 
-    def _scan(self, key: str, site: str | None) -> list[bytes]:
-        """Read a hash in steps; return [] if the key has another type."""
-        pattern = () if site is None else ("MATCH", beginning_with(f"{site}/"))
+    def _scan(self, key: str, site: str | None) -> dict[bytes, bytes]:
+        """Read a hash in steps; return {} if the key has another type."""
+        match = None if site is None else beginning_with(f"{site}/")
         try:
-            cursor, found = 0, []
-            while True:
-                # `no_values` is redis-py's option for a flat list: building a dict of 10,000 takes three times as long
-                reply = self._client.execute_command("HSCAN", key, cursor, *pattern, "COUNT", _AT_ONCE, no_values=True)  # type: ignore[no-untyped-call]
-                cursor, some = reply
-                found += some
-                if not cursor:
-                    return found if isinstance(next(iter(found), b""), bytes) else [as_bytes(one) for one in found]
+            found = dict(self._client.hscan_iter(key, match=match, count=_AT_ONCE))
+            return found if isinstance(next(iter(found), b""), bytes) else {as_bytes(k): as_bytes(v) for k, v in found.items()}
         except redis.ResponseError as error:
             if is_foreign(error):
-                return []
+                return {}
             raise
 
     def store_dues(self, dues: Mapping[str, float], now: float, *, whole: bool) -> None:
@@ -190,11 +171,6 @@ def state_or_fresh(text: bytes | None) -> ForumState:
         return ForumState()
 
 
-def paired(flat: list[bytes]) -> dict[bytes, bytes]:
-    """Build a dict from a flat list of names and values."""
-    return dict(zip(flat[::2], flat[1::2], strict=True))
-
-
 @dataclass(frozen=True)
 class Watched:
     """All forums, or those of a site, in the order of their ids."""
@@ -211,84 +187,22 @@ class Watched:
         return cls(forums, Counter(map(attrgetter("site"), forums)), [one for one in forums if _is_ill(one)])
 
 
-class WatchedForums:
-    """Reader that remembers its last result. Not thread-safe."""
-
-    def __init__(self, client: redis.Redis) -> None:
-        self._client = client
-        self._dues: list[bytes] = []  # as stored: name, value, name, value
-        self._states: list[bytes] = []
-        self._places: dict[bytes, int] = {}  # of readable ones, in the list
-        self._list: list[WatchedForum] = []
-        self._by_site: Mapping[str, int] = {}
-        self._ill: set[int] = set()  # places
-
-    def look(self, site: str | None = None) -> Watched:
-        """Return all watched forums, or those of a site. Raises `redis.RedisError` when Redis does not answer."""
-        store = ForumStates(self._client)
-        dues, states = store.flat_dues(site), store.flat_states(site)
-        of_dues, of_states = _changed(dues, self._dues), _changed(states, self._states)
-        if of_dues is None or of_states is None or not self._put_changed(of_dues, of_states):
-            self._begin(paired(dues), paired(states))
-        self._dues, self._states = dues, states
-        return Watched(self._list.copy(), self._by_site, [self._list[place] for place in sorted(self._ill)])
-
-    def _put_changed(self, dues: dict[bytes, bytes], states: dict[bytes, bytes]) -> bool:
-        """Parse the changed ones; return False if the set of forums has changed."""
-        for name in dues.keys() | states.keys():
-            place = self._places.get(name)
-            if place is None:
-                if name in dues:
-                    return False  # it could not be parsed before, or can be now
-                continue  # it is not watched
-            before = self._list[place]
-            one = _watched(name, dues.get(name), states.get(name), before)
-            if one is None:
-                return False
-            self._list[place] = one
-            (self._ill.add if _is_ill(one) else self._ill.discard)(place)
-        return True
-
-    def _begin(self, dues: dict[bytes, bytes], states: dict[bytes, bytes]) -> None:
-        """Build the list for another set of forums; unchanged forums keep their objects."""
-        known_dues, known_states = paired(self._dues), paired(self._states)
-        found = []
-        for name in sorted(dues):
-            due, state = dues[name], states.get(name)
-            known = name in self._places and (known_dues.get(name), known_states.get(name)) == (due, state)
-            one = self._list[self._places[name]] if known else _watched(name, due, state)
-            if one is not None:
-                found.append((name, one))
-        self._places = {name: place for place, (name, _) in enumerate(found)}
-        self._list = [one for _, one in found]
-        self._by_site = Watched.of(self._list).by_site
-        self._ill = {place for place, one in enumerate(self._list) if _is_ill(one)}
-
-
-def _changed(now: list[bytes], before: list[bytes]) -> dict[bytes, bytes] | None:
-    """Return the names with changed values, and these; None if names were added, removed or reordered. Without a Python step for
-    each of 10,000.
-    """
-    names = now[::2]
-    if names != before[::2]:
-        return None
-    values = now[1::2]
-    return {names[place]: values[place] for place in compress(range(len(names)), map(ne, values, before[1::2]))}
+def watched(client: redis.Redis, site: str | None = None) -> Watched:
+    """Return all watched forums, or those of a site. Raises `redis.RedisError` when Redis does not answer."""
+    store = ForumStates(client)
+    dues, states = store.raw_dues(site), store.raw_states(site)
+    found = (_watched(name, dues[name], states.get(name)) for name in sorted(dues))
+    return Watched.of([one for one in found if one is not None])
 
 
 def _is_ill(one: WatchedForum) -> bool:
     return one.state.errors > 0 or one.state.gap_at is not None
 
 
-def _watched(name: bytes, due: bytes | None, state: bytes | None, before: WatchedForum | None = None) -> WatchedForum | None:
-    """Build a forum; None if the name or the due time is foreign. A missing value is taken from `before`."""
+def _watched(name: bytes, due: bytes, state: bytes | None) -> WatchedForum | None:
+    """Return a forum; None if the name or the due time is foreign."""
     try:
         site, _, forum = name.decode().partition("/")
-        return WatchedForum(
-            site=sys.intern(site),
-            forum=forum,
-            state=before.state if before and state is None else state_or_fresh(state),
-            due_at=before.due_at if before and due is None else number(due or b""),
-        )
+        return WatchedForum(site=sys.intern(site), forum=forum, state=state_or_fresh(state), due_at=number(due))
     except ValueError:
         return None

@@ -14,6 +14,12 @@ from redis_components.server.untrusted_values import LATEST, answers_of, number,
 
 from .keys import script
 
+TRIAL_PER_DAY = 1000
+"""Requests: enough to see that a site file is right."""
+TRIAL_RATE = 2.0
+"""Requests per second where the file has none: without a rate those of a day would be spread over the day."""
+
+
 SLOT_S = 300
 WINDOW_S = 3600
 KEEP_S = 2 * WINDOW_S

@@ -1,15 +1,15 @@
-"""Faults of sites in Redis: wrong files, and pages that have drifted."""
+"""Faults in Redis that `trawl status` shows: wrong site files, pages that have drifted, outputs of events that take nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 import msgspec
 import redis
 
 from forums.state.keys import ForumFleetKeys
-from redis_components.server.untrusted_values import as_text, decoded, hash_at, readable
+from redis_components.server.untrusted_values import as_text, decoded, hash_at, is_foreign, readable
 
 
 def wrong_files(client: redis.Redis, keys: ForumFleetKeys | None = None) -> dict[str, str]:
@@ -53,3 +53,35 @@ def drift_sentence(figure: str, now: float, usual: float) -> str:
     if figure == "rows":
         return f"{now:.1f} rows a page, usually {usual:.1f}"
     return f"{figure} is empty in {100 * now:.0f} % of the rows, usually in {100 * usual:.0f} %"
+
+
+RULES_FILE = "the rules file"
+"""Used in place of an output's name, which has no blanks: the rules file is wrong, so no output gets events."""
+_MOST = 100  # shown
+
+
+def note_troubles(
+    client: redis.Redis, troubles: Mapping[str, str], *, handled: Collection[str], outputs: Collection[str]
+) -> None:
+    """Store the `troubles` (name -> why) of the `handled` outputs, and delete those of names that are not in `outputs`."""
+    key = ForumFleetKeys().output_troubles()
+    known = [as_text(name) for name in hash_at(client, key)]  # nearly always none
+    over = [name for name in known if name not in outputs or (name in handled and name not in troubles)]
+    if not troubles and not over:
+        return
+    pipeline = client.pipeline(transaction=True)
+    if over:
+        pipeline.hdel(key, *over)
+    for name, why in troubles.items():
+        pipeline.hset(key, name, why)
+    try:
+        pipeline.execute()
+    except redis.ResponseError as error:
+        if not is_foreign(error):  # a key of another type is reported elsewhere; events are sent all the same
+            raise
+
+
+def output_troubles(client: redis.Redis) -> dict[str, str]:
+    """Return the errors by the output's name. Raises `redis.RedisError`."""
+    found = cast("dict[bytes, bytes]", client.hscan(ForumFleetKeys().output_troubles(), count=_MOST)[1])
+    return {name.decode("utf-8", "replace"): why.decode("utf-8", "replace") for name, why in list(found.items())[:_MOST]}

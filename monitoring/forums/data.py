@@ -12,7 +12,8 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from forums.storage import Database, existing
+from forums.storage import Database
+from forums.storage.read import read_sql
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.schema.tables import comments, forums, gaps, posts, revisions, scans
 from forums.storage.write.event_log import ChangeKind
@@ -32,7 +33,7 @@ def stored_data(gone: threading.Event | None = None) -> AbstractContextManager[D
     """Open the database. Raises NoData where there is none, StorageError where it cannot be read or its tables are older,
     TakesTooLong where reading takes more than LONGEST_S, or its client is `gone`.
     """
-    return existing.stored_data(longest_s=LONGEST_S, gone=gone)
+    return read_sql.stored_data(longest_s=LONGEST_S, gone=gone)
 
 
 @dataclass(frozen=True, kw_only=True)

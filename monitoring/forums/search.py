@@ -22,7 +22,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
-from forums.storage.existing import NoData
+from forums.storage.read.read_sql import NoData
 from forums.storage.read.search import Hit
 from forums.storage.read.search import search as find
 from monitoring.pages.rendering import web_address

@@ -12,7 +12,7 @@ import redis
 from sqlalchemy import update
 
 from forums.events.cursors import Cursors
-from forums.state.output_troubles import output_troubles
+from forums.state.site_faults import output_troubles
 from forums.storage import Database, parse
 from forums.storage.read.event_reader import EventLog
 from forums.storage.schema.tables import event_outputs, events

@@ -12,9 +12,8 @@ import pytest
 import redis
 
 from cli.main import main
-from forums.scheduling.site_limits import write_limits
+from forums.scheduling.site_limits import is_on_trial, is_public_name, write_limits
 from forums.sites import load_all
-from forums.sites.http.trial import is_on_trial, is_public_name
 from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys, limits_key

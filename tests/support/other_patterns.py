@@ -13,7 +13,7 @@ from forum_reader.draft.boards import _pattern_of
 from forum_reader.draft.link_groups import shape_of
 from forum_reader.draft.list_wrapper import _alone
 from forum_reader.recognise import recognise
-from forums.overview import thread_address
+from forums.overview import why
 from tests.support.product_patterns import ROOT, Use
 from workers.consumers import targets
 from workers.process.stat_metrics import StatKind, StatMetric
@@ -33,8 +33,8 @@ def _shape(urls: list[str], *, whole: bool = False) -> Any:
 BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     # Function: what it builds of what it may be given, and how that is used.
     "forums/events/expression.py:keyword": lambda: [("search", r"(?<!\w)two\s+words\s+of(?!\w)")],
-    "forums/overview/thread_address.py:_pattern": lambda: [
-        ("fullmatch", thread_address._pattern(one).pattern) for one in ("/t/{thread}?page={page}", "/b/{forum:path}/list.html")
+    "forums/overview/why.py:_pattern": lambda: [
+        ("fullmatch", why._pattern(one).pattern) for one in ("/t/{thread}?page={page}", "/b/{forum:path}/list.html")
     ],
     "forum_reader/definition/selectors.py:compile_pattern": list,  # within a time: tests/unit/forum_reader/test_site_patterns.py
     "forum_reader/fields/class_words.py:_anywhere": list,  # kept by its module

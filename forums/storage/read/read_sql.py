@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
 
 from forums.storage.database import Database
-from forums.storage.engine import build, leave_unread, reading_only
+from forums.storage.engine import build, leave_unread, reading_only, sqlite_file
 from forums.storage.errors import StorageError
 from redis_components.errors import ConfigError, TrawlError
 
@@ -224,3 +224,34 @@ def _mysql(connection: Connection, statement: str, seconds: float) -> Iterator[A
 
 
 _OPENED: dict[str, Callable[[Connection, str, float], Any]] = {"postgresql": _postgresql, "sqlite": _sqlite, "mysql": _mysql}
+
+
+class NoData(TrawlError):
+    """There is no database yet; the message names how there will be one."""
+
+
+def existing(url: str | None = None) -> Database:
+    """Return the database, not open. Raises NoData where there is none."""
+    database = Database.from_url(url)
+    file = sqlite_file(database.engine.url)
+    if file and not file.exists():
+        raise NoData(
+            f"database {file} does not exist yet: crawl something first (trawl up, trawl seed), or name it in TRAWL_DATABASE_URL"
+        )
+    return database
+
+
+@contextmanager
+def stored_data(
+    url: str | None = None, *, longest_s: float | None = None, gone: threading.Event | None = None
+) -> Iterator[Database]:
+    """Open the database. Raises NoData where there is none, StorageError where it cannot be read or its tables are older, and
+    TakesTooLong where a statement takes more than `longest_s`, or its client is `gone`.
+    """
+    database = existing(url)
+    with closing(database):
+        if longest_s is None:
+            yield database.open(upgrade=False)
+            return
+        with limited(database.engine, longest_s, gone):
+            yield database.open(upgrade=False)

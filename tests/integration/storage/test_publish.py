@@ -26,7 +26,7 @@ from forums.events.cursors import Cursors
 from forums.events.publish import OutputResult, publish
 from forums.events.rules import Rules
 from forums.state.keys import ForumFleetKeys
-from forums.state.output_troubles import output_troubles
+from forums.state.site_faults import output_troubles
 from forums.storage import Database, parse
 from forums.storage.read.event_reader import EventLog
 from forums.storage.schema.tables import event_outputs

@@ -7,8 +7,21 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from forums.breaker.drift import ACCEPTED, KNOWN, LOT, ROWS, Drift, Totals, baseline, broken, describe, forgiven, observe
-from forums.breaker.drift_store import STATS, counted
+from forums.breaker.drift import (
+    ACCEPTED,
+    KNOWN,
+    LOT,
+    ROWS,
+    STATS,
+    Drift,
+    Totals,
+    baseline,
+    broken,
+    counted,
+    describe,
+    forgiven,
+    observe,
+)
 
 
 class Site:

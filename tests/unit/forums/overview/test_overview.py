@@ -10,7 +10,7 @@ import pytest
 
 from forums.overview import Boards, ForumSites
 from forums.state.forum_states import ForumState, WatchedForum
-from forums.state.output_troubles import RULES_FILE
+from forums.state.site_faults import RULES_FILE
 from redis_components.admin.inspector import empty_snapshot
 from redis_components.admin.lanes import LaneView, in_one_line
 from redis_components.frontier.holds import Hold, HoldKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forums.overview.thread_address import _pattern
+from forums.overview.why import _pattern
 
 
 @pytest.mark.parametrize(
