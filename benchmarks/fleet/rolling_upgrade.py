@@ -71,7 +71,8 @@ class RollingFleet(ForumFleet):
     """A fleet whose nodes and beats are of this version, or of the one in the folder `old`."""
 
     def __init__(self, folder: Path, forum: ForumProcess, old: Path, books: str, pages: int) -> None:
-        super().__init__(folder, forum, sizes="forum_list=1,forum_detail=2", nodes="", beats=0)
+        sites = old / "demo" / "sites"  # as both versions read them
+        super().__init__(folder, forum, sizes="forum_list=1,forum_detail=2", nodes="", beats=0, sites=sites)
         project = folder / "project"
         project.mkdir()
         (project / "rolling_books.py").write_text(SPIDER)
