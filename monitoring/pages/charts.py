@@ -100,7 +100,7 @@ def _moment(at: float, window: Window) -> str:
 
 
 Read = Callable[[Sample], float | None]
-MINUTE_S, HOUR_S = 60.0, 3600.0
+MINUTE_S = 60.0
 LEAST_STEPS = 15
 """Samples that a chart has room for. A fleet that is younger than the window would be a stroke at its edge."""
 

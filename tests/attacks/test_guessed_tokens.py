@@ -129,6 +129,14 @@ def test_the_page_lets_nobody_guess_on_and_keeps_no_owner_out(page: Any) -> None
     assert Browser(app=page, client="192.0.2.10").log_in(READ) == 303, "another address"
 
 
+def test_who_guesses_in_the_header_of_a_page_waits_too(page: Any) -> None:
+    stranger, owner = Browser(app=page, client=ELSEWHERE), Browser(app=page, client="192.0.2.10")
+    for guess in GUESSES[:FREE]:
+        assert stranger.ask("GET", "/search", authorization=f"Bearer {guess}")[0] == 303
+    assert stranger.ask("GET", "/search", authorization=f"Bearer {READ}")[0] == 303, "a right one is not told from wrong ones"
+    assert owner.ask("GET", "/search", authorization=f"Bearer {READ}")[0] == 200
+
+
 def test_a_made_up_browser_and_that_of_a_reader_have_no_allowance_of_their_own(page: Any, guesses: Guesses) -> None:
     reader = Browser(app=page)
     assert reader.log_in(READ) == 303
