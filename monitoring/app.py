@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from workers.http.bot_identity import DIRECTORY, MEDIA_TYPE, bot_identity
 
 from .api.access import NO_TOKENS, Tokens
-from .host_check import LOOPBACK, HostCheck
+from .client_limits import LOOPBACK, HostCheck
 from .metrics.exposition import CONTENT_TYPE, text_of
 from .pages.action_routes import action_routes, login_routes
 from .pages.login import Login

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     from .api.access import Tokens
     from .app import create_app
-    from .host_check import allowed_hosts
+    from .client_limits import allowed_hosts
     from .source import Source
 
     try:

@@ -19,7 +19,7 @@ from ipaddress import ip_address
 from fastapi import Request, Response
 
 from monitoring.api.access import GuessedTooOften, Guesses, Scope, Tokens, address_of
-from monitoring.host_check import LOOPBACK, host_of
+from monitoring.client_limits import LOOPBACK, host_of
 
 COOKIE, BROWSER = "trawl_session", "trawl_browser"
 LASTS_S, BROWSER_LASTS_S = 12 * 3600.0, 180 * 86_400.0

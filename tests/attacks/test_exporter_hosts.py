@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from monitoring.app import create_app
-from monitoring.host_check import LOOPBACK, allowed_hosts, host_of
+from monitoring.client_limits import LOOPBACK, allowed_hosts, host_of
 from monitoring.source import CachedOverview, Source
 from redis_components.errors import ConfigError
 from tests.attacks.test_page_clients import served as serving

@@ -16,9 +16,9 @@ import redis
 
 from monitoring import client_limits
 from monitoring.app import create_app
+from monitoring.client_limits import LOOPBACK
 from monitoring.exporter import listen, server_of
 from monitoring.forums import data, search
-from monitoring.host_check import LOOPBACK
 from monitoring.source import Source
 from tests.support.processes import wait_until
 
