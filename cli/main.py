@@ -27,7 +27,7 @@ from typer.exceptions import TyperException
 
 from redis_components import __version__
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.server.variables import load_env_file
+from redis_components.server.variables import load_env_file, variable
 
 from .command_table import COMMANDS, in_present_words, is_changing, short_help, words_of_command
 from .views.options import prepare_typer, refusal
@@ -110,7 +110,7 @@ def _of_application() -> Mapping[str, str]:
 
 def _more_commands() -> Mapping[str, str]:
     """Return the commands of another application than the forum crawl, whose words are in the table; that loads redis-py."""
-    return _of_application() if os.environ.get("TRAWL_APPLICATION") else {}
+    return _of_application() if variable("TRAWL_APPLICATION") else {}
 
 
 def _place_of(name: str) -> str:

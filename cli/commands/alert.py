@@ -20,16 +20,15 @@ from workers.fleet.holds import who
 
 def alert(
     match: Annotated[
-        str | None,
-        typer.Argument(metavar="WORDS", help="A word, or a filter as in docs/events.md: `gpu or /rtx ?50/`.", show_default=False),
+        str | None, typer.Argument(metavar="WORDS", help="A word, or a filter as in docs/events.md: `gpu or /rtx ?50/`.")
     ] = None,
-    to: Annotated[str | None, typer.Option("--to", metavar="ADDRESS", help=f"{examples()}.", show_default=False)] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="ADDRESS", help=f"{examples()}.")] = None,
     site: OnlySite = None,
     digest_minutes: Annotated[int, typer.Option(metavar="N", help="Minutes that a post waits for others, for one message.")] = 0,
     quiet: Annotated[
         str, typer.Option(metavar="HOURS", help='Send nothing in these, as "22:00-07:00 Europe/Berlin" (else UTC).')
     ] = "",
-    remove: Annotated[int | None, typer.Option(metavar="NUMBER", help="Remove this alert.", show_default=False)] = None,
+    remove: Annotated[int | None, typer.Option(metavar="NUMBER", help="Remove this alert.")] = None,
     as_json: AsJson = False,
 ) -> int:
     """Send a message about each new or changed post that matches. Without arguments: show the alerts.

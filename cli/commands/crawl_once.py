@@ -43,12 +43,9 @@ def crawl_once(
     arguments: SpiderArguments = None,
     settings: ScrapySettings = None,
     output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Write items to this file: .jsonl, .json, .csv or .xml.", show_default=False),
+        Path | None, typer.Option("-o", "--output", help="Write items to this file: .jsonl, .json, .csv or .xml.")
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop the crawl after this time.", show_default=False)
-    ] = None,
+    timeout: Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop the crawl after this time.")] = None,
     worker: Annotated[
         bool, typer.Option("--worker", help="Run in a worker of the fleet (task crawl_once), with its log in the worker's.")
     ] = False,

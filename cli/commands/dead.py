@@ -316,7 +316,7 @@ def _commands(store: DeadStore) -> typer.Typer:
     description = store.__doc__
     app = typer.Typer(rich_markup_mode="markdown", help=description, no_args_is_help=True)
     flags, metavar = (("--queue", "-q"), "QUEUE") if store is MESSAGES else (("--spider", "-s"), "SERVICE")
-    some = typer.Argument(metavar=metavar, help=f"Only of these; by default all {store.noun}.", show_default=False)
+    some = typer.Argument(metavar=metavar, help=f"Only of these; by default all {store.noun}.")
     option = typer.Option(*flags, metavar="NAME", help=f"The same as {metavar}; may be repeated.")
     of_names = Annotated[list[str] | None, some]
     of_named = Annotated[list[str] | None, option]

@@ -30,7 +30,7 @@ STUCK_S = 30.0  # without a step of `reconcile_fleet`
 INSTALL_S = 600.0
 
 versions = typer.Typer(no_args_is_help=True, help="List, use and remove deployed versions (trawl deploy).")
-Version = Annotated[str, typer.Argument(metavar="VERSION", help="The version, or its first digits.", show_default=False)]
+Version = Annotated[str, typer.Argument(metavar="VERSION", help="The version, or its first digits.")]
 
 
 def roll(
@@ -100,7 +100,7 @@ def _show(roll: Roll | None, as_json: bool, line: str) -> None:
 
 def deploy(
     project: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with the project's scrapy.cfg.")],
-    service: Annotated[str, typer.Option("--service", metavar="NAME", help="The service that gets it.", show_default=False)],
+    service: Annotated[str, typer.Option("--service", metavar="NAME", help="The service that gets it.")],
     size: Annotated[int, typer.Option(metavar="N", min=0, help="Crawlers of a service that is not declared yet.")] = 1,
     activate: Annotated[bool, typer.Option("--use/--no-use", help="Give it to the crawlers, not only to the nodes.")] = True,
 ) -> int:

@@ -46,17 +46,13 @@ notify = typer.Typer(no_args_is_help=True, help="Messages to people: a test, and
 
 @app.command()
 def tail(
-    match: Annotated[
-        str | None,
-        typer.Option(metavar="FILTER", help="Only events that fit this filter, as in a rule.", show_default=False),
-    ] = None,
+    match: Annotated[str | None, typer.Option(metavar="FILTER", help="Only events that fit this filter, as in a rule.")] = None,
     site: OnlySite = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KIND",
             help="Show post, comment, crawler, gap, forum, breaker, fleet or all; may be repeated. Default: posts and comments.",
-            show_default=False,
         ),
     ] = None,
     since: Since = None,
@@ -224,9 +220,7 @@ def refused(
 def replay(
     output: Annotated[str, typer.Argument(metavar="OUTPUT", help="Name of the output; of the kind webhook.")],
     since: Since = None,
-    after: Annotated[
-        str | None, typer.Option(metavar="POSITION", help="From after this position, as 4711-3.", show_default=False)
-    ] = None,
+    after: Annotated[str | None, typer.Option(metavar="POSITION", help="From after this position, as 4711-3.")] = None,
 ) -> int:
     """Send an output past events again, from a time or a position on. Ids of events stay the same.
 
@@ -273,7 +267,7 @@ def check_output(output: str, rules: Rules) -> None:
 
 @notify.command("test")
 def send_test(
-    output: Annotated[str | None, typer.Argument(metavar="OUTPUT", help="Only this output.", show_default=False)] = None,
+    output: Annotated[str | None, typer.Argument(metavar="OUTPUT", help="Only this output.")] = None,
 ) -> int:
     """Send a test message to the outputs of the kind notify. Exit code 1: one was not taken."""
     rules = rules_file()

@@ -65,10 +65,7 @@ def export(
     site: OnlySite = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            help="Only rows fetched, or found to be deleted, since then: 2h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z.",
-            show_default=False,
-        ),
+        typer.Option(help="Only rows fetched, or found to be deleted, since then: 2h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z."),
     ] = None,
     fmt: Annotated[
         Format, typer.Option("--format", "-f", help="One JSON object a line, CSV with a header, or Parquet.")
@@ -84,7 +81,7 @@ def export(
         ),
     ] = True,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write to this file; by default to standard output.", show_default=False)
+        Path | None, typer.Option("-o", "--output", help="Write to this file; by default to standard output.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -149,7 +146,7 @@ def _opened(path: Path | None) -> Iterator[BinaryIO]:
 def search_stored(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Words that a post or comment has, all of them.")] = "",
     site: OnlySite = None,
-    author: Annotated[str | None, typer.Option(metavar="NAME", help="Only by this author.", show_default=False)] = None,
+    author: Annotated[str | None, typer.Option(metavar="NAME", help="Only by this author.")] = None,
     limit: Annotated[int, typer.Option(metavar="N", help="Most rows.", min=1, max=10_000)] = 20,
     as_json: AsJson = False,
 ) -> int:

@@ -24,15 +24,11 @@ RUNNING = "running"
 
 def history(
     target: Annotated[
-        str | None,
-        typer.Argument(metavar="SERVICE|SLOT", help="Only of this service, or of one slot of it.", show_default=False),
+        str | None, typer.Argument(metavar="SERVICE|SLOT", help="Only of this service, or of one slot of it.")
     ] = None,
     since: Since = None,
     kind: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND", help="Only processes with this kind of end: crashed, hung, killed, lost, ...", show_default=False
-        ),
+        str | None, typer.Option(metavar="KIND", help="Only processes with this kind of end: crashed, hung, killed, lost, ...")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="Show at most this many.")] = 20,
     as_json: AsJson = False,

@@ -25,15 +25,10 @@ from workers.state.holds import Held
 from workers.state.nodes import Nodes
 from workers.state.records import slot_name
 
-Services = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services (spiders).", show_default=False)]
-Slots = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="SERVICE[/N]", help="Services (spiders), or single slots of them.", show_default=False),
-]
-Site = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Only this site: the name of a site file, or a host.", show_default=False)
-]
-Node = Annotated[str | None, typer.Option(metavar="NAME", help="Only this node (see `trawl nodes`).", show_default=False)]
+Services = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services (spiders).")]
+Slots = Annotated[list[str] | None, typer.Argument(metavar="SERVICE[/N]", help="Services (spiders), or single slots of them.")]
+Site = Annotated[str | None, typer.Option(metavar="NAME", help="Only this site: the name of a site file, or a host.")]
+Node = Annotated[str | None, typer.Option(metavar="NAME", help="Only this node (see `trawl nodes`).")]
 All = Annotated[bool, typer.Option("--all", help="The whole fleet, including services that are added later.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="The reason, which `trawl status` shows.")]
 
@@ -113,8 +108,7 @@ def resume(
     node: Node = None,
     whole: All = False,
     breaker: Annotated[
-        bool,
-        typer.Option("--breaker", help="With --site: also close its breaker, and accept its present pages as normal."),
+        bool, typer.Option("--breaker", help="With --site: also close its breaker, and accept its present pages as normal.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:

@@ -30,19 +30,18 @@ LOOK_S = 0.5
 DELAY_S = 3.0
 
 app = typer.Typer(no_args_is_help=True, help="Start and manage jobs: crawls with their own queue, shared by several crawlers.")
-Name = Annotated[str, typer.Argument(metavar="JOB", help="Name or id of the job.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="JOB", help="Name or id of the job.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end; Ctrl-C only ends the waiting.")]
 
 
 @app.command()
 def start(
-    service: Annotated[str, typer.Argument(metavar="SERVICE", help="A service, or a spider of the project.", show_default=False)],
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="A service, or a spider of the project.")],
     arguments: SpiderArguments = None,
     settings: ScrapySettings = None,
     crawlers: Annotated[int, typer.Option(metavar="N", min=1, help="Crawlers that share the crawl.")] = 1,
     urls: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="URLs for a spider that is fed from Redis, one a line.", show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="URLs for a spider that is fed from Redis, one a line.")
     ] = None,
     id: Annotated[str, typer.Option("--id", metavar="ID", help="The job's id; by default a new one.")] = "",
     wait: Wait = False,

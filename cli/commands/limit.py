@@ -26,23 +26,16 @@ from workers.state.audit import KEPT, latest
 MOST_HISTORY = 100
 _SETS = {"--rate", "--concurrency", "--weight", "--per-hour", "--per-day", "--quiet", "--remove"}
 Site = Annotated[
-    str | None,
-    typer.Argument(metavar="SITE", help="The name of a site file, a host or a domain with its subdomains.", show_default=False),
+    str | None, typer.Argument(metavar="SITE", help="The name of a site file, a host or a domain with its subdomains.")
 ]
-Rate = Annotated[float | None, typer.Option(metavar="N", help="Requests per second.", show_default=False)]
+Rate = Annotated[float | None, typer.Option(metavar="N", help="Requests per second.")]
 Burst = Annotated[int, typer.Option(metavar="N", help="Requests that may be sent at once after a pause.")]
-Concurrency = Annotated[int | None, typer.Option(metavar="N", help="Requests at a time.", show_default=False)]
-Weight = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Requests that it gets where another limited site gets one.", show_default=False),
-]
-PerHour = Annotated[int | None, typer.Option(metavar="N", help="Requests in any hour.", show_default=False)]
-PerDay = Annotated[int | None, typer.Option(metavar="N", help="Requests in any 24 hours.", show_default=False)]
+Concurrency = Annotated[int | None, typer.Option(metavar="N", help="Requests at a time.")]
+Weight = Annotated[int | None, typer.Option(metavar="N", help="Requests that it gets where another limited site gets one.")]
+PerHour = Annotated[int | None, typer.Option(metavar="N", help="Requests in any hour.")]
+PerDay = Annotated[int | None, typer.Option(metavar="N", help="Requests in any 24 hours.")]
 Quiet = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOURS", help='Nothing is sent in these, as "01:00-06:00 Europe/Berlin" (else UTC).', show_default=False
-    ),
+    str | None, typer.Option(metavar="HOURS", help='Nothing is sent in these, as "01:00-06:00 Europe/Berlin" (else UTC).')
 ]
 Remove = Annotated[bool, typer.Option("--remove", help="Remove the site's limits; the site file sets its own again.")]
 History = Annotated[bool, typer.Option("--history", help="Show who changed the limits, when, and how; of one site or of all.")]

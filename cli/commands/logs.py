@@ -38,9 +38,7 @@ class NoLogs(TrawlError):
 
 
 def logs(
-    target: Annotated[
-        str | None, typer.Argument(metavar="SERVICE|SLOT", help="A slot, or all slots of a service.", show_default=False)
-    ] = None,
+    target: Annotated[str | None, typer.Argument(metavar="SERVICE|SLOT", help="A slot, or all slots of a service.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new lines until Ctrl-C.")] = False,
     lines: Annotated[
         int, typer.Option("--lines", "-n", min=0, max=1_000_000, help="Number of last lines, of all slots together.")

@@ -42,8 +42,7 @@ def read(
         bool, typer.Option("--batch", help="Read many pages: a JSON line {url, html} or {url, path} for each.")
     ] = False,
     author_names: Annotated[
-        bool,
-        typer.Option("--author-names", help="With --batch: write authors as plain names, not as `name <profile URL>`."),
+        bool, typer.Option("--author-names", help="With --batch: write authors as plain names, not as `name <profile URL>`.")
     ] = False,
     ignore_robots: Annotated[bool, typer.Option("--ignore-robots", help="Fetch the page even if robots.txt forbids it.")] = False,
 ) -> int:

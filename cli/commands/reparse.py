@@ -29,8 +29,7 @@ def reparse(
     of_site: SiteOption = None,
     since: Since = None,
     kind: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KIND", help="Only pages of this kind: index, list, thread, comments.", show_default=False),
+        list[str] | None, typer.Option(metavar="KIND", help="Only pages of this kind: index, list, thread, comments.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Store nothing; show the changes.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Store even if no text was found.")] = False,

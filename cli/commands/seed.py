@@ -23,7 +23,7 @@ from workers.state.registry import Registry
 
 def seed(
     forums: Annotated[
-        list[str] | None, typer.Argument(metavar="FORUM", help="Forums to scan; by default all that are due.", show_default=False)
+        list[str] | None, typer.Argument(metavar="FORUM", help="Forums to scan; by default all that are due.")
     ] = None,
     site: OnlySite = None,
     force: Annotated[bool, typer.Option("--force", help="Also forums that are not due yet.")] = False,
@@ -52,9 +52,7 @@ def seed(
 def rescan(
     forums: Annotated[list[str], typer.Argument(metavar="FORUM", help="Forums to scan.")],
     site: OnlySite = None,
-    depth: Annotated[
-        int | None, typer.Option(min=1, metavar="PAGES", help="Read this many list pages, new or not.", show_default=False)
-    ] = None,
+    depth: Annotated[int | None, typer.Option(min=1, metavar="PAGES", help="Read this many list pages, new or not.")] = None,
     as_json: AsJson = False,
 ) -> int:
     """Scan forums now: down to the threads that were seen before, or --depth pages.
@@ -75,11 +73,8 @@ def backfill(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="SITE|FORUM", help="The site, and some of its forums; by default all.")
     ] = None,
-    site: Annotated[str | None, typer.Option(help="The site, where only forums are named.", show_default=False)] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="Threads with activity since then: 90d, 2026-01-31.", show_default=False),
-    ] = None,
+    site: Annotated[str | None, typer.Option(help="The site, where only forums are named.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="WHEN", help="Threads with activity since then: 90d, 2026-01-31.")] = None,
     as_json: AsJson = False,
 ) -> int:
     """Fetch history: threads from before the forum was watched.

@@ -23,7 +23,7 @@ MOST_SHOWN = 20
 
 
 def seed_urls(
-    service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service, as in TRAWL_FLEET.", show_default=False)],
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service, as in TRAWL_FLEET.")],
     file: Annotated[str, typer.Argument(metavar="FILE", help="A URL or a JSON object a line; - reads standard input.")] = "-",
     unique: Annotated[bool, typer.Option("--unique", help="Skip URLs that the crawl's dupefilter has.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Queue lines as they are, for a spider with its own format.")] = False,

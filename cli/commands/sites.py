@@ -28,12 +28,8 @@ app.command()(lanes)
 @app.command()
 def new(
     url: Annotated[str, typer.Argument(metavar="URL", help="The front page of the forum.")],
-    name: Annotated[
-        str | None, typer.Option(help="Name of the site; by default taken from its host.", show_default=False)
-    ] = None,
-    profile: Annotated[
-        str | None, typer.Option(help="The forum software; by default it is detected.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the site; by default taken from its host.")] = None,
+    profile: Annotated[str | None, typer.Option(help="The forum software; by default it is detected.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     ignore_robots: Annotated[
         bool, typer.Option("--ignore-robots", help="Ignore the site's robots.txt, now and in later crawls.")
@@ -42,8 +38,7 @@ def new(
         bool, typer.Option("--allow-private", help="Allow a private address, for a forum in your own network.")
     ] = False,
     contact: Annotated[
-        str | None,
-        typer.Option(metavar="EMAIL|URL", help="How the site's operator reaches you; sent as User-Agent.", show_default=False),
+        str | None, typer.Option(metavar="EMAIL|URL", help="How the site's operator reaches you; sent as User-Agent.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -67,10 +62,8 @@ def new(
 def check(
     site: Annotated[str, typer.Argument(metavar="FILE|NAME", help="A site file, or the name of a site.")],
     live: Annotated[bool, typer.Option("--live", help="Fetch a page of each kind and show what is read from it.")] = False,
-    forum: Annotated[str | None, typer.Option(help="The forum to try; by default the first.", show_default=False)] = None,
-    thread: Annotated[
-        str | None, typer.Option(help="The thread to try; by default one of the forum.", show_default=False)
-    ] = None,
+    forum: Annotated[str | None, typer.Option(help="The forum to try; by default the first.")] = None,
+    thread: Annotated[str | None, typer.Option(help="The thread to try; by default one of the forum.")] = None,
     as_json: AsJson = False,
 ) -> int:
     """Check a site file; with --live also against the site.

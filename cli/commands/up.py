@@ -56,8 +56,7 @@ _ROUTINE = re.compile(
 
 def up(
     fleet: Annotated[
-        str | None,
-        typer.Option(metavar="SERVICE=N,...", help="Number of crawlers of services, as for `trawl scale`.", show_default=False),
+        str | None, typer.Option(metavar="SERVICE=N,...", help="Number of crawlers of services, as for `trawl scale`.")
     ] = None,
     port_flower: Annotated[int, typer.Option(min=0, max=65_535, help="Port of Flower; 0 takes a free one.")] = 5555,
     port_exporter: Annotated[

@@ -17,15 +17,12 @@ from typer.exceptions import TyperException
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Service = Annotated[str, typer.Argument(metavar="SERVICE", help="Name of the service.", show_default=False)]
-SiteArgument = Annotated[str | None, typer.Argument(metavar="SITE", help="Name of a site.", show_default=False)]
-SiteOption = Annotated[str | None, typer.Option("--site", metavar="SITE", help="The same as SITE.", show_default=False)]
-OnlySite = Annotated[str | None, typer.Option("--site", metavar="SITE", help="Only of this site.", show_default=False)]
+Service = Annotated[str, typer.Argument(metavar="SERVICE", help="Name of the service.")]
+SiteArgument = Annotated[str | None, typer.Argument(metavar="SITE", help="Name of a site.")]
+SiteOption = Annotated[str | None, typer.Option("--site", metavar="SITE", help="The same as SITE.")]
+OnlySite = Annotated[str | None, typer.Option("--site", metavar="SITE", help="Only of this site.")]
 Since = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WHEN", help="Only what happened since then: 2h, 7d, 2026-01-31, 2026-01-31T12:00Z.", show_default=False
-    ),
+    str | None, typer.Option(metavar="WHEN", help="Only what happened since then: 2h, 7d, 2026-01-31, 2026-01-31T12:00Z.")
 ]
 SpiderArguments = Annotated[list[str] | None, typer.Option("-a", metavar="NAME=VALUE", help="An argument of the spider.")]
 ScrapySettings = Annotated[list[str] | None, typer.Option("-s", metavar="NAME=VALUE", help="A Scrapy setting.")]
