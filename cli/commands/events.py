@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from cli.access.values import parse_since
 from cli.views.options import AsJson, OnlySite, Since
 from cli.views.output import PIPE_WIDTH, complain, counted, echo, report
 from cli.views.tables import Columns, show
+from forums.events.alerts import alerts_as_rules
 from forums.events.cursors import Cursors
 from forums.events.expression import ROWS, Filter, Subject, Undecided, parse
 from forums.events.messages import Trouble, send, send_alarms
@@ -28,8 +30,9 @@ from forums.storage import StorageError
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.read.read_sql import stored_data
 from forums.storage.write.event_log import Position
-from redis_components.errors import ConfigError, did_you_mean
+from redis_components.errors import ConfigError, RedisUnavailable, did_you_mean
 from redis_components.server.printable import in_one_line
+from redis_components.server.url import impatient
 from workers.overview import OverviewReader, problems
 
 _LOOK_S = 1.0
@@ -157,7 +160,7 @@ def _cut(text: str, width: int) -> str:
 
 @app.command("list")
 def list_outputs(as_json: AsJson = False) -> int:
-    """Show each output: events that wait for it, events that it refused, and why it takes nothing now.
+    """Show each output, also those of alerts: events that wait for it, events that it refused, and why it takes nothing now.
 
     Exit code 1: an output takes nothing.
     """
@@ -252,17 +255,21 @@ def _again(output: str, rules: Rules, cursors: Cursors, log: EventLog) -> int:
 
 
 def rules_file() -> Rules:
-    """Return the rules. Raises ConfigError where there are no outputs."""
-    if (rules := load()) is None:
+    """Return the rules, with the alerts if a Redis answers. Raises ConfigError where there are no outputs."""
+    rules, alerts = load(), Rules({}, {})
+    if url := running_url():
+        with suppress(RedisUnavailable), redis_client(impatient(url, 2.0)) as client:
+            alerts, _ = alerts_as_rules(client)
+    if rules is None and not alerts.outputs:
         raise ConfigError("trawl.toml has no outputs: write some (docs/events.md), or name the file in TRAWL_CONFIG")
-    return rules
+    return (rules or Rules({}, {})).with_others(alerts)
 
 
 def check_output(output: str, rules: Rules) -> None:
     """Raise ConfigError for an unknown output."""
     if output not in rules.outputs:
         known, hint = ", ".join(rules.outputs) or "none", did_you_mean(output, list(rules.outputs))
-        raise ConfigError(f"there is no output {output!r:.100}; the rules file has {known}{hint}")
+        raise ConfigError(f"there is no output {output!r:.100}; there is {known}{hint}")
 
 
 @notify.command("test")

@@ -66,6 +66,13 @@ def rules_in_use(client: redis.Redis) -> tuple[Rules, dict[str, str]]:
         rules = load() or rules
     except ConfigError as error:
         faults[RULES_FILE] = str(error)
+    made, wrong = alerts_as_rules(client)
+    return rules.with_others(made), faults | wrong
+
+
+def alerts_as_rules(client: redis.Redis) -> tuple[Rules, dict[str, str]]:
+    """Return the alerts as rules, and the faults of wrong ones by the name of the output. Raises `redis.RedisError`."""
+    rules, faults = Rules({}, {}), dict[str, str]()
     for number, alert in Alerts(client).all().items():
         made, wrong = _parsed(number, alert)
         rules = rules.with_others(made)

@@ -82,6 +82,8 @@ def test_a_receiver_gets_a_test_at_once_and_then_each_post_that_matches_once(
     assert publish_events() == {"alert:1": "up to date"}
     assert [event["id"] for event in receiver.events[1:]] == [f"demo/comment/c{n}@1" for n in (3, 4, 5)]
     assert receiver.events[1]["rules"] == ["alert 1: gpu or rtx*"]
+    assert trawl("events", "list").out.splitlines()[1].split() == ["alert:1", "webhook", "0", "0", "ok"]
+    assert trawl("events", "refused", "alert:1").out == "Output alert:1 refused nothing.\n"
     assert trawl("alert", "--remove", "1").code == 0
     stored(9, 12)
     assert publish_events() == {}
