@@ -1,4 +1,12 @@
-"""Keywords in texts of any language: as a whole word where the script puts spaces between words, anywhere where it does not."""
+"""Filters of events: keywords, regular expressions, fields, `and`, `or`, `not`, as docs/events.md has them.
+
+    "price drop" or /rtx ?50\\d0/ and not author:spambot
+    显卡 and (site:demo or forum:12) and type:new
+
+A keyword is a whole word where the script puts spaces between words, and anywhere in a text where it does not. A regular
+expression that takes longer than 50 ms for one text raises Undecided: the author of a page must not be able to hide a post, or
+to stop the other outputs, by a text.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Root spans of traces: one for each start task that is seeded (`workers/tracing/traces.py`)."""
+"""Outcomes of seeding: a kind for programs and a sentence for people, and the root spans of the traces of what was seeded
+(`workers/tracing/traces.py`).
+"""
 
 from __future__ import annotations
 

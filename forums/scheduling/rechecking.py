@@ -1,4 +1,6 @@
-"""Scheduling of looks back through the newest messages of a site, from the budget of checks."""
+"""Scheduling of work that may wait: checks of threads for edits and deletions, looks back through a site's newest messages, and
+history, all within the share of their site's budget.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dates of a page that are years away from the dates around them: read in a wrong form, or dates of something else."""
+"""Trial of a site file on its site (`trawl sites check`): one page of each kind is fetched, and its fields are judged."""
 
 from __future__ import annotations
 

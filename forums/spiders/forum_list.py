@@ -1,4 +1,4 @@
-"""End of a scan whose first list page is unchanged (304, or the same body). Pure."""
+"""The spider `forum_list`: reads list pages, and turns each new or changed thread into a start task of `forum_detail`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Report of a reading of a thread, its last item: the writer stores it and derives removals from it."""
+"""Reading of a thread: its first page of comments, its next ones, and its end, which is reported in its last item. Pure.
+
+A known thread is read from the page that holds its last stored comment. If that comment is not on the page, comments before it
+were removed and the pages have moved: the reading goes back, by steps that double, until it meets a known comment, and reads on
+from there. Pages that move during the reading are noticed by the site's own count: it fell, so the page before is read again.
+More comments than were known and found mean that some stand on earlier pages: then the whole thread is read.
+
+Comments that the pages leave out (behind "load more" links) are read after the thread's own pages, page after page, followed by
+comments that these pages leave out in turn.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Last span of a page's trace: its items are stored in the database (`workers/tracing/traces.py`)."""
+"""Moves the item stream into the database: read in place, check, upsert, commit, report, and only then remove from the stream.
+
+A writer may die at any instant. Before the commit nothing has changed; after it, and before settling, the next writer stores the
+batch once more, without effect, because rows are upserted by their natural keys. So each item has its effect exactly once. The
+batch is the last span of the traces of its pages (`workers/tracing/traces.py`).
+"""
 
 from __future__ import annotations
 

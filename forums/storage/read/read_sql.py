@@ -1,5 +1,5 @@
-"""SQL written by a user: one SELECT or VALUES, without effects on the database or its server; and the time limit of statements
-for a waiting client, such as a page.
+"""SQL written by a user: one SELECT or VALUES, without effects on the database or its server; the time limit of statements
+for a waiting client, such as a page; and the opening of a database that only is read, which creates none.
 
 A read-only transaction is not enough: it runs `COPY … TO PROGRAM` and `SELECT … INTO OUTFILE`. So PostgreSQL gets the statement
 behind `DECLARE … CURSOR FOR`, whose grammar allows nothing else, from a user without rights on the server; SQLite opens the file

@@ -1,4 +1,4 @@
-"""Delays of posts and comments from publication to storage, by forum."""
+"""Figures and queries of sites: delays from publication to storage, the last scans, and the threads whose check is due."""
 
 from __future__ import annotations
 
