@@ -1,8 +1,8 @@
 """The files of Trawl that a start task passes, from `seed_forums.delay` to its rows: `python -m benchmarks.start_task_way`.
 
-Real processes carry one start task to the database: a client, a Celery worker, a crawler of each forum service; each notes the
-functions that it calls. The same processes run once more without a start task. A file is on the way if one of its functions is
-called in the first run alone. The list is written into docs/architecture.md.
+Real processes carry one start task to the database: a client, a Celery worker, a crawler of each forum service, the writer; each
+notes the functions that it calls, but at imports. The same processes run once more without a start task. A file is on the way if
+one of its functions is called in the first run alone. The list is written into docs/reference/start-task-way.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,10 +25,10 @@ from redis_components.keys import CrawlKeys
 from tests.support.redis_server import RedisServer
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "reference" / "start-task-way.md"
 BEGIN, END = "<!-- written by `python -m benchmarks.start_task_way` -->\n", "<!-- end -->\n"
 PACKAGES = ("redis_components", "workers", "tasks", "forum_reader", "forums")
-LEGS = ("client", "worker", "forum_list", "forum_detail")
+LEGS = ("client", "worker", "forum_list", "forum_detail", "writer")
 DEADLINE_S = 60.0
 NOTES = f"""
 import atexit, json, os, sys, threading
@@ -39,10 +39,15 @@ def note(frame, event, argument):
     if event != "call":
         return
     code = frame.f_code
-    if code not in seen:
+    if code not in seen and not imports(frame):
         seen[code] = len(seen)
     if code.co_name == "operands" and code.co_filename.endswith("server/scripts.py"):
         seen.setdefault(frame.f_locals["self"].name, len(seen))
+
+def imports(frame):
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
 
 def write():
     sys.setprofile(None)
@@ -86,6 +91,7 @@ def _run(*, seeds: bool) -> dict[str, Calls]:
         (folder / "sitecustomize.py").write_text(NOTES)
         with ForumProcess(seed=3, forums=1, threads=2, comments=2) as forum:
             started = _Processes(folder, server.url, forum.url)
+            started.run("database", "-c", "from forums.storage import Database; Database.from_url().open().close()")
             with started.worker():
                 if seeds:
                     started.run("client", "-c", "from tasks import seed_forums; seed_forums.delay(['f1'], site='demo')")
@@ -94,9 +100,9 @@ def _run(*, seeds: bool) -> dict[str, Calls]:
                     started.run("client", "-c", "import tasks")
                 for spider in ("forum_list", "forum_detail"):
                     started.run(spider, "-m", "scrapy", "crawl", spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2")
-                if seeds:
-                    started.run("store", "-c", "from tasks import store_items; store_items.delay()")
-                    _wait(lambda: _is_empty(client))
+            started.run("writer", "-c", "from forums.tasks import store_items; store_items()")
+            if seeds and not _is_empty(client):
+                raise RuntimeError("the writer has left items")
         return {leg: [(file, name) for file, name in json.loads((folder / f"{leg}.json").read_text())] for leg in LEGS}
 
 
@@ -104,11 +110,11 @@ def _is_empty(client: redis.Redis) -> bool:
     return not any(client.llen(CrawlKeys.for_spider(spider).item_stream()) for spider in ("forum_list", "forum_detail"))
 
 
-def _wait(until: object) -> None:
+def _wait(until: Callable[[], bool], log: str = "") -> None:
     deadline = time.monotonic() + DEADLINE_S
-    while not until():  # type: ignore[operator]
+    while not until():
         if time.monotonic() > deadline:
-            raise TimeoutError("the start task did not come to its next step")
+            raise TimeoutError(f"the start task did not come to its next step: {Path(log).read_text() if log else ''}")
         time.sleep(0.05)
 
 
@@ -136,11 +142,11 @@ class _Processes:
     @contextmanager
     def worker(self) -> Iterator[None]:
         environment = self._environment | {"TRAWL_TEST_WAY": str(self._folder / "worker.json")}
-        command = [sys.executable, "-m", "celery", "-A", "tasks", "worker", "-P", "solo", "-Q", "control"]
+        command = [sys.executable, "-m", "celery", "-A", "tasks", "worker", "-P", "threads", "-Q", "control", "-l", "INFO"]
         with (self._folder / "worker.log").open("wb") as log:
             process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
         try:
-            _wait(lambda: b" ready." in (self._folder / "worker.log").read_bytes())
+            _wait(lambda: b" ready." in (self._folder / "worker.log").read_bytes(), str(self._folder / "worker.log"))
             yield
         finally:
             process.send_signal(signal.SIGTERM)
@@ -151,7 +157,7 @@ def page(files: dict[str, list[str]], text: str) -> str:
     """Return the page with the list between its two markers written again."""
     before, rest = text.split(BEGIN)
     number = sum(map(len, files.values()))
-    lines = [f"{number} files, each at the process that calls it first:\n"]
+    lines = [f"{number} files run for one start task and for nothing else, each at the process that calls it first.\n"]
     for leg, names in files.items():
         lines += [f"\n**{leg}** ({len(names)}):\n", *_wrapped(names)]
     return f"{before}{BEGIN}{''.join(lines)}{END}{rest.split(END, 1)[1]}"
@@ -160,7 +166,7 @@ def page(files: dict[str, list[str]], text: str) -> str:
 def _wrapped(names: list[str]) -> list[str]:
     lines, line = [], ""
     for name in names:
-        word = f"`{name.removesuffix('.py')}`"
+        word = f"`{name}`"
         if line and len(line) + len(word) > 117:
             lines.append(f"{line},\n")
             line = word
