@@ -147,10 +147,10 @@ class Watched:
             most += [(max(1, int(rate)), max(1, int(rate)) / rate)] if burst == 1 else [(burst + round(10 * rate), 10.0)]
         return most
 
-    def per_second(self) -> float:
-        """What the strictest limit allows."""
-        rates = [n / seconds for n, seconds in self.windows()] if self.limited.burst == 1 else [self.limited.rate or 0.0]
-        rates += [n / (ms / 1000) for n, ms in self.limited.quotas]
+    def per_second(self, seconds: float) -> float:
+        """What the strictest limit allows in that time; with a rate an hour's requests come at once."""
+        rates = [self.limited.rate] if self.limited.rate else []
+        rates += [n / (min(ms / 1000, seconds) if self.limited.rate else ms / 1000) for n, ms in self.limited.quotas]
         if self.limited.concurrency:
             rates.append(self.limited.concurrency / LATENCY_S)
         return min(rates)
@@ -168,7 +168,7 @@ class Watched:
             is_kept &= self.site.most_open <= at_a_time
         since = begun + (ended - begun) / 10
         came = sum(since <= at < ended for at in times)
-        share = came / (self.per_second() * (ended - since))
+        share = came / (self.per_second(ended - since) * (ended - since))
         return [part, self.name, "; ".join(found), "yes" if is_kept else "**no**", came, share]
 
 
