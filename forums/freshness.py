@@ -21,6 +21,20 @@ the ones that users wait for. Azar, Horvitz, Lubetzky, Peres and Shahaf (Tractab
 online content changes using reinforcement learning for scheduling, NeurIPS 2019) lie in between, with a penalty that grows like
 the harmonic numbers. `benchmarks/forums/freshness.py` compares them. The linear penalty has another advantage where rates are not
 known: its expectation depends on the mean of the estimate alone, so the policy may act on that as if it were the truth.
+
+**Rates.** A scan counts how many threads changed since the scan before it: a Poisson count over a known time. With a Gamma prior
+the rate's mean is `(a + events) / (b + exposure)`, and old sums decay exponentially, so that the estimate follows (discount
+factors as in West and Harrison, Bayesian Forecasting and Dynamic Models, 2nd ed. 1997). There are two memories. *Slow*: three
+days, or ten changes where they take longer; its prior is the site's other forums. *Burst*: five changes, at most six hours; its
+prior is the slow one, worth two changes. The short memory follows day and night, too. Weights of the hours, learned from all
+forums of a site, gained nothing: a factor of all rates of a site does not change how its budget is divided.
+
+**Checks of threads** for edits and deletions that a list page does not show. Most come soon after a post: their rate falls with
+the time since the thread's newest post, not with its own age (Olston and Pandey, Recrawl scheduling based on information
+longevity, WWW 2008). With the rate `h` and the cost of a check, the square-root rule gives the time to the next check,
+`T = K sqrt(cost / h)`. How fast the rate falls differs between sites, and is unknown before edits were seen. If it falls like
+1/age, `T` should grow with the root of the age; if authors edit within hours and then no more, with the age. A power between them
+is near the best of both (`benchmarks/forums/rechecks.py`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
 """Body of the task `store_items`: claims the database for the fleet, and drains the item streams into it.
 
 One fleet, one database: a writer with another one stores nothing.
+
+The operators' state survives a Redis that lost everything: it is copied into the database when it changes, and put back when it
+is gone, without a question. To crawl a site that was paused is worse than to bring back a size that was flushed on purpose, and
+the fleet's errors name what was put back.
 """
 
 from __future__ import annotations
