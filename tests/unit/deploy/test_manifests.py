@@ -97,11 +97,12 @@ def test_the_apis_stack_is_made_from_its_compose_file() -> None:
 
 
 def test_trawl_toml_reaches_each_container_of_the_fleet() -> None:
-    stack = yaml.safe_load(stack_file.FILE.read_text())["services"]
-    for name in SERVICES.keys() - {"redis", "forum"}:
-        assert SERVICES[name].volumes["/app/trawl.toml"] == "/dev/null", "unless TRAWL_CONFIG names a file"
+    stack = yaml.safe_load(stack_file.FILE.read_text())["services"] | yaml.safe_load(stack_file.API_FILE.read_text())["services"]
+    pods = _of_kind("Deployment") | {"api": _api_manifests()["Deployment"]}
+    for name in {*SERVICES, "api"} - {"redis", "forum"}:
+        assert name == "api" or SERVICES[name].volumes["/app/trawl.toml"] == "/dev/null", "unless TRAWL_CONFIG names a file"
         assert "${TRAWL_CONFIG:-/dev/null}:/app/trawl.toml:ro" in stack[name]["volumes"], name
-        pod = _pod(_of_kind("Deployment")[name])
+        pod = _pod(pods[name])
         (mount,) = [one for one in pod["containers"][0]["volumeMounts"] if one["name"] == "config"]
         assert (mount["mountPath"], mount["subPath"]) == ("/app/trawl.toml", "trawl.toml"), name
         assert {"name": "config", "configMap": {"name": "trawl-config", "optional": True}} in pod["volumes"], name
