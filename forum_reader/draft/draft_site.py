@@ -28,11 +28,10 @@ from forum_reader.reading.reading_budget import strictly
 from forum_reader.recognise.recognise import Guess, base_of, guesses
 
 from .boards import addressed_forums, boards_below
-from .date_customs import customs_of
 from .draft_file import Draft, Preview, name_of, preview_of, refuse_variables, site_of_draft, text_of
 from .explore import Explorer, FoundForum
-from .linked_feed import recent_of_profile, recent_page
-from .wrapper import wrapper_of
+from .paging_links import recent_of_profile, recent_page
+from .wrapper import customs_of, wrapper_of
 
 TIMEOUT_S = 30.0
 """Seconds without a byte."""

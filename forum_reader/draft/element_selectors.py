@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from forum_reader.definition.selectors import compiled, is_xpath
-from forum_reader.fields import class_words
+from forum_reader.fields import post_marks
 
 NAME = re.compile(r"-?[A-Za-z_][\w-]*$")
 """A class, an id or an attribute that can stand in a selector unquoted."""
@@ -198,7 +198,7 @@ def _of_field(row: Any, field: Any) -> Iterator[str]:
     if (
         field.tag == "a"
         and (match := _PROFILES.search(field.get("href") or ""))
-        and class_words.is_profile_link(field.get("href"))
+        and post_marks.is_profile_link(field.get("href"))
     ):
         yield f'a[href*="{match[0]}"]'
     if field.tag in ("time", "blockquote", "pre", "article"):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from forum_reader.fields import class_words
+from forum_reader.fields import post_marks
 from forum_reader.page.page_kind import is_same_thing
 
 from .page_sample import OpenedPage
@@ -117,7 +117,7 @@ def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:
     doubtful: list[tuple[tuple[int, ...], int]] = []  # a board may be named Help
     for i, tag in enumerate(tree.tag):
         href = tree.attributes[i].get("href") if tag == "a" else None
-        if not href or not 0 < tree.size(i) < 300 or class_words.is_profile_link(href):
+        if not href or not 0 < tree.size(i) < 300 or post_marks.is_profile_link(href):
             continue
         target = target_of(base, href)
         if (
@@ -161,7 +161,7 @@ def _with_titles(group: LinkGroup) -> LinkGroup:
     tree, named = group.page.tree, []
     for place, row in zip(group.places, group.rows(), strict=True):
         links = (i for i in range(row, tree.end[row]) if tree.tag[i] == "a" and tree.size(i) and i != place)
-        others = [i for i in links if not class_words.is_profile_link(tree.attributes[i].get("href") or "")]
+        others = [i for i in links if not post_marks.is_profile_link(tree.attributes[i].get("href") or "")]
         if not others:
             return group
         named.append(max(others, key=tree.size))

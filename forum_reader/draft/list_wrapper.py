@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from forum_reader.definition.selectors import compiled, is_xpath
-from forum_reader.fields import class_words
+from forum_reader.fields import post_marks
 from forum_reader.fields.author_field import find_authors, name_of
 from forum_reader.readers.block_paths import BlockPaths
 from forum_reader.readers.checks import order
@@ -121,11 +121,11 @@ def _author(listed: _Listed) -> dict[str, Any]:
     sure: dict[int, int] = {}
     for n in range(paths.count):
         for i in paths.own[n]:
-            if tree.tag[i] == "a" and class_words.is_profile_link(tree.attributes[i].get("href") or "") and paths.has_letters(i):
+            if tree.tag[i] == "a" and post_marks.is_profile_link(tree.attributes[i].get("href") or "") and paths.has_letters(i):
                 sure[n] = i
                 break
     if len(sure) < _LEAST_ROWS * paths.count:
-        sure = {n: i for n, i in find_authors(paths).items() if class_words.suggests_author(paths.names(i))}
+        sure = {n: i for n, i in find_authors(paths).items() if post_marks.suggests_author(paths.names(i))}
     if len(sure) < _LEAST_ROWS * paths.count:
         return {}
     selectors = field_selectors(_pairs(listed, sure))

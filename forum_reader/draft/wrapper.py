@@ -1,27 +1,212 @@
-"""Tables of a site file for an unknown forum, from what `explore` found."""
+"""Tables of a site file for an unknown forum, from what `explore` found, and its date conventions: language, order of day and
+month, and the time zone of dates without one, which a page names or which is derived from its clock, from dates ahead of UTC, or
+from its language.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, available_timezones
 
-from forum_reader.dates.language import known_language
+from forum_reader.dates import post_calendar
+from forum_reader.dates.language import known_language, writes_day_first
+from forum_reader.dates.read_date import DateReader
 from forum_reader.definition.selectors import compiled
+from forum_reader.errors import SiteError
 from forum_reader.fields.date_field import may_be_dates
-from forum_reader.reading.parse_body import read_at
-from forum_reader.reading.read_page import ListedForum
+from forum_reader.page.page_kind import language_of
+from forum_reader.reading.parse_body import read_at, root_of
+from forum_reader.reading.read_page import CommentsPage, ListedForum, read_comments
+from forum_reader.reading.reading_budget import strictly
 
 from .boards import board_field
-from .date_customs import FoundZone, ahead_of, zone_of
 from .explore import FoundForum
 from .link_groups import AddressShape, LinkGroup, shape_of, target_of
 from .list_wrapper import learn_index, learn_list
 from .page_sample import OpenedPage
 from .thread_wrapper import learn_comments
+
+if TYPE_CHECKING:
+    from forum_reader.dates.dates_in_text import Spotted
+    from forum_reader.definition.site import Site
+    from forum_reader.page.response import TextResponse
+
+    from .page_sample import OpenedPage
+
+
+def customs_of(site: Site, pages: Sequence[TextResponse]) -> tuple[str | None, str | None]:
+    """Return the language and the time zone for a site's file, from some of its threads' pages; None where the profile's are
+    right, or the pages do not show them.
+    """
+    if site.pages.comments.format != "html" or not pages:
+        return None, None
+    roots = [root_of(page.text) for page in pages]
+    named = (zone_of(page.text, read_at(page), language_of(root)) for page, root in zip(pages, roots, strict=True))
+    zone = next((zone.name for zone in named if zone is not None), None)
+    return _language(site, pages, roots), zone if zone != site.time_zone else None
+
+
+def _language(site: Site, pages: Sequence[TextResponse], roots: Sequence[Any]) -> str | None:
+    named = next((known for root in roots if (known := known_language(language_of(root) or ""))), None)
+    own = site.language or ""
+    if named is not None and named.partition("-")[0] != own.partition("-")[0]:
+        return named
+    numeric = [page for page in pages if post_calendar.has_numeric_dates(page.text)]
+    if not numeric or writes_day_first(own):
+        return None
+    other = named if named is not None and writes_day_first(named) else post_calendar.ENGLISH
+    found = [(_read(site, page), _read(site.model_copy(update={"language": other}), page), page) for page in numeric]
+    now = datetime.now(UTC)
+    apart = sum(post_calendar.disorder_of(two, now) - post_calendar.disorder_of(one, now) for one, two, _ in found if one and two)
+    return other if apart < 0 else None
+
+
+def _read(site: Site, page: TextResponse) -> CommentsPage | None:
+    try:
+        with strictly():
+            return read_comments(site, page, "0", None)
+    except SiteError:
+        return None
+
+
+_TIMES_ARE = (
+    r"(?:(?:times?|zeiten|heures|horas|horários?|время|час|orari|czas|tijden|tider|zaman)\b|时间|時間|時刻|시간)[^.<>]{0,40}?"
+)
+_NAMED = re.compile(_TIMES_ARE + r"<[^<>]*title=[\"']([A-Za-z_]+/[A-Za-z_/]+)[\"']", re.IGNORECASE)
+_OFFSET = re.compile(
+    _TIMES_ARE + r"(?:<[^<>]{0,100}>)?\s*\b(?:UTC|GMT)\s*(?:([+\-−])\s*(\d{1,2})(?::?00)?)?(?!\d|:)"
+    r"|\b(?:UTC|GMT)\s*([+\-−])\s*(\d{1,2}),\s*\d{4}-\d",
+    re.IGNORECASE,
+)
+_CLOCK = re.compile(
+    r"(?:it is currently|current (?:date|time)[a-z /]{0,10}|time (?:is )?now(?: is)?|(?:当前|现在|當前|現在)(?:时间|時間)是?|"
+    r"現在の?(?:日時|時刻)|현재 ?시[간각]|aktuelle zeit|aktuelles datum|aktuell ist es|heure actuelle|"
+    r"nous sommes actuellement(?: le)?|"
+    r"hora actual|ora (?:attuale|corrente)|текущее время|aktualny czas|obecny czas|huidige tijd|şu anki zaman|aktuální čas)"
+    r"(?:[\s:：]|&nbsp;|<[^<>]{0,100}>){0,6}([^<>]{4,60})",
+    re.IGNORECASE,
+)
+_HOMES = {
+    "zh-tw": "Asia/Taipei", "zh-hant": "Asia/Taipei", "zh-hk": "Asia/Hong_Kong", "zh": "Asia/Shanghai", "ja": "Asia/Tokyo",
+    "ko": "Asia/Seoul", "th": "Asia/Bangkok", "vi": "Asia/Ho_Chi_Minh", "de": "Europe/Berlin", "fr": "Europe/Paris",
+    "it": "Europe/Rome", "nl": "Europe/Amsterdam", "pl": "Europe/Warsaw", "cs": "Europe/Prague", "sk": "Europe/Bratislava",
+    "hu": "Europe/Budapest", "sv": "Europe/Stockholm", "da": "Europe/Copenhagen", "nb": "Europe/Oslo", "fi": "Europe/Helsinki",
+    "ru": "Europe/Moscow", "uk": "Europe/Kyiv", "bg": "Europe/Sofia", "ro": "Europe/Bucharest", "el": "Europe/Athens",
+    "tr": "Europe/Istanbul", "he": "Asia/Jerusalem", "fa": "Asia/Tehran", "id": "Asia/Jakarta",
+}  # fmt: skip
+_ONE_ZONE = frozenset({"zh", "ja", "ko", "th", "vi"})
+"""Languages of one time zone far from UTC: a board in one of them has this zone, unless it names another."""
+_CLOCKS_DIFFER = timedelta(minutes=3)
+_QUARTER = timedelta(minutes=15)
+_EAST, _WEST = timedelta(hours=14), timedelta(hours=-12)
+
+
+class FoundZone(NamedTuple):
+    """A time zone, and how it was derived; empty where a page names it."""
+
+    name: str
+    how: str = ""
+
+
+def zone_of(html: str, made: datetime, language: str | None, ahead: timedelta = timedelta()) -> FoundZone | None:
+    """Find the time zone of a page made at `made`, in a language as in `<html lang>`, whose dates, read as UTC, are `ahead` of
+    it. None without evidence.
+    """
+    if (stated := _stated_zone(html)) is not None:
+        return FoundZone(stated)
+    home = _home(language)
+    if (offset := _by_clock(html, made, language)) is not None:
+        return FoundZone(_named(offset, home, made), "by the clock that pages show")
+    if ahead > _CLOCKS_DIFFER:
+        if home is not None and _offset(home, made) >= ahead - _CLOCKS_DIFFER:
+            return FoundZone(home, "its dates are ahead of UTC; by its language")
+        hours = -(-(ahead - _CLOCKS_DIFFER) // timedelta(hours=1))
+        return FoundZone(
+            _named(timedelta(hours=hours), home, made), "its newest dates are ahead of UTC by as much; it may be more"
+        )
+    if home is not None and (language or "").lower()[:2] in _ONE_ZONE:
+        return FoundZone(home, "by its language, no page names it")
+    return None
+
+
+def ahead_of(pages: Iterable[OpenedPage], made: datetime) -> timedelta:
+    """Return how far the newest date of posts and rows, read as UTC, is ahead of the time at which the pages were made. Texts of
+    posts are left out, as they may mention future dates.
+    """
+    most = timedelta()
+    for page in pages:
+        dates = page.marks.dates
+        if page.is_thread and page.learned is not None:
+            elements = set(page.learned.fields.dates.elements.values())
+            dates = {i: date for i, date in dates.items() if i in elements}
+        most = max([most, *(distance for date in dates.values() for distance in _ahead(date, made))])
+    return most
+
+
+def _ahead(date: Spotted, made: datetime) -> Iterable[timedelta]:
+    if date.hour is None or date.offset is not None or date.back is not None:
+        return
+    days = [(date.month, date.day)] if date.month else [(date.a, date.b), (date.b, date.a)]
+    for month, day in days:
+        for year in (made.year, made.year + 1) if date.year is None else (date.year,):
+            try:
+                found = datetime(year, month or 0, day or 0, date.hour, date.minute, tzinfo=UTC)
+            except ValueError:
+                continue
+            if _CLOCKS_DIFFER < found - made <= _EAST:
+                yield found - made
+
+
+def _stated_zone(html: str) -> str | None:
+    if (named := _NAMED.search(html)) and named[1] in available_timezones():
+        return named[1]
+    match = _OFFSET.search(html)
+    if match is None:
+        return None
+    sign, hours = match[1] or match[3], int(match[2] or match[4] or 0)
+    if not hours:
+        return "UTC"
+    return f"Etc/GMT{'-' if sign == '+' else '+'}{hours}" if hours <= 12 else None
+
+
+def _by_clock(html: str, made: datetime, language: str | None) -> timedelta | None:
+    """Return the offset from UTC of a clock on the page."""
+    for shown in list(_CLOCK.finditer(html))[:3]:
+        reader = DateReader(made + _EAST, language=known_language(language or ""), time_zone="UTC")
+        found, _ = reader.read(shown[1].strip())
+        if found is None:
+            continue
+        offset = found - made
+        if offset < _WEST:  # a time without a day
+            offset += timedelta(days=1)
+        rounded = (offset + _QUARTER / 2) // _QUARTER * _QUARTER
+        if _WEST <= rounded <= _EAST and abs(offset - rounded) <= _CLOCKS_DIFFER:
+            return rounded
+    return None
+
+
+def _home(language: str | None) -> str | None:
+    given = (language or "").lower().replace("_", "-")
+    return _HOMES.get(given) or _HOMES.get(given.partition("-")[0])
+
+
+def _offset(zone: str, at: datetime) -> timedelta:
+    return at.astimezone(ZoneInfo(zone)).utcoffset() or timedelta()
+
+
+def _named(offset: timedelta, home: str | None, at: datetime) -> str:
+    """Return a zone with an offset: the language's, which has summer time, before a fixed one."""
+    candidates: Sequence[str] = [home] if home else []
+    hours = round(offset.total_seconds() / 3600)
+    fixed = "UTC" if not hours else f"Etc/GMT{'-' if hours > 0 else '+'}{abs(hours)}"
+    others = ("Asia/Kolkata", "Asia/Tehran", "Asia/Kabul", "Asia/Kathmandu", "Asia/Yangon", "Australia/Adelaide")
+    return next((zone for zone in (*candidates, fixed, *others) if _offset(zone, at) == offset), fixed)
+
 
 _ANY_NEXT = ["a[rel~=next]", "link[rel~=next]", "li.next a", "a.next"]
 _NUMBER = re.compile(r"\d+")

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from forum_reader.readers.block_paths import BlockPaths, Place
 
-from . import class_words
+from . import post_marks
 from .author_names import (
     AROUND,
     BEFORE_ANSWERED,
@@ -82,7 +82,7 @@ def _called(paths: BlockPaths, i: int) -> int:
     """Return the first inner element whose class marks a name: `<a><span class=username>ida</span> 133 posts</a>`; else `i`."""
     tree = paths.tree
     first = (j for j in range(i + 1, min(tree.end[i], i + 6)) if tree.first_text[j] == tree.first_text[i])
-    return next((j for j in first if 0 < tree.size(j) < tree.size(i) and class_words.suggests_author(paths.names(j))), i)
+    return next((j for j in first if 0 < tree.size(j) < tree.size(i) and post_marks.suggests_author(paths.names(j))), i)
 
 
 def profile_of(paths: BlockPaths, i: int) -> str | None:
@@ -90,7 +90,7 @@ def profile_of(paths: BlockPaths, i: int) -> str | None:
     tree = paths.tree
     for one in (i, tree.parent[i], *range(i + 1, min(tree.end[i], i + 6))):
         href: str | None = tree.attributes[one].get("href")
-        if href and class_words.is_profile_link(href):
+        if href and post_marks.is_profile_link(href):
             return href
     own: str | None = tree.attributes[i].get("href")
     return own
@@ -118,8 +118,8 @@ def _score(paths: BlockPaths, place: Place) -> float:
         return 0.0
     sample = elements[:6]
     linked = sum(_is_linked(paths, i) or _stands_after_by(paths, i) for i in sample) / len(sample)
-    hinted = sum(class_words.suggests_author(paths.names(i)) for i in sample) / len(sample)
-    above = sum(class_words.suggests_author(paths.names(tree.parent[i])) for i in sample) / len(sample)
+    hinted = sum(post_marks.suggests_author(paths.names(i)) for i in sample) / len(sample)
+    above = sum(post_marks.suggests_author(paths.names(tree.parent[i])) for i in sample) / len(sample)
     roles = [tree.attributes[i].get("itemprop", "") for i in sample]
     marked = any("author" in role or role == "name" for role in roles)
     labelled = sum(_is_labelled(paths, i) for i in sample) / len(sample)
@@ -217,7 +217,7 @@ def _name_score(paths: BlockPaths, place: Place, elements: list[int], strings: l
     score = 0.2 + 0.2 * headed + 0.1 * (distinct < len(strings)) + 0.1 * paths.presence(place) - 0.1 * min(words, 3)
     score -= 0.2 * depth / len(place.first)
     score += 0.12 * (paths.tree.tag[elements[0]] in _STANDING_OUT) + 0.15 * all(SPEECH_VERB.search(text) for text in strings)
-    score -= 0.15 * any(class_words.suggests_meta(paths.names(i)) for i in elements[:4])
+    score -= 0.15 * any(post_marks.suggests_meta(paths.names(i)) for i in elements[:4])
     return score
 
 
@@ -260,7 +260,7 @@ def _is_linked(paths: BlockPaths, i: int) -> bool:
         else:
             inner = (j for j in range(i + 1, min(tree.end[i], i + 6)) if tree.tag[j] == "a" and tree.size(j) == tree.size(i))
             href = next((tree.attributes[j].get("href") for j in inner), None)
-    return href is not None and class_words.is_profile_link(href)
+    return href is not None and post_marks.is_profile_link(href)
 
 
 def _stands_after_by(paths: BlockPaths, i: int) -> bool:

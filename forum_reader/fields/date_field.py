@@ -17,7 +17,7 @@ from forum_reader.page.page_tree import PageTree
 from forum_reader.readers.block_paths import BlockPaths
 from forum_reader.readers.checks import order
 
-from . import class_words
+from . import post_marks
 from .post_marks import DATE_DATA, suggests_date
 
 _EDITED = re.compile(
@@ -164,7 +164,7 @@ def _is_of(paths: BlockPaths, i: int, words: re.Pattern[str], by_class: bool) ->
         text = (
             paths.string(up) if by_class else " ".join(tree.texts[tree.first_text[up] : tree.last_text[i]])
         )  # text behind the date belongs to other elements
-        if _is_before_number(words, text) or (by_class and class_words.suggests_edited(paths.names(up))):
+        if _is_before_number(words, text) or (by_class and post_marks.suggests_edited(paths.names(up))):
             return True
         up = tree.parent[up]
     return False

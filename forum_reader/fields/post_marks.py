@@ -1,4 +1,8 @@
-"""Marks of posts on a page: dates, authors, ids and texts, from each element's attributes and each short text."""
+"""Marks of posts on a page: class names, ids and addresses as evidence of an element's role (they are English in most software,
+in any forum's language), dates, authors, ids and texts.
+
+Only evidence: an element's content and its variation from post to post weigh as much.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,145 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from forum_reader.dates.dates_in_text import LONGEST, Spotted, machine_date, spotted
-from forum_reader.page.page_tree import PageTree
 
-from . import class_words
+if TYPE_CHECKING:
+    from forum_reader.page.page_tree import PageTree
+
+
+def _anywhere(words: str) -> re.Pattern[str]:
+    return re.compile(words, re.IGNORECASE)
+
+
+_AUTHOR = _anywhere(
+    r"author|user_?-?name|user_?-?id(?:$|\s)|poster(?!ior)|nick(?:name)?|(?:^|[\s_-])(?:user|member|creator|handle|byline|owner|from|who|writer)(?:$|[\s_-])|membername|screen-?name|"
+    r"(?:^|[\s_-])(?:(?:be)?nutzer|verfasser|auteur|autore|pseudo|utente|usuario|utilizador|gebruiker|avtor)(?:name)?(?:$|[\s_-])|"
+    r"(?:guest|visitor|client|customer|player)[_-]?name|user-?link|(?:^|\s)bigusername|display-?name|person-?name|fullname|hnuser|autor"
+)
+_ABOUT_AUTHOR = _anywhere(
+    r"row|info|detail|title|avatar|count|stat(?:s|us|istics)|badge|rank|imag|pic(?:$|[\s_-]|ture)|photo|role|location|group|online|extra|menu|message|bio|repl(?:y|ied)|"
+    r"joined|posts|karma|reputation|search|icon|signat"
+)
+_BODY = _anywhere(
+    r"(?:post|message|comment|msg|answer|entry|reply|topic|item|thread|discussion|question)[_-]?(?:body|content|text|message|data|main|inner|entry)|"
+    r"(?:^|[\s_-])(?:body|content|contents|text|message|md|markdown|prose|bbwrapper|cooked|usertext|posttext|postbody|post_message|richtext|rte|"
+    r"rich-?content|user-?content|bbcode|t_f|description|articlebody)(?:$|[\s_-]|#)|userContent|bbWrapper|comment-?Content|postcontent|post_body|msgbody"
+)
+_OF_LAYOUT = re.compile(
+    r"(?:^|(?<=\s))(?:text|content)-(?:wrap|break|nowrap|muted|truncate|center|left|right|start|end|justify|primary|secondary|body|"
+    r"sm|lg|base|white|black|dark|light|[a-z]+-\d+|\d?x[sl])(?=$|\s)"
+)
+"""Classes of CSS frameworks that only lay out, although they contain words of the patterns below."""
+_BESIDE = _anywhere(r"modal|popup|pop-up|dialog|dropdown|tooltip|side-?bar|footer|report|cookie|consent")
+_META = _anywhere(
+    r"signat|(?:^|[\s_-])sig(?:$|[\s_-])|side-?bar|user-?(?:info|profile|details|data|card|meta|stats|badge|title|rank|pic|avatar)|avatar|poster-?(?:info|profile)|"
+    r"postprofile|post-?(?:meta|controls|footer|foot|head|header|buttons|actions|tools|options|nav|number|date|author|details)|toolbar|toolbox|"
+    r"reactions?|(?:^|[\s_-])(?:likes?|thanks|votes?|voting|vote|score|share|sharing|report|reply-?link|controls|buttons|actions|tools|menu|nav|"
+    r"navigation|breadcrumbs?|pagination|pager|footer|foot|ads?|advert|advertisement|banner|sponsored?|promo|tooltip|related|recommended|similar|"
+    r"badges?|awards?|rank|rating|flair|permalink|timestamp|date|time|moderat(?:e|ion)|sr-only|visually-?hidden|hidden|attribution|attachments?|edited|notice|"
+    r"lastedit|edit-?(?:note|by|info|date)|dropdown|modal|popup|tags?|byline|karma|online|offline|status)(?:$|[\s_-])|"
+    r"message-?(?:user|attribution|footer|actionbar|lastedit|meta|cell--user)|adsbygoogle|likebar|ipsComment_controls|ipsItemControls|postfoot|posthead|sharebar"
+)
+_SIGNATURE = _anywhere(r"signat|(?:^|[\s_-])sig(?:$|[\s_-])|user-?sig|moderatorbar")
+_EDITED = _anywhere(r"last-?edit|edited|edit-?(?:note|by|info|date|message)|(?:^|[\s_-])notice(?:$|[\s_-])|pstatus|modified")
+_COMMENT = _anywhere(r"comment|kommentar|koment|coment|review|bewertung|rezension|reactie|opini|guestbook|gästebuch|отзыв")
+_QUOTE = _anywhere(r"quot|zitat|cita(?:t|ç|ci)")
+_PROFILE_LINK = re.compile(
+    r"(?:^|[/?&._=-])(?:members?|users?|profiles?|profil\w*|membres?|mitglied\w*|benutzer\w*|utenti?|usuarios?|memberlist|people|author|u|space|uid|"
+    r"us(?:e)?rinfo|user_info|showuser|user_profile|memberId|account|home\.php|auteur|persons?|contributors?|experts?|doctors?|specialists?)(?:[/?&=.,:;_-]|\.php|\d|$)|/[@~][a-zA-Z_]",
+    re.IGNORECASE,
+)
+_NOT_PROFILE = re.compile(
+    r"(?:sendmessage|sendpm|privmsg|conversations?/add|do=(?:add|new|find|search|report)|action=(?:pm|email)|[?&]tab=|login|signup|(?<![a-z])(?:log-in|logon|sign[-_]?(?:in|up|on))(?![a-z])|regist|pass(?:word|wort)|forgot|/search|mailto:|javascript:|"
+    r"[?&]\w+=/?(?:topics?|threads?|categor(?:y|ies)|forums?|boards?|questions?)(?:[/&-]|$)|user_talk[:/]|[#?&](?:quote|reply|report)|/(?:posts|comments|topics|reactions|badges|following|report|edit|content|stats|messages)/?(?:$|[?#])|memberlist(?:\.php)?$|memberlist\.php\?(?!.{0,200}(?:viewprofile|\bu=))|/members/?$|/users/?$|"
+    r"accounts?/?(?:[?#]|$)|account[/-](?:create|edit|show|index)|(?:my|your|customer)[-_/]?account|/user/?$)",
+    re.IGNORECASE,
+)
+_FORUM_LINK = re.compile(
+    r"(?:^|[/?&=._-])(?:forum-?display|view-?forum|show-?forum|forums?/view|view-?board|boards?|categor(?:y|ies)|channels?|sections?|"
+    r"subforums?|conversations)(?:[/?&=.,:_-]|\.php)|(?:^|[/?&])(?:fid=?|forum-|(?:forum|board|cat(?:egory)?)(?:_?id)?=)\d+|"
+    r"[?&](?:a|act|action|mode|page|section)=(?:forum|board|category)(?:&|$)",
+    re.IGNORECASE,
+)
+_ONE_FORUM = re.compile(
+    r"(?:forum-?display|view-?forum|show-?forum)\.php|[?&]g=topics(?:&|$)|/list\.php\?\d+(?:,page=\d+)?$|"
+    r"[/?&]forums?/(?:\d+[^/]*|[^/]+\.\d+)/?$|/categories/[^/]+/?$",
+    re.IGNORECASE,
+)
+"""Addresses that no thread has."""
+_THREAD_LINK = re.compile(
+    r"[?&](?:t|tid|p|pid|topic|thread)(?:_?id)?=|(?:view|show)-?(?:topic|thread)|(?:^|/)(?:topics?|threads?|questions?|t)/",
+    re.IGNORECASE,
+)
+_NETWORK = re.compile(
+    r"(?:https?:)?//(?:[\w-]+\.)*(?:facebook|instagram|youtube|tiktok|twitter|linkedin|pinterest|snapchat|weibo|vk|twitch|x|t)\."
+    r"(?:com|me|tv)(?:[/?#]|$)",
+    re.IGNORECASE,
+)
+"""Social networks: links to a site's own channels or to its members elsewhere; never a post's author."""
+
+
+@lru_cache(maxsize=8192)
+def suggests_author(name: str) -> bool:
+    """Return True if class names mark an author's name."""
+    return bool(_AUTHOR.search(name)) and not _ABOUT_AUTHOR.search(name)
+
+
+@lru_cache(maxsize=8192)
+def suggests_body(name: str) -> bool:
+    """Return True if class names mark the text of a post."""
+    return bool(_BODY.search(_OF_LAYOUT.sub("", name))) and not _BESIDE.search(name)
+
+
+@lru_cache(maxsize=8192)
+def suggests_meta(name: str) -> bool:
+    """Return True if class names mark things around the text: buttons, details of the author, votes."""
+    return bool(_META.search(name))
+
+
+@lru_cache(maxsize=8192)
+def suggests_signature(name: str) -> bool:
+    """Return True if class names mark a signature."""
+    return bool(_SIGNATURE.search(name))
+
+
+@lru_cache(maxsize=8192)
+def suggests_edited(name: str) -> bool:
+    """Return True if class names mark a note of an edit."""
+    return bool(_EDITED.search(name))
+
+
+@lru_cache(maxsize=8192)
+def suggests_comment(name: str) -> bool:
+    """Return True if class names mark a comment on the page's subject, or a review of it."""
+    return bool(_COMMENT.search(name))
+
+
+@lru_cache(maxsize=8192)
+def suggests_quote(name: str) -> bool:
+    """Return True if class names mark a quote."""
+    return bool(_QUOTE.search(name))
+
+
+@lru_cache(maxsize=8192)
+def is_profile_link(href: str) -> bool:
+    """Return True if an address looks like a member's profile."""
+    return bool(_PROFILE_LINK.search(href)) and not _NOT_PROFILE.search(href) and not _NETWORK.match(href)
+
+
+def is_forum_link(href: str) -> bool:
+    """Return True if an address looks like that of a forum, a board or a category."""
+    return (
+        bool(_FORUM_LINK.search(href) or _ONE_FORUM.search(href)) and not _THREAD_LINK.search(href) and not is_profile_link(href)
+    )
+
+
+def is_one_forum(href: str) -> bool:
+    """Return True if an address is that of a forum, and cannot be that of a thread in it."""
+    return bool(_ONE_FORUM.search(href)) and not _THREAD_LINK.search(href)
+
 
 _MOST_SPACED = 500  # characters of a text with the spaces of its markup
 _LEAST_BODY = 15  # characters
@@ -61,17 +199,17 @@ def find_marks(tree: PageTree) -> Marks:
 
 def _is_author(attributes: dict[str, str]) -> bool:
     href = attributes.get("href")
-    if href is not None and class_words.is_profile_link(href):
+    if href is not None and is_profile_link(href):
         return True
     if "author" in attributes.get("itemprop", "") or "author" in attributes.get("rel", ""):
         return True
     classes = attributes.get("class")
-    return bool(classes) and class_words.suggests_author(classes or "")
+    return bool(classes) and suggests_author(classes or "")
 
 
 def _is_body(attributes: dict[str, str]) -> bool:
     classes = attributes.get("class")
-    return bool(classes) and class_words.suggests_body(classes or "") and not class_words.suggests_quote(classes or "")
+    return bool(classes) and suggests_body(classes or "") and not suggests_quote(classes or "")
 
 
 def _age(tree: PageTree, i: int, text: str) -> Spotted | None:

@@ -10,7 +10,7 @@ from forum_reader.dates.dates_in_text import LONGEST, spotted
 from forum_reader.page.page_tree import PageTree, Range
 from forum_reader.readers.block_paths import BlockPaths, Place
 
-from . import class_words
+from . import post_marks
 from .author_field import name_of
 from .date_field import begins_with_edit
 
@@ -66,7 +66,7 @@ def find_cuts(
             cuts[number].append(signature)
     left_out: set[int] = set()
     for place in paths.places[1:]:
-        if all(class_words.suggests_signature(paths.names(i)) for i in list(place.first.values())[:3]):
+        if all(post_marks.suggests_signature(paths.names(i)) for i in list(place.first.values())[:3]):
             for number, i in place.first.items():
                 signatures.setdefault(number, i)
         if place.above in left_out:  # with the place around it
@@ -158,7 +158,7 @@ def _feet(paths: BlockPaths, root: int, marks: tuple[int | None, ...], same: dic
         if i <= root or tree.first_text[i] <= tree.first_text[root]:
             return
         is_fixed = tree.size(i) <= _LABEL and (_holds(paths, i, marks) or _is_the_same(paths, i, same))
-        if not (is_fixed or class_words.suggests_meta(paths.names(i))) or class_words.suggests_body(paths.names(i)):
+        if not (is_fixed or post_marks.suggests_meta(paths.names(i))) or post_marks.suggests_body(paths.names(i)):
             return
         yield tree.first_text[i], last
         last = tree.first_text[i]
@@ -178,9 +178,9 @@ def _is_not_text(paths: BlockPaths, inside: list[tuple[int, int]], authors: dict
     tree = paths.tree
     sample = [i for _, i in inside[:4]]
     names = [paths.names(i) for i in sample]
-    if all(class_words.suggests_signature(name) for name in names):
+    if all(post_marks.suggests_signature(name) for name in names):
         return True
-    if all(class_words.suggests_edited(name) for name in names) and all(tree.size(i) < 200 for i in sample):
+    if all(post_marks.suggests_edited(name) for name in names) and all(tree.size(i) < 200 for i in sample):
         return True
     if len(inside) >= 3 and len(inside) >= 0.5 * paths.count and all(tree.size(i) < _LABEL for _, i in inside):
         if all(_NUMBER.fullmatch(paths.string(i)) for _, i in inside):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from forum_reader.page.page_tree import PageTree, Range
 from forum_reader.readers.block_paths import BlockPaths, Place
 
-from . import class_words
+from . import post_marks
 from .text_cuts import find_cuts, follows_author
 
 _TEXT_PROPERTIES = frozenset({"text", "articleBody", "commentText", "description"})
@@ -134,7 +134,7 @@ def _score(paths: BlockPaths, place: Place, authors: dict[int, int], dates: dict
         return 0.0
     sample = list(place.first.values())[:4]
     body = any(_is_body(paths, i) for i in sample)
-    meta = not body and any(class_words.suggests_meta(paths.names(i)) for i in sample)
+    meta = not body and any(post_marks.suggests_meta(paths.names(i)) for i in sample)
     factor = (1.3 if body else 1.0) * (0.15 if meta else 1.0) * (_HOLDER if holds > 0.34 * len(place.first) else 1.0)
     return held * factor
 
@@ -150,7 +150,7 @@ def _is_whole_of_parent(paths: BlockPaths, place: Place) -> bool:
 
 
 def _is_body(paths: BlockPaths, i: int) -> bool:
-    return class_words.suggests_body(paths.names(i)) or paths.tree.attributes[i].get("itemprop") in _TEXT_PROPERTIES
+    return post_marks.suggests_body(paths.names(i)) or paths.tree.attributes[i].get("itemprop") in _TEXT_PROPERTIES
 
 
 def _narrowed(paths: BlockPaths, place: Place) -> dict[int, int]:
@@ -163,7 +163,7 @@ def _narrowed(paths: BlockPaths, place: Place) -> dict[int, int]:
                 continue
             inner = sum(paths.own_size(number, i) for number, i in child.first.items())
             sample = list(child.first.values())[:4]
-            if any(class_words.suggests_signature(paths.names(i)) for i in sample):
+            if any(post_marks.suggests_signature(paths.names(i)) for i in sample):
                 continue
             if paths.tree.tag[sample[0]] in _PARAGRAPHS and (inner == size or _stands_next_to_text(paths, child)):
                 continue
@@ -208,7 +208,7 @@ def _in_other_markup(paths: BlockPaths, number: int, like: _Like, marks: list[in
             else 1.3
             if _is_body(paths, i)
             else 0.15
-            if class_words.suggests_meta(paths.names(i))
+            if post_marks.suggests_meta(paths.names(i))
             else 1.0
         )
         size = (paths.own_size(number, i) - 0.7 * paths.link_size(i)) * factor * (_HOLDER if holds and not known else 1.0)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from forum_reader.errors import PageTooLarge
-from forum_reader.fields import class_words
+from forum_reader.fields import post_marks
 from forum_reader.reading.html_text import emoji_of, end_lines
 
 MOST_ELEMENTS = 100_000
@@ -217,7 +217,7 @@ class PageTree:
         classes = attributes.get("class")
         if tag == "a" and not classes:  # differ by their target: a name, a picture and a button are often side by side
             href = attributes.get("href")
-            kind = "no" if href is None else "profile" if class_words.is_profile_link(href) else "page"
+            kind = "no" if href is None else "profile" if post_marks.is_profile_link(href) else "page"
             return self._sign_of((tag, kind))
         first = "" if not classes else self._first_class.get(classes)
         if first is None:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from forum_reader.fields import class_words
+from forum_reader.fields import post_marks
 from forum_reader.fields.post_marks import Marks
 from forum_reader.page.page_tree import PageTree
 
@@ -106,7 +106,7 @@ class BlockPaths:
         for _ in range(_QUOTE_STEPS):
             if up <= block.start or tree.size(up) > most:
                 return False
-            if tree.tag[up] == "blockquote" or class_words.suggests_quote(self.names(up)):
+            if tree.tag[up] == "blockquote" or post_marks.suggests_quote(self.names(up)):
                 return True
             up = tree.parent[up]
         return False

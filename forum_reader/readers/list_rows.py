@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from forum_reader.dates.dates_in_text import spotted
 from forum_reader.dates.post_calendar import Calendar
-from forum_reader.fields import class_words
+from forum_reader.fields import post_marks
 from forum_reader.fields.author_names import BEFORE_ANSWERED, SPEECH_VERB
 from forum_reader.fields.post_marks import Marks
 from forum_reader.fields.text_field import Body
@@ -172,7 +172,7 @@ def titles_of(
         and (href := tree.attributes[i].get("href"))
         and href.rpartition("#")[2] not in anchors  # the block itself
         and _WORD.search(text := tree.string(i))
-        and (not author or author not in text.casefold() or class_words.is_forum_link(href))
+        and (not author or author not in text.casefold() or post_marks.is_forum_link(href))
         and not is_date(tree, i, dates)
         and not _is_below(tree, i, body)
         and not _is_in_a_sentence(tree, i)
@@ -225,7 +225,7 @@ def _target(href: str, url: str, base: str) -> str | None:
     except ValueError:
         return None
     is_elsewhere = host_of(parts) == host_of(own) and (parts.path, parts.query) != (own.path, own.query)
-    return target if href and is_elsewhere and not class_words.is_profile_link(href) else None
+    return target if href and is_elsewhere and not post_marks.is_profile_link(href) else None
 
 
 _MOST_IN_ONE = 4  # authors and dates of a post

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from forum_reader.dates.dates_in_text import Spotted
 from forum_reader.dates.post_calendar import Calendar
-from forum_reader.fields import class_words
+from forum_reader.fields import post_marks
 from forum_reader.fields.author_names import above_details
 from forum_reader.fields.post_marks import Marks
 from forum_reader.page.page_tree import PageTree, typed_fields
@@ -163,9 +163,9 @@ def _leads_elsewhere(tree: PageTree, author: int | None) -> bool:
     href = tree.attributes[author].get("href", "#") if tree.tag[author] == "a" else "#"
     if not href.startswith("#") and "usr" not in href:
         classes = tree.attributes[author].get("class", "")
-        return not class_words.is_profile_link(href) and not class_words.suggests_author(classes)
+        return not post_marks.is_profile_link(href) and not post_marks.suggests_author(classes)
     within = range(author, tree.end[author])
-    profile = any(class_words.is_profile_link(tree.attributes[i].get("href", "")) for i in within)
+    profile = any(post_marks.is_profile_link(tree.attributes[i].get("href", "")) for i in within)
     return not profile and any(tree.tag[i] == "th" for i in within)
 
 
@@ -192,7 +192,7 @@ def _named(tree: PageTree) -> list[int]:
         for i, attributes in enumerate(tree.attributes)
         if attributes
         and (
-            class_words.suggests_body(f"{attributes.get('class', '')} {attributes.get('id', '')}")
+            post_marks.suggests_body(f"{attributes.get('class', '')} {attributes.get('id', '')}")
             or attributes.get("itemprop") in _TEXT_PROPERTIES
         )
     ]

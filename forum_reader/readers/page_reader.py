@@ -18,7 +18,7 @@ import msgspec
 
 from forum_reader.dates.post_calendar import Calendar
 from forum_reader.errors import NotAPage, UnreadablePage
-from forum_reader.fields import class_words
+from forum_reader.fields import post_marks
 from forum_reader.fields.date_field import may_be_dates
 from forum_reader.fields.post_marks import Marks, find_marks
 from forum_reader.page.page_kind import Kind, PageFrame, frame_of, kind_of
@@ -279,7 +279,7 @@ def _has_more(alone: SeenPost, learned: PostPattern, tree: PageTree, *, are_othe
             return True
         least = _SHORT if is_head else _LEAST_TEXT
         if any(
-            attributes and class_words.suggests_body(attributes.get("class", "")) and tree.written_in(i) >= least
+            attributes and post_marks.suggests_body(attributes.get("class", "")) and tree.written_in(i) >= least
             for i, attributes in enumerate(tree.attributes[block.start : block.end], block.start)
         ):
             return True
@@ -295,7 +295,7 @@ def _are_comments(learned: PostPattern) -> bool:
     tree, blocks = learned.fields.paths.tree, learned.fields.paths.blocks
     around = (i for block in blocks for i in (block.start, tree.parent[block.start]))
     names = (f"{tree.attributes[i].get('class', '')} {tree.attributes[i].get('id', '')}" for i in around)
-    return sum(map(class_words.suggests_comment, names)) >= len(blocks)
+    return sum(map(post_marks.suggests_comment, names)) >= len(blocks)
 
 
 def _starts(learned: PostPattern | None) -> list[int]:

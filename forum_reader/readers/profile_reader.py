@@ -14,7 +14,7 @@ from lxml import etree
 from forum_reader.dates import post_calendar
 from forum_reader.dates.language import known_language, writes_day_first
 from forum_reader.errors import SiteError
-from forum_reader.fields import class_words
+from forum_reader.fields import post_marks
 from forum_reader.page.records import SeenLink, SeenPost, Software
 from forum_reader.page.response import FetchedPage
 
@@ -152,7 +152,7 @@ class ProfileReader:
         known: dict[str, str] = {}
         for link in _links(self._root) if names else ():
             name = _name(link)
-            if name in names and name not in known and class_words.is_profile_link(href := link.get("href")):
+            if name in names and name not in known and post_marks.is_profile_link(href := link.get("href")):
                 known[name] = href
         return tuple(msgspec.structs.replace(post, author_url=known.get(post.author or "")) for post in posts)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import urljoin, urlsplit
 
 from forum_reader.dates.dates_in_text import spotted
-from forum_reader.fields import class_words
+from forum_reader.fields import post_marks
 from forum_reader.fields.post_marks import Marks
 from forum_reader.page.page_address import host_of
 from forum_reader.page.page_tree import PageTree, Range, around, is_framed
@@ -138,9 +138,9 @@ def _count_posts(tree: PageTree, links: list[int], marks: Marks) -> bool:
 
 def _is_of_threads(rows: Sequence[SeenLink]) -> bool:
     """Return True if rows are many, or lead to addresses of one form: threads, not forums."""
-    if len(rows) < _MANY_ROWS and all(class_words.is_forum_link(row.url) for row in rows):
+    if len(rows) < _MANY_ROWS and all(post_marks.is_forum_link(row.url) for row in rows):
         return False
-    if sum(class_words.is_one_forum(row.url) for row in rows) >= _NEARLY_ALL * max(1, len(rows)):
+    if sum(post_marks.is_one_forum(row.url) for row in rows) >= _NEARLY_ALL * max(1, len(rows)):
         return False
     shapes = {form_of(row.url) for row in rows}
     return len(rows) >= _MANY_ROWS or len(shapes) < _ONE_KIND * max(1, len(rows))
@@ -220,7 +220,7 @@ def _groups(tree: PageTree, dates: list[int]) -> list[list[int]]:
     """Group links by their ancestors, without links to people and links that are dates."""
     groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for i, tag in enumerate(tree.tag):
-        if tag != "a" or not _is_title(tree, i) or class_words.is_profile_link(tree.attributes[i].get("href") or ""):
+        if tag != "a" or not _is_title(tree, i) or post_marks.is_profile_link(tree.attributes[i].get("href") or ""):
             continue
         up = tree.parent[i]
         if is_date(tree, i, dates):
@@ -364,7 +364,7 @@ def _with_others(tree: PageTree, links: list[int], groups: list[list[int]]) -> l
 
 
 def _lead_to_forums(tree: PageTree, links: Sequence[int]) -> bool:
-    return len(links) >= LEAST_FORUMS and all(class_words.is_forum_link(tree.attributes[i].get("href") or "") for i in links)
+    return len(links) >= LEAST_FORUMS and all(post_marks.is_forum_link(tree.attributes[i].get("href") or "") for i in links)
 
 
 def _between(elements: list[int], start: int, end: int) -> int:

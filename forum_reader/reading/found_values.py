@@ -19,8 +19,7 @@ from forum_reader.definition.selectors import Found
 from forum_reader.page.response import is_text
 
 from . import converters, parse_body
-from .element_trees import PLACEHOLDER, outermost
-from .html_text import text_of, text_of_elements
+from .html_text import PLACEHOLDER, outermost, text_of, text_of_elements
 from .parse_body import read_at
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from forum_reader.definition.page_requests import apart, with_body
 from forum_reader.definition.pages import PageKind, RowsPage
 from forum_reader.errors import UnreadablePage
 
-from .element_trees import parents_of
+from .html_text import parents_of
 from .page_values import Document, not_too_many
 
 if TYPE_CHECKING:

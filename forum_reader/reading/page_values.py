@@ -18,8 +18,8 @@ from forum_reader.errors import PageGone, UnreadablePage
 from forum_reader.page.response import is_text
 
 from . import converters, parse_body, reading_budget
-from .element_trees import cut, inner_rows, left_out, outermost
 from .found_values import FoundValues
+from .html_text import cut, inner_rows, left_out, outermost
 from .parse_body import content_type, html_of, json_of, json_text, tree_of
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
         ("fullmatch", why._pattern(one).pattern) for one in ("/t/{thread}?page={page}", "/b/{forum:path}/list.html")
     ],
     "forum_reader/definition/selectors.py:compile_pattern": list,  # within a time: tests/unit/forum_reader/test_site_patterns.py
-    "forum_reader/fields/class_words.py:_anywhere": list,  # kept by its module
+    "forum_reader/fields/post_marks.py:_anywhere": list,  # kept by its module
     "forum_reader/dates/normalised.py:_with_months": list,  # kept by its module
     "forum_reader/dates/words.py:_words": lambda: [
         ("finditer", found.pattern) for name in ("", *words._WORDS) for found, _ in words._words(name)
@@ -47,8 +47,8 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
         ("match", boards._forum_pattern({"pages": {"list": {"url": one}}}).pattern)  # type: ignore[union-attr]
         for one in ("/f/{forum}/", "/f/{forum:path}/threads?page={page}")
     ],
-    "forum_reader/draft/linked_feed.py:_thread_url": list,  # expressions of AddressShape, below
-    "forum_reader/draft/linked_feed.py:_grade": list,
+    "forum_reader/draft/paging_links.py:_thread_url": list,  # expressions of AddressShape, below
+    "forum_reader/draft/paging_links.py:_grade": list,
     "forum_reader/draft/list_wrapper.py:_part": list,
     "forum_reader/draft/link_groups.py:is_of_another": list,
     "forum_reader/draft/boards.py:_has_id": list,

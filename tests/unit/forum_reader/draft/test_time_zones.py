@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forum_reader.draft.date_customs import zone_of
+from forum_reader.draft.wrapper import zone_of
 
 MADE = datetime(2026, 11, 22, 12, 50, 31, tzinfo=UTC)
 

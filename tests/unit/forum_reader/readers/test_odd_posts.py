@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forum_reader.fields import class_words
+from forum_reader.fields import post_marks
 from forum_reader.page.records import PageKind, SeenPage
 from forum_reader.readers.page_reader import read_page
 
@@ -162,8 +162,8 @@ def test_an_opening_post_in_one_element_with_its_line_of_author_and_date_is_whol
 
 def test_classes_that_lay_out_text_say_nothing() -> None:
     """A question and its answer, made otherwise each, with `text-break` on links and headings."""
-    assert not any(map(class_words.suggests_body, ("h3 text-wrap text-break", "btn text-body", "content-center")))
-    assert all(map(class_words.suggests_body, ("text text-break", "post-text", "content")))
+    assert not any(map(post_marks.suggests_body, ("h3 text-wrap text-break", "btn text-body", "content-center")))
+    assert all(map(post_marks.suggests_body, ("text text-break", "post-text", "content")))
     date = "<time class='link-secondary' datetime='2026-03-0{1}T10:00:00Z'>March {1}</time>"
     by = '<div class="small text-secondary"><a class="me-1 text-break" href="/users/{0}">{0}</a><b>133</b></div>' + date
     question = (
