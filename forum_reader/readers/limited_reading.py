@@ -1,13 +1,11 @@
 """`read_page` within limits of processor time and memory, for pages of unknown origin. A signal interrupts deeply nested posts;
 nothing interrupts libxml2, which needs hours for a page of a single tag with a million attributes, so such a page is read by a
-child process: this module's `main`.
+child process (`forum_reader/jail.py`).
 """
 
 from __future__ import annotations
 
-import resource
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from typing import Any
 import msgspec
 
 from forum_reader.errors import PageTooLarge, ReaderError
+from forum_reader.jail import Jail, allow, serve
 from forum_reader.page.records import SeenPage
 from forum_reader.reading.reading_budget import extraordinary
 
@@ -24,6 +23,7 @@ from .page_reader import read_page
 MOST_S = 10
 """Seconds of processor time; a thread of 3,000 posts on one page needs 2."""
 _MEMORY_BYTES = 2 << 30
+_WAIT_S = 600.0  # on a machine that has no processor time for it
 _ORDINARY = 300_000  # characters; the attributes of a tag within them take some seconds at most
 
 
@@ -45,11 +45,13 @@ def read_limited(html: str, url: str, *, compare: bool = False, seconds: int = M
         with _interrupted_after(seconds, url):
             return read_page(html, url, compare=compare)
     task = msgspec.msgpack.encode(_Task(html=html, url=url, compare=compare, seconds=seconds))
-    command = [sys.executable, "-P", "-m", __name__]
-    done = subprocess.run(command, input=task, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-    if done.returncode:
-        raise PageTooLarge(f"{url}: takes more than {seconds} s of processor time, or 2 GiB of memory, to be read")
-    reply = msgspec.msgpack.decode(done.stdout, type=_Reply)
+    jail = Jail([sys.executable, "-P", "-m", __name__])
+    try:
+        reply = msgspec.msgpack.decode(jail.ask(task, wait_s=_WAIT_S), type=_Reply)
+    except (OSError, EOFError):
+        raise PageTooLarge(f"{url}: takes more than {seconds} s of processor time, or 2 GiB of memory, to be read") from None
+    finally:
+        jail.close()
     if reply.page is None:
         raise ReaderError(reply.error or url)
     return reply.page
@@ -71,19 +73,15 @@ def _interrupted_after(seconds: int, url: str) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def main() -> None:
-    """Read the page on standard input; the kernel ends a process above its limits."""
-    task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Task)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    begun = int(used.ru_utime + used.ru_stime) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (begun + task.seconds, begun + task.seconds + 1))
-    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+def _answer(message: bytes) -> bytes:
+    task = msgspec.msgpack.decode(message, type=_Task)
+    allow(task.seconds)
     try:
         reply = _Reply(page=read_page(task.html, task.url, compare=task.compare))
     except ReaderError as exc:
         reply = _Reply(error=str(exc))
-    sys.stdout.buffer.write(msgspec.msgpack.encode(reply))
+    return msgspec.msgpack.encode(reply)
 
 
 if __name__ == "__main__":
-    main()
+    serve(_answer, _MEMORY_BYTES)

@@ -160,7 +160,7 @@ def test_time_in_which_a_process_apart_gets_no_processor_does_not_count(
 
 def test_a_process_apart_ends_with_the_one_that_asks(site: Site, reader: isolated.Reader, no_process_left: None) -> None:
     reader.read(site, page(siblings(3)), COMMENTS)
-    process = reader._process
+    process = reader.jail.process
     assert process is not None
     assert process.stdin is not None
     process.stdin.close()
