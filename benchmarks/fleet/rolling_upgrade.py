@@ -37,6 +37,7 @@ from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import MARK, ROOT, Program
 from tests.support.forum_fleet import SITE, SPIDERS, ForumFleet
 from tests.support.processes import none_left, wait_until
+from workers.state.jobs import Jobs
 from workers.state.schedules import Schedules, StoredEntry
 
 BOOKS = "books"
@@ -141,7 +142,7 @@ def prepare(fleet: RollingFleet) -> None:
     )
     fleet.trawl("limit", SITE, "--rate", "40", "--per-hour", "100000", old=True)
     fleet.trawl("limit", books_lane(fleet), "--rate", "60", "--concurrency", "8", old=True)
-    fleet.trawl("job", "start", BOOKS, "--urls", str(urls_of(fleet)), old=True)
+    fleet.trawl("run", BOOKS, "--urls", str(urls_of(fleet)), old=True)
     fleet.trawl("pause", "--site", "elsewhere.example", old=True)
 
 
@@ -213,8 +214,7 @@ def judge(fleet: RollingFleet, report: Report) -> None:
 def books_done(fleet: RollingFleet) -> bool:
     """Return True if nothing of `books` waits, and its job is over."""
     shot = snapshot(fleet.client, BOOKS, CrawlKeys.for_spider(BOOKS))
-    jobs = json.loads(fleet.trawl("job", "list", "--json", old=False))
-    return not (shot.ready or shot.leased or shot.start_tasks) and all(job["state"] == "finished" for job in jobs)
+    return not (shot.ready or shot.leased or shot.start_tasks or Jobs(fleet.client).open())
 
 
 def books_items(fleet: RollingFleet) -> list[bytes]:
@@ -239,7 +239,7 @@ def refusals(fleet: RollingFleet) -> dict[str, int]:
         "dead letters": sum(one.dead for one in shots),
         "refused items": sum(one.bad_items for one in shots),
         "messages set aside": int(fleet.client.llen(fleet.keys.dead_messages())),
-        "unreadable values": len(status.get("foreign", ())),
+        "unreadable values": len(status["foreign"]),
         "errors in logs": len(faults),
     }
 
