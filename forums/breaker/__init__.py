@@ -1,6 +1,6 @@
 """Circuit breaker of a site with a file: its own verdicts on pages, drift, and probes; on top of `workers/breaker`.
 
-Crawlers load `middleware` and `missing_site_file` through the settings; the task `probe_sites` calls `probe`.
+Crawlers load `middleware` and `missing` through the settings; the task `probe_sites` calls `probe`.
 """
 
 from .drift import drifts, forgive

@@ -37,7 +37,7 @@ from workers.process.page_at_work import PageAtWork
 from workers.raw_pages import RawPage
 from workers.raw_pages.raw_page_stats import RawPageStats
 
-from .missing_pages import MissingPages, should_exist
+from .missing import MissingPages, should_exist
 from .state import open_breaker, open_for_page
 
 if TYPE_CHECKING:

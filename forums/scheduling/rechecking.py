@@ -29,7 +29,7 @@ from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import NamedTask, SeedOutcome, push_named
 from workers.fleet.holds import why_not_seeded
 
-from . import outcomes, request_budget
+from . import outcomes, seed_plan
 from .outcomes import Outcome, OutcomeKind, of_seeding
 from .seeding import homes_of, seed_scans
 
@@ -80,8 +80,8 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
         if one.name in held:
             continue
         free = AT_ONCE if force else min(max(0, WAITING_MOST - waiting), AT_ONCE)
-        granted = request_budget.for_later(one, spent[one.name]) * GRANTED_S / 3600
-        room = free if force else min(_threads(request_budget.later_now(one, spent[one.name]), granted), free)
+        granted = seed_plan.for_later(one, spent[one.name]) * GRANTED_S / 3600
+        room = free if force else min(_threads(seed_plan.later_now(one, spent[one.name]), granted), free)
         moment = datetime.fromtimestamp(now, UTC)
         most = room if force or not history else math.ceil(room * (1 - HISTORY))
         back = 0
@@ -91,8 +91,8 @@ def recheck(client: redis.Redis, database: Database, site: str | None = None, fo
         due = take_due(database, one.name, moment, limit=most, lease=LEASE, force=force)
         if due:
             waiting = in_turns + _send_checks(client, keys, one, due)
-        left[one.name] = min(room - len(due), _threads(request_budget.history_now(one, spent[one.name]), granted))
-        may_check = room and (force or request_budget.checks_now(one, spent[one.name]))
+        left[one.name] = min(room - len(due), _threads(seed_plan.history_now(one, spent[one.name]), granted))
+        may_check = room and (force or seed_plan.checks_now(one, spent[one.name]))
         report[one.name] = f"{len(due)} checks" if may_check else _why_none(one, spent[one.name], waiting)
         if back:
             report[one.name] += f", a look back at {back} pages of the newest messages"
@@ -132,8 +132,8 @@ def _shared(site: Site, spent: Spent) -> tuple[int, int]:
     """Divide a round's budget of checks into threads to check and pages of the newest messages. Fractions are rounded at
     random, so that a part of less than one request gets its turn, too.
     """
-    granted = request_budget.for_checks(site, spent) * GRANTED_S / 3600
-    allowed = min(request_budget.checks_now(site, spent), max(granted, 1.0))
+    granted = seed_plan.for_checks(site, spent) * GRANTED_S / 3600
+    allowed = min(seed_plan.checks_now(site, spent), max(granted, 1.0))
     if not (site.pages.can_look_back and site.schedule.recheck_days):
         return math.ceil(allowed / THREAD_COST), 0
     parts = allowed * (1 - BACK) / THREAD_COST, allowed * BACK
@@ -144,11 +144,11 @@ def _shared(site: Site, spent: Spent) -> tuple[int, int]:
 def _why_none(site: Site, spent: Spent, waiting: int) -> str:
     if waiting >= WAITING_MOST:
         return f"{waiting} tasks wait in the lane already"
-    if spent.total < site.scan_budget_per_hour and spent.later < request_budget.for_later(site, spent):
-        most = request_budget.for_checks(site, spent)
+    if spent.total < site.scan_budget_per_hour and spent.later < seed_plan.for_later(site, spent):
+        most = seed_plan.for_checks(site, spent)
         return f"{spent.check:.0f} of at most {most:.0f} requests for checks in the last hour (schedule.checks_per_request)"
-    most = request_budget.for_later(site, spent)
-    return f"{request_budget.over(site, spent)}, {spent.later:.0f} of at most {most:.0f} for what may wait"
+    most = seed_plan.for_later(site, spent)
+    return f"{seed_plan.over(site, spent)}, {spent.later:.0f} of at most {most:.0f} for what may wait"
 
 
 def _send_checks(client: redis.Redis, keys: CrawlKeys, site: Site, due: Sequence[DueThread]) -> int:

@@ -22,7 +22,7 @@ from redis_components.start_tasks import seeding
 from redis_components.start_tasks.seeding import NamedTask, Seed, SeedOutcome
 from workers.fleet.holds import refuse_if_draining, why_not_seeded
 
-from . import outcomes, request_budget
+from . import outcomes, seed_plan
 from . import outcomes as seed_spans
 from .outcomes import SEEDED, Outcome, OutcomeKind
 from .seed_plan import Due, plan, watched
@@ -198,7 +198,7 @@ class _Snapshot:
         held = why_not_seeded(client, FORUM_LIST, {one.name for one, _ in wanted})
         pending = seeding.pending(client, keys_in(client, FORUM_LIST), list(report), self.now)
         chosen: list[tuple[str, ForumTask, float]] = []
-        room = {one.name: request_budget.scans_now(one, self.spent[one.name]) for one in self.sites}
+        room = {one.name: seed_plan.scans_now(one, self.spent[one.name]) for one in self.sites}
         for name in pending:
             room[name.partition("/")[0]] -= 1
         for one, due in sorted(((one, self.dues[one.name][forum]) for one, forum in wanted), key=self._urgency):
@@ -210,7 +210,7 @@ class _Snapshot:
             elif not force and due.at > self.now:
                 report[name] = outcomes.early(due.at, self.now)
             elif not force and room[one.name] < 1:
-                over = request_budget.over(one, self.spent[one.name])
+                over = seed_plan.over(one, self.spent[one.name])
                 report[name] = Outcome(kind=OutcomeKind.OVER_BUDGET, sentence=over)
             else:
                 room[one.name] -= due.cost

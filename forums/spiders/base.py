@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MIDDLEWARES: dict[str, dict[str, int | None]] = {
     "DOWNLOADER_MIDDLEWARES": {
-        "forums.breaker.missing_site_file.SiteFiles": 40,  # holds requests of sites with a missing or invalid file
+        "forums.breaker.missing.SiteFiles": 40,  # holds requests of sites with a missing or invalid file
         # restricts a site's requests to its own origins, other requests to origins in site files
         "forums.sites.http.allowed_origins.AllowedSites": 50,
         "forums.sites.http.politeness.SitePoliteness": 60,  # the site's delays; before the robots.txt middleware (100)

@@ -11,7 +11,7 @@ from scrapy.spidermiddlewares.httperror import HttpError
 
 from forum_reader.reading.read_page import CommentsPage, ThreadPage
 from forums.breaker.middleware import MISSING, SiteBlocked
-from forums.breaker.missing_site_file import site_of_task
+from forums.breaker.missing import site_of_task
 from forums.records.items import comment_item, file_digest, now_in_reading, post_item, utc_now, with_listed
 from forums.records.start_tasks import PostTask
 from forums.sites import PageGone, Site, UnreadablePage, site_in_use

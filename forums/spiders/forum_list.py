@@ -11,7 +11,7 @@ from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
 from forum_reader.reading.read_page import IndexPage, ListedForum, ListedThread, ListPage
-from forums.breaker.missing_site_file import site_of_task
+from forums.breaker.missing import site_of_task
 from forums.records.items import file_digest, forum_item, moment_of, scan_item, stamp, utc_now
 from forums.records.start_tasks import INDEX, RECENT, ForumTask
 from forums.records.stored import FrontRow

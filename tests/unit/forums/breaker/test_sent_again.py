@@ -8,7 +8,7 @@ import pytest
 from scrapy import Request
 
 from forum_reader.definition.site_options import BreakerOptions
-from forums.breaker.missing_pages import MissingPages
+from forums.breaker.missing import MissingPages
 from workers.breaker.health import SETTLING_S
 from workers.breaker.hosts import BLOCKED, WAIT_S, sent_again
 
