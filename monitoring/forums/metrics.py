@@ -9,7 +9,7 @@ from forums.overview import forum_sites
 from forums.state.forum_states import WatchedForum
 from forums.state.request_ledger import Purpose
 from forums.state.writer_figures import WriterFigures
-from monitoring.metrics.figures import MetricSpec, Rows, Samples, number
+from monitoring.metrics.figures import MetricSpec, Samples, number
 from workers.overview import Overview
 
 MOST_BOARDS = 10_000
@@ -23,8 +23,12 @@ def shown_boards(view: Overview) -> list[WatchedForum]:
 
 def _board(name: str, help: str, figure: Callable[[WatchedForum], float | None]) -> MetricSpec:
     """Define a figure of each board, of those that have it."""
-    rows = Rows(shown_boards, lambda one: (one.site, one.forum), figure)
-    return MetricSpec(name=name, kind="gauge", help=help, labels=("site", "forum"), samples=rows.samples, rows=rows)
+
+    def samples(view: Overview) -> Samples:
+        figures = ((one, figure(one)) for one in shown_boards(view))
+        return [((one.site, one.forum), value) for one, value in figures if value is not None]
+
+    return MetricSpec(name=name, kind="gauge", help=help, labels=("site", "forum"), samples=samples)
 
 
 def _stale(view: Overview) -> Samples:

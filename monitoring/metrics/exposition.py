@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
 
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.utils import floatToGoString
 
-from monitoring.metrics.figures import Rows
 from workers.overview import Overview
 
 from .figures import MetricSpec, families
@@ -73,38 +71,10 @@ class _Series:
         return ["".join(lines).encode()] if len(lines) > 1 else []
 
     def _line(self, values: tuple[str, ...], value: float) -> str:
-        line = self._form_of(values, value)
+        begin = self._form % tuple([_escaped(values[place]) for place in self._order])
+        line = f"{begin}{_number(value)}\n"
         self._known[values] = value, line
         return line
-
-    def _form_of(self, values: tuple[str, ...], value: float) -> str:
-        begin = self._form % tuple([_escaped(values[place]) for place in self._order])
-        return f"{begin}{_number(value)}\n"
-
-
-class _RowSeries(_Series):
-    """The same of very many objects, in blocks: a board that was not scanned since is the object that it was at the last scrape
-    (`forums.state.forum_states`), and a block of such boards is the text that it was.
-    """
-
-    def __init__(self, spec: MetricSpec, rows: Rows) -> None:
-        super().__init__(spec)
-        self._rows = rows
-        self._blocks: list[tuple[Sequence[Any], bytes]] = []
-
-    def parts(self, view: Overview) -> list[bytes]:
-        rows, known = self._rows.of(view), self._blocks
-        self._blocks = []
-        for number, start in enumerate(range(0, len(rows), _BLOCK)):
-            block = rows[start : start + _BLOCK]
-            same = number < len(known) and known[number][0] == block
-            self._blocks.append(known[number] if same else (block, self._text(block)))
-        texts = [text for _, text in self._blocks if text]
-        return [self._head.encode(), *texts] if texts else []
-
-    def _text(self, block: Sequence[Any]) -> bytes:
-        figures = ((self._rows.labels(one), self._rows.figure(one)) for one in block)
-        return "".join([self._form_of(values, value) for values, value in figures if value is not None]).encode()
 
 
 def text_of(view: Overview) -> bytes:
@@ -151,7 +121,4 @@ def _escaped(value: str) -> str:
 
 
 _SPARE = 1000
-_BLOCK = 20  # objects: 50 boards that were scanned change at most 50 of 500 blocks
-_SERIES = {
-    spec.name: _Series(spec) if spec.rows is None else _RowSeries(spec, spec.rows) for spec in METRICS if spec.kind != "histogram"
-}
+_SERIES = {spec.name: _Series(spec) for spec in METRICS if spec.kind != "histogram"}

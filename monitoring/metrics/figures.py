@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
@@ -20,19 +20,6 @@ Histogram = tuple[tuple[str, ...], list[tuple[str, float]], float]  # label valu
 Samples = Iterable[tuple[tuple[str, ...], float]]  # label values, value
 
 
-class Rows(NamedTuple):
-    """Source of a metric of very many objects, most of which are the objects of the last scrape."""
-
-    of: Callable[[Overview], Sequence[Any]]
-    labels: Callable[[Any], tuple[str, ...]]
-    figure: Callable[[Any], float | None]  # None: the object has no sample
-
-    def samples(self, view: Overview) -> Samples:
-        """Return the samples of the objects that have one."""
-        figures = ((self.labels(one), self.figure(one)) for one in self.of(view))
-        return [(values, value) for values, value in figures if value is not None]
-
-
 @dataclass(frozen=True, kw_only=True)
 class MetricSpec:
     """One metric: its name as Prometheus gets it, and how its samples come out of a view."""
@@ -43,7 +30,6 @@ class MetricSpec:
     labels: tuple[str, ...]
     samples: Callable[[Overview], Samples] = lambda view: ()
     histograms: Callable[[Overview], Iterable[Histogram]] = lambda view: ()  # of that kind
-    rows: Rows | None = None  # where its samples come from, of very many
 
 
 def of_crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:
