@@ -16,9 +16,9 @@ from redis_components.errors import TrawlError
 from workers.node.crawl_once_result import OnceOutcome
 from workers.node.host import NODE
 from workers.process.heartbeat import Heartbeat
+from workers.state.history import Run, RunBy, Runs
 from workers.state.keys import FleetKeys
 from workers.state.registry import Renewal
-from workers.state.runs import Run, RunBy, Runs
 
 from .app import app
 

@@ -30,7 +30,7 @@ from tests.support.processes import none_left
 from tests.support.redis_server import RedisServer
 from tests.support.watched_fleet import MARK
 from tests.support.ways_to_die import CRAWLER_S, WORKER_S, Death
-from workers.supervision.restart_policy import RestartPolicy
+from workers.supervision.slot_history import RestartPolicy
 
 PROTOTYPE_S = {Death.CRAWLER_KILLED: 1.3, Death.POOL_CHILD_KILLED: 3.9, Death.NODE_KILLED: 16.0}
 """Seconds until whole in the prototype that was made before this project."""

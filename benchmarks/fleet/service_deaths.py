@@ -30,7 +30,7 @@ from tests.support.processes import none_left
 from tests.support.redis_server import RedisServer
 from tests.support.watched_fleet import MARK
 from tests.support.ways_to_die import CRAWLER_S, WORKER_S, Death
-from workers.supervision.restart_policy import RestartPolicy
+from workers.supervision.slot_history import RestartPolicy
 
 DEATHS = (Death.CRAWLER_KILLED, Death.POOL_CHILD_KILLED, Death.WORKER_KILLED, Death.NODE_KILLED, Death.BROKER_AWAY)
 

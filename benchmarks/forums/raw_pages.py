@@ -25,7 +25,7 @@ from forums.sites import Site
 from forums.sites.load import load_file
 from forums.storage import Database
 from workers.raw_pages import RawPage, RawStore
-from workers.raw_pages.folders import size_of
+from workers.raw_pages.store import size_of
 
 ROOT = Path(__file__).parents[2]
 AT = "2026-11-22T10:00:00.000+00:00"

@@ -21,7 +21,7 @@ from forums.storage import Database
 from forums.writer.store import check_claim
 from redis_components.errors import ConfigError
 from workers.raw_pages import raw_dir
-from workers.raw_pages.folders import size_of
+from workers.raw_pages.store import size_of
 
 
 def reparse(

@@ -19,8 +19,7 @@ from redis_components.server.printable import masked_values
 from redis_components.server.signing import signing_is_on
 from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import masked
-from workers.consumers.allowed_targets import check_place
-from workers.consumers.targets import is_target, parse_target
+from workers.consumers.targets import check_place, is_target, parse_target
 from workers.deploy.service_check import check as check_one
 from workers.fleet.consumers import ConsumerPlaces
 from workers.fleet.service_file import check_service

@@ -84,7 +84,7 @@ def check(
 def list_sites(as_json: AsJson = False) -> int:
     """List the sites, and the faults of invalid site files. Exit code 2 if a file is invalid."""
     from workers.raw_pages import raw_dir
-    from workers.raw_pages.folders import size_of
+    from workers.raw_pages.store import size_of
 
     sites, wrong = load_all()
     rows = [

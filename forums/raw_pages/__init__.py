@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 from forums.sites import load_all
-from workers.raw_pages.folders import prune, raw_dir
+from workers.raw_pages.store import prune, raw_dir
 
 logger = logging.getLogger(__name__)
 

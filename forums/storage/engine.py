@@ -36,8 +36,16 @@ from sqlalchemy import (
 )
 
 from forums.records.stored import Stored
-from workers.consumers.mysql_dialect import CONNECT_ARGS, DRIVER, collation, has_other_driver, is_mysql
-from workers.consumers.packet_limit import most_bytes, sent_bytes, why_too_large
+from workers.consumers.mysql_dialect import (
+    CONNECT_ARGS,
+    DRIVER,
+    collation,
+    has_other_driver,
+    is_mysql,
+    most_bytes,
+    sent_bytes,
+    why_too_large,
+)
 
 
 def among(column: Column[str], dialect: str, name: str = "among") -> ColumnElement[bool]:

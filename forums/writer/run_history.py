@@ -24,11 +24,10 @@ from redis_components.server.printable import in_one_line
 from redis_components.server.untrusted_values import server_time
 from workers.process.run_recorder import history_days
 from workers.state.audit import Act
-from workers.state.history import LOST, is_lost, rows_of
+from workers.state.history import LOST, MOST_WAITING, Runs, is_lost, rows_of
 from workers.state.keys import FleetKeys
 from workers.state.notes import Note
 from workers.state.registry import CrawlerRecord, Registry
-from workers.state.runs import MOST_WAITING, Runs
 
 BATCH = 200
 MOST_BATCHES = 2 * MOST_WAITING // BATCH  # in a round: entries may be added faster than they are moved

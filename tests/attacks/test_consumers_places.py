@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from redis_components.errors import ConfigError
-from workers.consumers.allowed_targets import check_place
-from workers.consumers.targets import parse_target
+from workers.consumers.targets import check_place, parse_target
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from redis_components.server.variables import example_secrets, refuse_example_se
 from tests.support import warm_start
 from tests.support.items import post, wire
 from workers.logs.slot_log import LogLimits, SlotLog
-from workers.node.capacity import NodeCapacity
+from workers.node.host import NodeCapacity
 
 
 @pytest.fixture

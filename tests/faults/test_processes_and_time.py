@@ -17,7 +17,7 @@ from tests.faults.test_promises import nothing_is_missing, reach
 from tests.support.crawl import crawl
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
-from workers.node.capacity import _end_stray
+from workers.node.host import _end_stray
 
 PAGES = 200
 

@@ -13,8 +13,7 @@ import redis
 
 from cli.main import main
 from forums.storage import Database, RunHistory
-from workers.state.history import to_row
-from workers.state.runs import Run, RunBy, Runs
+from workers.state.history import Run, RunBy, Runs, to_row
 
 NOW = datetime.now(UTC).timestamp()
 CRASHED = Run(

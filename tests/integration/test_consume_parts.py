@@ -27,7 +27,7 @@ from tests.support import warm_start
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.consumers.consume import consume
-from workers.consumers.parts import Parts
+from workers.consumers.s3_objects import Parts
 from workers.consumers.sink import Item
 
 KEYS = CrawlKeys.for_spider("books")

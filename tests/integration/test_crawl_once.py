@@ -19,7 +19,7 @@ from tests.support import warm_start
 from tests.support.fleet import ROOT, ToyFleet, toy_environment
 from tests.support.processes import wait_until
 from workers.node.crawl_once import OnceOrder
-from workers.state.runs import Run, Runs
+from workers.state.history import Run, Runs
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 

@@ -21,9 +21,9 @@ from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import Program, program, toy_environment
 from tests.support.processes import wait_until
 from workers.process.exit_kinds import ExitKind
+from workers.state.history import Run, Runs
 from workers.state.keys import FleetKeys
 from workers.state.registry import CrawlerState, Registry
-from workers.state.runs import Run, Runs
 
 Start = Callable[..., AbstractContextManager[Program]]
 

@@ -22,11 +22,11 @@ from workers.logs.lines import last_words
 from workers.logs.slot_log import SlotLog
 from workers.process.exit_kinds import ExitKind
 from workers.process.options import CrawlerOptions
+from workers.state.history import Run
 from workers.state.keys import FleetKeys
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Slot, SlotCommand, SlotCommandKind
-from workers.state.runs import Run
 from workers.supervision import launcher
-from workers.supervision.restart_policy import RestartPolicy
+from workers.supervision.slot_history import RestartPolicy
 from workers.supervision.supervisor import Supervisor
 from workers.supervision.supervisor_config import SlotOutcome, SupervisorConfig, SupervisorHooks
 

@@ -11,8 +11,7 @@ from redis_components.server.untrusted_values import as_bytes, as_text
 from workers.state.keys import FleetKeys
 
 from .key_names import KeyNames
-from .snapshot import AT_ONCE, KEPT_MS, BackupError
-from .values import in_lots, write
+from .snapshot import AT_ONCE, KEPT_MS, BackupError, in_lots, write
 
 LONGEST_MS = 100 * 366 * 86_400_000
 """A key's time to live: no backup has a longer one, and with some Redis would refuse the last step."""

@@ -18,8 +18,19 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, StatementError
 from redis_components.errors import ConfigError
 from redis_components.server.url import masked
 
-from .mysql_dialect import CONNECT_ARGS, DRIVER, ROW_CODES, LongText, Varchar, error_code, has_other_driver, is_mysql
-from .packet_limit import most_bytes, sent_bytes, why_too_large
+from .mysql_dialect import (
+    CONNECT_ARGS,
+    DRIVER,
+    ROW_CODES,
+    LongText,
+    Varchar,
+    error_code,
+    has_other_driver,
+    is_mysql,
+    most_bytes,
+    sent_bytes,
+    why_too_large,
+)
 from .sink import Item, Sink, SinkUnavailable, as_cell, as_row, by_halves
 
 # data exception, integrity violation, program limit (index row too long), raised by a trigger

@@ -9,10 +9,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from .sink import Sink
+
 
 MIB = 1024 * 1024
 
@@ -149,3 +151,22 @@ def parse_target(text: str) -> Target:
     shown = f"{scheme}:…" if colon else text
     hint = did_you_mean(scheme, [scheme for kind in KINDS for scheme in kind.schemes])
     raise ConfigError(f"{shown!r:.100} is not a target: write {FORMS}{hint}")
+
+
+_FIX = "name it with --to or in trawl.toml, or sign what is declared (TRAWL_SIGNING_KEY_FILE)"
+
+
+def check_place(target: Target) -> None:
+    """Raise ConfigError for a file outside of the data folder, and for a bucket: the login to it is this machine's. Addresses are
+    checked where they are connected to.
+    """
+    if target.kind.path is None:
+        raise ConfigError(
+            f"{target.place!r:.200} is declared in Redis, and the login to it is this machine's: nothing was written; {_FIX}"
+        )
+    path = target.path
+    if path is not None and not path.resolve().is_relative_to(data_dir().resolve()):
+        raise ConfigError(
+            f"{str(path)!r:.200} is declared in Redis and outside of the data folder {data_dir()}: nothing was written; if"
+            f" that is meant, {_FIX}"
+        )

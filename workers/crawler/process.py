@@ -35,8 +35,8 @@ from workers.process.options import CrawlerOptions
 from workers.process.pipes import HandshakeLimits, announce
 from workers.process.run_recorder import own_run, with_figures
 from workers.process.shutdown_times import shutdown_grace
+from workers.state.history import Runs
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Renewal
-from workers.state.runs import Runs
 
 from . import crawl
 from .adapt_settings import adapt

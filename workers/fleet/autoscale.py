@@ -1,23 +1,181 @@
-"""Applies `workers.fleet.autoscale_policy`: sets the desired size of autoscaled services once per beat."""
+"""Decides how many crawlers a service needs, from its backlog and throughput. Pure, so that it can be tested on traces.
+
+    need = (inflow + backlog / target) / what one crawler finishes
+
+Up quickly: at most doubled, as soon as the present crew has been measured for WINDOW_S. Down slowly: to the most that would have
+been wanted in the last DOWN_AFTER_S. What one crawler finishes is known only from windows in which it always had something to do.
+A larger crew has to finish more: if the gain is less than a quarter of what was to be expected, the site is the bottleneck, the
+service goes back and does not try again for 5 minutes, then 10, up to an hour.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import redis
 
 from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError
 from workers.environment.values import check_size
-from workers.state.autoscaling import Autoscaling, Policy
+from workers.state.autoscaling import Autoscaling, Memory, Policy, Trial
 from workers.state.holds import FleetHolds, word_of
 from workers.state.nodes import NodeRecord, used_places
 from workers.state.notes import Note, note
 from workers.state.registry import CrawlerState, Registry, SlotView
 
-from .autoscale_policy import Sample, autoscale
 from .sizes import unknown_service
+
+WINDOW_S = 10.0  # of measuring
+GAP_S = 30.0  # after a longer gap between samples, or a clock that goes back, measuring starts over
+UP_AT = 1.1  # part of the present size that must be needed to grow
+DOWN_AT = 0.85  # and that must suffice to shrink
+DOWN_AFTER_S = 60.0
+MIN_GAIN = 0.25
+SMOOTHING = 0.3  # share of the newest window in the inflow
+CEILING_S = 300.0
+MAX_CEILING_S = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One look at a service."""
+
+    size: int  # crawlers desired now
+    alive: int  # crawlers at work
+    waiting: int  # requests and start tasks that no crawler has taken
+    leased: int  # requests that crawlers have
+    acked: int  # finished, ever
+    room: int  # crawlers that the nodes could host for this service
+    held: bool = False  # paused, stopped or draining: its figures do not count, and it must not grow
+
+    @property
+    def backlog(self) -> int:
+        """All that is not finished."""
+        return self.waiting + self.leased
+
+
+def autoscale(policy: Policy, memory: Memory, sample: Sample | None, now: float) -> tuple[int | None, Memory]:
+    """Return the new size of the service (None: unchanged), and the new memory; `sample` is None where Redis had none."""
+    if sample is None:
+        return None, replace(memory, at=None, why="its figures cannot be read")
+    size = min(max(sample.size, policy.min), policy.max)
+    if size != sample.size:
+        return size, Memory(why=f"{'at least' if size == policy.min else 'at most'} {size}")
+    if sample.held:
+        return None, replace(memory, at=None, low_since=None, why="it is held")
+    memory, measured = _measure(memory, sample, now)
+    if measured is not None and memory.trial and memory.crew > memory.trial.crew and not memory.dry:
+        size, memory = _judge(memory, memory.trial, size, measured, now)
+    if size == sample.size:
+        size, memory = _decide(policy, memory, sample, now)
+    memory = _begin_window(memory, sample, now) if measured is not None or size != sample.size else memory
+    return (None if size == sample.size else size), replace(memory, at=now)
+
+
+def _measure(memory: Memory, sample: Sample, now: float) -> tuple[Memory, float | None]:
+    """Continue the window; at its end, return the crawlers' finished requests per second."""
+    unbroken = memory.at is not None and 0 <= now - memory.at <= GAP_S and sample.acked >= memory.acked_then
+    if not unbroken or sample.alive != memory.crew:
+        broken = replace(memory, low_since=memory.low_since if unbroken else None, fresh=False)
+        return _begin_window(broken, sample, now), None
+    memory = replace(memory, dry=memory.dry or sample.waiting == 0)
+    lasted = now - memory.since
+    if lasted < WINDOW_S or not memory.crew:
+        return memory, None
+    finished = sample.acked - memory.acked_then
+    rate, inflow = finished / lasted, max(0.0, (sample.backlog - memory.backlog_then + finished) / lasted)
+    memory = replace(
+        memory, fresh=True, inflow=inflow if memory.inflow is None else memory.inflow + SMOOTHING * (inflow - memory.inflow)
+    )
+    if not memory.dry and finished:
+        memory = replace(memory, per_crawler=rate / memory.crew)
+    return memory, rate
+
+
+def _begin_window(memory: Memory, sample: Sample, now: float) -> Memory:
+    return replace(
+        memory,
+        crew=sample.alive,
+        since=now,
+        acked_then=sample.acked,
+        backlog_then=sample.backlog,
+        dry=sample.waiting == 0,
+        fresh=memory.fresh and sample.alive == memory.crew,
+    )
+
+
+def _judge(memory: Memory, trial: Trial, size: int, rate: float, now: float) -> tuple[int, Memory]:
+    """Judge a trial: keep the larger size if more crawlers finished more."""
+    expected = trial.rate * (memory.crew / trial.crew - 1)
+    if rate - trial.rate >= MIN_GAIN * expected:
+        return size, replace(memory, trial=None, ceiling=None, ceiling_s=0.0)
+    believed_s = min(max(2 * memory.ceiling_s, CEILING_S), MAX_CEILING_S)
+    why = f"{memory.crew} did no more than {trial.crew} ({rate:.1f}/s after {trial.rate:.1f}/s): the site is the bottleneck"
+    return trial.crew, replace(
+        memory,
+        trial=None,
+        ceiling=trial.crew,
+        ceiling_at=now,
+        ceiling_s=believed_s,
+        per_crawler=trial.per_crawler,
+        low_since=None,
+        fresh=False,
+        why=why,
+    )
+
+
+def _decide(policy: Policy, memory: Memory, sample: Sample, now: float) -> tuple[int, Memory]:
+    size = sample.size
+    if not sample.backlog:
+        memory = replace(memory, ceiling=None, ceiling_s=0.0, trial=None)  # another time it may be another site
+    need = _need(policy, memory, sample)
+    wanted = min(max(math.ceil(need), policy.min), policy.max)
+    if need > size * UP_AT and wanted > size:
+        return _grow(memory, sample, wanted, now)
+    if wanted < size and need < size * DOWN_AT:
+        return _shrink(memory, size, wanted, now)
+    return size, replace(memory, low_since=None, why=f"{size} are enough" if sample.backlog else "nothing waits")
+
+
+def _need(policy: Policy, memory: Memory, sample: Sample) -> float:
+    """Return the number of crawlers that are needed, as exactly as is known."""
+    if not memory.per_crawler or memory.inflow is None:
+        if sample.backlog and not sample.size:
+            return 1.0  # to find out
+        # The rate of one crawler is unknown. Where the queue runs empty, one crawler less may do.
+        return sample.size - 1.0 if (memory.fresh and memory.dry) or not sample.backlog else float(sample.size)
+    need = (memory.inflow + sample.backlog / policy.target_s) / memory.per_crawler
+    return 0.0 if not sample.backlog and need < 0.05 else need
+
+
+def _grow(memory: Memory, sample: Sample, wanted: int, now: float) -> tuple[int, Memory]:
+    size, memory = sample.size, replace(memory, low_since=None)
+    if size and sample.alive < size:
+        return size, replace(memory, why=f"{wanted} are needed, and {size - sample.alive} of {size} do not run yet")
+    if size and not memory.fresh:
+        return size, replace(memory, why=f"{wanted} are needed; {size} are being measured first")
+    if memory.ceiling is not None and 0 <= now - memory.ceiling_at < memory.ceiling_s:
+        wanted = min(wanted, max(memory.ceiling, size))
+    if wanted == size:
+        return size, replace(memory, why=f"more than {size} would not do more")
+    new = min(wanted, max(2 * size, 1), max(sample.room, size))
+    if new == size:
+        return size, replace(memory, why=f"{wanted} are needed, and the nodes have room for {sample.room}")
+    rate = memory.per_crawler * size if memory.per_crawler else 0.0
+    trial = Trial(crew=size, rate=rate, per_crawler=memory.per_crawler) if size and memory.per_crawler else None
+    return new, replace(memory, trial=trial, fresh=False, why=f"from {size} to {new}: {wanted} are needed")
+
+
+def _shrink(memory: Memory, size: int, wanted: int, now: float) -> tuple[int, Memory]:
+    since, peak = (now, wanted) if memory.low_since is None else (memory.low_since, max(memory.low_peak, wanted))
+    memory = replace(memory, low_since=since, low_peak=peak)
+    if now - since < DOWN_AFTER_S:
+        return size, replace(memory, why=f"{peak} would do")
+    new = max(peak, math.ceil(size / 2) if size > 1 else 0)
+    return new, replace(memory, low_since=None, trial=None, fresh=False, why=f"from {size} to {new}: enough for a minute")
+
 
 MIN_TARGET_S, MAX_TARGET_S = 1.0, 7 * 86_400.0
 

@@ -28,9 +28,8 @@ from redis_components.keys import CrawlKeys
 from redis_components.server.record_store import JsonRecord, RecordStore
 from redis_components.server.signing import signing_is_on
 from redis_components.server.url import masked
-from workers.consumers.allowed_targets import check_place
 from workers.consumers.consume import consume, report, unlock
-from workers.consumers.targets import SinkOptions, Target, is_target, parse_target
+from workers.consumers.targets import SinkOptions, Target, check_place, is_target, parse_target
 from workers.state.keys import FleetKeys
 from workers.state.services import ServiceRecord, Services
 

@@ -17,7 +17,7 @@
 
 "restart at once": at once after a life of some seconds; after short ones it waits longer and longer. "replace at once": the
 first short life is free of that wait. "restart with back-off": short lives are counted too, and the slot is given up after some
-in a row (`workers.supervision.restart_policy`). A test compares this table with the code below.
+in a row (`workers.supervision.slot_history`). A test compares this table with the code below.
 
 A crawler announces its kind through the pipe to its supervisor (`workers.process.pipes`) before it exits: a code that was
 not announced is its spider's or project's own (`sys.exit(2)`), so the crawler has crashed.

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from workers.environment.variables import Fleet
+from workers.state.history import Run, RunBy
 from workers.state.registry import CrawlerRecord, Slot
-from workers.state.runs import Run, RunBy
 
 from .exit_kinds import Exit
 

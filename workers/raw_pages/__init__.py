@@ -4,8 +4,7 @@ Each name of a site or a spider has a folder with days, `<data dir>/raw/<name>/<
 process in the WARC format (ISO 28500). Each record is compressed separately, so that other tools can read the files.
 """
 
-from .folders import raw_dir
-from .store import RawStore
+from .store import RawStore, raw_dir
 from .warc_record import RawPage
 
 __all__ = ["RawPage", "RawStore", "raw_dir"]

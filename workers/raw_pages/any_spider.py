@@ -19,8 +19,8 @@ from redis_components.server.names import service_name
 from redis_components.setting_values import number_of
 from workers.http.site_page import is_site_page
 
-from .folders import prune, raw_dir
 from .raw_page_stats import RawPageStats
+from .store import prune, raw_dir
 from .warc_record import RawPage
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .folders import raw_dir
-from .store import RawStore
+from .store import RawStore, raw_dir
 from .warc_record import RawPage
 
 

@@ -1,5 +1,5 @@
 """The services that size themselves: their bounds, and the measurements for the next decision
-(`workers.fleet.autoscale_policy`).
+(`workers.fleet.autoscale`).
 """
 
 from __future__ import annotations

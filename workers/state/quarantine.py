@@ -35,12 +35,12 @@ from workers.state.scripts import script
 
 from .autoscaling import autoscaled_of
 from .breakers import Breaker
+from .history import Run
 from .jobs import job_of
 from .nodes import node_of
 from .records import ErrorRecord, parse_slot, slot_name
 from .registry import crawler_of, size_of
 from .rolls import Roll
-from .runs import Run
 from .schedules import StoredEntry, round_of
 from .services import service_record_of
 from .troubles import reported_of

@@ -44,7 +44,7 @@ class SlotStory:
     last_exit_at: Epoch = 0.0  # when that was (epoch s)
     last_exit_kind: str | None = None  # the kind of that end, a label of `workers.process.exit_kinds`
     quick_ends: Count = (
-        0  # ends within seconds of their start, in a row, before this process (`workers.supervision.restart_policy`)
+        0  # ends within seconds of their start, in a row, before this process (`workers.supervision.slot_history`)
     )
     quick_failures: Count = 0  # those of them that were failures
     config: str | None = None  # digest of what it was configured with (`workers.process.config_digest`)

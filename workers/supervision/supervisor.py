@@ -1,6 +1,6 @@
 """The supervisor of one slot: keeps one crawler process in it until an order ends it.
 
-Decisions are elsewhere and pure (`workers.supervision.restart_policy.decide`). The heartbeat's thread talks to Redis: the loop
+Decisions are elsewhere and pure (`workers.supervision.slot_history.decide`). The heartbeat's thread talks to Redis: the loop
 here never waits for it, so a crawler is watched, and a node drained, also while Redis hangs.
 
 Orders of the fleet come with the answer to a renewal of the slot, so within 2 s. The crawler itself gets SIGTERM alone.
@@ -31,11 +31,9 @@ from workers.process.shutdown_times import RELEASE_TIMEOUT_S
 from workers.process.shutdown_times import VARIABLE as GRACE_VARIABLE
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Renewal, Slot, SlotCommand, SlotCommandKind
 
-from .launcher import LaunchedCrawler, launch
-from .restart_policy import Decision, decide
-from .slot_history import SlotHistory
+from .launcher import TICK_S, LaunchedCrawler, Watch, launch
+from .slot_history import Decision, SlotHistory, decide
 from .supervisor_config import SlotOutcome, SupervisorConfig, SupervisorHooks
-from .watchdog import TICK_S, Watch
 
 logger = logging.getLogger(__name__)
 

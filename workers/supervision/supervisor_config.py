@@ -11,10 +11,10 @@ from workers.process.heartbeat import PERIOD_S
 from workers.process.options import CrawlerOptions
 from workers.process.page_at_work import PageAtWork
 from workers.process.shutdown_times import MARGIN_S, SHUTDOWN_GRACE_S
+from workers.state.history import Run
 from workers.state.registry import CrawlerRecord
-from workers.state.runs import Run
 
-from .restart_policy import RestartPolicy
+from .slot_history import RestartPolicy
 
 
 class SlotOutcome(StrEnum):

@@ -16,10 +16,9 @@ from tests.support.redis_server import RedisServer
 from workers.process.exit_kinds import Exit
 from workers.process.heartbeat import Heartbeat
 from workers.process.run_recorder import RunRecorder
-from workers.state.history import RunRow, Wanted, latest, to_row
+from workers.state.history import Run, RunBy, RunRow, Runs, Wanted, latest, to_row
 from workers.state.keys import FleetKeys
 from workers.state.registry import CrawlerRecord, CrawlerState, Renewal, Slot
-from workers.state.runs import Run, RunBy, Runs
 
 NOW = datetime.now(UTC).timestamp()
 BEGUN = Run(id="toy/0#1.0", spider="toy", by=RunBy.FLEET, number=0, token=1, node="a@test", pid=11, started_at=NOW - 600, pages=3)

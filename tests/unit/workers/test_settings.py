@@ -16,7 +16,7 @@ def test_pages_of_one_site_that_wait_to_be_read_stop_no_other_site(monkeypatch: 
     settings = Settings()
     settings.setmodule("workers.settings")
     slot = Slot(settings.getint("SCRAPER_SLOT_MAX_ACTIVE_SIZE"))
-    for number in range(3 * Politeness().concurrency):
+    for number in range(3 * (Politeness().crawler_concurrency or 0)):
         url = f"http://evil.example/{number}"
         slot.add_response_request(Response(url, body=bytes(settings.getint("DOWNLOAD_MAXSIZE"))), Request(url))
     assert not slot.needs_backout()

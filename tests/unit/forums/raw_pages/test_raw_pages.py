@@ -18,7 +18,7 @@ from forums.raw_pages.reparse import Broken, read_file, read_pages
 from tests.support.processes import wait_until
 from workers.raw_pages import RawPage, RawStore
 from workers.raw_pages import store as store_module
-from workers.raw_pages.folders import days_of, prune, size_of
+from workers.raw_pages.store import days_of, prune, size_of
 
 PAGE = {"kind": "comments", "forum": "f1", "thread": "t/ü", "number": 2}
 

@@ -22,12 +22,12 @@ from workers.fleet.consumers import ConsumerPlace
 from workers.state.audit import Act
 from workers.state.autoscaling import Autoscaled, Policy
 from workers.state.breakers import Breaker, Breakers, BreakerState
+from workers.state.history import Run
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.nodes import NodeRecord
 from workers.state.notes import Note
 from workers.state.records import CrawlerRecord, CrawlerState
 from workers.state.rolls import Roll
-from workers.state.runs import Run
 from workers.state.schedules import Schedules, StoredEntry
 from workers.state.services import ServiceRecord, Services
 from workers.state.versions import Deployment

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from redis_components.errors import ConfigError
-from workers.consumers.allowed_targets import check_place
-from workers.consumers.targets import KINDS, TargetKind, parse_target
+from workers.consumers.targets import KINDS, TargetKind, check_place, parse_target
 
 DOCS = Path(__file__).parents[4] / "docs"
 

@@ -12,7 +12,7 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.fleet.autoscale_policy import CEILING_S, DOWN_AFTER_S, Sample, autoscale
+from workers.fleet.autoscale import CEILING_S, DOWN_AFTER_S, Sample, autoscale
 from workers.state.autoscaling import Autoscaled, Autoscaling, Memory, Policy
 from workers.state.keys import FleetKeys
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redis_components.errors import ConfigError, FleetBusy
-from workers.fleet.roll import abort_roll, go_on, start_roll
-from workers.fleet.roll_policy import LIVED_S, STEP_S, UNSEEN_S, advance, begin
+from workers.fleet.roll import LIVED_S, STEP_S, UNSEEN_S, abort_roll, advance, begin, go_on, start_roll
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, SlotCommandKind, SlotView
 from workers.state.rolls import Roll, RollNote, RollState
 

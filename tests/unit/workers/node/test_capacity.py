@@ -17,19 +17,19 @@ from tasks.node import check_pool
 from tests.support.processes import wait_until
 from workers.logs.lines import last_words
 from workers.logs.slot_log import LogLimits, SlotLog
-from workers.node.capacity import NodeCapacity
+from workers.node.host import NodeCapacity
 
 HOLD_A_PLACE = """
 import sys, time
 from pathlib import Path
-from workers.node.capacity import NodeCapacity
+from workers.node.host import NodeCapacity
 with NodeCapacity(Path(sys.argv[1]), "a", 1).place():
     time.sleep(60)
 """
 LAUNCH_AND_DIE = """
 import os, subprocess, sys
 from pathlib import Path
-from workers.node.capacity import NodeCapacity
+from workers.node.host import NodeCapacity
 with NodeCapacity(Path(sys.argv[1]), "a", 1).place() as place:
     command = [sys.executable, "-c", "import time; time.sleep(60)", "workers.crawler", f"--parent={os.getpid()}"]
     child = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from workers.process.exit_kinds import Exit, ExitKind, Next
 from workers.state.registry import CrawlerRecord, CrawlerState
-from workers.supervision.restart_policy import Decision, RestartPolicy, Streak, decide, inherited
+from workers.supervision.slot_history import Decision, RestartPolicy, Streak, decide, inherited
 
 POLICY = RestartPolicy()
 LEFT = CrawlerRecord(

@@ -13,8 +13,7 @@ from tests.support.processes import wait_until
 from workers.process.exit_kinds import ExitKind
 from workers.process.pipes import HandshakeLimits
 from workers.state.registry import CrawlerRecord
-from workers.supervision.launcher import waited_s
-from workers.supervision.watchdog import Watch
+from workers.supervision.launcher import Watch, waited_s
 
 
 class Silent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workers.supervision.watchdog import StartProgress
+from workers.supervision.launcher import StartProgress
 
 
 def test_a_start_that_gets_a_twentieth_of_a_core_is_waited_for() -> None:
