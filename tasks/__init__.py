@@ -17,13 +17,11 @@ from typing import Any
 from workers.application import application
 
 from .app import app
-from .consuming import consume_items
 from .crawling import cancel_crawl, crawl_once
 from .deploying import install_version
-from .fleet import probe_sites, reconcile_fleet, roll_fleet, run_crawler, sample_fleet, scale_fleet
+from .fleet import consume_items, probe_sites, reconcile_fleet, roll_fleet, run_crawler, sample_fleet, scale_fleet
 from .holding import drain_fleet, drain_site, pause_fleet, pause_site, resume_fleet, resume_site, stop_fleet
-from .jobs import cancel_job, crawl
-from .seeding import seed_urls
+from .jobs import cancel_job, crawl, seed_urls
 
 if collecting:
     gc.enable()

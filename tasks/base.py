@@ -21,8 +21,7 @@ from workers.state.schedules import Schedules
 from .audit import audited
 from .celery_internals import gave_up_on_results
 from .flower_crawlers import ROUND_HEADER
-from .guard.message_signatures import SIGNATURE
-from .guard.replays import is_first_run
+from .guard.message_signatures import SIGNATURE, is_first_run
 
 logger = logging.getLogger(__name__)
 _logged: dict[str, str] = {}  # by task, while Redis is away: the last message of this process

@@ -1,8 +1,9 @@
-"""Tasks that keep the fleet at its size."""
+"""Tasks that keep the fleet at its size, its consumers and its breakers."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -16,14 +17,14 @@ from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.server.untrusted_values import is_foreign
 from workers.application import application
 from workers.fleet.autoscale import resize
-from workers.fleet.consumers import without_consumer
+from workers.fleet.consumers import ConsumerHost, without_consumer
 from workers.fleet.file_limits import write_file_limits
 from workers.fleet.holds import stopped_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan
 from workers.fleet.roll import go_on, start_roll
 from workers.fleet.sizes import desired_fleet, scale, tend_streams
 from workers.jobs.jobs import advance, closed_slots
-from workers.node.host import NODE
+from workers.node.host import FULL, HELD, NODE
 from workers.state.autoscaling import Autoscaling
 from workers.state.holds import FleetHolds
 from workers.state.nodes import Nodes
@@ -31,10 +32,29 @@ from workers.state.registry import Registry, SlotCommand, SlotCommandKind, slot_
 from workers.state.rolls import RollNote
 
 from .app import app
-from .consuming import consume_items
 from .flower_crawlers import CrawlingEvents
 from .jobs import send_results
 from .routing import drop_inbox, node_queue
+
+
+@app.task(bind=True, name="trawl.consume_items")
+def consume_items(self: Any) -> str:
+    """Consume the items of declared services that no process consumes, for as long as this node lives and one is declared.
+
+    Returns `held` where another process of this node does so, `full` where this node has none for it.
+    """
+    name = self.request.hostname
+    if not NODE.consumers:
+        what = "no process for the consumers of items: start this worker with a larger --concurrency, or another with -Q control"
+        Registry(connect()).report_error(name, what)
+        return FULL
+    with NODE.consumers_room(name).place() as place:
+        if place is None:
+            return HELD
+        place.note(os.getpid())
+        ConsumerHost(name).run(NODE.drain.is_set)
+        return "ended"
+
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

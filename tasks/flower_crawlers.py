@@ -7,10 +7,13 @@ tasks, send theirs.
 
 from __future__ import annotations
 
+import dbm
 import errno
 import ipaddress
 import logging
 import os
+import pickle
+import shelve
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -24,12 +27,36 @@ from redis_components.embedded.files import private_folder
 from redis_components.errors import ConfigError
 from workers.state.registry import CrawlerRecord
 
-from .flower_restart import stop_crawlers
+CRAWLING, STOPPED = "CRAWLING", "STOPPED"  # as tasks/flower_crawlers.py makes them
+NO_EVENT = "no event since Flower was started"
+_UNREADABLE: tuple[type[Exception], ...] = (
+    *dbm.error,
+    *(pickle.PickleError, EOFError, AttributeError, ImportError, LookupError, TypeError, ValueError),
+)
+
+logger = logging.getLogger(__name__)
+
+
+def stop_crawlers(path: str) -> int:
+    """Stop the running crawlers of the file and return their number. A file that cannot be read is left to Flower, which moves
+    it aside.
+    """
+    try:
+        with shelve.open(path, flag="w") as kept:  # noqa: S301 - Flower itself reads it next
+            state: Any = kept.get("events")
+            running = [task for task in state.tasks.values() if task.state == CRAWLING] if state else []
+            for task in running:
+                task.state, task.result = STOPPED, NO_EVENT
+            if running:
+                kept["events"] = state
+            return len(running)
+    except _UNREADABLE as error:
+        logger.debug("%s: %s", path, error)  # there is none yet, too
+        return 0
+
 
 ROUND_HEADER = "trawl_round"
 """Header of messages that beat sends: `[entry, fencing token of the beat, when the round was due]`."""
-
-logger = logging.getLogger(__name__)
 
 
 class CrawlingEvents:

@@ -14,14 +14,17 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any
 
+import redis
 from celery.signals import before_task_publish
 from kombu.utils.json import dumps
 
 from redis_components.errors import TrawlError
-from redis_components.server.signing import fault, seal, signed_at, signing_is_on
+from redis_components.server.signing import AHEAD_S, fault, seal, signed_at, signing_is_on
 from workers.environment.variables import Signing
+from workers.state.keys import FleetKeys
 
 SIGNATURE = "trawl_signature"
 QUEUE = "trawl_queue"
@@ -146,3 +149,10 @@ class ReceivedCommands:
             return "was received before"
         self._order.append(str(signature))
         return None
+
+
+def is_first_run(client: redis.Redis, signature: str, keys: FleetKeys | None = None) -> bool:
+    """Return True if no process has begun the message with this signature, and mark it as begun. Raises redis.RedisError."""
+    key = (keys or FleetKeys()).begun_message(sha256(signature.encode()).hexdigest()[:32])
+    holds_s = Signing.read().signing_max_age + 2 * AHEAD_S  # by the clocks of the signer and of any worker
+    return bool(client.set(key, b"1", nx=True, ex=round(holds_s)))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from flower.events import EventsState
 
-from tasks.flower_restart import NO_EVENT, stop_crawlers
+from tasks.flower_crawlers import NO_EVENT, stop_crawlers
 
 
 def event(uuid: str, kind: str, at: float, **fields: Any) -> dict[str, Any]:
