@@ -55,7 +55,7 @@ def test_an_operators_own_task_is_scheduled_changed_and_removed_while_the_fleet_
 
     client.hset(KEYS.schedule(), mapping={"foreign": b"\x80\x04pickle", "wrong": b'{"task": "nix", "every_s": 5}'})
     code, said = trawl(fleet, "set", "own", "--every", "1s", "--task", "own.note", "--args", '["tick"]')
-    assert (code, said) == (0, "own: own.note every 1 s; beat takes it up within 2 s\n")
+    assert (code, said) == (0, "own: own.note every 1 s; beat applies it within 2 s\n")
     wait_until(lambda: client.llen(NOTES) >= 2, fleet.said)
     assert set(client.lrange(NOTES, 0, 99)) == {b"tick"}
     for line in ("foreign is left out: cannot be read", "wrong: unknown task 'nix'; known are own.note, trawl."):
