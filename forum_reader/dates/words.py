@@ -168,7 +168,7 @@ def _translations(block: int) -> tuple[tuple[re.Pattern[str], Any], ...]:
     for table in tables:
         for key, forms in (table.get("relative-type-regex") or {}).items():
             if "ago" in key:
-                found += [(re.compile(form, re.IGNORECASE), key) for form in forms]
+                found += [(re.compile(rf"(?<![\d.,]){form}", re.IGNORECASE), key) for form in forms]
         for name in (*_MONTHS, "am", "pm"):
             words |= {word: name[:3] for word in table.get(name, ()) if not word.isascii() and word not in words}
         for key, name in (("0 day ago", "today"), ("1 day ago", "yesterday"), ("2 day ago", "2 days ago")):

@@ -131,7 +131,7 @@ def faulty(path: Path, faults: Iterable[str]) -> ConfigError:
     table = ""
     with suppress(OSError, UnicodeDecodeError):
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-            if (found := re.match(r"""\s*(?:\[+([^]]+)\]|([\w."' -]+?)\s*=)""", line)) is None:
+            if (found := re.match(r"""\[++([^]]++)\]|([\w."' -]++)=""", line.strip())) is None:
                 continue
             header, key = (re.sub(r"[\s\"']", "", part or "") for part in found.groups())
             table = header or table

@@ -40,8 +40,12 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/fields/post_marks.py:_anywhere": list,  # kept by its module
     "forum_reader/dates/normalised.py:_with_months": list,  # kept by its module
     "forum_reader/dates/words.py:_words": lambda: [
-        ("finditer", found.pattern) for name in ("", *words._WORDS) for found, _ in words._words(name)
+        ("finditer", found.pattern) for name in ("", *words.TABLES["known"]) for found, _ in words._words(name)
     ],
+    "forum_reader/dates/words.py:_translations": lambda: [
+        ("sub", found.pattern) for block in words._OF_SCRIPT for found, _ in words._translations(block)
+    ],
+    "redis_components/server/fleet_file.py:faulty": list,  # names, escaped
     "forum_reader/definition/page_requests.py:number_in": lambda: [("search", r"(?:^|[/?&;])page-(\d{1,9})(?![\w.])")],
     "forum_reader/draft/boards.py:_forum_pattern": lambda: [
         ("match", boards._forum_pattern({"pages": {"list": {"url": one}}}).pattern)  # type: ignore[union-attr]
