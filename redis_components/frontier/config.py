@@ -30,6 +30,8 @@ class FrontierConfig:
     keys: CrawlKeys
     owner: str
     """Name of this process's leases; after each fencing `~` and a number are added."""
+    ends_on_lasting_errors: bool = False
+    """A first exchange with an answer that cannot pass (`transport.lasting`) is reported as refused; else it is tried again."""
     next_keys: CrawlKeys | None = None
     """Keys of the service that gets this spider's `NextTask`s; None: it feeds no other service."""
     turn_by: str = ""

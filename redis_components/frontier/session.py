@@ -96,6 +96,7 @@ class Session:
         self._on_answer = answered
         self._on_refusal = refused
         self._was_answered = False
+        self._ends_on_lasting_errors = config.ends_on_lasting_errors
         self._flight: Flight | None = None
         self._previous = ""
         self._generation = 0
@@ -259,7 +260,7 @@ class Session:
         self._on_answer(flight, reply)
 
     def _again(self, flight: Flight, error: Exception) -> None:
-        if not self._was_answered and (refusal := lasting(error)):
+        if self._ends_on_lasting_errors and not self._was_answered and (refusal := lasting(error)):
             self._on_refusal(refusal)
             return
         flight.tries += 1

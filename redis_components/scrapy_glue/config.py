@@ -77,6 +77,7 @@ def config_of(crawler: Crawler) -> FrontierConfig:
         keys=keys,
         next_keys=next_keys,
         owner=_owners.get(crawler) or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+        ends_on_lasting_errors=crawler not in _owners,  # a crawler of a fleet waits until the fault is mended
         turn_by=getattr(crawler.spidercls, "turn_by", ""),
         newest_fields=tuple(getattr(crawler.spidercls, "newest_fields", ())),
         most_fed=number_of(settings, "SCHEDULER_MAX_FED_TASKS", FrontierConfig.most_fed),

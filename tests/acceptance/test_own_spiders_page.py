@@ -43,7 +43,7 @@ def test_the_printed_project_gives_rows_in_the_printed_file(redis_url: str, tmp_
                         (shop / "urls.txt").write_text(f"{site.url}/\n")
                     case ["trawl", "up"]:
                         running.append(start("workers.crawler", "books"))
-                    case ["trawl", "consume", *rest]:
+                    case ["trawl", "items", "consume", *rest]:
                         running.append(start("cli.main", "items", "consume", *rest))
                     case ["trawl", *rest]:
                         done = start("cli.main", *rest, folder=tmp_path if "init" in rest else shop)

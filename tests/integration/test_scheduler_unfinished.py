@@ -52,14 +52,12 @@ def test_a_page_whose_item_makes_a_pipeline_raise_close_spider_is_crawled_again_
         assert run.hits()[3] == 2
 
 
-def test_a_start_task_that_closes_the_spider_waits_for_a_later_run(
-    redis_url: str, redis_client: redis.Redis, tmp_path: Path
-) -> None:
+def test_a_start_task_that_closes_the_spider_is_done(redis_url: str, redis_client: redis.Redis, tmp_path: Path) -> None:
     with crawl(redis_url, tmp_path, pages=3, spider="closing") as run:
         run.seed()
         assert run.start("-a", "at=task").wait(60) == 0, run.log()
         shot = snapshot(redis_client, "closing")
-        assert (shot.start_tasks, shot.leased_tasks, shot.dead) == (1, 0, 0)
+        assert (shot.start_tasks, shot.leased_tasks, shot.dead) == (0, 0, 0)
         assert "Spider closed (enough)" in run.log()
 
 
