@@ -1,4 +1,10 @@
-"""The part of scrapyd's API that its clients use, on the fleet's jobs, and scrapyd's pages of jobs and logs."""
+"""The part of scrapyd's API that its clients use, on the fleet's jobs, and scrapyd's pages of jobs and logs:
+python-scrapyd-api and `curl` in CI go on working.
+
+A scrapyd *project* is the package of a project's settings module (`shop` for `shop.settings`); `default` is the nodes' own one.
+A scrapyd *job* is a job of the fleet: `schedule.json` starts it, its id is the end of its name. An unsupported route names its
+substitute. Errors are answered as scrapyd does: 200, `{"status": "error", "message": …}`; but 401 and 403 without a valid token.
+"""
 
 from __future__ import annotations
 

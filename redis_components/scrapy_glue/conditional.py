@@ -1,7 +1,16 @@
-"""Validators of pages (`ETag`, `Last-Modified`), and digests of their bodies.
+"""Conditional requests: unchanged pages are answered with 304 and no body, by the validators of the last answer.
 
-Bounded in Redis: a number of pages of a crawl, in two generations; a page not asked for while the other half was filled is
-forgotten.
+    DOWNLOADER_MIDDLEWARES = {"redis_components.scrapy_glue.conditional.ConditionalRequests": 940}
+    CONDITIONAL_REQUESTS = True  # or meta["conditional"] = True of single requests
+
+A page's validators are stored when its request is settled: its items and requests are stored then, so that no 304 ever stands
+for a page that was lost with its crawler. A callback that finds a page to be an error sets `meta["conditional_forget"] = True`.
+
+A callback gets the 304 where the spider has `handle_httpstatus_list = [304]`; else Scrapy leaves the page out, as every answer
+that is not a page. A page that comes with the same body has `meta["unchanged"]`.
+
+In Redis validators and digests of bodies are bounded: a number of pages of a crawl, in two generations; a page not asked for
+while the other half was filled is forgotten.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Conversion of Redis's requests and replies to Python's terms."""
+"""Parses values written by other processes. Bad values are skipped; the rest is still read.
+
+Each reader of the fleet's records uses these functions. Skipped values are found by `workers.state.quarantine`, which checks
+by the same functions: `trawl status` shows them, `trawl doctor --repair` sets them aside.
+"""
 
 from __future__ import annotations
 
