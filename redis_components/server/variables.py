@@ -42,7 +42,7 @@ IN_FILE = (
 )
 """Variables that may stand in [fleet] of `trawl.toml`: neither secrets nor addresses, and alike on all nodes."""
 _OLD_NAMES = {new: old for old, new in RENAMED.items()}
-_from_env_file: dict[str, Path] = {}
+_from_env_file: dict[str, tuple[str, Path]] = {}  # text and file; a value that was set since comes from the environment
 _warned: set[str] = set()
 _are_reported = [False]
 log = logging.getLogger(__name__)
@@ -71,7 +71,8 @@ def origin(name: str, environment: Mapping[str, str] = os.environ) -> str:
     if not environment.get(name):
         file = environment.get(f"{name}_FILE")
         return f"file {file}" if file else ""
-    return str(_from_env_file.get(name, "environment"))
+    text, path = _from_env_file.get(name, ("", None))
+    return str(path) if environment[name] == text else "environment"
 
 
 def _old_name(name: str, environment: Mapping[str, str]) -> str:
@@ -131,7 +132,7 @@ def _enter_fleet_table() -> None:
             faults.append(f"fleet.{key}: must be a text, a number, true or false, or a list of texts")
         elif not _is_set(name, os.environ):
             os.environ[name] = text
-            _from_env_file[name] = found.file
+            _from_env_file[name] = text, found.file
     if faults and not _are_reported[-1]:
         raise faulty(found.file, faults)
 
@@ -162,7 +163,7 @@ def _enter_file(named: str | None) -> None:
             twin = name.removesuffix("_FILE") if name.endswith("_FILE") else f"{name}_FILE"
             if not _is_set(RENAMED.get(name.removesuffix("_FILE"), name), os.environ) and not {name, twin} & os.environ.keys():
                 os.environ[name] = text
-                _from_env_file[name] = path
+                _from_env_file[name] = text, path
 
 
 def _variables(path: Path, named: str | None) -> dict[str, str]:

@@ -66,6 +66,8 @@ def test_env_file_gives_what_is_not_set(project: Path, monkeypatch: pytest.Monke
     assert (variable("TRAWL_NAMESPACE"), variable("TRAWL_LOG_FILES"), variable("TRAWL_TASK_MODULES")) == ("job", "2", "")
     assert os.environ["FORUM_TOKEN"] == "a b", "site files may name it"
     assert (origin("TRAWL_NAMESPACE"), origin("TRAWL_LOG_FILES"), origin("TRAWL_FLEET")) == (str(path), "environment", "")
+    monkeypatch.setenv("TRAWL_NAMESPACE", "another")
+    assert origin("TRAWL_NAMESPACE") == "environment", "it was set since"
 
 
 def test_the_environment_wins_in_either_form(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
