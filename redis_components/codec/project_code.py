@@ -46,9 +46,7 @@ def callback_of(spider: Spider, name: str) -> Callable[..., Any] | None:
     if name not in _MADE_FOR_RESPONSES and any(is_plumbing(base) for base in owners):
         return None
     method = getattr(spider, name, None)
-    function = getattr(
-        method, "__func__", None
-    )  # a stored callback is a method: neither a class nor an object that can be called
+    function = getattr(method, "__func__", None)  # a callback is a method: neither a class nor an object that can be called
     if not callable(method) or function is None:
         return None
     if not owners and str(getattr(function, "__module__", None)).startswith(PLUMBING):  # an attribute of the spider alone
@@ -89,6 +87,11 @@ def _has_fields(cls: type) -> bool:
     return has and getattr(cls, "__new__") is object.__new__  # noqa: B009 - not a dictionary or the like as well
 
 
+def _declared(cls: Any) -> dict[str, None]:
+    """Return the names of the fields of a dataclass or a class of attrs, in their order."""
+    return dict.fromkeys(one.name for one in getattr(cls, "__attrs_attrs__", None) or dataclasses.fields(cls))
+
+
 def is_storable(cls: type) -> bool:
     """Return True for a class whose objects may be stored."""
     return _known.get(_path(cls)) is cls
@@ -101,9 +104,8 @@ def fields_of(value: Any) -> list[Any]:
         return [_path(cls), value._values]
     state = dict(getattr(value, "__dict__", {}))
     if cls.__name__ != _PAGE_METHOD:
-        declared = getattr(cls, "__attrs_attrs__", None) or dataclasses.fields(cls)
-        names = [one.name for one in declared]
-        if more := state.keys() - set(names):
+        names = _declared(cls)
+        if more := state.keys() - names.keys():
             raise ValueError(f"{_path(cls)} with the attribute {min(more)!r}, which is not a field")
         try:
             state = {name: getattr(value, name) for name in names}
@@ -130,10 +132,8 @@ def made(stored: list[Any]) -> Any:
             raise ValueError(f"{path} has no field {min(unknown)!r}")
         object.__setattr__(value, "_values", state)
         return value
-    if cls.__name__ != _PAGE_METHOD:
-        declared = getattr(cls, "__attrs_attrs__", None) or dataclasses.fields(cls)
-        if state.keys() != {one.name for one in declared}:
-            raise ValueError(f"{path} has other fields")
+    if cls.__name__ != _PAGE_METHOD and state.keys() != _declared(cls).keys():
+        raise ValueError(f"{path} has other fields")
     for name, one in state.items():
         object.__setattr__(value, name, one)
     return value
