@@ -245,8 +245,12 @@ def is_servers_state(exc: redis.RedisError) -> bool:
     """Return True if the server cannot serve at present (away, full, read-only, another password), so that the same command may
     succeed later; False where the command itself is wrong.
     """
-    answer = str(exc).rpartition("of pipeline caused error: ")[2]  # which redis-py puts in front
-    return isinstance(exc, _STATES) or answer.startswith(("MISCONF", "NOREPLICAS", "BUSY", "MASTERDOWN", "TRYAGAIN"))
+    return isinstance(exc, _STATES) or _answer(exc).startswith(("MISCONF", "NOREPLICAS", "BUSY", "MASTERDOWN", "TRYAGAIN"))
+
+
+def _answer(exc: Exception) -> str:
+    """Return the server's own words, without the command of a pipeline that redis-py puts in front of them."""
+    return str(exc).rpartition("of pipeline caused error: ")[2]
 
 
 _URL = "the URL (TRAWL_REDIS_URL, or the setting REDIS_URL)"
@@ -290,7 +294,7 @@ def _diagnosis(exc: Exception, text: str) -> tuple[str, str]:
             return "takes no writes, because it cannot write to its disk", "make room there (df), and look at its log"
         case exceptions.ResponseError() if "NOREPLICAS" in text:
             return "takes no writes, because too few replicas follow it", "start its replicas, or lower min-replicas-to-write"
-        case exceptions.ResponseError() if text.startswith("BUSY") or "caused error: BUSY" in text:
+        case exceptions.ResponseError() if _answer(exc).startswith("BUSY"):
             return "is busy with a running script", "wait, or end it with SCRIPT KILL"
         case exceptions.ResponseError() if "WRONGTYPE" in text:
             return (
