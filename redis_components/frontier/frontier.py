@@ -204,11 +204,6 @@ class Frontier:
         """Give a lease back, unharmed (edge d)."""
         self._add("releases", lease_id)
 
-    def return_unsent(self, lease_id: str) -> None:
-        """Give a lease back that was not sent at its time (edge d): another request may be, in its place."""
-        self.free_time(lease_id)
-        self._add("releases", lease_id)
-
     def free_time(self, lease_id: str) -> None:
         """Uncount a request of a lane that is not sent, before its lease ends: another request may be sent in its place."""
         self._add("unsent", lease_id)

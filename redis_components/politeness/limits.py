@@ -34,7 +34,6 @@ BY_FILE, BY_TRIAL, BY_CONFIG = "the site file", "no contact is named", "trawl.to
 """The `by` of limits that no operator has set."""
 FROM_FILES = frozenset({"", BY_FILE, BY_TRIAL, BY_CONFIG})
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
-LONGEST_WINDOW_MS = 2 * DAY_MS
 LONGEST_NAME = 255
 _MOST = 1e15
 _ASKED = ("until", "step", "refusals", "slowed", "slowed_at", "slowed_top", "slowed_return")

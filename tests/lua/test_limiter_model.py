@@ -61,7 +61,7 @@ class Site:
                 lease = work.pop(min(work))
                 (one.frontier.ack if what == "ack" else one.frontier.release)(lease.id)
             case "unsent" if work:
-                one.frontier.return_unsent(work.pop(max(work)).id)
+                one.return_unsent(work.pop(max(work)).id)
                 self.started -= 1
             case "die":
                 self.client.zadd(KEYS.owners(), {one.frontier.owner: 0})

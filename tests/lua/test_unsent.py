@@ -64,7 +64,7 @@ def counted(client: redis.Redis) -> set[int]:
 
 def return_them(one: Owner, held: list[Lease]) -> None:
     for lease in held:
-        one.frontier.return_unsent(lease.id)
+        one.return_unsent(lease.id)
 
 
 def refuse_them(one: Owner, held: list[Lease]) -> None:
@@ -83,7 +83,7 @@ def bury_them(one: Owner, held: list[Lease]) -> None:
 def uncount_them_twice(one: Owner, held: list[Lease]) -> None:
     for lease in held:
         one.frontier.free_time(lease.id)
-        one.frontier.return_unsent(lease.id)
+        one.return_unsent(lease.id)
 
 
 def lose_the_answer(one: Owner, held: list[Lease]) -> None:

@@ -121,6 +121,11 @@ class Owner:
         mark = NO_FILTER if dont_filter else self.frontier.config.filter.entry((fingerprint or payload).encode())
         self.frontier.add_request(NewRequest(mark, str(-priority), payload.encode()))
 
+    def return_unsent(self, lease_id: str) -> None:
+        """Give a lease back that was not sent, as `Page.release` does."""
+        self.frontier.free_time(lease_id)
+        self.frontier.release(lease_id)
+
     def take(self) -> tuple[str, str] | None:
         """(lease id, payload) of the next request, after as many exchanges as it needs."""
         lease = self.frontier.take()
