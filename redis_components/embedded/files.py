@@ -1,4 +1,4 @@
-"""Folders and files that only their owner may read, also on a machine with other users."""
+"""The files of a private server: its folder, state and locks. Only their owner may read them, also on a shared machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The server program to run: the first of the known places that has a usable one."""
+"""The private server: the program to run (the first of the known places that has a usable one), its start, and two commands.
+
+These commands are sent without the client library: a keeper should stay small and start fast.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The times of exchanges, and the number of requests to lease ahead. Pure: every method takes the time."""
+"""The requests to lease ahead, the times of exchanges, and the gate of new pages, as Redis and the outbox allow them.
+
+Pure: no clock, no I/O; every method takes the time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The consumer groups of an item stream, as they are at the moment: the items left to each, and its consumers."""
+"""The consumer groups of an item stream: the items left to each, its consumers, and the part that one is about to write.
+
+Such a part is noted in Redis until its items leave the item stream.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Calls that block, out of a coroutine of Scrapy's: in a thread, under every reactor and without one."""
+"""The frontier of a crawl on Scrapy's engine: its clock, its transport, how it is closed and left, and how a crawl is refused.
+
+Calls that block run in a thread, under every reactor and without one. The internals of Scrapy that are needed are in
+`internals.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The rate at which one process sends requests to a site, and a check for slower answers. Pure: every method takes the time."""
+"""Downloader middleware for sites that complain: `Retry-After`, the limits in headers, and answers slower than usual.
+
+Headers: `RateLimit` (IETF draft, both forms), `RateLimit-*` and `X-RateLimit-*`. `SitePulse` measures the rate at which one
+process sends requests to a site; it and the parsers are pure and take the time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The parts of a Scheduler: its arguments from the settings, its queue, its dupefilter, also of a user's class."""
+"""The parts of a Scheduler: its arguments from the settings, its queue, its dupefilter, also of a user's class; the lanes of its
+requests, and those that cannot be stored.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +135,9 @@ def watch_depth_limit(crawler: Crawler) -> None:
 
 
 class RequestLanes:
-    """A queue class of the user's orders requests as it wants: then no limits are kept, and `not_before` does not count."""
+    """Lanes and times of requests. A queue class of the user's orders as it wants: then no limits are kept, and `not_before` does
+    not count.
+    """
 
     def __init__(self, frontier: Frontier, book: PageTracker) -> None:
         self._frontier = frontier
@@ -177,7 +181,7 @@ class RequestLanes:
 
 
 class UnstorableRequests:
-    """First in, first out."""
+    """Requests that no other process can get, kept in memory as parts of their pages; first in, first out."""
 
     def __init__(self) -> None:
         self._requests: deque[tuple[Request, Page | None]] = deque()

@@ -1,4 +1,7 @@
-"""Storing one request outside of an exchange, for a Scheduler that is used without an engine."""
+"""scrapy-redis's Scheduler: its constructor, attributes and methods, for subclasses, and for use without an engine.
+
+`store` stores one request outside of an exchange.
+"""
 
 from __future__ import annotations
 

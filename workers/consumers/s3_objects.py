@@ -1,4 +1,4 @@
-"""Items in parts that are each written as a whole, as objects in a store that cannot append.
+"""Items as objects of JSON Lines in S3-compatible storage, in parts that are each written as a whole: it cannot append.
 
 The items of the next part, and its name, are noted in Redis before it is written, and the note ends in the step in which the
 items leave Redis. After a consumer that is killed between the two, the next one writes the same items under the same name, over

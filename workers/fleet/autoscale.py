@@ -1,4 +1,6 @@
-"""Decides how many crawlers a service needs, from its backlog and throughput. Pure, so that it can be tested on traces.
+"""Sizes autoscaled services once per beat (`resize`), by how many crawlers each needs, from its backlog and throughput.
+
+`autoscale` decides; it is pure, so that it can be tested on traces.
 
     need = (inflow + backlog / target) / what one crawler finishes
 

@@ -1,5 +1,7 @@
-"""Decides the steps of a roll: crawlers are replaced by new processes one after the other, each when the one before is healthy.
-Pure: slots and time are arguments. `tasks.reconcile_fleet` continues the roll at each beat, so it outlives the process that
+"""The fleet's roll: crawlers are replaced by new processes one after the other, each when the one before is healthy.
+
+`start_roll`, `abort_roll` and `go_on` read and write it; `begin`, `abort` and `advance` decide, with slots and time as arguments.
+`tasks.reconcile_fleet` continues the roll at each beat, so it outlives the process that
 began it, beats and workers. The next step is decided from the slots as they are; orders are sent until they are seen to be
 obeyed, and each supervisor obeys an order once.
 

@@ -1,4 +1,4 @@
-"""Decides when a crawler is restarted and when its slot is given up. Pure: no clock, no I/O.
+"""Decides when a crawler is restarted and when its slot is given up, and keeps how its processes ended.
 
 A *quick* end comes within seconds of the start. Quick ends in a row wait longer and longer, so that nothing spins; those that are
 failures (the kinds with back-off in `workers.process.exit_kinds`) are counted until the slot is given up as crash-looping. One
