@@ -1,4 +1,4 @@
-"""A dupefilter in Redis from outside of the exchange: asking it, removing from it, emptying it."""
+"""A dupefilter in Redis from outside of the exchange: asking it, removing from it, emptying it, and its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The times of Redis by the clock of this process, and the present time by Redis's."""
+"""The times at which leases of sites with limits are to be sent, and Redis's clock by that of this process."""
 
 from __future__ import annotations
 

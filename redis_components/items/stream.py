@@ -8,6 +8,7 @@
         stream.settle(token, len(payloads), bad=[], done=[])    # only now they leave Redis
 
 Between `peek` and `settle` items are in both places: after a crash they are stored once more, so storing has to be idempotent.
+Items that were refused wait in a separate list: `newest`, `replay`, `purge`.
 """
 
 from __future__ import annotations

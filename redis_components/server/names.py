@@ -7,6 +7,11 @@ tags.
 
     service_name("forum_detail")    -> "forum_detail"
     service_name("../../x")         -> ConfigError, which names the value and the fix
+
+The namespace of a job is a prefix of every key of a crawl, so that several jobs of one spider run side by side in one Redis:
+
+    scrapy crawl forum -s REDIS_NAMESPACE=monday        monday:forum:requests, monday:forum:dupefilter, ...
+    TRAWL_NAMESPACE='{monday}' trawl up                 the fleet and the tools; braces make it the hash tag of a Redis Cluster
 """
 
 from __future__ import annotations

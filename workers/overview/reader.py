@@ -1,4 +1,7 @@
-"""Cache of a slow reading, refreshed in a thread, so that a frequent reader does not wait for it."""
+"""Reads the overview of a fleet from Redis: services, queues, crawlers, nodes, holds and errors, and the application's sites.
+
+Slow parts are cached and refreshed in a thread (`Seldom`), so that a frequent reader does not wait for them.
+"""
 
 from __future__ import annotations
 
