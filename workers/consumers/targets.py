@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, did_you_mean
@@ -68,18 +67,52 @@ class Target:
         return self.kind.path(self.place) if self.kind.path else None
 
 
-def _class(name: str) -> Any:
-    module, _, of = name.partition(":")
-    return getattr(import_module(f"workers.consumers.{module}"), of)
+# The sinks are imported when one is opened: their modules bring SQLAlchemy and the like.
 
 
-def _files(name: str, module: str, sink: str) -> TargetKind:
+def _jsonl(place: str, options: SinkOptions) -> Sink:
+    from .files import JsonLines
+
+    return JsonLines(Path(place), max_bytes=options.max_bytes, max_age_s=options.max_age_s)
+
+
+def _csv(place: str, options: SinkOptions) -> Sink:
+    from .files import CsvRows
+
+    return CsvRows(Path(place), max_bytes=options.max_bytes, max_age_s=options.max_age_s)
+
+
+def _parquet(place: str, options: SinkOptions) -> Sink:
+    from .parquet_files import ParquetFiles
+
+    return ParquetFiles(Path(place), max_bytes=options.max_bytes, max_age_s=options.max_age_s)
+
+
+def _parts(place: str, options: SinkOptions) -> Sink:
+    from .s3_objects import Parts, S3Objects
+
+    return Parts(S3Objects(place), max_bytes=options.max_bytes, max_age_s=options.max_age_s, at_once=options.once)
+
+
+def _post(place: str, options: SinkOptions) -> Sink:
+    from .http_post import HttpPost
+
+    return HttpPost(place, named=options.named)
+
+
+def _rows(place: str, options: SinkOptions) -> Sink:
+    from .database_rows import DatabaseRows
+
+    return DatabaseRows(place, options.table, options.key)
+
+
+def _files(name: str, sink: Callable[[str, SinkOptions], Sink]) -> TargetKind:
     return TargetKind(
         name=name,
         schemes=(name,),
         pattern=re.compile(rf"{name}:(?P<place>\s*+\S.*)", re.DOTALL),
         form=f"{name}:PATH",
-        sink=lambda place, o: _class(f"{module}:{sink}")(Path(place), max_bytes=o.max_bytes, max_age_s=o.max_age_s),
+        sink=sink,
         path=Path,
     )
 
@@ -98,17 +131,11 @@ def _database_file(url: str) -> Path | None:
     return Path("/") / name if name.startswith("file:") else Path(name) if name not in ("", ":memory:") else None
 
 
-def _parts(place: str, options: SinkOptions) -> Sink:
-    store = _class("s3_objects:S3Objects")(place)
-    sink: Sink = _class("parts:Parts")(store, max_bytes=options.max_bytes, max_age_s=options.max_age_s, at_once=options.once)
-    return sink
-
-
 _DATABASES = ("sqlite", "postgresql", "mysql", "mariadb", "oracle", "mssql")
 KINDS = (
-    _files("jsonl", "files", "JsonLines"),
-    _files("csv", "files", "CsvRows"),
-    _files("parquet", "parquet_files", "ParquetFiles"),
+    _files("jsonl", _jsonl),
+    _files("csv", _csv),
+    _files("parquet", _parquet),
     TargetKind(
         name="s3",
         schemes=("s3", "s3+gzip"),
@@ -121,7 +148,7 @@ KINDS = (
         schemes=("http", "https"),
         pattern=re.compile(r"(?P<place>https?://[^/?#\s]\S*)"),
         form="http://HOST/PATH, https://HOST/PATH",
-        sink=lambda place, o: _class("http_post:HttpPost")(place, named=o.named),
+        sink=_post,
         path=lambda _url: None,  # its address is checked where it is connected to
     ),
     TargetKind(
@@ -129,7 +156,7 @@ KINDS = (
         schemes=_DATABASES,
         pattern=re.compile(rf"(?P<place>({'|'.join(_DATABASES)})(\+\w+)?://.*)", re.ASCII | re.DOTALL),
         form="a database such as sqlite:///PATH",
-        sink=lambda place, o: _class("database_rows:DatabaseRows")(place, o.table, o.key),
+        sink=_rows,
         path=_database_file,
     ),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from redis_components.errors import ConfigError
-from workers.consumers.targets import KINDS, TargetKind, check_place, parse_target
+from workers.consumers.targets import KINDS, SinkOptions, TargetKind, check_place, parse_target
 
 DOCS = Path(__file__).parents[4] / "docs"
 
@@ -23,6 +23,18 @@ def test_each_kind_is_parsed_and_shown_as_the_table_has_it(kind: TargetKind) -> 
         parse_target("nothing")
     assert kind.form in str(error.value)
     assert kind.form.split(", ")[0] in " ".join(next(DOCS.rglob("cli.md")).read_text().split())
+
+
+def test_each_kind_opens_its_sink(tmp_path: Path) -> None:
+    places = {
+        **{name: f"{name}:{tmp_path / name}" for name in ("jsonl", "csv", "parquet")},
+        "s3": "s3://shop/items",
+        "http": "http://127.0.0.1:1/",
+        "database": f"sqlite:///{tmp_path / 'items.db'}",
+    }
+    assert set(places) == {kind.name for kind in KINDS}
+    for place in places.values():
+        parse_target(place).open(SinkOptions(table="items")).close()
 
 
 def test_a_kind_that_names_no_path_of_its_targets_is_not_taken_from_redis() -> None:
