@@ -27,6 +27,7 @@ class BoardTally(NamedTuple):
     boards: int
     with_gap: int
     failing: int
+    stale: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,12 +95,13 @@ class ForumSites(SitesView):
 
     @cached_property
     def tallies(self) -> Mapping[str, BoardTally]:
-        """Numbers of boards by watched site: all, with a gap, failing."""
+        """Numbers of boards by watched site: all, with a gap, failing, stale."""
         ill = self.boards.ill
         gaps = Counter(one.site for one in ill if one.state.gap_at is not None)
         failing = Counter(one.site for one in ill if fails(one))
+        stale = Counter(one.watched.site for one in self.stale)
         boards = self.boards.by_site
-        return {site: BoardTally(boards[site], gaps[site], failing[site]) for site in sorted(boards)}
+        return {site: BoardTally(boards[site], gaps[site], failing[site], stale[site]) for site in sorted(boards)}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -31,11 +31,6 @@ def _board(name: str, help: str, figure: Callable[[WatchedForum], float | None])
     return MetricSpec(name=name, kind="gauge", help=help, labels=("site", "forum"), samples=samples)
 
 
-def _stale(view: Overview) -> Samples:
-    counts = Counter(one.watched.site for one in forum_sites(view).stale)
-    return [((site,), counts[site]) for site in forum_sites(view).names]
-
-
 def _blocked(view: Overview) -> Samples:
     counts: Counter[tuple[str, str, str]] = Counter()
     for service in view.services:
@@ -92,7 +87,7 @@ FORUM_METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="Forums overdue for 5 min and for longer than their interval, although their site is not held.",
         labels=("site",),
-        samples=_stale,
+        samples=lambda view: [((site,), float(one.stale)) for site, one in forum_sites(view).tallies.items()],
     ),
     MetricSpec(
         name="trawl_forum_gaps",

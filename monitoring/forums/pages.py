@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from forums.overview import BoardView, ForumSites, forum_sites
 from forums.overview.boards import BAD_STATES, BoardState
+from forums.overview.model import BoardTally
 from forums.state.writer_figures import BOUNDS_S, DelayHistogram
 from forums.storage import Database
 from forums.storage.read.event_reader import Event
@@ -36,8 +37,8 @@ def sites(reading: Reading) -> str:
     """Render all sites: their state, freshness and requests."""
     found = forum_sites(reading.view)
     names = sorted({*found.names, *found.breakers, *found.wrong_files})
-    boards = {name: [one for one in found.boards if one.watched.site == name] for name in names}
-    return reading.html("sites.html", "Sites", sites=found, names=names, boards=boards, median=median)
+    tallies = {name: found.tallies.get(name, BoardTally(0, 0, 0, 0)) for name in names}
+    return reading.html("sites.html", "Sites", sites=found, names=names, tallies=tallies, median=median)
 
 
 def site(reading: Reading, name: str) -> str:
