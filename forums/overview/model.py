@@ -69,11 +69,13 @@ class ForumSites(SitesView):
     def samples(self, now: float) -> Mapping[str, SiteSample]:
         """Return what was stored of each site, and the age of the last scan of its stalest board."""
         sites = {name: SiteSample(stored=sum(one.counts)) for name, one in self.delays.items()}
+        oldest: dict[str, float] = {}
+        for one in self.boards.watched:
+            if (at := one.state.scanned_at) is not None:
+                oldest[one.site] = min(at, oldest.get(one.site, at))
         for name in self.names:
-            scans = [one.state.scanned_at for one in self.boards if one.watched.site == name]
-            ages = [now - at for at in scans if at is not None]
             stored = sites[name].stored if name in sites else 0
-            sites[name] = SiteSample(stored=stored, stale_s=max(0.0, round(max(ages, default=0.0))))
+            sites[name] = SiteSample(stored=stored, stale_s=max(0.0, round(now - oldest.get(name, now))))
         return sites
 
     def problems(self, view: Overview) -> Iterable[Problem]:
