@@ -133,6 +133,10 @@ class Boards(Sequence[BoardView]):
         latest = self._now - STALE_S
         return [view for view in [self._view(one) for one in self.watched if one.due_at < latest] if view.is_stale]
 
+    def ill_ones(self) -> list[BoardView]:
+        """Return the boards whose last scan failed, or that have a gap; few do."""
+        return [self._view(one) for one in self.ill]
+
     def _view(self, one: WatchedForum) -> BoardView:
         site = one.site
         return BoardView(

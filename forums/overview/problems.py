@@ -12,6 +12,8 @@ from redis_components.politeness.limits import BY_TRIAL
 from redis_components.server.health import Problem
 from workers.overview.problems import named, span
 
+from .boards import BoardState
+
 if TYPE_CHECKING:
     from workers.overview import Overview
 
@@ -53,14 +55,15 @@ def _boards(sites: ForumSites, view: Overview) -> Iterator[Problem]:
         why = f"; {stale[0].why}" if stale[0].why else ""
         what = f"stale: {named(one.name for one in stale)} (the first is due for {span(late)}{why})"
         yield Problem(what=what, fix="trawl forums")
-    failing = [one for one in sites.boards if one.word == "failing"]
+    ill = sites.boards.ill_ones()
+    failing = [one for one in ill if one.word == BoardState.FAILING]
     if failing:
         worst = max(failing, key=lambda one: one.state.errors)
         of = "" if len(failing) == 1 else f"{worst.name}: "
         what = f"the last scan failed: {named(one.name for one in failing)} ({of}{worst.why})"
         fix = f"trawl why URL of its list; trawl sites check {worst.watched.site}; trawl forums has the others"
         yield Problem(what=what, fix=fix, grave=False)
-    gaps = [one for one in sites.boards if one.state.gap_at is not None]
+    gaps = [one for one in ill if one.state.gap_at is not None]
     if gaps:
         what = f"a gap is open in {named(one.name for one in gaps)}: threads may be missing until a deeper scan has run"
         yield Problem(what=what, fix="trawl forums", grave=False)
