@@ -102,9 +102,10 @@ def crawl_keys(service: str, crawl: CrawlRecord | None, declared: ServiceRecord 
     return replace(keys, item_groups=tuple(dict.fromkeys((*keys.item_groups, *named))))
 
 
-def without_consumer(client: redis.Redis) -> list[str]:
-    """Return the names in `declared_consumers` whose items no consumer takes at the moment."""
-    locks = {name: one.stream(client).writer_key for name, one in declared_consumers(client).items() if not one.taken_by}
+def without_consumer(client: redis.Redis, declared: Mapping[str, Declared] | None = None) -> list[str]:
+    """Return the names in `declared`, else in `declared_consumers`, whose items no consumer takes at the moment."""
+    known = declared_consumers(client) if declared is None else declared
+    locks = {name: one.stream(client).writer_key for name, one in known.items() if not one.taken_by}
     with client.pipeline(transaction=False) as pipe:
         for lock in locks.values():
             pipe.exists(lock)
@@ -244,7 +245,7 @@ class ConsumerHost:
                     look_at = time.monotonic() + LOOK_S
                     with suppress(TrawlError, OSError, redis.RedisError):  # Redis is away, or the file is being edited
                         declared = declared_consumers(client)
-                        self._follow(declared, without_consumer(client))
+                        self._follow(declared, without_consumer(client, declared))
                     if not declared and not self._running and not stays:
                         return
                 time.sleep(0.1)
