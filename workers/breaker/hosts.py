@@ -116,7 +116,7 @@ class HostWatch:
         return status in getattr(self._crawler.spider, "handle_httpstatus_list", ()) or str(status) in self._wanted
 
     def _of(self, host: str) -> SiteHealth:
-        health = self._health.setdefault(host, SiteHealth())
+        health = self._health.get(host) or self._health.setdefault(host, SiteHealth())
         self._health.move_to_end(host)
         if len(self._health) > MOST_HOSTS:
             self._health.popitem(last=False)
