@@ -121,7 +121,8 @@ class ForumRows(StoredRows):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seq = 0
-        self._counts: dict[int, Counter[tuple[int, str]]] = {one.step_s: Counter() for one in Resolution}
+        self._counts: dict[int, defaultdict[str | None, Counter[int]]] = {one.step_s: defaultdict(Counter) for one in Resolution}
+        """By length of a step, site (None: of all) and number of the step."""
 
     def read(self) -> None:
         """Add what was stored since the last reading; without a database nothing."""
@@ -138,25 +139,25 @@ class ForumRows(StoredRows):
                     counts.clear()
             for seq, at, sites in EventLog(database).new_rows(self._seq, now - timedelta(seconds=LOG_S)):
                 for step_s, counts in self._counts.items():
+                    step = int(at.timestamp()) // step_s
                     for site, number in sites.items():
-                        counts[int(at.timestamp()) // step_s, site] += number
+                        counts[site][step] += number
+                        counts[None][step] += number
                 self._seq = seq
             for one in Resolution:
-                oldest, counts = int(now.timestamp()) // one.step_s - one.kept, self._counts[one.step_s]
-                for key in [key for key in counts if key[0] < oldest]:
-                    del counts[key]
+                oldest = int(now.timestamp()) // one.step_s - one.kept
+                for steps in self._counts[one.step_s].values():
+                    for step in [step for step in steps if step < oldest]:
+                        del steps[step]
 
     def since(self, moment: float) -> int:
         """Return how many were stored since the minute of that moment, within the last day."""
         with self._lock:
-            return sum(number for (minute, _), number in self._counts[60].items() if minute >= moment // 60)
+            return sum(number for minute, number in self._counts[60][None].items() if minute >= moment // 60)
 
     def steps(self, step_s: int, now: float, site: str | None = None) -> list[tuple[float, float]]:
         """Return the end of each minute or hour since the first row, and how many were stored in it; the last one still runs."""
-        found: Counter[int] = Counter()
         with self._lock:
-            for (step, of), number in self._counts[step_s].items():
-                if site in (None, of):
-                    found[step] += number
+            found = self._counts[step_s].get(site, Counter[int]()).copy()
         last = int(now // step_s)
         return [(min(now, (step + 1.0) * step_s), float(found[step])) for step in range(min(found, default=last + 1), last + 1)]
