@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from html import escape
@@ -31,7 +32,7 @@ from workers.fleet.sizes import declared_fleet, service_in
 from workers.jobs import jobs
 from workers.jobs.orders import check_settings
 from workers.logs.lines import LogLine, last_lines
-from workers.logs.slot_log import slot_logs
+from workers.logs.slot_log import SlotLog, slot_logs
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.registry import Registry
 from workers.state.services import ServiceRecord
@@ -126,9 +127,12 @@ def scrapyd_pages(client: redis.Redis) -> APIRouter:
 
     @routes.get("/logs/{path:path}")
     def logs(path: str) -> Response:
-        folder, here = f"/logs/{path}", {log_path(job): job for job in in_order(Jobs(client).all()) if _logs(job)}
+        folder, known = f"/logs/{path}", defaultdict[str, list[SlotLog]](list)
+        for (spider, _), log in slot_logs().items():
+            known[spider].append(log)
+        here = {log_path(job): job for job in in_order(Jobs(client).all()) if job.id in known}
         if job := here.get(folder):
-            return PlainTextResponse("".join(f"{line}\n" for line in _lines(job)), headers=_HEADERS)
+            return PlainTextResponse("".join(f"{line}\n" for line in _lines(known[job.id])), headers=_HEADERS)
         below = [one.removeprefix(folder).partition("/") for one in here if folder.endswith("/") and one.startswith(folder)]
         if path and not below:
             raise HTTPException(404, "no log of a job on this machine has this name: trawl logs, on the node of its crawlers")
@@ -163,13 +167,9 @@ def _file(name: str, count: int) -> str:
     return f'<tr class="{("odd", "even")[count % 2]}">\n{inside}</tr>\n'
 
 
-def _logs(job: Job) -> list[Any]:
-    return [log for (spider, _), log in slot_logs().items() if spider == job.id]
-
-
-def _lines(job: Job) -> Iterable[str]:
-    """Return the last lines of all its crawlers on this machine, in the order of time."""
-    merged = heapq.merge(*(last_lines(log, MOST_LINES) for log in _logs(job)), key=lambda line: line.at)
+def _lines(logs: Iterable[SlotLog]) -> Iterable[str]:
+    """Return the last lines of a job's crawlers on this machine, in the order of time."""
+    merged = heapq.merge(*(last_lines(log, MOST_LINES) for log in logs), key=lambda line: line.at)
     return [_in_scrapys_format(line) for line in list(merged)[-MOST_LINES:]]
 
 
