@@ -28,7 +28,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Res
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
 from redis_components.server.names import service_name
 from redis_components.server.printable import masked_values
-from workers.fleet.sizes import declared_fleet, service_in
+from workers.fleet.sizes import declarations, declared_fleet, service_in
 from workers.jobs import jobs
 from workers.jobs.orders import check_settings
 from workers.logs.lines import LogLine, last_lines
@@ -288,7 +288,7 @@ def _order(client: redis.Redis, fields: Fields, spiders: Spiders) -> jobs.JobOrd
 
 def _services(client: redis.Redis, project: str) -> list[str]:
     """Return the services of a project, without jobs."""
-    return [one for one in declared_fleet(client) if "." not in one and project_of(service_in(client, one)) == project]
+    return [name for name, one in declarations(client).items() if "." not in name and project_of(one.record) == project]
 
 
 def _versions(client: redis.Redis, project: str) -> list[str]:
@@ -305,8 +305,9 @@ def _one(fields: Fields, name: str) -> str:
 
 def _projects(client: redis.Redis) -> dict[str, str]:
     """Return the settings module of each project, by name."""
-    services = (service_in(client, name) for name in declared_fleet(client))
-    return {DEFAULT: "", **{project_of(one): one.project for one in services if one and one.project}}
+    of_jobs = (job.declaration for job in Jobs(client).open().values())
+    records = (*(one.record for one in declarations(client).values()), *of_jobs)
+    return {DEFAULT: "", **{project_of(one): one.project for one in records if one.project}}
 
 
 def _project(client: redis.Redis, fields: Fields) -> tuple[str, str]:
