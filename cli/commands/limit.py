@@ -124,9 +124,7 @@ def _show_history(site: str | None, as_json: bool) -> int:
 
 
 def _show(client: redis.Redis, key: str, only: str | None, as_json: bool) -> None:
-    now = server_time(client)
-    found = {lane: one for lane, one in limits.read(client, key).items() if only in (None, lane)}
-    rows = [one.as_dict(lane, limits.state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
+    rows = limits.as_dicts(client, key, only)
     columns: Columns = {
         "site": "site",
         "limits": _in_words,

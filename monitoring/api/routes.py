@@ -20,7 +20,6 @@ from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
 from redis_components.server.printable import in_one_line, masked_values
-from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import Pushed
 from workers.fleet.holds import Target, hold, overview, resume
 from workers.fleet.roll import start_roll
@@ -45,15 +44,10 @@ def limit_routes(client: redis.Redis) -> APIRouter:
     """Return the routes of limits. Acts are audited in the words of the command, so that `trawl limit --history` shows both."""
     routes = APIRouter(prefix="/api/v1/limits")
 
-    def shown(only: str | None = None) -> list[JsonObject]:
-        key, now = limits_key(), server_time(client)
-        found = {lane: one for lane, one in limits.read(client, key).items() if only in (None, lane)}
-        return [one.as_dict(lane, limits.state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
-
     @routes.get("")
     def list_limits() -> list[JsonObject]:
         """List every site that has limits, or asked to be left alone."""
-        return shown()
+        return limits.as_dicts(client, limits_key())
 
     @routes.post("/{site}")
     def limit_site(site: str, body: LimitsBody, request: Request) -> list[JsonObject]:
@@ -63,14 +57,14 @@ def limit_routes(client: redis.Redis) -> APIRouter:
             if not given or ("burst" in given and "rate" not in given):
                 raise ConfigError("name a limit, and with burst a rate; …/remove removes the present limits")
             limits.change(client, limits_key(), site, LaneLimits.of(**given, by=BY))
-            return shown(site)
+            return limits.as_dicts(client, limits_key(), site)
 
     @routes.post("/{site}/remove")
     def remove_limits(site: str, request: Request) -> list[JsonObject]:
         """Remove the limits of a site, and end a wait that it asked for."""
         with audited(client, request, ["limit", site, "--remove"]):
             limits.change(client, limits_key(), site, None)
-            return shown()
+            return limits.as_dicts(client, limits_key())
 
     return routes
 

@@ -21,7 +21,7 @@ from redis_components.errors import ConfigError
 from redis_components.frontier.holds import names_of
 from redis_components.keys import lane_busy_key, lane_state_key, limits_key
 from redis_components.server.scripts import script
-from redis_components.server.untrusted_values import decoded, encoded
+from redis_components.server.untrusted_values import decoded, encoded, server_time
 
 from .quiet_hours import QuietHours, parse_quiet_hours, written
 
@@ -246,6 +246,13 @@ def state_of(client: redis.Redis, key: str, lane: str, now: float) -> LaneState:
     """Return the state of a lane at `now` (epoch s of Redis); a value that is not a number counts as none."""
     values: Any = client.hmget(lane_state_key(key, lane), STATE_FIELDS)
     return state_from(values, now)
+
+
+def as_dicts(client: redis.Redis, key: str, only: str | None = None) -> list[dict[str, Any]]:
+    """Return the limits of every lane, or of one, for programs: with the time for which it asked to be left alone."""
+    now = server_time(client)
+    found = {lane: one for lane, one in read(client, key).items() if only in (None, lane)}
+    return [one.as_dict(lane, state_of(client, key, lane, now).left_alone_s) for lane, one in found.items()]
 
 
 def state_from(values: Sequence[bytes | None], now: float) -> LaneState:
