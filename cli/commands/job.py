@@ -94,11 +94,10 @@ def list_jobs(
 ) -> int:
     """List jobs, the newest first. Ended jobs are listed for TRAWL_JOB_RETENTION_S."""
     with redis_client() as client:
-        found = [job for job in Jobs(client).all().values() if service in ("", job.service)]
+        found = Jobs(client).newest(service)
         if service and not found:
             check_spiders(client, [service])
         now = server_time(client)
-    found.sort(key=lambda job: job.started_at, reverse=True)
     columns: Columns = {
         "JOB": "job",
         "STATE": "state",

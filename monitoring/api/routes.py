@@ -133,8 +133,7 @@ def _reading(client: redis.Redis) -> APIRouter:
     @routes.get("/jobs")
     def list_jobs(service: str = "") -> list[JsonObject]:
         """List every known job, the newest first."""
-        found = [job for job in Jobs(client).all().values() if service in ("", job.service)]
-        return [jobs.job_fields(job) for job in sorted(found, key=lambda job: job.started_at, reverse=True)]
+        return [jobs.job_fields(job) for job in Jobs(client).newest(service)]
 
     @routes.get("/jobs/{job}")
     def show_job(job: str) -> JsonObject:

@@ -198,8 +198,8 @@ def schedule(reading: Reading) -> str:
 
 def jobs(reading: Reading) -> str:
     """Render the jobs, the youngest first."""
-    found = Jobs(reading.client).all().values() if reading.view.failure is None else ()
-    return reading.html("jobs.html", "Jobs", jobs=sorted(found, key=lambda job: job.started_at, reverse=True))
+    found = Jobs(reading.client).newest() if reading.view.failure is None else []
+    return reading.html("jobs.html", "Jobs", jobs=found)
 
 
 def _runs(reading: Reading, spider: str, number: int | None) -> tuple[list[RunRow], str]:

@@ -105,6 +105,11 @@ class Jobs:
         """Return the jobs by id; unreadable ones are left out."""
         return self._store.all()
 
+    def newest(self, service: str = "") -> list[Job]:
+        """Return the jobs, or those of a service, the newest first."""
+        found = [job for job in self.all().values() if service in ("", job.service)]
+        return sorted(found, key=lambda job: job.started_at, reverse=True)
+
     def open(self) -> dict[str, Job]:
         """Return the jobs that are not over."""
         return {name: job for name, job in self.all().items() if not job.state.ended}
