@@ -104,19 +104,19 @@ def export(
     with stored_data() as database:
         if site is not None:
             check_site(site, stored=database)
-    bar = progress_bar(f"export of {table.value}", "rows", shown=output is not None)  # without one the rows may be printed
-    with stored_data() as database, _opened(output) as out, bar as progress:
-        rows = write_rows(
-            database,
-            table.value,
-            fmt.value,
-            out,
-            site=site,
-            since=moment,
-            deleted=deleted.value,
-            raw_cells=not quote_formulas,
-            progress=progress,
-        )
+        bar = progress_bar(f"export of {table.value}", "rows", shown=output is not None)  # without one the rows may be printed
+        with _opened(output) as out, bar as progress:
+            rows = write_rows(
+                database,
+                table.value,
+                fmt.value,
+                out,
+                site=site,
+                since=moment,
+                deleted=deleted.value,
+                raw_cells=not quote_formulas,
+                progress=progress,
+            )
     target = str(output) if output else "standard output"
     if as_json and output:
         print_json({"table": table.value, "rows": rows, "file": target})
