@@ -100,8 +100,9 @@ def overview(view: Overview, rows: StoredRows, is_known: bool) -> Mapping[str, o
     """Return the values of the sections on boards and posts."""
     boards = stalest_first(forum_sites(view).boards)
     nothing: list[Event] = []
-    lately = view.now // 60 * 60 - LATELY_S
     since = rows.since if isinstance(rows, data.ForumRows) else lambda _: 0
+    lately_at = view.now // 60 * 60 - LATELY_S
+    lately = since(lately_at)
     fresh = sum(one.word == BoardState.FRESH for one in boards)
     most = f"The {BOARDS_SHOWN} stalest of {len(boards):,} boards"
     return {
@@ -112,7 +113,7 @@ def overview(view: Overview, rows: StoredRows, is_known: bool) -> Mapping[str, o
             ("fresh boards", f"{fresh:,} of {len(boards):,}"),
             ("from published to stored", _freshness(forum_sites(view))),
         ),
-        "lately": f"{since(lately):,} posts and comments since {clock(lately)}" if since(lately) else "",
+        "lately": f"{lately:,} posts and comments since {clock(lately_at)}" if lately else "",
         "news": _stored(data.news_of, nothing)[0] if is_known else nothing,
     }
 
