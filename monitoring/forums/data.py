@@ -18,10 +18,10 @@ from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.schema.tables import comments, forums, gaps, posts, revisions, scans
 from forums.storage.write.event_log import ChangeKind
 from monitoring.pages.charts import StoredRows
+from monitoring.pages.data import LONGEST_S
 from redis_components.errors import TrawlError
 from workers.overview.samples import Resolution
 
-LONGEST_S = 10.0  # that a page may keep the database at work
 POSTS_SHOWN = 10
 EVENTS_SHOWN = 50
 NEWS_SHOWN = 12
