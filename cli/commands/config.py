@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -93,16 +93,14 @@ def check(as_json: AsJson = False) -> int:
         trawl config check
         trawl config check --json | jq -r '.faults[]'
     """
-
     faults = list(dict.fromkeys(_faults()))
     if as_json:
         print_json({"faults": faults})
-    elif not faults:
+    elif faults:
+        for line in (*faults, f"{counted(len(faults), 'fault')} in the configuration"):
+            complain(line)
+    else:
         echo("variables, trawl.toml and site files are right")
-    for line in () if as_json else faults:
-        complain(line)
-    if faults and not as_json:
-        complain(f"{counted(len(faults), 'fault')} in the configuration")
     return 1 if faults else 0
 
 
@@ -118,9 +116,10 @@ def _faults() -> Iterator[str]:
     yield from unknown()
     for read in (services_in_file, limits_in_file):
         yield from _lines_of(read)
-    for faults in schedule_in_file()[1].values():
+    of_file = schedule_in_file()[1]
+    for faults in of_file.values():
         yield from faults.splitlines()
-    yield from _faults_of_schedule()
+    yield from _faults_of_schedule(of_file)
     yield from application().faults()
 
 
@@ -132,11 +131,11 @@ def _lines_of(read: Callable[[], Any]) -> list[str]:
     return []
 
 
-def _faults_of_schedule() -> list[str]:
+def _faults_of_schedule(known: Collection[str]) -> list[str]:
+    """Return the faults of all entries but the known ones."""
     from redis_components.server.variables import faults_are_reported
     from tasks.app import app as celery
     from tasks.beat.schedule import checker, defaults_of, effective
-    from workers.state.schedules import schedule_in_file
 
     try:
         with faults_are_reported():
@@ -144,7 +143,7 @@ def _faults_of_schedule() -> list[str]:
             refused = effective(defaults_of(celery.conf.beat_schedule), {}, checker(celery.tasks)).refused
     except (ConfigError, ImportError) as error:  # TRAWL_TASK_MODULES
         return [str(error)]
-    return [reason for name, reason in refused.items() if name not in schedule_in_file()[1]]
+    return [reason for name, reason in refused.items() if name not in known]
 
 
 @app.command()
