@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Self
+from typing import Any, Self, cast
 
 import redis
 
 from redis_components.keys import CrawlKeys, NamespaceKeys, limits_key
 from redis_components.server.record_store import JsonRecord
-from redis_components.server.untrusted_values import hash_at, is_foreign, readable
+from redis_components.server.untrusted_values import as_bytes, hash_at, is_foreign, readable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +95,15 @@ class CrawlRecords:
 
     def keys_of_all(self, spiders: Iterable[str]) -> dict[str, CrawlKeys]:
         """Return the keys of several services, in one round trip."""
-        records = self.all()
-        return {name: records[name].keys if name in records else CrawlKeys.for_spider(name) for name in spiders}
+        names, found = list(spiders), list[Any]()
+        try:
+            found = cast("list[Any]", self._client.hmget(self._key, names)) if names else []
+        except redis.ResponseError as error:
+            if not is_foreign(error):
+                raise
+        fields = {name.encode(): as_bytes(raw) for name, raw in zip(names, found, strict=False) if raw is not None}
+        records = readable(fields, crawl_record_of)
+        return {name: records[name].keys if name in records else CrawlKeys.for_spider(name) for name in names}
 
 
 def keys_in(client: redis.Redis, spider: str) -> CrawlKeys:
