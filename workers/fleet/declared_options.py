@@ -13,7 +13,7 @@ from workers.process.options import CrawlerOptions
 from workers.state.jobs import Jobs
 from workers.state.services import ServiceRecord, as_texts
 
-from .sizes import service_in
+from .sizes import declaration_of
 
 
 def as_declared(
@@ -24,8 +24,8 @@ def as_declared(
 
     Raises ConfigError, BuildFailed and `redis.RedisError`.
     """
-    record = service_in(client, options.spider) or ServiceRecord()
     job = Jobs(client).of(options.spider)
+    record = (job.declaration if job else declaration_of(client, options.spider)) or ServiceRecord()
     python, deployed = version or current_python(client, job.service if job else options.spider, install=install)
     return replace(
         options,

@@ -90,8 +90,12 @@ def service_in(client: redis.Redis, service: str) -> ServiceRecord | None:
     """Return the declaration of a service, or a job; None for one of `TRAWL_FLEET` alone. Raises ConfigError and
     `redis.RedisError`.
     """
-    if job := Jobs(client).of(service):
-        return job.declaration
+    job = Jobs(client).of(service)
+    return job.declaration if job else declaration_of(client, service)
+
+
+def declaration_of(client: redis.Redis, service: str) -> ServiceRecord | None:
+    """Return the declaration of a service that is not a job, as `service_in`."""
     return Services(client).of(service) or services_in_file().get(service)
 
 
