@@ -27,7 +27,7 @@ from redis_components.embedded.files import private_folder
 from redis_components.errors import ConfigError
 from workers.state.registry import CrawlerRecord
 
-CRAWLING, STOPPED = "CRAWLING", "STOPPED"  # as tasks/flower_crawlers.py makes them
+CRAWLING, STOPPED = "CRAWLING", "STOPPED"  # states that Flower makes of the events of `CrawlingEvents`
 NO_EVENT = "no event since Flower was started"
 _UNREADABLE: tuple[type[Exception], ...] = (
     *dbm.error,

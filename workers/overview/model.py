@@ -102,11 +102,6 @@ class ServiceView:
         return not (self.fault or self.crawl.redis)
 
     @property
-    def is_short(self) -> bool:
-        """True if it has fewer crawlers than it should have."""
-        return self.alive < (self.desired or 0)
-
-    @property
     def leftovers(self) -> bool:
         """True if Redis holds requests, items or dead letters of it."""
         return not self.idle or bool(self.items_refused or self.crawl.dead)
