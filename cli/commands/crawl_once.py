@@ -30,8 +30,6 @@ from workers.process.pipes import PulseReader, announced_in, pulse_pipe
 from workers.process.run_module import own_module
 from workers.state.registry import CrawlerRecord
 
-from .export import ExportError
-
 TICK_S = 0.1
 FORMATS = {".jsonl": "jsonlines", ".jl": "jsonlines", ".json": "json", ".csv": "csv", ".xml": "xml"}
 PATIENCE_S = 60.0  # for the result of a crawl that is stopping
@@ -202,7 +200,7 @@ def _write(result: OnceResult, output: Path) -> None:
         with output.open("w", encoding="utf-8") as file:
             file.writelines(f"{json.dumps(item, ensure_ascii=False)}\n" for item in result.kept)
     except OSError as error:
-        raise ExportError(f"cannot write {output}: {error.strerror}: name a file in a writable folder, with room") from error
+        raise TrawlError(f"cannot write {output}: {error.strerror}: name a file in a writable folder, with room") from error
     if len(result.kept) < result.items:
         complain(f"only the first {len(result.kept)} of {result.items} items came back; crawl without --worker to get all")
 

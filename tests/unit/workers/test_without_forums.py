@@ -18,17 +18,23 @@ class Absent:
             raise ModuleNotFoundError(name, name=name)
 
 sys.meta_path.insert(0, Absent())
+from cli.command_table import COMMANDS, OF_FORUMS
+
 failed, loaded = [], 0
-for top in ("redis_components", "workers", "tasks"):
-    for found in pkgutil.walk_packages(importlib.import_module(top).__path__, f"{top}."):
-        if found.name.endswith("__main__") or found.name == "workers.settings":  # these are programs, or start a server
-            continue
-        try:
-            importlib.import_module(found.name)
-            loaded += 1
-        except ModuleNotFoundError as error:
-            if error.name.partition(".")[0] != "opentelemetry":  # an extra
-                failed.append(f"{found.name}: {error}")
+names = [
+    found.name
+    for top in ("redis_components", "workers", "tasks")
+    for found in pkgutil.walk_packages(importlib.import_module(top).__path__, f"{top}.")
+    if not found.name.endswith("__main__") and found.name != "workers.settings"  # these are programs, or start a server
+]
+places = {place.rpartition(".")[0] for _, place, _ in COMMANDS.values() if place != OF_FORUMS}
+for name in (*names, *(f"cli.commands.{one}" for one in sorted(places - {"backup"}))):  # a backup has the database
+    try:
+        importlib.import_module(name)
+        loaded += 1
+    except ModuleNotFoundError as error:
+        if error.name.partition(".")[0] != "opentelemetry":  # an extra
+            failed.append(f"{name}: {error}")
 print(loaded, failed)
 """
 
