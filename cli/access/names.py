@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -39,9 +39,9 @@ def parse_target(text: str) -> tuple[str, int | None]:
         raise ConfigError(f"{text!r} is neither a service nor a slot: write for example forum_detail or forum_detail/2") from None
 
 
-def check_spiders(client: redis.Redis, names: Iterable[str]) -> None:
+def check_spiders(client: redis.Redis, names: Collection[str]) -> None:
     """Raise ConfigError for a spider that neither the fleet, its records nor this project has, and that has no keys."""
-    known = _services(client)
+    known = known_services(client) if names else set()
     for name in names:
         if name not in known and not _has_keys(client, name) and name not in (here := _of_project()):
             raise unknown_name("spider", name, known | here)
@@ -52,7 +52,7 @@ def check_ran(spider: str) -> None:
     known = set(default_fleet())
     if url := running_url():
         with suppress(TrawlError), redis_client(url) as client:  # the history can be read without Redis
-            known |= _services(client)
+            known |= known_services(client)
     if spider not in known and spider not in (here := _of_project()):
         raise unknown_name("service", spider, known | here)
 
@@ -80,7 +80,8 @@ def check_import(client: redis.Redis, spider: str, project: Project) -> None:
         raise unknown_name("spider", spider, here)
 
 
-def _services(client: redis.Redis) -> set[str]:
+def known_services(client: redis.Redis) -> set[str]:
+    """Return every service that the fleet has or had."""
     registry = Registry(client)
     return {*desired_fleet(registry), *CrawlRecords(client).all(), *(one.spider for one in registry.crawlers())}
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 import redis
 import typer
 
-from cli.access.names import check_spiders
+from cli.access.names import check_spiders, known_services
 from cli.access.redis import redis_client, report_nothing_runs, running_url
 from cli.access.values import parse_since
 from cli.views.options import AsJson
@@ -24,9 +24,7 @@ from redis_components.items import stream
 from redis_components.items.stream import RefusedItem
 from redis_components.keys import CrawlKeys
 from redis_components.server.untrusted_values import server_time
-from workers.fleet.sizes import desired_fleet
 from workers.state.dead_messages import DeadMessage, DeadMessages
-from workers.state.registry import Registry
 
 T = TypeVar("T")
 
@@ -117,11 +115,10 @@ class _OfCrawls:
 
     def _each(self, client: redis.Redis, names: tuple[str, ...], ask: Callable[[CrawlKeys], T]) -> dict[str, T | None]:
         """Return the answers by crawl: of the named spiders, else of every service that the fleet has or had."""
-        records, registry = CrawlRecords(client), Registry(client)
         check_spiders(client, names)
-        known = names or sorted({*desired_fleet(registry), *records.all(), *(one.spider for one in registry.crawlers())})
+        known = names or sorted(known_services(client))
         found: dict[str, T | None] = {}
-        for name, keys in records.keys_of_all(dict.fromkeys(known)).items():
+        for name, keys in CrawlRecords(client).keys_of_all(dict.fromkeys(known)).items():
             try:
                 found[name] = ask(keys)
             except redis.ResponseError as error:
