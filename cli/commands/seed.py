@@ -14,7 +14,7 @@ from cli.access.values import parse_since
 from cli.views.options import AsJson, OnlySite
 from cli.views.output import complain, echo, print_json
 from cli.views.tables import console, table_of
-from forums.scheduling import rechecking, seeding
+from forums.scheduling import seeding
 from forums.scheduling.outcomes import Outcome, OutcomeKind, sentences
 from forums.sites import SiteError, sites_dir
 from forums.state.forum_states import FORUM_LIST
@@ -88,13 +88,14 @@ def backfill(
         trawl forums backfill demo f1 f2
         trawl forums backfill f1 f2 --site demo
     """
+    from forums.scheduling import rechecking  # loads Scrapy and SQLAlchemy, which the other commands here do without
+
     forums = list(names or ())
     if site is None and forums:
         site, slash, forum = forums.pop(0).partition("/")
         forums = [forum, *forums] if slash else forums
     if site is None:
         raise typer.BadParameter("name a site: trawl forums backfill SITE, or --site SITE")
-
     moment = parse_since(since) if since else None
     with redis_client() as client:
         return print_outcomes(client, rechecking.backfill(client, site, moment, forums or None), as_json)
