@@ -242,8 +242,6 @@ def on_breaker_reset(client: redis.Redis, site: str) -> None:
 
 def operator_keys() -> Mapping[str, str]:
     """Return the key of the alerts."""
-    from forums.state.keys import ForumFleetKeys
-
     return {"alerts": ForumFleetKeys().alerts()}
 
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -15,10 +15,6 @@ from forum_reader.errors import SiteError
 
 from . import layers
 from .site import Site
-
-if TYPE_CHECKING:
-    from .site import Site
-
 
 _SELECTOR = 'must be a selector, as in {key} = "a.title", a list of them, or a table {{ select = "a.title", … }}'
 _WORDS = {

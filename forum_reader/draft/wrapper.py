@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from forum_reader.definition.site import Site
     from forum_reader.page.response import TextResponse
 
-    from .page_sample import OpenedPage
-
 
 def customs_of(site: Site, pages: Sequence[TextResponse]) -> tuple[str | None, str | None]:
     """Return the language and the time zone for a site's file, from some of its threads' pages; None where the profile's are

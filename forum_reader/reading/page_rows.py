@@ -19,8 +19,6 @@ from .page_values import Document, not_too_many
 if TYPE_CHECKING:
     from forum_reader.definition.pages import CommentRows
 
-    from .page_values import Document
-
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """A requested page: its kind, forum and thread; `number` from 1; `url`: the thread's own, where its list gave one. Of

@@ -5,7 +5,7 @@ on trial: it is limited to a number of requests a day, over all crawlers.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import redis
 from msgspec.structs import replace
@@ -16,10 +16,6 @@ from forums.state.request_ledger import TRIAL_PER_DAY, TRIAL_RATE
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import BY_FILE, BY_TRIAL, DAY_MS, LaneLimits
-
-if TYPE_CHECKING:
-    from forum_reader.definition.site import Site
-
 
 _RESERVED = frozenset(
     {"example", "test", "invalid", "localhost", "local", "internal", "home.arpa", "example.com", "example.net", "example.org"}

@@ -29,8 +29,6 @@ from .scan_marks import Marks
 from .thread_reading import WHOLE_PAGES, page_to_begin
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from forum_reader.reading.read_page import ListedThread
 
 

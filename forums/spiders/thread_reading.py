@@ -23,7 +23,7 @@ from forums.records.start_tasks import ReadMode
 from forums.state.thread_records import ThreadRecord
 
 if TYPE_CHECKING:
-    from forum_reader.reading.read_page import ReadComment, ReadPost
+    from forum_reader.reading.read_page import ReadPost
 
 
 def unchanged_report(site: str, read: Reading, was: ThreadWas) -> dict[str, Any]:
