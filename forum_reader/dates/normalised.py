@@ -88,7 +88,9 @@ def common(text: str) -> str:
     text = _NUMBER.sub(_ascii, without_directions(text))
     text = in_common_era(text, None)
     english = in_english(text)
-    return english if english != text else in_english(in_known_words(text, None))
+    if english != text or (known := in_known_words(text, None)) == text:  # as most texts of a page
+        return english
+    return in_english(known)
 
 
 def _ascii(found: re.Match[str]) -> str:

@@ -155,19 +155,20 @@ def in_english(text: str) -> str:
     distances (`२० नवंबर`, `3 საათის წინ`), by dateparser's tables of the languages of the script.
     """
     letter = _OTHER_SCRIPT.search(text)
-    for pattern, english in _translations(ord(letter[0]) // 128) if letter else ():
+    for pattern, english in _translations(ord(letter[0]) // 128, _NUMBER.search(text) is not None) if letter else ():
         text = pattern.sub(english, text)
     return text
 
 
-@lru_cache(maxsize=32)
-def _translations(block: int) -> tuple[tuple[re.Pattern[str], Any], ...]:
+@lru_cache(maxsize=64)
+def _translations(block: int, has_number: bool) -> tuple[tuple[re.Pattern[str], Any], ...]:
+    """Return the replacements of a script; distances, which are most of them, only for texts with a number."""
     tables = [import_module(f"dateparser.data.date_translation_data.{name}").info for name in _OF_SCRIPT.get(block, "").split()]
     words: dict[str, str] = {}
     found: list[tuple[re.Pattern[str], Any]] = []
     for table in tables:
         for key, forms in (table.get("relative-type-regex") or {}).items():
-            if "ago" in key:
+            if has_number and "ago" in key:
                 found += [(re.compile(rf"(?<![\d.,]){form}", re.IGNORECASE), key) for form in forms]
         for name in (*_MONTHS, "am", "pm"):
             words |= {word: name[:3] for word in table.get(name, ()) if not word.isascii() and word not in words}
@@ -178,6 +179,7 @@ def _translations(block: int) -> tuple[tuple[re.Pattern[str], Any], ...]:
     return (*found, *([(pattern, lambda match: words[match[0]])] if pattern else []))
 
 
+_NUMBER = re.compile(r"\d")
 _OTHER_SCRIPT = re.compile("[\u0530-\u10ff\u1200-\u137f\u1780-\u17ff]")
 _OF_SCRIPT = {
     0x530 // 128: "hy", 0x580 // 128: "he", 0x600 // 128: "ar fa ur", 0x680 // 128: "ar fa ur", 0x900 // 128: "hi mr ne",

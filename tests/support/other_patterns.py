@@ -43,7 +43,7 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
         ("finditer", found.pattern) for name in ("", *words.TABLES["known"]) for found, _ in words._words(name)
     ],
     "forum_reader/dates/words.py:_translations": lambda: [
-        ("sub", found.pattern) for block in words._OF_SCRIPT for found, _ in words._translations(block)
+        ("sub", found.pattern) for block in words._OF_SCRIPT for found, _ in words._translations(block, has_number=True)
     ],
     "redis_components/server/fleet_file.py:faulty": list,  # names, escaped
     "forum_reader/definition/page_requests.py:number_in": lambda: [("search", r"(?:^|[/?&;])page-(\d{1,9})(?![\w.])")],
