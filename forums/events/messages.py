@@ -20,6 +20,7 @@ from forums.state.keys import ForumFleetKeys
 from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line, printable
+from redis_components.server.untrusted_values import server_time
 
 from .outputs import NotTaken, Taken, require
 from .rules import NotifyOptions, Rules
@@ -192,8 +193,7 @@ class Alarms:
 
     def now(self) -> float:
         """Redis's clock, epoch s."""
-        seconds, micros = self._client.time()
-        return float(seconds) + float(micros) / 1e6
+        return server_time(self._client)
 
     def known(self, output: str) -> dict[str, Alarm]:
         """Return the known alarms of an output by identity; unreadable ones count as unknown."""
