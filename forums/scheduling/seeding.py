@@ -157,7 +157,8 @@ class _Snapshot:
         now, states, ledger = server_time(client), ForumStates(client), Ledger(client)
         spent = ledger.spent([one.name for one in sites], now)
         ledger.store_budgets({one.name: one.scan_budget_per_hour for one in sites})
-        write_limits(client, load_all()[0] if any(one.politeness.lane for one in sites) else sites)  # all sites of a lane
+        in_lane = site and any(one.politeness.lane for one in sites)
+        write_limits(client, load_all()[0] if in_lane else sites)  # all sites of a lane
         dues = {}
         for one in sites:
             ids = {f"{one.name}/{forum}": forum for forum in _watched(client, one)}

@@ -4,7 +4,8 @@ on trial: it is limited to a number of requests a day, over all crawlers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TypeVar
 
 import redis
@@ -23,13 +24,19 @@ _RESERVED = frozenset(
 """Ends of names that are reserved (RFC 2606, 6761, 6762, 8375)."""
 
 
-def is_on_trial(site: Site) -> bool:
-    """Return True if the site is public and gets a User-Agent without a contact: neither its file nor the project has one."""
-    if site.allow_private or not is_public_name(site.base_url.host or "") or user_agent(site):
-        return False
+def _agent() -> str | None:
     from scrapy.utils.project import get_project_settings
 
-    return project_agent(get_project_settings()) is None
+    return project_agent(get_project_settings())
+
+
+def is_on_trial(site: Site, agent: Callable[[], str | None] = _agent) -> bool:
+    """Return True if the site is public and gets a User-Agent without a contact: neither its file nor the project (`agent`) has
+    one.
+    """
+    if site.allow_private or not is_public_name(site.base_url.host or "") or user_agent(site):
+        return False
+    return agent() is None
 
 
 def is_public_name(host: str) -> bool:
@@ -55,9 +62,10 @@ def write_limits(client: redis.Redis, sites: Iterable[Site]) -> list[str]:
 def _limits_of_lanes(sites: Iterable[Site]) -> dict[str, LaneLimits | None]:
     """Return the limits by lane; a site in a shared lane has none under its own name."""
     lanes: dict[str, LaneLimits | None] = {}
+    agent = cache(_agent)  # once for all sites: Scrapy makes the project's settings for each call
     for site in sites:
         lanes.setdefault(site.name, None)
-        lane, wanted = site.politeness.lane or site.name, _limits_of(site)
+        lane, wanted = site.politeness.lane or site.name, _limits_of(site, agent)
         if wanted is not None:
             shared = lanes.get(lane)
             lanes[lane] = wanted if shared is None else _strictest(shared, wanted)
@@ -85,9 +93,9 @@ def _lower(one: N | None, other: N | None) -> N | None:
     return min((number for number in (one, other) if number is not None), default=None)
 
 
-def _limits_of(site: Site) -> LaneLimits | None:
+def _limits_of(site: Site, agent: Callable[[], str | None]) -> LaneLimits | None:
     wanted = _limits_of_file(site)
-    if not is_on_trial(site):
+    if not is_on_trial(site, agent):
         return wanted
     wanted = wanted or LaneLimits()
     limited = _strictest(wanted, LaneLimits(quotas=((TRIAL_PER_DAY, DAY_MS),), by=BY_TRIAL))
