@@ -28,8 +28,8 @@ from redis_components.server.variables import load_env_file
 from workers.application import application
 from workers.fleet.sizes import default_fleet, node_crawlers
 from workers.node.broker import broker_of, named_broker
-from workers.node.user_tasks import own_tasks
-from workers.process.shutdown_times import node_s, shutdown_grace
+from workers.node.preload import own_tasks
+from workers.process.exit_kinds import node_s, shutdown_grace
 
 _Setting = Callable[[], Any]
 _FROM_ENVIRONMENT: dict[str, _Setting] = {}

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from redis_components.embedded import project_dir
-from workers.environment.declaration import EmptyIsNone, Variables, Whole, declare, parsed_by
-from workers.environment.values import Secret
+from workers.environment.declaration import EmptyIsNone, Secret, Variables, Whole, declare, parsed_by
 
 
 def _default_sites() -> Path:

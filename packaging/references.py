@@ -23,7 +23,7 @@ from forums.storage.schema.tables import metadata  # noqa: E402
 from forums.storage.schema.times import UtcDateTime  # noqa: E402
 from forums.storage.schema.version import VERSION  # noqa: E402
 from redis_components.keys import CrawlKeys  # noqa: E402
-from redis_components.keys.reference import document, rows  # noqa: E402
+from redis_components.keys.spider import ItemKeys, NamespaceKeys, StartTaskKeys  # noqa: E402
 from workers.state.keys import FleetKeys  # noqa: E402
 
 SITE_KEYS = """\
@@ -57,6 +57,15 @@ NAMES: dict[Any, str] = {
     str: "text", int: "integer", float: "number", bool: "true or false", HttpUrl: "URL", SecretStr: "text", Any: "any JSON",
 }  # fmt: skip
 
+CRAWL_SAMPLES = {
+    "owner": "<owner>",
+    "part": "<part>",
+    "number": "<number>",
+    "lot": "<lot>",
+    "lane": "<lane>",
+    "origin": "<origin>",
+    "group": "<group>",
+}
 FLEET_SAMPLES = {
     "digest": "<digest>",
     "spider": "<spider>",
@@ -242,15 +251,47 @@ def redis_keys() -> str:
     """Return docs/reference/redis-keys.md: the part of the frontier and the fleet, and that of forums."""
     crawl = ForumCrawlKeys(CrawlKeys.for_spider("<spider>", namespace=""))
     found = [
-        *rows(crawl, ForumCrawlKeys, {}),
-        *rows(ForumFleetKeys(prefix="trawl:fleet"), ForumFleetKeys, {"site": "<site>", "output": "<output>"}),
+        *_rows(crawl, ForumCrawlKeys, {}),
+        *_rows(ForumFleetKeys(prefix="trawl:fleet"), ForumFleetKeys, {"site": "<site>", "output": "<output>"}),
     ]
-    fleet = rows(FleetKeys(prefix="trawl:fleet"), FleetKeys, FLEET_SAMPLES)
-    of_fleet = document() + "\n## Keys of the fleet\n\n" + "\n".join(fleet) + "\n"
+    fleet = _rows(FleetKeys(prefix="trawl:fleet"), FleetKeys, FLEET_SAMPLES)
+    of_fleet = _crawl_keys() + "\n## Keys of the fleet\n\n" + "\n".join(fleet) + "\n"
     return of_fleet + "\n## Keys of the forum application\n\n" + "\n".join(found) + "\n"
 
 
 REFERENCES = {"redis-keys": redis_keys, "site-keys": site_keys, "database": database, "outputs": outputs}
+
+
+def _rows(keys: object, cls: type, samples: Mapping[str, str]) -> list[str]:
+    """Return one entry of the list for each method that `cls`, the class of `keys` or one of its bases, defines; `samples` are
+    the arguments by their names.
+    """
+    found = []
+    for name, method in vars(cls).items():
+        if name.startswith("_") or name == "for_spider" or not callable(method):
+            continue
+        params = method.__code__.co_varnames[1 : method.__code__.co_argcount]
+        doc = " ".join(line.strip() for line in (method.__doc__ or "").splitlines() if line.strip())
+        kind, _, text = doc.partition(": ")
+        key = method(keys, *(samples[param] for param in params))
+        found.append(f"- `{key}` ({kind}): {text}")
+    return found
+
+
+def _crawl_keys() -> str:
+    """Return the part of `docs/reference/redis-keys.md` about the frontier."""
+    crawl = CrawlKeys.for_spider("<spider>", namespace="")
+    found = [
+        *_rows(crawl, CrawlKeys, CRAWL_SAMPLES),
+        *_rows(crawl, ItemKeys, CRAWL_SAMPLES),
+        *_rows(crawl, StartTaskKeys, CRAWL_SAMPLES),
+        *_rows(NamespaceKeys(prefix="trawl:fleet"), NamespaceKeys, {}),
+    ]
+    head = "# Redis keys\n\nGenerated from `redis_components/keys/`, `workers/state/keys.py` and `forums/state/keys.py`\n"
+    head += "by `make docs`; do not edit.\n\n"
+    head += "With a namespace (`REDIS_NAMESPACE`, `TRAWL_NAMESPACE`) every key begins with it and a colon.\n\n"
+    return head + "\n".join(found) + "\n"
+
 
 if __name__ == "__main__":
     for name, made in REFERENCES.items():

@@ -24,9 +24,8 @@ from redis.sentinel import MasterNotFoundError
 from . import defaults
 from .errors import ConfigError, RedisUnavailable
 from .keys import NamespaceKeys, limits_key
-from .server.clients import FAILOVER_PARAMS, asyncio_client_of, client_of
 from .server.names import check_one_slot
-from .server.url import UrlKind, check, kind_of, masked, refused
+from .server.url import FAILOVER_PARAMS, UrlKind, asyncio_client_of, check, client_of, kind_of, masked, refused
 
 # Separate settings that end up in the client's parameters. An empty or zero value does not count: set it in REDIS_PARAMS.
 SETTINGS_PARAMS_MAP = {

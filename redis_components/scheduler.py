@@ -21,8 +21,9 @@ from . import defaults
 from .dupefilter import is_fused
 from .dupefilters.kinds import Notes
 from .errors import TrawlError, Undecodable, Unserializable
+from .frontier.frontier import Frontier, FrontierConfig, score_of
 from .frontier.holds import names_of
-from .frontier.messages import NO_FILTER, NewRequest, QueueOrder, score_of
+from .frontier.messages import NO_FILTER, NewRequest, QueueOrder
 from .queue import order_of
 from .scrapy_glue.custom_classes import OUTAGES, CustomDupeFilter, CustomQueue
 from .scrapy_glue.engine import REASON, close_frontier, fail, frontier_of, is_refused, refusing, running_crawler, stop_crawl
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from .codec.requests import Codec
-    from .frontier.frontier import Frontier, FrontierConfig
     from .frontier.messages import Lease
     from .spiders import RedisMixin
 

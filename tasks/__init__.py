@@ -18,9 +18,23 @@ from workers.application import application
 
 from .app import app
 from .crawling import cancel_crawl, crawl_once
-from .deploying import install_version
-from .fleet import consume_items, probe_sites, reconcile_fleet, roll_fleet, run_crawler, sample_fleet, scale_fleet
-from .holding import drain_fleet, drain_site, pause_fleet, pause_site, resume_fleet, resume_site, stop_fleet
+from .fleet import (
+    consume_items,
+    drain_fleet,
+    drain_site,
+    install_version,
+    pause_fleet,
+    pause_site,
+    probe_sites,
+    reconcile_fleet,
+    resume_fleet,
+    resume_site,
+    roll_fleet,
+    run_crawler,
+    sample_fleet,
+    scale_fleet,
+    stop_fleet,
+)
 from .jobs import cancel_job, crawl, seed_urls
 
 if collecting:

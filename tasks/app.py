@@ -21,18 +21,15 @@ from celery.signals import (
 )
 
 from redis_components.server.printable import safe_records
-from workers.environment.identity import identify
-from workers.logs.json_lines import use_json
-from workers.logs.nonblocking import never_wait
+from workers.logs.json_lines import identify, never_wait, use_json
 from workers.node.preload import load_ahead
 from workers.tracing import traces
 
 from .base import FleetTask, is_logged_elsewhere
-from .fleet_settings import celeryconfig
 from .node import HealthStep, LoopStep, NodeStep, end_as_orphan, remember_main_process
 from .program_start import CHECK_OPTION
 from .refusing_broker import RefusingBroker, keep_short
-from .routing import CONTROL
+from .routing import CONTROL, celeryconfig
 
 # Messages that no worker can read or run are set aside (tasks/guard/refused.py).
 SHORT: dict[str, Any] = celeryconfig.SHORT  # options of a task that lasts seconds
@@ -46,7 +43,7 @@ app = Celery(
     task_cls=FleetTask,
     amqp="tasks.guard.transport:AMQP",
     control="tasks.guard.worker:Control",
-    events="tasks.worker_events:Events",
+    events="tasks.refusing_broker:Events",
 )
 app.config_from_object(celeryconfig)  # a setting is read when it is needed: importing tasks opens nothing
 app.user_options["preload"].add(CHECK_OPTION)

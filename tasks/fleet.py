@@ -1,10 +1,10 @@
-"""Tasks that keep the fleet at its size, its consumers and its breakers."""
+"""Tasks that keep the fleet at its size, its consumers and its breakers, pause, stop and resume it, and install versions."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -12,21 +12,22 @@ from typing import Any, TypeVar
 import redis
 
 from redis_components.connection import connect
-from redis_components.errors import ConfigError
+from redis_components.errors import ConfigError, TrawlError
 from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.server.untrusted_values import is_foreign
 from workers.application import application
+from workers.deploy.deploy import install
 from workers.fleet.autoscale import resize
 from workers.fleet.consumers import ConsumerHost, without_consumer
 from workers.fleet.file_limits import write_file_limits
-from workers.fleet.holds import stopped_slots
+from workers.fleet.holds import Target, hold, resume, stopped_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan
 from workers.fleet.roll import go_on, start_roll
 from workers.fleet.sizes import desired_fleet, scale, tend_streams
 from workers.jobs.jobs import advance, closed_slots
 from workers.node.host import FULL, HELD, NODE
 from workers.state.autoscaling import Autoscaling
-from workers.state.holds import FleetHolds
+from workers.state.holds import FleetHolds, Held
 from workers.state.nodes import Nodes
 from workers.state.registry import Registry, SlotCommand, SlotCommandKind, slot_name
 from workers.state.rolls import RollNote
@@ -197,3 +198,78 @@ def scale_fleet(**sizes: int) -> dict[str, int]:
     desired = scale(Registry(client), Autoscaling(client), sizes)
     reconcile_fleet.delay()
     return desired
+
+
+BY = "a task"
+
+
+@app.task(name="trawl.pause_fleet", ignore_result=False)
+def pause_fleet(services: list[str] | None = None, reason: str = "") -> dict[str, str]:
+    """Start no request in these services (None: in all); crawlers stay, queued requests wait. Takes effect within 2 s.
+
+    Returns everything that is held then: `{"forum_detail": "paused by a task: the database is moved"}`. Raises ConfigError for an
+    unknown service; nothing is changed then.
+    """
+    return _as_words(hold(connect(), _target(services), HoldKind.PAUSE, reason=reason, by=BY))
+
+
+@app.task(name="trawl.drain_fleet", ignore_result=False)
+def drain_fleet(services: list[str] | None = None, reason: str = "") -> dict[str, str]:
+    """Accept no new work for these services (None: all); queued requests are crawled to the end. Otherwise as `pause_fleet`."""
+    return _as_words(hold(connect(), _target(services), HoldKind.DRAIN, reason=reason, by=BY))
+
+
+@app.task(name="trawl.stop_fleet", ignore_result=False)
+def stop_fleet(services: list[str] | None = None, reason: str = "") -> dict[str, str]:
+    """Stop the crawlers of these services (None: of all) gracefully until `resume_fleet`. Otherwise as `pause_fleet`."""
+    return _as_words(hold(connect(), _target(services), HoldKind.STOP, reason=reason, by=BY))
+
+
+@app.task(name="trawl.resume_fleet", ignore_result=False)
+def resume_fleet(services: list[str] | None = None) -> dict[str, str]:
+    """End every pause, drain and stop of these services (None: of the fleet, its services, slots and sites).
+
+    Returns what is still held. Raises ConfigError for an unknown service.
+    """
+    return _as_words(resume(connect(), _target(services)))
+
+
+@app.task(name="trawl.pause_site", ignore_result=False)
+def pause_site(site: str, services: list[str] | None = None, reason: str = "") -> dict[str, str]:
+    """Start no request to a site (a site file's name, or a host) in these services (None: in all). Otherwise as `pause_fleet`.
+
+    Its queued requests are set aside and do not slow the other sites.
+    """
+    return _as_words(hold(connect(), _target(services, site), HoldKind.PAUSE, reason=reason, by=BY))
+
+
+@app.task(name="trawl.drain_site", ignore_result=False)
+def drain_site(site: str, services: list[str] | None = None, reason: str = "") -> dict[str, str]:
+    """Accept no new work for a site; its queued requests are crawled to the end. Otherwise as `pause_site`."""
+    return _as_words(hold(connect(), _target(services, site), HoldKind.DRAIN, reason=reason, by=BY))
+
+
+@app.task(name="trawl.resume_site", ignore_result=False)
+def resume_site(site: str, services: list[str] | None = None) -> dict[str, str]:
+    """End every pause and drain of a site (in these services; None: in all). Returns what is still held."""
+    return _as_words(resume(connect(), _target(services, site)))
+
+
+def _target(services: Sequence[str] | None, site: str = "") -> Target:
+    return Target(services=tuple(services or ()), site=site, whole=services is None)
+
+
+def _as_words(held: Sequence[Held]) -> dict[str, str]:
+    return {one.what: str(one.hold) for one in held}
+
+
+@app.task(name="trawl.install_version", ignore_result=False)
+def install_version(service: str, version: str) -> str:
+    """Install the environment of this version here, and load the service in it as a crawler would.
+
+    Returns the fault in one line, "" for none. It is installed only where its wheel has the digest that was deployed.
+    """
+    try:
+        return install(connect(), service, version)
+    except TrawlError as error:
+        return str(error)

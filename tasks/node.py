@@ -23,19 +23,17 @@ from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.names import node_name
 from workers.fleet.sizes import declared_fleet, default_fleet
-from workers.logs.nonblocking import never_wait
+from workers.logs.json_lines import never_wait
 from workers.node.health import NodeHealth, folder_fault
-from workers.node.heartbeat import NodeBeat
+from workers.node.heartbeat import MachineWatch, NodeBeat
 from workers.node.host import NODE
-from workers.node.machine import MachineWatch
 from workers.process.status_file import StatusFile
 from workers.state.jobs import Jobs
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import Registry
 
 from .celery_internals import around_reconnection, check_internals, hosted, instead_of_soft_shutdown, pool_kind
-from .fleet_settings import celeryconfig
-from .routing import CONTROL, SERVICE_PREFIX, node_queue, services_of
+from .routing import CONTROL, SERVICE_PREFIX, celeryconfig, node_queue, services_of
 
 _main: set[int] = set()  # of the worker's main process, and of processes that are forked from it
 

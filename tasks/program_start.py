@@ -21,14 +21,14 @@ from redis_components.server.signing import read_keys
 from redis_components.server.variables import load_env_file, refuse_example_secrets
 from workers.application import application
 from workers.fleet.sizes import default_fleet, node_crawlers
+from workers.logs.follow import stream_level
 from workers.logs.slot_log import LogLimits
-from workers.logs.stream import stream_level
 from workers.node.broker import broker_of
-from workers.node.user_tasks import own_tasks
-from workers.process import open_files
-from workers.process.redis_check import check_login
+from workers.node.preload import own_tasks
+from workers.process import start_checks
+from workers.process.exit_kinds import shutdown_grace
 from workers.process.run_recorder import history_days
-from workers.process.shutdown_times import shutdown_grace
+from workers.process.start_checks import check_login
 
 from .flower_crawlers import check_flower
 
@@ -54,7 +54,7 @@ def _check(context: click.Context, _option: click.Parameter, _value: Any) -> Non
     try:
         check_environment()
         if context.info_name == "worker":
-            open_files.require_for_worker(node_crawlers())
+            start_checks.require_for_worker(node_crawlers())
         if context.info_name == "flower":
             arguments = sys.argv
             check_flower(arguments[arguments.index("flower") + 1 :] if "flower" in arguments else [])

@@ -3,6 +3,13 @@
 MISCONF (its disk is full), READONLY (it became a replica), NOREPLICAS, OOM, NOPERM, NOAUTH, BUSY and LOADING pass. Celery ends
 a worker for most of them, with its crawlers; with `broker_channel_error_retry` (celeryconfig.py) it connects again, which
 succeeds, and fails at its first write, several times a second. So before it connects again it waits here until a write is taken.
+
+A worker's own events (its heartbeat for Flower), sent without waiting for the broker.
+
+Celery sends the heartbeat from the worker's event loop and tries again until the broker is back, for up to 30 s at a time. A
+worker whose heartbeat was due in the moment in which Redis went away stood still in there: it neither noticed the lost
+connection nor took a task (one outage in fifty). Here an event that cannot be sent is kept by the dispatcher, which sends it
+after the reconnection.
 """
 
 from __future__ import annotations
@@ -16,6 +23,8 @@ from typing import Any
 
 import redis
 from celery import bootsteps
+from celery.app import events
+from celery.events.dispatcher import EventDispatcher
 from celery.exceptions import CPendingDeprecationWarning
 from celery.worker import state
 
@@ -123,3 +132,16 @@ def in_one_line(record: logging.LogRecord) -> bool:
     record.msg, record.args = "%s: %s", (what, " ".join(why.rpartition("caused error: ")[2].split()))
     record.exc_info = record.exc_text = None
     return True
+
+
+class Dispatcher(EventDispatcher):
+    """Sends an event once."""
+
+    def send(self, type: str, *, retry: bool = False, **options: Any) -> Any:  # noqa: ARG002 - as Celery calls it
+        return super().send(type, retry=False, **options)
+
+
+class Events(events.Events):
+    """For `Celery(events=...)`."""
+
+    dispatcher_cls = "tasks.refusing_broker:Dispatcher"

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from redis_components.keys import CrawlKeys
-    from workers.breaker.verdict import Verdict
     from workers.environment.declaration import Variables
     from workers.overview.reader import SitesReader
     from workers.process.page_at_work import PageAtWork
     from workers.state.history import RunRow, Wanted
+
+    from .breaker.health import Verdict
 
 
 class Round(NamedTuple):

@@ -33,9 +33,9 @@ from redis_components.server.scripts import LUA, script, script_files
 from tests.support.fleet import MARK, Program, ToyFleet
 from tests.support.processes import arguments, none_left, wait_until
 from tests.support.redis_server import RedisServer
+from workers.state.keys import LUA as FLEET_LUA
 from workers.state.keys import FleetKeys
 from workers.state.nodes import Nodes
-from workers.state.scripts import LUA as FLEET_LUA
 
 FRONTIER = ("exchange", "heartbeat")  # scripts of a crawler that looks for work and keeps its leases
 FLAT = 1.25  # the largest ratio of two sizes' cost for each crawler that still counts as flat

@@ -31,7 +31,7 @@ from redis_components.server.variables import example_secrets
 from workers.application import Finding, application
 from workers.fleet.sizes import declared_fleet
 from workers.node.broker import broker_of
-from workers.node.machine import clock_problem, disk_problems
+from workers.node.heartbeat import clock_problem, disk_problems
 from workers.overview import OverviewReader, problems
 from workers.state.keys import FleetKeys
 from workers.state.quarantine import Foreign, find, set_aside

@@ -15,8 +15,8 @@ from cli.views.output import complain, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
+from workers.environment.declaration import check_size
 from workers.environment.machine import CRAWLER_BYTES, crawlers_in_memory
-from workers.environment.values import check_size
 from workers.fleet import sizes
 from workers.fleet.autoscale import check_policy
 from workers.fleet.sizes import desired_fleet, largest_fleet

@@ -15,8 +15,8 @@ from cli.views.output import complain, echo
 from redis_components.embedded import data_dir, project_dir
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import variable
+from workers.process.exit_kinds import container_s, shutdown_grace
 from workers.process.run_module import own_module
-from workers.process.shutdown_times import container_s, shutdown_grace
 from workers.process.status_file import WATCHDOG_S
 
 from .init import template

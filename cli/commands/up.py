@@ -33,7 +33,7 @@ from workers.application import application
 from workers.environment.machine import memory_bytes
 from workers.fleet.shared_files import differences, shared_digests
 from workers.fleet.sizes import default_fleet, largest_fleet, node_crawlers, scale
-from workers.process import open_files
+from workers.process import start_checks
 from workers.process.run_module import own_module
 from workers.state.autoscaling import Autoscaling
 from workers.state.nodes import NodeRecord, Nodes
@@ -85,7 +85,7 @@ def up(
     """
     refuse_example_secrets(os.environ)
     _refuse_wrong_variables()
-    open_files.require_for_worker(node_crawlers())
+    start_checks.require_for_worker(node_crawlers())
     application().check()
     interrupts = Interrupts()
     interrupts.listen()

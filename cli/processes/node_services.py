@@ -9,8 +9,8 @@ from pathlib import Path
 
 from redis_components.embedded import data_dir
 from workers.environment.variables import Flower
+from workers.process.exit_kinds import node_s, shutdown_grace
 from workers.process.run_module import FOLDER, own_module
-from workers.process.shutdown_times import node_s, shutdown_grace
 
 from .services import Service
 

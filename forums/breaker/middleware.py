@@ -31,11 +31,10 @@ from redis_components.scrapy_glue.page_tracker import current_lease, plain, sile
 from workers.breaker.health import SiteHealth, Step
 from workers.breaker.hosts import BLOCKED, first_url, in_background, sent_again
 from workers.http.connector import PrivateAddress
-from workers.http.site_page import is_site_page
 from workers.process import page_at_work
-from workers.process.page_at_work import PageAtWork
+from workers.process.page_at_work import PageAtWork, is_site_page
 from workers.raw_pages import RawPage
-from workers.raw_pages.raw_page_stats import RawPageStats
+from workers.raw_pages.store import RawPageStats
 
 from .missing import MissingPages, should_exist
 from .state import open_breaker, open_for_page

@@ -11,7 +11,7 @@ from forum_reader.definition.site_options import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.sites import SiteError, load_site
 from redis_components.connection import connect
-from redis_components.politeness.retry_after import retry_after_s
+from redis_components.politeness.limits import retry_after_s
 from workers.breaker import state
 from workers.breaker.state import pause_of
 from workers.process.page_at_work import PageAtWork

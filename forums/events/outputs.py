@@ -36,7 +36,7 @@ from scrapy.exceptions import CannotResolveHostError
 from forums.storage.read.event_reader import Event
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.politeness.retry_after import retry_after_s
+from redis_components.politeness.limits import retry_after_s
 from workers.http.connector import GuardedConnector, allowing
 from workers.http.public_addresses import Allowance, private_addresses_allowed
 

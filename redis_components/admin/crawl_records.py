@@ -15,8 +15,7 @@ from typing import Any, Self, cast
 import redis
 
 from redis_components.keys import CrawlKeys, NamespaceKeys, limits_key
-from redis_components.server.record_store import JsonRecord
-from redis_components.server.untrusted_values import as_bytes, hash_at, is_foreign, readable
+from redis_components.server.untrusted_values import JsonRecord, as_bytes, hash_at, is_foreign, readable
 
 
 @dataclass(frozen=True, kw_only=True)

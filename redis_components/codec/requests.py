@@ -24,7 +24,7 @@ from redis_components.errors import ConfigError, Undecodable, Unserializable
 
 from . import values
 from . import values as codec
-from .project_code import callback_of, learn
+from .values import callback_of, learn
 
 
 class StoredRequest(msgspec.Struct, kw_only=True, gc=False):

@@ -10,9 +10,8 @@ from redis_components.dupefilters.kinds import Filter, PlainSet
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.keys import CrawlKeys
 
-from .messages import QueueOrder, StatChange
+from .messages import QueueOrder, Reply, StatChange
 from .outbox import Batch
-from .reply import Reply
 
 MOST_ATTEMPTS = 255
 """They are kept in one byte of a request's member."""

@@ -10,9 +10,8 @@ import math
 from enum import Enum
 
 from .config import FrontierConfig
-from .messages import QueueOrder
+from .messages import QueueOrder, Reply
 from .outbox import Batch, Outbox
-from .reply import Reply
 from .stock import Stock
 
 FASTEST_POLL_S = 0.01

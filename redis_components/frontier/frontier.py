@@ -1,9 +1,9 @@
 """Client side of the frontier in one crawler process.
 
 Nothing here waits and nothing here imports Scrapy. `Scheduler`, `RedisPipeline`, `RedisSpider` and `RedisStatsCollector` put
-entries into the outbox and take leases from the stock; `pump` makes the exchanges and applies their answers, `pacing` and
-`demand` decide when and how much, `session` applies each exchange once, `write_journal` keeps writes that a failover may lose,
-`gate` decides if a page may be started, `shutdown` when the process may end. All methods are called in one thread, that of the
+entries into the outbox and take leases from the stock; `pump` makes the exchanges and applies their answers, `demand`
+decides when and how much, `session` applies each exchange once, `lifecycle` keeps writes that a failover may lose and decides
+when the process may end, `send_times` keeps the rate of a site. All methods are called in one thread, that of the
 `Clock`.
 """
 
@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from redis_components.errors import Unserializable
 from redis_components.politeness.limits import KnownLimits
 
 from .config import FrontierConfig, Listeners
@@ -23,6 +24,29 @@ from .pump import Pump
 from .transport import Clock, Exchanger
 
 __all__ = ["Frontier", "FrontierConfig", "Listeners"]
+
+
+def exact_score(score: float) -> str:
+    """Return a user's own score as text. Raises Unserializable for one that Redis would refuse in the middle of an exchange."""
+    number = float(score)
+    if not math.isfinite(number):
+        raise Unserializable(f"score: Redis cannot sort by {number}; return a finite number")
+    return repr(number)
+
+
+def score_of(priority: int) -> str:
+    """Return the score of a request: its negated priority, as text.
+
+    Raises Unserializable for a number that Redis would refuse in the middle of an exchange, where nothing is rolled back.
+    """
+    if not priority:
+        return "0"
+    try:
+        score = -int(priority)
+        float(score)
+    except (ValueError, OverflowError):  # not a number, or beyond what a double holds
+        raise Unserializable("priority: it is beyond what Redis can sort by; use an integer that a double holds") from None
+    return str(score)
 
 
 class Frontier:

@@ -17,13 +17,11 @@ from urllib.parse import urlsplit
 import redis
 
 from redis_components.keys import CrawlKeys
-from redis_components.server.record_store import JsonRecord
 from redis_components.server.scripts import script
-from redis_components.server.untrusted_values import Epoch, hash_at
+from redis_components.server.untrusted_values import Epoch, JsonRecord, hash_at
 from redis_components.utils import bytes_to_str
 
-from .messages import Park
-from .reply import HeldNow
+from .messages import HeldNow, Park
 
 logger = logging.getLogger(__name__)
 

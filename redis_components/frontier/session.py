@@ -13,9 +13,8 @@ from redis_components.errors import TrawlError
 from . import messages
 from .config import FrontierConfig
 from .holds import lots_in
-from .messages import Lane, Message
+from .messages import Lane, Message, Reply, decode
 from .outbox import Batch
-from .reply import Reply, decode
 from .send_times import shared_clock
 from .transport import Clock, Exchanger, lasting
 

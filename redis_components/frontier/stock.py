@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from redis_components.politeness.limits import KnownLimits
 
 from .holds import UNKNOWN, HoldPolicy
-from .messages import Lease
+from .messages import HeldNow, Lease, Reply
 from .outbox import Outbox
-from .reply import HeldNow, Reply
 from .send_times import RedisTime, TimedLeases
 
 

@@ -1,11 +1,11 @@
 """Every Redis key of the frontier: one method per key, with its type, its writers and its readers.
 
 The keys of the fleet and of an application are in classes of the same form in their packages. No key is built anywhere else.
-`docs/reference/redis-keys.md` is generated from these docstrings (`python -m redis_components.keys`), and a test compares the
-two. The first line of each docstring is `TYPE: content`.
+`docs/reference/redis-keys.md` is generated from these docstrings (`make docs`), and a test compares the two.
+The first line of each docstring is `TYPE: content`.
 """
 
 from .crawl import CrawlKeys, filled, lane_busy_key, lane_state_key, limits_key
-from .namespace import NamespaceKeys
+from .spider import NamespaceKeys
 
 __all__ = ["CrawlKeys", "NamespaceKeys", "filled", "lane_busy_key", "lane_state_key", "limits_key"]

@@ -9,8 +9,7 @@ from redis_components import defaults
 from redis_components.errors import ConfigError
 from redis_components.server.names import fleet_namespace, prefixed
 
-from .items import ItemKeys
-from .start_tasks import StartTaskKeys
+from .spider import ItemKeys, StartTaskKeys
 
 
 def limits_key(namespace: str | None = None) -> str:

@@ -6,7 +6,6 @@ detection of crawlers of scrapy-redis that still work | | `aside` | moving forei
 `algorithm` | the dupefilter | | `start_tasks` | start tasks with fields that ours refuses |
 """
 
-from .project import Project, project_of
-from .run import MigrationReport, Options, migrate
+from .run import MigrationReport, Options, Project, migrate, project_of
 
 __all__ = ["MigrationReport", "Options", "Project", "migrate", "project_of"]

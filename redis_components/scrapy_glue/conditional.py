@@ -28,7 +28,7 @@ from scrapy import Request, signals
 from redis_components import connection
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
-from redis_components.politeness.retry_after import http_date
+from redis_components.politeness.limits import http_date
 from redis_components.server.scripts import script
 from redis_components.setting_values import number_of
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from redis_components.frontier.messages import Reply
     from redis_components.frontier.outbox import Batch
-    from redis_components.frontier.reply import Reply
 
 
 LONGEST = 256

@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
     from redis_components.codec.requests import Codec
     from redis_components.frontier.frontier import Frontier
-    from redis_components.frontier.messages import Lease
+    from redis_components.frontier.messages import Lease, Reply
     from redis_components.frontier.outbox import Batch
-    from redis_components.frontier.reply import Reply
 
 
 TOKEN = "trawl_order"  # noqa: S105  # of meta

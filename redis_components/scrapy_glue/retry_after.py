@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Self
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 from scrapy.utils.httpobj import urlparse_cached
 
-from redis_components.politeness.limits import default_lane, load_suffixes, needs_suffixes
-from redis_components.politeness.retry_after import LONGEST_S, http_date, retry_after_s
+from redis_components.politeness.limits import LONGEST_S, default_lane, http_date, load_suffixes, needs_suffixes, retry_after_s
 
 from .engine import known_frontier
 from .internals import NotNow

@@ -24,12 +24,13 @@ from scrapy.squeues import LifoMemoryQueue
 
 from redis_components import connection, defaults
 from redis_components.admin.inspector import wipe
-from redis_components.codec.project_code import is_plumbing
 from redis_components.codec.requests import request_codec
+from redis_components.codec.values import is_plumbing
 from redis_components.dupefilter import is_fused
 from redis_components.dupefilters.kinds import Filter, misfit
 from redis_components.errors import LayoutError, TrawlError
-from redis_components.frontier.messages import NO_FILTER, NewRequest, QueueOrder, exact_score, score_of
+from redis_components.frontier.frontier import exact_score, score_of
+from redis_components.frontier.messages import NO_FILTER, NewRequest, QueueOrder
 from redis_components.keys import CrawlKeys
 from redis_components.queue import Base, order_of, own_codec_of, own_score_of
 from redis_components.server.names import namespace_of

@@ -17,7 +17,7 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from redis_components.codec.project_code import is_plumbing
+from redis_components.codec.values import is_plumbing
 from redis_components.errors import BadStartTask, TaskMustWait
 from redis_components.frontier.holds import names_of
 from redis_components.scrapy_glue.engine import frontier_of

@@ -18,7 +18,7 @@ from kombu import pidbox
 from kombu.exceptions import OperationalError
 
 from redis_components.errors import TrawlError
-from tasks.audit import note_remote
+from tasks.base import note_remote
 from tasks.celery_internals import release_place
 from workers.state.dead_messages import PARTS
 

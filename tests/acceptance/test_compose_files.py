@@ -23,9 +23,9 @@ from flower.options import default_options
 from forums.sites import load_site
 from tests.support import compose_file
 from tests.support.compose_file import ROOT, ComposeService, MissingVariable
+from workers.environment.declaration import parse_fleet
 from workers.environment.machine import LEAST_SHARE_MB, WORKER_MB, memory_share_mb
-from workers.environment.values import parse_fleet
-from workers.process.shutdown_times import container_s
+from workers.process.exit_kinds import container_s
 
 SERVICES = compose_file.services(compose_file.example())
 OURS = {name: service for name, service in SERVICES.items() if name != "redis"}

@@ -19,7 +19,7 @@ from redis_components.errors import ConfigError
 from redis_components.server.names import below, fleet_namespace, is_name, is_node_name, service_name, site_name, slot_number
 from tasks.routing import route
 from tests.support.broker_attack import AttackedWorker, body, task
-from workers.environment.values import parse_fleet
+from workers.environment.declaration import parse_fleet
 from workers.logs.slot_log import SlotLog
 from workers.process.options import parse
 from workers.raw_pages.store import RawStore, days_of, prune

@@ -33,8 +33,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from redis_components.admin.inspector import snapshot
 from redis_components.dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Rolling, Window
 from redis_components.frontier import holds
+from redis_components.frontier.frontier import score_of
 from redis_components.frontier.holds import Hold, HoldKind
-from redis_components.frontier.messages import KeyedItem, NewRequest, StatChange, score_of
+from redis_components.frontier.messages import KeyedItem, NewRequest, StatChange
 from redis_components.frontier.reclaim_leases import expire_owner
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits

@@ -26,7 +26,7 @@ from forum_reader.recognise.recognise import recognise
 from forums.sites import Site, SiteError, UnreadablePage, isolated
 from forums.sites.isolated import TooMuchHere
 from forums.sites.load import load_file
-from redis_components.politeness.retry_after import retry_after_s
+from redis_components.politeness.limits import retry_after_s
 from redis_components.scrapy_glue.retry_after import used_up_s
 from redis_components.scrapy_glue.robots import rate_of, readable
 from tests.attacks.test_reading_fuzzed import BODIES, HTML, JSON, OPENINGS

@@ -32,7 +32,7 @@ from tests.support.trawl_command import Trawl, commands
 from tests.support.troubles import FLEET, Fleet
 from workers.consumers.consume import consume
 from workers.consumers.http_post import HttpPost
-from workers.node.machine import MachineWatch
+from workers.node.heartbeat import MachineWatch
 from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerState
@@ -92,7 +92,7 @@ def full_disk(stage: Stage) -> None:
 
 def wrong_clock(stage: Stage) -> None:
     right = time.time
-    stage.patch.setattr("workers.node.machine.time.time", lambda: right() + 3600)
+    stage.patch.setattr("workers.node.heartbeat.time.time", lambda: right() + 3600)
     MachineWatch("celery@control").report()
 
 

@@ -27,8 +27,8 @@ from redis_components.politeness.limits import (
     LaneLimits,
     default_lane,
     needs_suffixes,
+    retry_after_s,
 )
-from redis_components.politeness.retry_after import retry_after_s
 from redis_components.server.untrusted_values import server_time
 
 Trawl = Callable[..., tuple[int, str, str]]

@@ -10,7 +10,8 @@ from scrapy import Request, Spider
 
 from redis_components import picklecompat, queue
 from redis_components.errors import Undecodable, Unserializable
-from redis_components.frontier.messages import QueueOrder, exact_score
+from redis_components.frontier.frontier import exact_score
+from redis_components.frontier.messages import QueueOrder
 from redis_components.queue import (
     Base,
     FifoQueue,

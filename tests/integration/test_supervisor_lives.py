@@ -27,8 +27,7 @@ from workers.state.keys import FleetKeys
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Slot, SlotCommand, SlotCommandKind
 from workers.supervision import launcher
 from workers.supervision.slot_history import RestartPolicy
-from workers.supervision.supervisor import Supervisor
-from workers.supervision.supervisor_config import SlotOutcome, SupervisorConfig, SupervisorHooks
+from workers.supervision.supervisor import SlotOutcome, Supervisor, SupervisorConfig, SupervisorHooks
 
 SLOT, RECORDS = FleetKeys().slot("toy", 0), FleetKeys().crawlers()
 QUICK = SupervisorConfig(

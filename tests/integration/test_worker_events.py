@@ -9,7 +9,7 @@ from tests.support.redis_server import RedisServer
 
 def test_an_event_does_not_wait_for_a_broker_that_is_away_and_is_sent_when_it_is_back() -> None:
     with RedisServer() as server:
-        app = Celery("test", broker=server.url, events="tasks.worker_events:Events")
+        app = Celery("test", broker=server.url, events="tasks.refusing_broker:Events")
         app.conf.broker_transport_options = {"socket_connect_timeout": 5}
         with app.connection_for_write() as connection:
             dispatcher = app.events.Dispatcher(connection, hostname="a@test")

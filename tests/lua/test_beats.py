@@ -6,9 +6,8 @@ import pytest
 import redis
 
 from workers.state.beats import Beats
-from workers.state.keys import FleetKeys
+from workers.state.keys import FleetKeys, script
 from workers.state.schedules import Round, RoundState, Schedules, StoredEntry, Unreadable
-from workers.state.scripts import script
 
 KEYS = FleetKeys()
 

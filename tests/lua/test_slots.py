@@ -40,7 +40,7 @@ def test_a_free_slot_is_acquired_and_a_held_one_is_not(registry: Registry, redis
 
 
 def test_acquire_sent_again_after_a_lost_answer_returns_the_same_token(redis_client: redis.Redis) -> None:
-    from workers.state.scripts import script
+    from workers.state.keys import script
 
     keys = {"slot": SLOT, "fences": KEYS.fences(), "orders": KEYS.orders(), "crawlers": KEYS.crawlers()}
     args = {"name": "list/0", "owner": "node-a#1234", "ttl_ms": 15_000}

@@ -11,7 +11,7 @@ from monitoring.source import Source
 from tests.support.crawl import link_site
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
-from workers.environment.values import parse_fleet
+from workers.environment.declaration import parse_fleet
 
 SPIDERS = '''
 from redis_components.spiders import RedisSpider

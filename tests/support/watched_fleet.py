@@ -16,7 +16,7 @@ from redis_components.keys import CrawlKeys
 from tests.support.crawler_watch import CrawlerWatch, Occupant
 from tests.support.fleet import MARK, Program, ToyFleet
 from tests.support.processes import wait_until
-from workers.environment.values import parse_fleet
+from workers.environment.declaration import parse_fleet
 from workers.state.beats import Beats
 from workers.state.keys import FleetKeys
 from workers.state.registry import CrawlerRecord

@@ -21,16 +21,15 @@ from redis_components import connection
 from redis_components.errors import TrawlError
 from redis_components.frontier.holds import names_of
 from redis_components.frontier.send_times import shared_clock
-from redis_components.politeness.retry_after import retry_after_s
+from redis_components.politeness.limits import retry_after_s
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import frontier_of, known_frontier
 from workers.application import application
-from workers.http.site_page import is_site_page
+from workers.process.page_at_work import is_site_page
 from workers.state.breakers import HOST
 
-from .health import SiteHealth, Step
+from .health import CHALLENGE, REFUSED, HostOptions, SiteHealth, Step, Verdict, refusal
 from .state import open_breaker
-from .verdict import CHALLENGE, REFUSED, HostOptions, Verdict, refusal
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -19,12 +19,12 @@ from redis_components.frontier.holds import BREAKER, FLEET, SITE, Hold, HoldKind
 from redis_components.server.untrusted_values import server_time
 from workers.application import application
 from workers.fleet.sizes import declared_fleet
+from workers.state.audit import Note, note
 from workers.state.breakers import HOST, Breaker, Breakers, BreakerState
 from workers.state.holds import FleetHolds
-from workers.state.notes import Note, note
 from workers.state.registry import Registry
 
-from .verdict import Options, Verdict
+from .health import Options, Verdict
 
 REMEMBERED_S = 86_400.0
 """A closed breaker is remembered for this time; if it opens again, its back-off continues."""

@@ -31,15 +31,14 @@ from scrapy.utils.project import get_project_settings
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.printable import in_one_line, safe_records
 from redis_components.server.variables import load_env_file
-from workers.environment.identity import identify
-from workers.logs.json_lines import CrawlerLog
+from workers.logs.json_lines import CrawlerLog, identify
 from workers.logs.slot_log import OwnLog, SlotLog
-from workers.process import open_files, page_at_work
+from workers.process import page_at_work, start_checks
 from workers.process.exit_kinds import ExitKind
 from workers.process.memory import leave_on_memory_error, offer_to_oom_killer
 from workers.process.options import CrawlerOptions, parse, received
 from workers.process.pipes import announce
-from workers.process.redis_check import reach_redis
+from workers.process.start_checks import reach_redis
 from workers.tracing import traces
 
 from .process import CrawlerProcess
@@ -75,7 +74,7 @@ def main(options: CrawlerOptions) -> ExitKind:
             page_at_work.share(options.page_fd)
         if options.log_file:
             OwnLog(SlotLog(Path(options.log_file))).watch()
-        open_files.require(open_files.CRAWLER, "a crawler")
+        start_checks.require(start_checks.CRAWLER, "a crawler")
         settings = load_settings(options)
         job = options.spider if options.job_of else ""
         slot = f"{options.spider}/{options.slot.number}" if options.slot else ""

@@ -1,21 +1,220 @@
-"""The fleet's changes of a crawl's settings, after those of its project, its spider and the command line."""
+"""The fleet's changes of a crawl's settings, after those of its project, its spider and the command line.
+
+`hand_over` gives it the fleet's Redis unless its project names another, which is logged and reported; `crawl_alone` runs an
+ordinary spider apart from the fleet; `share_job` lets several crawlers share one crawl that ends.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
+import redis
+from scrapy import Request
+from scrapy.settings import default_settings
+from scrapy.utils.misc import load_object
+
+from redis_components import defaults
+from redis_components.connection import connect, from_settings, name_of, names_redis
+from redis_components.keys.crawl import filled
+from redis_components.pipelines import RedisPipeline
+from redis_components.scrapy_glue.page_tracker import current_page
+from redis_components.server.names import fleet_namespace, namespace_of
+from redis_components.server.url import masked
+from redis_components.setting_values import number_of
+from redis_components.spiders import RedisMixin
+from workers.state.keys import FleetKeys
 from workers.tracing.page_spans import add_page_spans
 
 from .crawl_record import bound_items, check_own_settings
-from .fleet_redis import hand_over
-from .isolated import crawl_alone
-from .job_settings import share_job
 
 if TYPE_CHECKING:
     from scrapy import Spider
-    from scrapy.settings import Settings
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings, Settings
 
     from workers.process.options import CrawlerOptions
+
+
+MET_S = 60  # longer than the slowest client waits for an answer
+AGAIN_S = 2.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere:
+    """The Redis and namespace of a crawl that differ from its fleet's."""
+
+    redis: str = ""  # its Redis, without a password; "": the fleet's
+    namespace: str | None = None  # None: the fleet's
+
+
+def hand_over(settings: Settings, spider: type[Spider], url: str) -> None:
+    """Give a crawler the fleet's Redis and namespace, where neither the project nor the spider names one.
+
+    The values get the lowest priority: settings of the project, the spider and the command line override them. A project that
+    sets a part of a connection, such as REDIS_HOST, names another Redis, so REDIS_URL, which would override it, is not set.
+    """
+    effective = settings.copy()
+    spider.update_settings(effective)
+    if not names_redis(effective):
+        settings.set("REDIS_URL", url, priority="default")
+    if namespace := fleet_namespace():
+        settings.set("REDIS_NAMESPACE", namespace, priority="default")
+
+
+def find(settings: BaseSettings, url: str) -> Elsewhere:
+    """Return where a crawl by these settings differs from its fleet at `url`. Asks both Redis servers, and waits for the
+    fleet's.
+    """
+    namespace = namespace_of(settings)
+    return Elsewhere(
+        redis="" if settings.get("REDIS_URL") == url or _is_fleets(settings, url) else name_of(settings),
+        namespace=None if namespace == fleet_namespace() else namespace,
+    )
+
+
+def warn(elsewhere: Elsewhere, url: str) -> None:
+    """Log the difference as a warning."""
+    if elsewhere.redis:
+        logger.warning(
+            "this crawl works in %s, which the project's settings name, and not in the fleet's Redis, %s: trawl status, the"
+            " exporter, the autoscaler, trawl dead and the writer do not see its queue, items and stats, and no pause reaches it."
+            " Leave REDIS_URL, REDIS_HOST, REDIS_PORT, REDIS_DB and the address in REDIS_PARAMS out of the settings to work in"
+            " the fleet's",
+            elsewhere.redis,
+            masked(url),
+        )
+    if elsewhere.namespace is not None:
+        logger.warning(
+            "this crawl works in the namespace %r, which the project's settings name (REDIS_NAMESPACE), and not in the fleet's,"
+            " %r (TRAWL_NAMESPACE); the fleet looks for its keys there",
+            elsewhere.namespace,
+            fleet_namespace(),
+        )
+
+
+def _is_fleets(settings: BaseSettings, url: str) -> bool:
+    """Return True if both are one database: a value written through one address is read through the other. Names do not prove
+    it.
+    """
+    fleet, word = connect(url), secrets.token_hex(16)
+    key = FleetKeys().met(word)
+    while True:
+        try:
+            fleet.set(key, word, ex=MET_S)
+            break
+        except redis.RedisError:
+            time.sleep(AGAIN_S)
+    try:
+        found = from_settings(settings).get(key)
+    except redis.exceptions.NoPermissionError:  # an account for the crawl's keys only: then the names have to do
+        return name_of(settings).rpartition("@")[2] == masked(url).rpartition("@")[2]
+    except Exception as error:  # it does not answer, or a client class of the project's has no such method
+        logger.warning("%s cannot be asked whether it is the fleet's Redis: %s", name_of(settings), type(error).__name__)
+        return False
+    return found in (word, word.encode())
+
+
+_SCRAPYS_OWN = {
+    "SCHEDULER": "scrapy.core.scheduler.Scheduler",
+    "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
+    "STATS_CLASS": "scrapy.statscollectors.MemoryStatsCollector",
+}
+
+
+def fed_from_redis(spider: type[Spider]) -> bool:
+    """Return True if the spider gets its start tasks from Redis; without them it has nothing to crawl."""
+    return issubclass(spider, RedisMixin)
+
+
+def crawl_alone(settings: Settings, spider: type[Spider]) -> None:
+    """Change the project's settings so that each crawl of an ordinary spider starts fresh and ends with its requests.
+
+    In the fleet's frontier it would find its pages seen by the crawl before, and wait for other processes. Its items go through
+    the project's pipelines, but not into the item stream, which has no consumer for it. Its `custom_settings` and the command
+    line's settings stay. A spider that is fed from Redis is left as it is.
+    """
+    if fed_from_redis(spider):
+        logger.info("%s is fed from Redis: it works on the shared queue until it is stopped", spider.name)
+        return
+    settings.setdict(_SCRAPYS_OWN, priority="project")
+    for pipeline in settings.getdict("ITEM_PIPELINES"):
+        if issubclass(load_object(pipeline), RedisPipeline):
+            settings.set("ITEM_PIPELINES", {**settings.getdict("ITEM_PIPELINES"), pipeline: None}, priority="project")
+
+
+FIRST = "JOB_START_ITEMS"
+_SHARED = {
+    "SCHEDULER": "redis_components.scheduler.Scheduler",
+    "DUPEFILTER_CLASS": "redis_components.dupefilter.RFPDupeFilter",
+    "STATS_CLASS": "redis_components.stats.RedisStatsCollector",
+}
+"""Instead of Scrapy's own, which know one process only; a class of the project's stays."""
+_OWN = {
+    "SCHEDULER_QUEUE_KEY": defaults.SCHEDULER_QUEUE_KEY,
+    "SCHEDULER_DUPEFILTER_KEY": defaults.SCHEDULER_DUPEFILTER_KEY,
+    "STATS_KEY": defaults.STATS_KEY,
+    "SCHEDULER_PERSIST": True,  # the fleet lets the keys expire; a cancelled job is resumed from them
+    "SCHEDULER_FLUSH_ON_START": False,
+}
+"""Keys named after the job, over the project's own; `trawl job start` names the start key."""
+
+
+def share_job(settings: Settings, spider: type[Spider], service: str, *, first: bool) -> None:
+    """Change the settings of a crawler of a job of `service`; its items go where those of the service go.
+
+    `first`: whether items of the spider's `start()`, which every crawler runs, are this one's to keep. Raises ConfigError.
+    """
+    named = settings.copy()
+    spider.update_settings(named)
+    changed: dict[str, Any] = {
+        setting: ours for setting, ours in _SHARED.items() if named.get(setting) == getattr(default_settings, setting)
+    }
+    items = named.get("REDIS_ITEMS_KEY", defaults.PIPELINE_KEY)
+    changed |= {**_OWN, "REDIS_ITEMS_KEY": filled(items, service).replace("%", "%%"), FIRST: int(first)}
+    changed["SPIDER_MIDDLEWARES"] = {**named.getdict("SPIDER_MIDDLEWARES"), StartOnce: 0}
+    settings.setdict(changed, priority="cmdline")
+
+
+class StartOnce:
+    """Spider middleware: what the `start()` of several crawlers of one job yields is crawled once.
+
+    Start requests pass Scrapy's filter unasked. Here the first one of each fingerprint is asked for: it is stored once, also when
+    a crawler that dies is replaced. Further ones of the same `start()` (a login for each of several sessions) are the first
+    crawler's.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._is_first = bool(number_of(crawler.settings, FIRST, 1))
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Pass on what is to be crawled by this process, or filtered by Redis."""
+        known: set[bytes] = set()
+        fingerprinter = self._crawler.request_fingerprinter
+        assert fingerprinter is not None
+        async for one in start:
+            if current_page.get() is not None:  # made of a start task, which is leased to this process alone
+                yield one
+            elif not isinstance(one, Request):
+                if self._is_first:
+                    yield one
+            elif (fingerprint := fingerprinter.fingerprint(one)) not in known:
+                known.add(fingerprint)
+                one.dont_filter = False
+                yield one
+            elif self._is_first:
+                yield one
 
 
 def adapt(settings: Settings, spider: type[Spider], options: CrawlerOptions, url: str) -> None:

@@ -28,21 +28,19 @@ from redis_components.embedded import redis_url
 from redis_components.frontier.config import FrontierConfig
 from redis_components.setting_values import number_of
 from workers.logs.json_lines import CrawlerLog
-from workers.process import freeze_detection, memory, page_at_work
-from workers.process.exit_kinds import ExitKind
+from workers.process import memory, page_at_work, pipes
+from workers.process.exit_kinds import ExitKind, shutdown_grace
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 from workers.process.options import CrawlerOptions
 from workers.process.pipes import HandshakeLimits, announce
 from workers.process.run_recorder import own_run, with_figures
-from workers.process.shutdown_times import shutdown_grace
 from workers.state.history import Runs
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Renewal
 
 from . import crawl
-from .adapt_settings import adapt
+from .adapt_settings import Elsewhere, adapt, find, warn
 from .crawl import make_crawl
 from .crawl_record import CrawlLocation, ServiceSpider
-from .fleet_redis import Elsewhere, find, warn
 from .limits import CrawlerLimits
 from .stop_signals import Parent, StopSignals
 
@@ -180,7 +178,7 @@ class CrawlerProcess:
     def _tick(self) -> None:
         idle = self._begun and self._stopping is None and not self._crawl.figures.in_flight
         self._ticked_at, self._tick_s = time.monotonic(), IDLE_TICK_S if idle else TICK_S
-        if frozen_s := freeze_detection.sleep(self._tick_s, self._signals.wake.wait):
+        if frozen_s := pipes.sleep(self._tick_s, self._signals.wake.wait):
             self._crawl.excuse(frozen_s)
             self._frozen_s = frozen_s
         self._rss_bytes = self._resident()

@@ -10,9 +10,22 @@ from redis_components.embedded import data_dir
 from redis_components.server.names import MOST_SLOTS, fleet_namespace
 from redis_components.server.signing import parse_keys
 
-from .declaration import EmptyIsNone, Number, Switch, Variables, Whole, declare, parsed_by
+from .declaration import (
+    DEFAULT_FLEET,
+    EmptyIsNone,
+    Number,
+    Secret,
+    Switch,
+    Variables,
+    Whole,
+    declare,
+    parse_fleet,
+    parse_hosts,
+    parse_login,
+    parse_names,
+    parsed_by,
+)
 from .machine import cores, memory_bytes, places
-from .values import DEFAULT_FLEET, Secret, parse_fleet, parse_hosts, parse_login, parse_names
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 _LOWER, _UPPER = parsed_by(str.lower), parsed_by(str.upper)

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from redis_components.errors import FleetBusy
 from workers.process.exit_kinds import kind_of_label
-from workers.state.notes import Note
+from workers.state.audit import Note
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, SlotCommand, SlotCommandKind, SlotView
 from workers.state.rolls import Roll, RollNote, RollState, RollStep
 

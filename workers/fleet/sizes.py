@@ -18,7 +18,7 @@ from redis_components.items.groups import tend
 from redis_components.server.fleet_file import declared
 from redis_components.server.names import MOST_SLOTS, is_name
 from redis_components.server.variables import variable
-from workers.environment.values import check_size
+from workers.environment.declaration import check_size
 from workers.environment.variables import Fleet
 from workers.state.autoscaling import Autoscaling
 from workers.state.jobs import Jobs, JobState

@@ -25,7 +25,7 @@ from redis_components.keys import CrawlKeys
 from redis_components.server.names import LONGEST, fleet_namespace, is_name, literal, service_name
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import push_urls
-from workers.environment.values import check_size
+from workers.environment.declaration import check_size
 from workers.environment.variables import Fleet
 from workers.fleet.declared_options import consumer_word
 from workers.fleet.seed_urls import schemes_of

@@ -19,10 +19,10 @@ from itemadapter.adapter import ItemAdapter
 from scrapy.utils.project import get_project_settings
 
 from redis_components.errors import ConfigError, TrawlError
+from workers.crawler.adapt_settings import crawl_alone, fed_from_redis
 from workers.crawler.crawl import Crawl, make_crawl
-from workers.crawler.isolated import crawl_alone, fed_from_redis
 from workers.jobs.orders import check_settings
-from workers.process import freeze_detection
+from workers.process import pipes
 
 from .crawl_once_result import MOST_ITEMS, OnceOutcome, OnceResult
 
@@ -139,7 +139,7 @@ def _tick(crawl: Crawl) -> None:
     crawl.poll()
     if crawl.silent_s() > SILENCE_S:
         raise ReactorHung(f"the reactor has not answered for {SILENCE_S:.0f} s: a callback blocks it")
-    crawl.excuse(freeze_detection.sleep(TICK_S))
+    crawl.excuse(pipes.sleep(TICK_S))
 
 
 def _result(order: OnceOrder, crawl: Crawl, stopped: OnceOutcome | None, seconds: float) -> OnceResult:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.process import freeze_detection
+from workers.process import pipes
 from workers.process.status_file import Condition, StatusFile
 
 LOOK_S = 5.0
@@ -129,7 +129,7 @@ class NodeHealth:
         while not self._ended.is_set():
             self._file.write(*condition(self.look()))
             # Not behind `+=`, which reads before the sleep: it would undo the ticks of meanwhile.
-            frozen_s = freeze_detection.sleep(LOOK_S)
+            frozen_s = pipes.sleep(LOOK_S)
             self._loop_at += frozen_s
             if frozen_s:
                 self._thawed_at = time.monotonic()

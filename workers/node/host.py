@@ -28,15 +28,14 @@ from redis_components.frontier.reclaim_leases import expire_owner
 from redis_components.server.names import node_name, service_name, slot_number
 from workers.deploy.project_wheel import BuildFailed
 from workers.fleet.declared_options import as_declared
+from workers.process.exit_kinds import shutdown_grace
 from workers.process.options import CrawlerOptions
 from workers.process.page_at_work import PageAtWork
-from workers.process.shutdown_times import shutdown_grace
 from workers.state.history import Runs
 from workers.state.jobs import Jobs
 from workers.state.nodes import Nodes
 from workers.state.registry import CrawlerRecord, Registry
-from workers.supervision.supervisor import Supervisor
-from workers.supervision.supervisor_config import SupervisorConfig, SupervisorHooks
+from workers.supervision.supervisor import Supervisor, SupervisorConfig, SupervisorHooks
 
 from .health import FailedStarts, folder_fault
 

@@ -11,8 +11,9 @@ import mmap
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 
@@ -126,3 +127,8 @@ def _memory() -> int:
     descriptor = private_memory("trawl-page-at-work")
     os.ftruncate(descriptor, _SIZE)
     return descriptor
+
+
+def is_site_page(meta: Mapping[str, Any]) -> bool:
+    """Return True if a request with this `meta` is for a page of a site: it has the site's name and the page's kind."""
+    return isinstance(meta.get("site"), str) and isinstance(meta.get("page"), dict)

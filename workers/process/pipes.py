@@ -1,18 +1,29 @@
-"""Ends a wait early: for another thread, or for the handler of a signal in the same one."""
+"""Pipes and waits between a crawler and its supervisor: a wait that ends early, or notices that the whole process was frozen."""
 
 from __future__ import annotations
 
 import os
 import select
 import signal
+import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 import msgspec
 
-from .exit_kinds import ExitKind, kind_of_label
-from .shutdown_times import SHUTDOWN_GRACE_S
+from .exit_kinds import SHUTDOWN_GRACE_S, ExitKind, kind_of_label
+
+FROZEN_S = 1.0  # if our own loop was late by more than this, we were frozen; do not blame the child
+
+
+def sleep(seconds: float, wait: Callable[[float], object] = time.sleep) -> float:
+    """Sleep by `wait`, which may end early; returns for how many more seconds this process was frozen, 0.0 if it was not."""
+    began = time.monotonic()
+    wait(seconds)
+    late_s = time.monotonic() - began - seconds
+    return late_s if late_s > FROZEN_S else 0.0
 
 
 class Wake:

@@ -17,10 +17,9 @@ from scrapy.exceptions import NotConfigured
 from redis_components.frontier.send_times import shared_clock
 from redis_components.server.names import service_name
 from redis_components.setting_values import number_of
-from workers.http.site_page import is_site_page
+from workers.process.page_at_work import is_site_page
 
-from .raw_page_stats import RawPageStats
-from .store import prune, raw_dir
+from .store import RawPageStats, prune, raw_dir
 from .warc_record import RawPage
 
 if TYPE_CHECKING:

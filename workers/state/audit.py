@@ -1,16 +1,21 @@
-"""The audit of a fleet: operator, change, time and host of each act. A bounded stream, the same for commands and tasks."""
+"""Records of what happened in a fleet, as two bounded streams: the audit, and news for subscribers.
+
+The audit has operator, change, time and host of each act, by commands and tasks alike. News are breakers, ends of rolls, services
+that sized themselves; the forum writer moves them into the log of events.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import redis
 
 from redis_components.server.printable import SECRET_NAME, in_one_line
-from redis_components.server.record_store import JsonRecord
-from redis_components.server.untrusted_values import Epoch
+from redis_components.server.untrusted_values import Epoch, JsonRecord
 from redis_components.server.url import masked
 from workers.state.keys import FleetKeys
 
@@ -61,3 +66,28 @@ def latest(client: redis.Redis, limit: int) -> list[Act]:
         except (ValueError, KeyError):
             continue
     return found
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note(JsonRecord):
+    """One thing that happened."""
+
+    CUT = True
+
+    about: str  # `breaker`, `fleet`
+    type: str  # `opened`, `closed`, `changed`
+    said: str  # one sentence
+    at: Epoch
+    site: str = ""
+
+
+def note(client: redis.Redis, one: Note) -> None:
+    """Add a note. A failure is logged: the act itself must not fail because of it."""
+    fields: Any = {"note": one.to_json()}
+    try:
+        client.xadd(FleetKeys().notes(), fields, maxlen=KEPT, approximate=True)
+    except redis.RedisError as error:
+        logger.warning("no event of it (%s): %s", error, one.said)

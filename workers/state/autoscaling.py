@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import redis
 
-from redis_components.server.record_store import JsonRecord, RecordStore
-from redis_components.server.untrusted_values import Amount, Count, Epoch, Size, decoded
+from redis_components.server.untrusted_values import Amount, Count, Epoch, JsonRecord, RecordStore, Size, decoded
 from workers.state.keys import FleetKeys
 
 

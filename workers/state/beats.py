@@ -15,8 +15,8 @@ import redis
 
 from redis_components.server.untrusted_values import answers_of, as_text, server_time
 from workers.state.keys import FleetKeys
-from workers.state.scripts import script
 
+from .keys import script
 from .schedules import Schedules
 
 LEAD_TTL_S = 6.0  # a leader that died is noticed after this; it renews every second

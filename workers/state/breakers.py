@@ -12,8 +12,7 @@ from typing import ClassVar
 import msgspec
 import redis
 
-from redis_components.server.record_store import RecordStore
-from redis_components.server.untrusted_values import Count, Epoch
+from redis_components.server.untrusted_values import Count, Epoch, RecordStore
 from workers.state.keys import FleetKeys
 
 HOST = "host"
@@ -33,7 +32,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     CUT: ClassVar[bool] = True
 
     state: BreakerState
-    cause: str  # a label of metrics, `refused` and the like (`workers.breaker.verdict`)
+    cause: str  # a label of metrics, `refused` and the like (`workers.breaker.health`)
     reason: str  # one line, for people
     since: Epoch  # when it opened
     by: str = ""  # the process that opened it

@@ -18,7 +18,8 @@ from typing import Any
 import redis
 
 from workers.state.keys import FleetKeys
-from workers.state.scripts import script
+
+from .keys import script
 
 MOST_KEPT = 10_000
 """Messages; beyond that the oldest are dropped."""

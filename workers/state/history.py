@@ -20,8 +20,7 @@ from typing import cast
 import msgspec
 import redis
 
-from redis_components.server.record_store import JsonRecord
-from redis_components.server.untrusted_values import Count, Epoch, server_time
+from redis_components.server.untrusted_values import Count, Epoch, JsonRecord, server_time
 
 from .keys import FleetKeys
 from .registry import CrawlerRecord, Registry

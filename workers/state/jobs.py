@@ -11,8 +11,7 @@ from enum import StrEnum
 
 import redis
 
-from redis_components.server.record_store import JsonRecord, RecordStore, check_signature
-from redis_components.server.untrusted_values import Count, Epoch, Size, as_text
+from redis_components.server.untrusted_values import Count, Epoch, JsonRecord, RecordStore, Size, as_text, check_signature
 from workers.state.keys import FleetKeys
 
 from .services import ServiceRecord

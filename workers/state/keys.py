@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from redis_components.keys import NamespaceKeys
+from redis_components.server import scripts
 
 
 class FleetKeys(NamespaceKeys):
@@ -292,3 +295,11 @@ class FleetKeys(NamespaceKeys):
         Written by `reconcile_fleet`; read by `slot_renew.lua`; removed by `slot_acquire.lua` and `slot_release.lua`.
         """
         return f"{self.prefix}:orders"
+
+
+LUA = Path(__file__).with_name("lua")
+
+
+def script(name: str) -> scripts.Script:
+    """Return the script `workers/state/lua/<name>.lua`. Raises KeyError if there is none."""
+    return scripts.script(name, LUA)

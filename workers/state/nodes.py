@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 import redis
 
 from redis_components.server.names import is_name, is_node_name, node_name
-from redis_components.server.record_store import JsonRecord
-from redis_components.server.untrusted_values import Epoch, Size, WrongValue, answers_of, as_bytes, as_text, readable
+from redis_components.server.untrusted_values import Epoch, JsonRecord, Size, WrongValue, answers_of, as_bytes, as_text, readable
 from workers.state.keys import FleetKeys
-from workers.state.scripts import script
 
+from .keys import script
 from .records import GONE_AFTER_S, SlotView
 
 # A beat comes every 2 s; after this long without one a node gets no launches. Less than a slot's TTL: what a dead node held is

@@ -31,12 +31,12 @@ from redis_components.server.untrusted_values import (
 from redis_components.start_tasks.seeding import mark_of
 from workers.application import Check, application
 from workers.state.keys import FleetKeys
-from workers.state.scripts import script
 
 from .autoscaling import autoscaled_of
 from .breakers import Breaker
 from .history import Run
 from .jobs import job_of
+from .keys import script
 from .nodes import node_of
 from .records import ErrorRecord, parse_slot, slot_name
 from .registry import crawler_of, size_of

@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from redis_components.server.names import is_name, is_slot_number
-from redis_components.server.record_store import JsonRecord
-from redis_components.server.untrusted_values import Amount, Count, Epoch
+from redis_components.server.untrusted_values import Amount, Count, Epoch, JsonRecord
 
 # A heartbeat comes every 2 s; after this long without one a crawler counts as gone.
 GONE_AFTER_S = 15.0

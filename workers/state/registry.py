@@ -29,9 +29,9 @@ from redis_components.server.untrusted_values import (
     whole,
 )
 from workers.state.keys import FleetKeys
-from workers.state.scripts import script
 
-from .notes import Note, note
+from .audit import Note, note
+from .keys import script
 from .records import (
     CrawlerRecord,
     CrawlerState,

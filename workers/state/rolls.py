@@ -7,8 +7,7 @@ from enum import StrEnum
 
 import redis
 
-from redis_components.server.record_store import JsonRecord, RecordStore
-from redis_components.server.untrusted_values import Count, Epoch
+from redis_components.server.untrusted_values import Count, Epoch, JsonRecord, RecordStore
 from workers.state.keys import FleetKeys
 
 from .records import slot_name

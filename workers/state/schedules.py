@@ -11,11 +11,11 @@ import redis
 
 from redis_components.errors import ConfigError
 from redis_components.server.fleet_file import FILE, declared, faulty, record_of
-from redis_components.server.record_store import SIGNATURE_BYTES
 from redis_components.server.signing import fault, seal, signing_is_on
 from redis_components.server.untrusted_values import (
     LATEST,
     MOST_BYTES,
+    SIGNATURE_BYTES,
     Epoch,
     as_text,
     decoded,
@@ -26,7 +26,8 @@ from redis_components.server.untrusted_values import (
     whole,
 )
 from workers.state.keys import FleetKeys
-from workers.state.scripts import script
+
+from .keys import script
 
 MAX_ENTRIES = 1000  # of one fleet: beat reads them all every few seconds
 

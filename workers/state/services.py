@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import redis
 
-from redis_components.server.record_store import JsonRecord, RecordStore, check_signature
-from redis_components.server.untrusted_values import Size, decoded
+from redis_components.server.untrusted_values import JsonRecord, RecordStore, Size, check_signature, decoded
 from workers.state.keys import FleetKeys
 
 SIGNED = "service"

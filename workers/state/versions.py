@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import redis
 
-from redis_components.server.record_store import JsonRecord, RecordStore, check_signature
-from redis_components.server.untrusted_values import Epoch
+from redis_components.server.untrusted_values import Epoch, JsonRecord, RecordStore, check_signature
 from workers.state.keys import FleetKeys
 
 SIGNED = "version"

@@ -17,7 +17,7 @@ from redis_components.embedded import redis_url
 from redis_components.server.url import with_login
 from workers.environment.variables import Fleet
 from workers.logs.slot_log import SlotLog
-from workers.process import freeze_detection
+from workers.process import pipes
 from workers.process.exit_kinds import ExitKind
 from workers.process.memory import resident
 from workers.process.options import CrawlerOptions, handed_over
@@ -254,4 +254,4 @@ class Watch:
 
     def tick(self, wake: Wake) -> None:
         """Wait until the next look."""
-        self._crawler.excuse(freeze_detection.sleep(TICK_S, lambda seconds: self._crawler.wait(seconds, wake)))
+        self._crawler.excuse(pipes.sleep(TICK_S, lambda seconds: self._crawler.wait(seconds, wake)))

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
-from workers.environment.identity import identity
 from workers.environment.variables import Traces
+from workers.logs.json_lines import identity
 
 if TYPE_CHECKING:
     from .trace_export import SpanExport

@@ -33,8 +33,7 @@ from forum_reader.page.response import in_web_encoding
 from forum_reader.reading.reading_budget import check_attributes
 from forums.sites.load import allowance_of
 from redis_components.errors import TrawlError
-from redis_components.politeness.limits import LanePermits, default_lane, lane_names
-from redis_components.politeness.retry_after import retry_after_s
+from redis_components.politeness.limits import LanePermits, default_lane, lane_names, retry_after_s
 from redis_components.politeness.robots_cache import readable
 from workers.http.bot_identity import bot_identity
 from workers.http.connector import GuardedConnector, PrivateAddress, allowing

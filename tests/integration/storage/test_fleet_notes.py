@@ -15,9 +15,8 @@ from forums.storage.write.event_log import BEGINNING, Position
 from forums.writer import run_history
 from forums.writer.run_history import log_fleet_notes
 from workers.breaker.state import close_breaker
-from workers.state.audit import Act, append
+from workers.state.audit import Act, Note, append, note
 from workers.state.keys import FleetKeys
-from workers.state.notes import Note, note
 from workers.state.registry import Registry
 
 

@@ -15,7 +15,7 @@ import yaml
 
 from tests.support import compose_file, stack_file
 from tests.support.compose_file import ROOT
-from workers.process.shutdown_times import container_s
+from workers.process.exit_kinds import container_s
 
 SERVICES = compose_file.services(compose_file.example())
 DEPLOY = ROOT / "deploy"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from monitoring.exporter import DEFAULT_SERVICES, main, named_services, parse_services
-from workers.environment.values import DEFAULT_FLEET
+from workers.environment.declaration import DEFAULT_FLEET
 
 
 def test_services_may_come_with_their_size() -> None:

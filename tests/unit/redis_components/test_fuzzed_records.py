@@ -25,10 +25,9 @@ from redis_components.start_tasks.format import BadStartTask, read
 from tasks.guard.envelope import fault_of_command, fault_of_container, fault_of_task
 from workers.backup.archive import records
 from workers.backup.snapshot import BackupError
-from workers.state.audit import Act
+from workers.state.audit import Act, Note
 from workers.state.autoscaling import autoscaled_of
 from workers.state.nodes import node_of
-from workers.state.notes import Note
 from workers.state.registry import crawler_of, size_of
 from workers.state.rolls import Roll
 from workers.state.schedules import round_of

@@ -10,7 +10,8 @@ import attrs
 import pytest
 from scrapy import Field, Item, Spider
 
-from redis_components.codec import project_code, values
+from redis_components.codec import values
+from redis_components.codec import values as project_code
 from redis_components.errors import Undecodable, Unserializable
 
 CALLS: Counter[str] = Counter()

@@ -17,15 +17,14 @@ from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.keys import CrawlKeys
 from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
-from redis_components.server.record_store import JsonRecord
+from redis_components.server.untrusted_values import JsonRecord
 from workers.fleet.consumers import ConsumerPlace
-from workers.state.audit import Act
+from workers.state.audit import Act, Note
 from workers.state.autoscaling import Autoscaled, Policy
 from workers.state.breakers import Breaker, Breakers, BreakerState
 from workers.state.history import Run
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.nodes import NodeRecord
-from workers.state.notes import Note
 from workers.state.records import CrawlerRecord, CrawlerState
 from workers.state.rolls import Roll
 from workers.state.schedules import Schedules, StoredEntry

@@ -9,7 +9,7 @@ import pytest
 
 from forums.state.keys import LUA as FORUM_LUA
 from redis_components.server.scripts import LUA, script, script_files
-from workers.state.scripts import LUA as FLEET_LUA
+from workers.state.keys import LUA as FLEET_LUA
 
 SCRIPTS = [(name, folder) for folder in (LUA, FLEET_LUA, FORUM_LUA) for name in script_files(folder)]
 

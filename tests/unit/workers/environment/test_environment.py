@@ -15,8 +15,7 @@ from cli.main import main
 from cli.views.environment import groups, rows
 from forums.environment import Reading
 from redis_components.errors import ConfigError
-from workers.environment.declaration import Variables, variable_name
-from workers.environment.values import Secret
+from workers.environment.declaration import Secret, Variables, variable_name
 from workers.environment.variables import Compose, Crawlers, Exporter, Fleet, Flower, Logs, Tool
 
 

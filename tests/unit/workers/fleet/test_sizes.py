@@ -10,8 +10,8 @@ import redis
 
 from redis_components.errors import ConfigError
 from workers.environment import machine
+from workers.environment.declaration import parse_fleet
 from workers.environment.machine import CRAWLER_BYTES, MOST_SPARE, cores, memory_bytes, places
-from workers.environment.values import parse_fleet
 from workers.fleet.sizes import default_fleet, desired_fleet, largest_fleet, node_crawlers, scale
 from workers.state.autoscaling import Autoscaling, Policy
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry

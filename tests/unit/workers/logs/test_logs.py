@@ -16,11 +16,10 @@ import pytest
 from redis_components.errors import ConfigError
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
-from workers.logs.follow import LogFollower
+from workers.logs.follow import LogFollower, LogStream
+from workers.logs.json_lines import PatientHandler
 from workers.logs.lines import LineReader
-from workers.logs.nonblocking import PatientHandler
 from workers.logs.slot_log import LogLimits, SlotLog, slot_logs
-from workers.logs.stream import LogStream
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workers.node.health import MOST_FAILED_STARTS, STILL_LIMIT_S, FailedStarts, NodeHealth, NodeStatus, condition, folder_fault
-from workers.process import freeze_detection
+from workers.process import pipes
 from workers.process.heartbeat import Heartbeat
 from workers.process.status_file import Condition, StatusFile
 
@@ -48,7 +48,7 @@ def test_a_tick_between_two_looks_counts(tmp_path: Path, monkeypatch: pytest.Mon
         health.stop()
         return 0.0
 
-    monkeypatch.setattr(freeze_detection, "sleep", sleep)
+    monkeypatch.setattr(pipes, "sleep", sleep)
     health._run()
     assert condition(health.look())[0] is Condition.OK
 
@@ -73,7 +73,7 @@ def test_a_heartbeat_that_died_of_anything_is_noticed_and_one_that_was_frozen_is
         health.stop()
         return 10 * STILL_LIMIT_S  # it was frozen for so long
 
-    monkeypatch.setattr(freeze_detection, "sleep", sleep)
+    monkeypatch.setattr(pipes, "sleep", sleep)
     health._run()
     assert condition(health.look())[0] is Condition.WAITS
 

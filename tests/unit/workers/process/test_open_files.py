@@ -12,7 +12,7 @@ import pytest
 from redis_components.errors import ConfigError
 from tests.support import warm_start
 from tests.support.fleet import toy_environment
-from workers.process import open_files
+from workers.process import start_checks
 
 INFINITE = resource.RLIM_INFINITY
 
@@ -23,8 +23,8 @@ INFINITE = resource.RLIM_INFINITY
         ((1024, 4096), 200, 4096, True),
         ((1024, 1024), 200, None, False),
         ((1024, 1024), 16, None, True),
-        ((256, 1_000_000), 200, open_files.ENOUGH, True),
-        ((256, INFINITE), 200, open_files.ENOUGH, True),
+        ((256, 1_000_000), 200, start_checks.ENOUGH, True),
+        ((256, INFINITE), 200, start_checks.ENOUGH, True),
         ((100_000, 100_000), 1000, None, True),
         ((INFINITE, INFINITE), 1000, None, True),
     ],
@@ -37,7 +37,7 @@ def test_a_process_raises_its_limit_and_refuses_where_that_is_not_enough(
     monkeypatch.setattr(resource, "setrlimit", lambda _, new: set_.append(new))
     too_few = pytest.raises(ConfigError, match=r"1,024 files may be open \(ulimit -n\), a worker with 200 crawlers needs 1,900")
     with nullcontext() if is_enough else too_few:
-        open_files.require_for_worker(crawlers)
+        start_checks.require_for_worker(crawlers)
     assert set_ == ([] if raised is None else [(raised, limits[1])])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redis_components.errors import ConfigError
-from workers.process.shutdown_times import RELEASE_TIMEOUT_S, container_s, node_s, shutdown_grace, supervisor_s
+from workers.process.exit_kinds import RELEASE_TIMEOUT_S, container_s, node_s, shutdown_grace, supervisor_s
 
 
 def test_every_wait_follows_from_that_of_a_crawler(monkeypatch: pytest.MonkeyPatch) -> None:
