@@ -5,34 +5,35 @@ from __future__ import annotations
 import os
 import re
 import socket
-import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import psutil
 import redis
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from cli.access.redis import redis_client, running_url
 from cli.processes.interrupts import Interrupts
-from cli.processes.node_services import FlowerAccess, node_services
-from cli.processes.ports import PortInUse, take
+from cli.processes.node_services import FlowerAccess, PageAccess, node_services
+from cli.processes.ports import PortInUse, answers, take
 from cli.processes.services import Services
 from cli.views.environment import rows, unknown
 from cli.views.output import complain
 from cli.views.tables import console
+from cli.views.up_screen import LOOK_S, UpLog, UpScreen
 from redis_components.embedded import data_dir, redis_url
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.untrusted_values import server_time
-from redis_components.server.url import masked
+from redis_components.server.url import impatient, masked
 from redis_components.server.variables import refuse_example_secrets, variable
 from workers.application import application
 from workers.environment.machine import memory_bytes
 from workers.fleet.shared_files import differences, shared_digests
 from workers.fleet.sizes import default_fleet, largest_fleet, node_crawlers, scale
+from workers.overview import Overview, OverviewReader
 from workers.process import start_checks
 from workers.process.run_module import own_module
 from workers.state.autoscaling import Autoscaling
@@ -43,15 +44,6 @@ from .scale import parse_sizes, sentence, too_much_for_machine
 
 TICK_S = 0.1
 INTERRUPTED = 130
-_COLOURS = {"trawl": "bold", "worker": "cyan", "beat": "magenta", "flower": "yellow", "exporter": "green"}
-# Successful tasks that beat starts every few seconds.
-_ROUTINE = re.compile(
-    # also "Discarding revoked task": on a busy machine one that expired before its turn; the next one does its work
-    r"([Tt]ask:?) trawl\.(store_items|consume_items|reconcile_fleet|seed_forums"
-    r"|recheck_threads|probe_sites|publish_events|notify_alarms|sample_fleet|prune_raw_pages)"
-    r"\[[\w-]+\]( received| succeeded|$)"
-    r"|Inspect method \w+ failed"  # Flower asks before the worker answers, and again soon
-)
 
 
 def up(
@@ -62,8 +54,9 @@ def up(
     port_exporter: Annotated[
         int, typer.Option(min=0, max=65_535, help="Port of metrics and status page; 0 takes a free one.")
     ] = 9410,
+    logs: Annotated[bool, typer.Option("--logs", help="Show the lines of all processes in place of one screen.")] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also show INFO lines of crawlers, and tasks that run every few seconds.")
+        bool, typer.Option("--verbose", "-v", help="--logs, with INFO lines of crawlers and tasks that run every few seconds.")
     ] = False,
 ) -> int:
     """Start Redis, a worker with its crawlers, beat, Flower and the exporter on this machine, until Ctrl-C.
@@ -75,14 +68,29 @@ def up(
     A second `trawl up` with the same Redis is a second node of the same fleet, and prints that; on one machine it takes
     other ports (`--port-flower 0 --port-exporter 0`). Another fleet has another TRAWL_DATA_DIR, or another TRAWL_NAMESPACE.
 
-    Flower asks for a password: a new one each time, or TRAWL_FLOWER_AUTH (`user:password`). Only warnings
-    and errors of the crawlers are shown; `trawl logs -f` shows everything.
+    A terminal shows one screen: addresses, figures, and what needs attention. The link of the page is logged in, so that its
+    buttons act, with a new token each time, or TRAWL_API_ACT_TOKEN. Flower asks for a password: a new one each time, or
+    TRAWL_FLOWER_AUTH (`user:password`). With --logs, and into a pipe or file, it shows a line for each event, of
+    crawlers only warnings and errors; `trawl logs -f` shows everything.
 
     **Examples:**
 
         trawl up
         trawl up --fleet forum_list=1,forum_detail=4 --port-flower 0
     """
+    return run_fleet(fleet, port_flower, port_exporter, logs=logs or verbose, verbose=verbose)
+
+
+def run_fleet(
+    fleet: str | None,
+    port_flower: int,
+    port_exporter: int,
+    *,
+    logs: bool,
+    verbose: bool = False,
+    on_page: Callable[[str], None] | None = None,
+) -> int:
+    """Run everything until Ctrl-C; return the exit code. `on_page` gets the address of the status page once it answers."""
     refuse_example_secrets(os.environ)
     _refuse_wrong_variables()
     start_checks.require_for_worker(node_crawlers())
@@ -91,17 +99,8 @@ def up(
     interrupts.listen()
     if variable("TRAWL_LOG_STREAM") is None:
         os.environ["TRAWL_LOG_STREAM"] = "INFO" if verbose else "WARNING"  # of crawlers; everything is in their files
-    try:
-        flower = FlowerAccess.on(take(port_flower, of="Flower", option="--port-flower"), kept=port_flower != 0)
-        exporter = take(port_exporter, of="the exporter", option="--port-exporter")
-    except PortInUse as error:
-        if _runs_here() is None:
-            raise
-        raise TrawlError(
-            "this fleet runs here already (trawl up): trawl status shows it; a second node on this machine takes other "
-            "ports: trawl up --port-flower 0 --port-exporter 0"
-        ) from error
-    first = _runs_here()
+    flower, page = _addresses(port_flower, port_exporter)
+    first = runs_here()
     for line in application().start_warnings(default_fleet()):
         complain(line)
     with redis_client() as client:
@@ -109,21 +108,44 @@ def up(
         size = _resize(client, fleet)
     if interrupts.count:
         return INTERRUPTED
-    log = _Log(console(), verbose=verbose)
+    to = console()
+    shown = UpScreen(to) if to.is_terminal and not logs else UpLog(to, verbose=verbose)
     if first:
-        log.line("trawl", f"this fleet runs here already, as node {first}: this is a second node of it, not a second fleet")
-    _welcome(log, size, flower, exporter)
-    services = Services(node_services(flower, exporter), log.line)
+        shown.line("trawl", f"this fleet runs here already, as node {first}: this is a second node of it, not a second fleet")
+    services = Services(node_services(flower, page), shown.line)
     try:
-        services.start()
-        while not interrupts.asked:
-            services.tend()
-            time.sleep(TICK_S)
-        log.line("trawl", "stopping: crawlers finish their pages (Ctrl-C again: at once)")
+        with shown.running(_welcome(size, flower, page), _overview):
+            services.start()
+            while not interrupts.asked:
+                services.tend()
+                if on_page is not None and answers(page.port):
+                    on_page(page.url)
+                    on_page = None
+                time.sleep(TICK_S)
+        shown.line("trawl", "stopping: crawlers finish their pages (Ctrl-C again: at once)")
     finally:
         services.stop(hurry=lambda: interrupts.impatient)
-    log.line("trawl", "everything is stopped; what is queued and stored stays")
+    shown.line("trawl", "everything is stopped; what is queued and stored stays")
     return 0
+
+
+def _addresses(port_flower: int, port_exporter: int) -> tuple[FlowerAccess, PageAccess]:
+    """Return the addresses and logins of Flower and of the page. Raises TrawlError where a port is in use, and ConfigError."""
+    try:
+        flower = FlowerAccess.on(take(port_flower, of="Flower", option="--port-flower"), kept=port_flower != 0)
+        return flower, PageAccess.on(take(port_exporter, of="the exporter", option="--port-exporter"))
+    except PortInUse as error:
+        if runs_here() is None:
+            raise
+        raise TrawlError(
+            "this fleet runs here already (trawl up): trawl status shows it; a second node on this machine takes other "
+            "ports: trawl up --port-flower 0 --port-exporter 0"
+        ) from error
+
+
+def _overview() -> Overview:
+    with redis_client(impatient(redis_url(), LOOK_S)) as client:
+        return OverviewReader(client).read()
 
 
 def _refuse_wrong_variables() -> None:
@@ -134,7 +156,7 @@ def _refuse_wrong_variables() -> None:
         complain(line)
 
 
-def _runs_here() -> str | None:
+def runs_here() -> str | None:
     """Return the node of another `trawl up` of this fleet on this machine; None where none runs."""
     if (url := running_url()) is None:
         return None
@@ -178,29 +200,19 @@ def _make_room(largest: dict[str, int]) -> None:
         os.environ["TRAWL_NODE_CRAWLERS"] = str(max(room, wanted))
 
 
-def _welcome(log: _Log, size: dict[str, int], flower: FlowerAccess, exporter_port: int) -> None:
-    log.line("trawl", f"fleet     {sentence(size)}")
-    log.line("trawl", f"Redis     {masked(redis_url())}")
-    log.line("trawl", f"Flower    {flower.url}  user {flower.user}, {flower.how_to_log_in}")
-    log.line("trawl", f"exporter  http://127.0.0.1:{exporter_port}  (status page, /metrics)")
-    log.line("trawl", f"logs      {data_dir() / 'logs'}  (one for each crawler)")
+def _welcome(size: dict[str, int], flower: FlowerAccess, page: PageAccess) -> list[tuple[str, str]]:
+    logs, here = data_dir() / "logs", Path.cwd()
+    login = "log in with TRAWL_API_ACT_TOKEN to act" if page.given else "logged in"
     seed = f"{first}, " if (first := application().first_command(size)) else ""
-    log.line("trawl", f"Ctrl-C stops everything; in another terminal: {seed}trawl status --watch")
-
-
-class _Log:
-    """One log of all processes, each line with the name of its process before it."""
-
-    def __init__(self, console: Console, *, verbose: bool) -> None:
-        self._console = console
-        self._verbose = verbose
-        self._lock = threading.Lock()
-
-    def line(self, name: str, text: str) -> None:
-        if not self._verbose and _ROUTINE.search(text):
-            return
-        with self._lock:
-            self._console.print(Text.assemble((f"{name:<8} │ ", _COLOURS.get(name, "")), text), soft_wrap=True)
+    return [
+        ("page", f"{page.link}  ({login})"),
+        ("Flower", f"{flower.url}  user {flower.user}, {flower.how_to_log_in}"),
+        ("exporter", f"{page.url}  (/metrics)"),
+        ("Redis", masked(redis_url())),
+        ("logs", f"{logs.relative_to(here) if logs.is_relative_to(here) else logs}  (one for each crawler)"),
+        ("size", sentence(size)),
+        ("next", f"{seed}trawl status --watch"),
+    ]
 
 
 def api(

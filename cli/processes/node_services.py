@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from redis_components.embedded import data_dir
-from workers.environment.variables import Flower
+from workers.environment.variables import Api, Flower
 from workers.process.exit_kinds import node_s, shutdown_grace
 from workers.process.run_module import FOLDER, own_module
 
@@ -52,7 +52,31 @@ class FlowerAccess:
         return f"http://127.0.0.1:{self.port}"
 
 
-def node_services(flower: FlowerAccess, exporter_port: int) -> list[Service]:
+@dataclass(frozen=True, kw_only=True)
+class PageAccess:
+    """Address of the status page, and the token that opens it for acting."""
+
+    port: int
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(15), repr=False)
+    given: bool = False  # by TRAWL_API_ACT_TOKEN, which is not printed
+
+    @classmethod
+    def on(cls, port: int) -> PageAccess:
+        """With TRAWL_API_ACT_TOKEN, else a new token. Raises ConfigError."""
+        given = Api.read().api_act_token
+        return cls(port=port) if given is None else cls(port=port, token=given.get_secret_value(), given=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def link(self) -> str:
+        """The address that is logged in; of a token that was given the address alone."""
+        return f"{self.url}/" if self.given else f"{self.url}/login?token={self.token}"
+
+
+def node_services(flower: FlowerAccess, page: PageAccess) -> list[Service]:
     """In the order in which they are started; they are stopped the other way round, the worker with its crawlers last.
 
     Raises ConfigError.
@@ -75,7 +99,8 @@ def node_services(flower: FlowerAccess, exporter_port: int) -> list[Service]:
         ),
         Service(
             name="exporter",
-            command=tuple(own_module("monitoring.exporter", f"--port={exporter_port}")),
+            command=tuple(own_module("monitoring.exporter", f"--port={page.port}")),
+            environment={} if page.given else {"TRAWL_API_ACT_TOKEN": page.token},
             stop_s=HELPER_STOP_S,
         ),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 from redis_components.embedded.files import free_port, is_free
 from redis_components.errors import TrawlError
 
@@ -22,3 +24,12 @@ def take(port: int, *, of: str, option: str) -> int:
 def prefer(port: int) -> int:
     """`port` if nothing listens there, else any free one."""
     return port if is_free(port) else free_port()
+
+
+def answers(port: int) -> bool:
+    """Return True if a server of this machine accepts connections at this port."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except OSError:
+        return False

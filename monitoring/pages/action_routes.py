@@ -13,7 +13,7 @@ from redis_components.connection import explain
 from redis_components.errors import TrawlError
 
 from .actions import ACTIONS, Action, Given, present_value
-from .login import Session, is_foreign
+from .login import Session, is_foreign, is_local
 from .routes import HEADERS, Desk
 
 
@@ -27,7 +27,9 @@ def login_routes(desk: Desk) -> APIRouter:
         return desk.html("login.html", code, title="Log in", role=role, session=session, next=onward, trouble=trouble)
 
     @routes.get("/login")
-    def show(request: Request, next: str = "/") -> Response:
+    def show(request: Request, next: str = "/", token: str = "") -> Response:
+        if token and is_local(request) and not is_foreign(request):  # the link of `trawl up`
+            return opened(request, next, token)
         return form(request, next, "", 200)
 
     @routes.post("/login")
@@ -35,9 +37,12 @@ def login_routes(desk: Desk) -> APIRouter:
         onward = fields.get("next", ["/"])[-1]
         if is_foreign(request):
             return form(request, onward, "a page of another site sent this form: send it from here", 403)
+        return opened(request, onward, fields.get("token", [""])[-1].strip())
+
+    def opened(request: Request, onward: str, token: str) -> Response:
         answer = RedirectResponse(onward if is_own(onward) else "/", 303, headers=HEADERS)
         try:
-            is_right = desk.login.enter(fields.get("token", [""])[-1].strip(), request, answer)
+            is_right = desk.login.enter(token, request, answer)
         except GuessedTooOften as error:
             waits = form(request, onward, str(error), 429)
             waits.headers.update(error.headers)

@@ -97,6 +97,7 @@ def test_up_runs_a_fleet_restarts_what_dies_or_hangs_and_leaves_nothing_after_ct
     flower = up.find(r"Flower +(http://127\.0\.0\.1:\d+)  user me, the password of TRAWL_FLOWER_AUTH")[1]
     assert "secret-word" not in up.said(), "it would be in the journal"
     exporter = up.find(r"exporter  (http://127\.0\.0\.1:\d+)")[1]
+    link = up.find(r"page +(http://127\.0\.0\.1:\d+)(/login\?token=[\w-]+)")
 
     # a fleet of the size that was asked for
     def crawling() -> list[str]:
@@ -109,6 +110,7 @@ def test_up_runs_a_fleet_restarts_what_dies_or_hangs_and_leaves_nothing_after_ct
     wait_until(lambda: get(exporter, "/metrics")[0] == 200, "the exporter answers", 60)
     wait_until(lambda: get(flower, "/api/workers", "me:secret-word")[0] == 200, "Flower answers who has the password", 60)
     assert get(flower, "/api/workers")[0] == 401
+    assert (link[1], get(link[1], link[2])[0]) == (exporter, 303), "logged in, so that the page's buttons act"
     assert not any("secret-word" in part for part in up.service("flower").cmdline()), "`ps` does not show it"
 
     # what dies is started again

@@ -38,9 +38,9 @@ def test_a_second_one_on_other_ports_is_said_to_be_a_node(
     ended.wait()
     for name in ("up-1@elsewhere.example", f"up-{ended.pid}@{socket.gethostname()}"):
         Nodes(redis_client).beat(NodeRecord(name=name, capacity=4))
-    assert up._runs_here() is None, "one on another machine, and one that was killed a moment ago"
+    assert up.runs_here() is None, "one on another machine, and one that was killed a moment ago"
     Nodes(redis_client).beat(NodeRecord(name=f"up-{os.getpid()}@{socket.gethostname()}", capacity=4))
-    assert up._runs_here() == f"up-{os.getpid()}@{socket.gethostname()}"
+    assert up.runs_here() == f"up-{os.getpid()}@{socket.gethostname()}"
 
 
 def test_an_empty_sites_folder_is_said(trawl: Trawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

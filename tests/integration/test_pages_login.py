@@ -127,6 +127,25 @@ def test_with_a_token_every_page_needs_a_session(source: Source) -> None:
         assert Browser(app=app, client=ELSEWHERE).ask("GET", probe)[0] == 200, "machines ask without a session"
 
 
+def test_the_link_of_up_logs_in_on_this_machine_alone(source: Source) -> None:
+    app = create_app(source, tokens=Tokens(act=ACT))
+    link = f"/login?token={ACT}"
+    browser = Browser(app=app)
+    code, _, headers = browser.ask("GET", link)
+    assert (code, headers["location"]) == (303, "/"), "the token does not stay in the address"
+    assert "You may act" in browser.ask("GET", "/")[1]
+    for other in (
+        Browser(app=app, client=ELSEWHERE),
+        Browser(app=app, headers={"x-forwarded-for": ELSEWHERE}),
+        Browser(app=app, headers={"sec-fetch-site": "cross-site"}),
+    ):
+        code, _, headers = other.ask("GET", link)
+        assert code in (200, 403)
+        assert "set-cookie" not in headers
+    wrong = Browser(app=app)
+    assert (wrong.ask("GET", "/login?token=" + "x" * 24)[0], wrong.cookie) == (401, "")
+
+
 def test_logging_in_leads_nowhere_else_and_no_other_site_does_it(source: Source) -> None:
     app = create_app(source, tokens=Tokens(act=ACT))
     for onward in ("//evil.example", "https://evil.example", "/\\evil.example", "/\t/evil.example", ""):

@@ -8,7 +8,7 @@ import pytest
 
 from cli.access.values import parse_since
 from cli.commands.scale import parse_sizes, sentence
-from cli.processes.node_services import FlowerAccess, node_services
+from cli.processes.node_services import FlowerAccess, PageAccess, node_services
 from cli.views.output import duration
 from redis_components.errors import ConfigError
 
@@ -80,7 +80,7 @@ def test_flower_gets_a_new_password_each_time_unless_one_is_given(monkeypatch: p
     monkeypatch.setenv("TRAWL_FLOWER_AUTH", "me:se:cret")
     given = FlowerAccess.on(5555)
     for access, is_kept in ((given, False), (FlowerAccess.on(5555, kept=True), True)):
-        command = next(one.command for one in node_services(access, 0) if one.name == "flower")
+        command = next(one.command for one in node_services(access, PageAccess.on(0)) if one.name == "flower")
         assert any(word.endswith("/flower-5555") for word in command) is is_kept
     assert (given.user, given.password) == ("me", "se:cret")
 
