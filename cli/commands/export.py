@@ -152,8 +152,9 @@ def search_stored(
 ) -> int:
     """Search stored posts and comments, the newest first.
 
-    Words are found anywhere in title and text, so Chinese needs no spaces; ASCII letters match in either case. Removed posts
-    and comments are left out. The whole database is read: some seconds for a million rows. Exit code 1: nothing was found.
+    A word is found where it begins a word of title or text, in either case, and Chinese anywhere, since it has no spaces.
+    `*word` is found anywhere, too, by reading every row, as MySQL and MariaDB always do: some seconds for a million. Removed
+    posts and comments are left out. Exit code 1: nothing was found.
 
     **Examples:**
 

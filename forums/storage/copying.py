@@ -29,6 +29,7 @@ from .database import Database
 from .engine import LOCK_WAIT_S, WRITING, sqlite_file
 from .errors import StorageError, masked, storage_error
 from .history import operator_states
+from .schema.search_index import ROWS
 from .schema.tables import metadata, posts
 from .schema.version import MIGRATIONS_TABLE
 
@@ -246,7 +247,7 @@ def _translated(url: URL) -> Iterator[None]:
 def _tables(database: Database) -> list[str]:
     with database.translated(), database.engine.connect() as connection:
         there = set(inspect(connection).get_table_names())
-    ours = sorted(there & (set(metadata.tables) | {"alembic_version", operator_states.name}))
+    ours = sorted(there & (set(metadata.tables) | {"alembic_version", ROWS, operator_states.name}))
     return [f"--table={name}" for name in ours]
 
 

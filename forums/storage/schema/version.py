@@ -22,13 +22,15 @@ from sqlalchemy.schema import SetColumnComment
 from forums.storage.engine import WRITING
 from forums.storage.errors import StorageError, masked, too_old
 
+from . import search_index
 from .tables import metadata, trawl_schema
 
 logger = logging.getLogger(__name__)
 
-VERSION = 4
+VERSION = 5
 MIGRATIONS_TABLE = "trawl_migrations"  # Alembic's version table; another program in the schema may use the default name
 _FIRST = 1
+_FIRST_INDEXED = 5
 _ADVISORY_LOCK = 0x7472_6177_6C  # "trawl": one process at a time makes or changes tables in a PostgreSQL database
 _ALEMBIC = threading.Lock()  # `alembic.op` and `alembic.context` are global to the process: one thread at a time
 _MYSQL_FIRST = (8, 0, 17), (10, 6)  # of MySQL, of MariaDB
@@ -84,6 +86,9 @@ def _upgrade(connection: Connection) -> int:
     if version is None or version == _FIRST:
         _refuse_foreign(connection, version)
     _run_scripts(connection, version)
+    if version is not None and version < _FIRST_INDEXED:
+        logger.info("database %s: the search gets an index, some minutes for a million rows", masked(connection.engine.url))
+        search_index.fill(connection)
     _set_comments(connection)
     now = datetime.now(UTC)  # the version comes last: MySQL commits what is before it
     if version is None:

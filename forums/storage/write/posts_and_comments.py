@@ -19,6 +19,7 @@ from sqlalchemy.types import NullType
 
 from forums.records.stored import Comment, Post
 from forums.storage.engine import among, listed
+from forums.storage.schema import search_index
 from forums.storage.schema.tables import checks, posts, revisions
 from forums.storage.schema.times import from_mysql, from_sqlite
 
@@ -31,6 +32,7 @@ States = list[tuple[Post | Comment, str]]  # with the hashes of their texts
 Stored = dict[Key, tuple[Any, ...]]  # rows with the columns of a `_Layout`, in the driver's types
 
 _TEXT = ("body", "body_html", "author", "edited_at", "title")  # columns of a revision; comments have no title
+_INDEXED = ("title", "body", "author")  # for the search
 _OF_LISTS = ("author", "created_at", "reply_count", "last_reply_at")
 _OF_THREADS = ("position",)  # of a comment: missing on the page of the newest messages
 _MERGED = ("version", "fetched_at", "first_seen_at", "changed_at", "deleted_at", "tombstone_at")  # computed by `merge`
@@ -78,6 +80,7 @@ class _Layout:
     of_thread: Callable[[Any], Key]  # of an item
     of_lists: tuple[int, ...]  # indexes of columns that other pages fill, too: where an item has None, the stored value stays
     of_text: Callable[[Any], tuple[Any, ...]]  # of a row: text, HTML, author, time of the edit, of a post the title too
+    indexed: tuple[int, ...]  # indexes of the columns that the search finds, the author last
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,6 +102,7 @@ def _layout(table: Table[Any]) -> _Layout:
         of_text=itemgetter(
             *[shown.index(name) for name in ("body", "body_html", "author", "edited_at", "title") if name in shown]
         ),
+        indexed=tuple(shown.index(name) for name in _INDEXED if name in shown),
     )
 
 
@@ -249,6 +253,7 @@ def _write(connection: Connection, table: Table[Any], entries: Mapping[Key, Merg
     items = [layout.of_item(item) for key in keys if (item := entries[key].item) is not None]
     shown = iter(converted(connection, whole, layout.shown, items))
     new: list[tuple[Any, ...]] = []
+    other_words: list[tuple[Any, ...]] = []
     changes: dict[tuple[bool, ...], list[tuple[Any, ...]]] = defaultdict(list)  # by the set of changed columns
     for key, of_entry in zip(keys, decided, strict=True):
         before = stored.get(key, ())
@@ -257,6 +262,8 @@ def _write(connection: Connection, table: Table[Any], entries: Mapping[Key, Merg
             row = _keeping(layout, row, before)
             differs = tuple(map(ne, row, before))
             changes[differs].append(row if at_once else (*key, *compress(row, differs)))
+            if any(differs[place] for place in layout.indexed):
+                other_words.append(row)
         else:
             new.append(row)
     if new:
@@ -269,6 +276,9 @@ def _write(connection: Connection, table: Table[Any], entries: Mapping[Key, Merg
             execute_converted(connection, _upsert(table, dialect, names), layout.names, rows)
         else:
             execute_converted(connection, _update(table, names), ("of_site", "of_id", *names), rows)
+    *texts, author = layout.indexed
+    found = [(*row[:2], "\n".join(row[place] for place in texts), row[author]) for row in (*new, *other_words)]
+    search_index.index(connection, _kind(table), found, changed=[row[:2] for row in other_words])
 
 
 def _keeping(layout: _Layout, row: tuple[Any, ...], before: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -16,6 +16,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, make_url, text
 
 from forums.storage import Database, StorageError, comments, metadata, parse, posts, revisions
+from forums.storage.read.search import search
+from forums.storage.schema import search_index
 from forums.storage.schema.tables import trawl_schema
 from forums.storage.schema.version import VERSION
 from tests.support import warm_start
@@ -83,6 +85,13 @@ def test_a_database_of_version_1_becomes_the_same_and_keeps_its_rows(old_url: st
         assert [row["mode"] for row in rows(database, metadata.tables["scans"])] == ["scan"]
         with database.engine.connect() as connection:
             assert [row.version for row in connection.execute(trawl_schema.select())] == [VERSION]
+
+
+def test_rows_of_an_older_trawl_are_searched_by_the_index(old_url: str) -> None:
+    with Database.from_url(old_url) as database:
+        assert [hit.id for hit in search(database, "body", author="ADA")] == ["p1"]
+        with database.engine.connect() as connection:
+            assert connection.exec_driver_sql(f"SELECT id FROM {search_index.ROWS} ORDER BY id").scalars().all() == ["c1", "p1"]
 
 
 def test_the_first_version_1_had_no_history(old_url: str) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import select, text
 
 from cli.main import main
 from forums.storage import Database, StorageError, parse
+from forums.storage.read import search as search_module
 from forums.storage.read.read_sql import TakesTooLong, limited
-from forums.storage.read.search import MOST_WORDS, excerpt, search
+from forums.storage.read.search import MOST_WORDS, Wanted, excerpt, find, search
+from forums.storage.schema import search_index
 from redis_components.errors import ConfigError
-from tests.support.items import at, comment, post, wire
+from tests.support.items import START, at, comment, post, wire
 
 
 @pytest.fixture
@@ -98,8 +101,87 @@ def test_of_one_author_the_newest_first_with_and_without_words(filled: Database)
     assert search(filled, "", author="%") == []
 
 
+def test_by_board_and_time_in_pages_and_in_both_orders(filled: Database) -> None:
+    items = [
+        post("p3", site="a", forum_id="f2", title="Other", body="redis", created_at=at(4)),
+        comment("c2", site="a", post_id="p3", body="redis too", created_at=at(5)),
+        comment("c9", site="a", post_id="away", body="redis of no stored post", created_at=at(6)),
+    ]
+    assert filled.write([parse(wire(item)) for item in items]) == []
+    found = find(filled, Wanted(text="redis", site="a", board="f2"))
+    assert ([hit.id for hit in found.hits], found.number, found.is_cut) == (["c2", "p3"], 2, False)
+    assert [(hit.thread_title, hit.board) for hit in found.hits] == [("Other", "f2")] * 2
+    between = Wanted(text="redis", since=START + timedelta(minutes=2), until=START + timedelta(minutes=5), oldest_first=True)
+    assert [hit.id for hit in find(filled, between).hits] == ["p2", "c1", "p3"]
+    pages = [find(filled, Wanted(text="redis"), limit=4, offset=offset) for offset in (0, 4, 8)]
+    assert [[hit.id for hit in page.hits] for page in pages] == [["c9", "c2", "p3", "c1"], ["p2", "p1"], []]
+    assert [page.number for page in pages] == [6, 6, 0]
+
+
+def test_another_text_another_author_and_a_removed_row(filled: Database) -> None:
+    edited = post("p1", site="a", title="Redis 超时", body="完全不同", author="Eve", created_at=at(1), fetched_at=at(30))
+    gone = comment("c1", site="a", post_id="p1", deleted=True, fetched_at=at(30))
+    assert filled.write([parse(wire(item)) for item in (edited, gone)]) == []
+    assert search(filled, "队列") == []
+    assert [hit.id for hit in search(filled, "不同")] == [hit.id for hit in search(filled, "", author="eve")] == ["p1"]
+    assert [hit.id for hit in search(filled, "redis")] == ["p2", "p1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ("5090", "an RTX5090ti"),
+        ("rtx5090", "an RTX5090ti"),
+        ("*karte", "Grafikkarte"),
+        ("grafikkarte", "GRAFIKKARTE"),
+        ("c++", "in C++."),
+        ("显卡价格", "新显卡价格表"),
+        ("価", "高い価格"),
+        ("สวัสดี", "โลกสวัสดีครับ"),
+        ("हिन्दी", "यह हिन्दी है"),
+        ("☕", "tea or ☕?"),
+        ("x" * 300, "x" * 300),
+        ("end", "word " * 18_000 + "end"),
+    ],
+)
+def test_words_of_many_scripts_and_shapes(database: Database, text: str, body: str) -> None:
+    others = post("p2", title="", body="rt 5 cc x 价显 格卡 grafik หวัด दी"), comment("c1", body=".")
+    items = [post("p1", title="", body=body), *others]
+    assert database.write([parse(wire(item)) for item in items]) == []
+    assert [hit.id for hit in search(database, text)] == ["p1"]
+
+
+def test_texts_of_any_size_are_stored_and_found(database: Database) -> None:
+    bodies = ["a1" * 60_000, "".join(chr(0x20000 + n % 40_000) for n in range(150_000)), "ß" * 200_000, "\ufdfa" * 50_000]
+    assert database.write([parse(wire(post(f"p{n}", body=body))) for n, body in enumerate(bodies)]) == []
+    assert [hit.id for hit in search(database, "a1a1")] == ["p0"]
+    assert [hit.id for hit in search(database, bodies[1][7:12])] == ["p1"]
+
+
+def test_of_common_words_the_rows_stored_last_are_looked_at(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    if filled.engine.dialect.name == "mysql":
+        pytest.skip("it has no index: every row is read")
+    monkeypatch.setattr(search_module, "MOST_LOOKED_AT", 2)
+    found = find(filled, Wanted(text="redis"))
+    assert found.is_cut
+    assert [hit.id for hit in found.hits] == ["c1", "p2", "p1"], "one more, by which it is noticed"
+
+
+def test_the_index_has_each_row_once_and_is_what_a_search_reads(filled: Database) -> None:
+    if filled.engine.dialect.name == "mysql":
+        pytest.skip("it has no index")
+    filled.write([parse(wire(post("p2", site="b", title="Cooking", body="other words", fetched_at=at(40))))])
+    with filled.engine.connect() as connection:
+        known = connection.exec_driver_sql(f"SELECT kind, site, id FROM {search_index.ROWS}").all()
+        assert sorted(known) == [("comment", "a", "c1"), ("post", "a", "p1"), ("post", "b", "p2")]
+        connection.exec_driver_sql(f"DELETE FROM {search_index.ROWS} WHERE id = 'c1'")
+        connection.commit()
+    assert [hit.id for hit in search(filled, "redis")] == ["p1"]
+
+
 def test_an_excerpt_is_one_line_around_the_word() -> None:
     assert excerpt("a\nb " * 100 + "Redis" + " c" * 100, ["redis"]).count("…") == 2
+    assert "Redis" in excerpt("İ" * 500 + " Redis" + " c" * 300, ["redis"]), "lower-casing may lengthen a text"
     assert excerpt("Redis\nis  here", ["redis"]) == "Redis is here"
 
 

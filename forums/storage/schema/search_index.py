@@ -1,0 +1,173 @@
+"""The index of words of posts and comments: SQLite's FTS5, PostgreSQL's tsvector; MySQL and MariaDB have none, and are searched
+row by row.
+
+Words are cut here, so that both find the same: runs of letters and digits, and for scripts that write no spaces each pair of
+neighbours. Site and author are words, too, so that a search of one author reads that author's rows alone. The tables are outside
+of `tables.py`: each kind of database has its own.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import pairwise
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, cast, column, literal_column, select, table, tuple_
+from sqlalchemy.dialects.postgresql import TSQUERY
+
+from .tables import comments, posts
+
+ROWS, WORDS = "search_rows", "search_words"
+MOST_CHARACTERS = 100_000
+"""Of a text: PostgreSQL holds 1 MiB of words for a row."""
+_LONGEST, _MOST_PARTS = 40, 3
+_NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_RUN = re.compile(rf"([{_NO_SPACES}]+)|[^\W_{_NO_SPACES}]+")
+_PART = re.compile(r"(?<=\d)(?=[^\W\d])|(?<=[^\W\d])(?=\d)")  # `rtx5090` is found by `5090`, too
+_AT_ONCE = 1000
+
+Row = tuple[str, str, str, str | None]
+"""Site and id, the text with its title, and the author."""
+
+
+def create(connection: Connection) -> None:
+    """Make the empty index; nothing where the database has none."""
+    for statement in _CREATE.get(connection.dialect.name, ()):
+        connection.exec_driver_sql(statement)
+
+
+_DROP = (f"DROP TABLE IF EXISTS {WORDS}", f"DROP TABLE IF EXISTS {ROWS}")
+_KEY = "kind TEXT NOT NULL, site TEXT NOT NULL, id TEXT NOT NULL"
+_CREATE = {
+    "sqlite": (
+        *_DROP,
+        f"CREATE TABLE {ROWS} (doc INTEGER PRIMARY KEY AUTOINCREMENT, {_KEY}, UNIQUE (kind, site, id))",
+        # Without the texts: an edited row gets a new number, and the old number leads nowhere.
+        f"CREATE VIRTUAL TABLE {WORDS} USING fts5(words, content='', detail='none', tokenize='ascii')",
+    ),
+    "postgresql": (
+        *_DROP,
+        f"CREATE TABLE {ROWS} (doc BIGSERIAL PRIMARY KEY, {_KEY}, words TSVECTOR NOT NULL, UNIQUE (kind, site, id))",
+        f"CREATE INDEX ix_{ROWS}_words ON {ROWS} USING gin (words)",
+    ),
+}
+
+
+def fill(connection: Connection) -> None:
+    """Index all stored rows."""
+    for kind, stored in (("post", posts), ("comment", comments)):
+        title = [stored.c.title] if stored is posts else []
+        key, after = tuple_(stored.c.site, stored.c.id), ("", "")
+        query = select(stored.c.site, stored.c.id, *title, stored.c.body, stored.c.author).order_by(stored.c.site, stored.c.id)
+        while rows := connection.execute(query.where(key > after).limit(_AT_ONCE)).all():
+            index(connection, kind, [(site, id_, "\n".join(said), author) for site, id_, *said, author in rows])
+            after = tuple(rows[-1][:2])
+
+
+def index(connection: Connection, kind: str, rows: Sequence[Row], changed: Iterable[tuple[str, str]] = ()) -> None:
+    """Index rows; `changed` are the keys of those that were indexed before."""
+    dialect = connection.dialect.name
+    if dialect not in _CREATE or not rows:
+        return
+    if old := [(kind, *key) for key in changed]:
+        connection.exec_driver_sql(_DELETE[dialect], old)
+    words = [[*terms(said), *marks(site, author)] for site, _, said, author in rows]
+    if dialect == "postgresql":
+        connection.exec_driver_sql(_INSERT_VECTOR, [(kind, *row[:2], found) for row, found in zip(rows, words, strict=True)])
+        return
+    first = 1 + (connection.exec_driver_sql(_LAST).scalar() or 0)  # the transaction excludes other writers
+    connection.exec_driver_sql(_INSERT_ROW, [(doc, kind, *row[:2]) for doc, row in enumerate(rows, first)])
+    connection.exec_driver_sql(_INSERT_WORDS, [(doc, " ".join(found)) for doc, found in enumerate(words, first)])
+
+
+_DELETE = {
+    "sqlite": f"DELETE FROM {ROWS} WHERE kind = ? AND site = ? AND id = ?",  # noqa: S608 - names are ours
+    "postgresql": f"DELETE FROM {ROWS} WHERE kind = %s AND site = %s AND id = %s",  # noqa: S608
+}
+_INSERT_VECTOR = f"INSERT INTO {ROWS} (kind, site, id, words) VALUES (%s, %s, %s, array_to_tsvector(%s::text[]))"  # noqa: S608
+_LAST = f"SELECT seq FROM sqlite_sequence WHERE name = '{ROWS}'"  # noqa: S608
+_INSERT_ROW = f"INSERT INTO {ROWS} (doc, kind, site, id) VALUES (?, ?, ?, ?)"  # noqa: S608
+_INSERT_WORDS = f"INSERT INTO {WORDS} (rowid, words) VALUES (?, ?)"  # noqa: S608
+
+
+def terms(said: str) -> set[str]:
+    """Return the words of a text, as they are indexed."""
+    folded = unicodedata.normalize("NFKC", said[:MOST_CHARACTERS]).casefold()[:MOST_CHARACTERS]
+    found = set[str]()
+    for run in _RUN.finditer(folded):
+        whole = run[0]
+        if run[1]:
+            found.update(map("".join, pairwise(whole)))
+            found.add(whole[-1])  # the others begin a pair
+            continue
+        whole = whole[:_LONGEST]
+        found.add(whole)
+        if not whole.isalpha() and not whole.isdigit():
+            found.update(whole[part.end() :] for part, _ in zip(_PART.finditer(whole), range(_MOST_PARTS), strict=False))
+    return {f"w{one}" for one in found}
+
+
+@lru_cache(maxsize=10_000)
+def marks(site: str | None, author: str | None) -> tuple[str, ...]:
+    """Return the words that stand for a site and an author."""
+    named = [(sign, name.casefold()) for sign, name in (("s", site), ("a", author)) if name]
+    return tuple(sign + blake2b(name.encode("utf-8", "replace"), digest_size=10).hexdigest() for sign, name in named)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lookup:
+    """Words to look up."""
+
+    whole: frozenset[str]
+    begins: frozenset[str]
+    exact: tuple[str, ...]
+    """Words that the index finds only nearly: their rows are read, too."""
+
+    def query(self, dialect: str) -> str:
+        """Return the query in the language of the database; terms have letters and digits only."""
+        if dialect == "postgresql":
+            return " & ".join([*(f"'{one}'" for one in sorted(self.whole)), *(f"'{one}':*" for one in sorted(self.begins))])
+        return " AND ".join([*(f'"{one}"' for one in sorted(self.whole)), *(f'"{one}"*' for one in sorted(self.begins))])
+
+
+def lookup(words: Iterable[str], site: str | None, author: str | None) -> Lookup:
+    """Return the look-up of rows with all words, each of which begins a word of the text; `*word` is found anywhere in it."""
+    whole, begins, exact = set(marks(site, author)), set[str](), list[str]()
+    for word in words:
+        if word.startswith("*") and len(word) > 1:
+            exact.append(word[1:])
+            continue
+        folded = unicodedata.normalize("NFKC", word).casefold()
+        runs = list(_RUN.finditer(folded))
+        for run in runs:
+            found = run[0]
+            if run[1] and len(found) > 1:
+                whole |= {f"w{one}{other}" for one, other in pairwise(found)}
+            elif run is runs[-1] or run[1]:
+                begins.add(f"w{found[:_LONGEST]}")
+            else:
+                whole.add(f"w{found[:_LONGEST]}")
+        is_plain = len(runs) == 1 and len(runs[0][0]) == len(folded) <= (2 if runs[0][1] else _LONGEST)
+        if not is_plain:
+            exact.append(word)
+    return Lookup(whole=frozenset(whole), begins=frozenset(begins), exact=tuple(exact))
+
+
+def rows_of(connection: Connection, wanted: Lookup, most: int) -> Select[tuple[str, str, str]] | None:
+    """Return the query of kind, site and id of the rows that were indexed last; None where only reading every row finds them."""
+    dialect = connection.dialect.name
+    if dialect not in _CREATE or not (wanted.whole or wanted.begins):
+        return None
+    doc: ColumnElement[int] = column("doc", BigInteger)
+    rows = table(ROWS, column("doc", BigInteger), column("kind"), column("site"), column("id"), column("words"))
+    query = select(rows.c.kind, rows.c.site, rows.c.id)
+    if dialect == "postgresql":
+        return query.where(rows.c.words.op("@@")(cast(wanted.query(dialect), TSQUERY))).order_by(rows.c.doc.desc()).limit(most)
+    words = table(WORDS, column("rowid", BigInteger))
+    doc = words.c.rowid
+    matches: ColumnElement[bool] = literal_column(WORDS).op("MATCH")(wanted.query(dialect))
+    return query.select_from(words.join(rows, rows.c.doc == doc)).where(matches).order_by(doc.desc()).limit(most)
