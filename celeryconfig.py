@@ -135,12 +135,13 @@ result_serializer = "json"
 event_serializer = "json"
 
 # Queues: each service has its own, so that nodes can be kept for one of them (`celery -A tasks worker -Q crawlers.forum_list`).
+# `crawlers` carries nothing: a worker that consumes it serves every service, also those that are declared later.
 task_default_queue = "control"
 
 
 @_when_read
 def _task_queues() -> list[Queue]:
-    names = ("control", *(f"crawlers.{service}" for service in sorted(default_fleet())))
+    names = ("control", "crawlers", *(f"crawlers.{service}" for service in sorted(default_fleet())))
     return [Queue(name, routing_key=name) for name in names]  # type: ignore[no-untyped-call]
 
 

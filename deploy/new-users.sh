@@ -8,11 +8,12 @@ cd "$(dirname "$0")/.."
 value() { sed -n "s/^$1=//p" .env | tail -n 1; }
 
 namespace=${TRAWL_NAMESPACE:-$(value TRAWL_NAMESPACE)}
+image=${TRAWL_IMAGE:-$(value TRAWL_IMAGE)}
 tag=${TRAWL_TAG:-$(value TRAWL_TAG)}
 umask 077
 made=$(mktemp -d deploy/users.XXXXXX)
 trap 'rm -rf "$made"' EXIT
-docker run --rm --network none --entrypoint sh -e "TRAWL_NAMESPACE=${namespace:-fleet}" "trawl:${tag:-latest}" -ec \
+docker run --rm --network none --entrypoint sh -e "TRAWL_NAMESPACE=${namespace:-fleet}" "${image:-trawl}:${tag:-latest}" -ec \
   'trawl config acl --aclfile --passwords /tmp/passwords; sed "s/^/password /" /tmp/passwords' > "$made/all"
 # The password of .env opens PING alone then, which is what Redis's health check asks.
 hash=$(value TRAWL_REDIS_PASSWORD | tr -d '\n' | sha256sum | cut -d ' ' -f 1)

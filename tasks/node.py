@@ -33,7 +33,7 @@ from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import Registry
 
 from .celery_internals import around_reconnection, check_internals, hosted, instead_of_soft_shutdown, pool_kind
-from .routing import CONTROL, SERVICE_PREFIX, celeryconfig, node_queue, services_of
+from .routing import CONTROL, EVERY_SERVICE, SERVICE_PREFIX, celeryconfig, hosts_crawlers, node_queue, services_of
 
 _main: set[int] = set()  # of the worker's main process, and of processes that are forked from it
 
@@ -130,13 +130,16 @@ class NodeStep(bootsteps.StartStopStep):
         NODE.crawlers = room_for_crawlers(worker.concurrency, named)
         NODE.once = room_for_small_crawls(worker.concurrency, named)
         NODE.consumers = room_for_consumers(worker.concurrency, named)
-        if services_of([*named]):
+        if hosts_crawlers(named):
             queues.select_add(node_queue(worker.hostname))
+        if EVERY_SERVICE in named:
+            for service in default_fleet().keys() - {*services_of(named)}:
+                queues.select_add(f"{SERVICE_PREFIX}{service}")
         self._beat: NodeBeat | None = None
 
     def start(self, worker: Any) -> None:
         NODE.drain.clear()
-        if services_of([*worker.app.amqp.queues.consume_from]):
+        if hosts_crawlers(worker.app.amqp.queues.consume_from):
             client = connect()
             registry = Registry(client)
             report = partial(registry.report_error, worker.hostname)
@@ -178,20 +181,19 @@ def node_record(worker: Any) -> NodeRecord:
 
 
 def served(worker: Any) -> tuple[str, ...]:
-    """Return the services whose queues it consumes, and their jobs; of a worker without -Q all that were declared since its
-    start.
+    """Return the services whose queues it consumes, and their jobs; of a worker without -Q, or with `-Q crawlers`, all that were
+    declared since its start.
     """
-    queues = services_of([*worker.app.amqp.queues.consume_from])
-    if {f"{SERVICE_PREFIX}{service}" for service in default_fleet()} - set(worker.app.amqp.queues.consume_from):
-        return tuple(
-            sorted({*queues, *(name for name, job in Jobs(connect()).open().items() if job.service in queues)})
-        )  # with -Q
-    return tuple(sorted({*queues, *declared_fleet(connect())}))
+    queues = worker.app.amqp.queues.consume_from
+    named = services_of(queues)
+    if EVERY_SERVICE in queues:
+        return tuple(sorted({*named, *declared_fleet(connect())}))
+    return tuple(sorted({*named, *(name for name, job in Jobs(connect()).open().items() if job.service in named)}))
 
 
 def check_pool(pool: str, processes: int, queues: set[str]) -> None:
     """Raise ConfigError for a worker that one crawler would occupy, so that it would do nothing else."""
-    if not services_of([*queues]):
+    if not hosts_crawlers(queues):
         return
     if pool == "solo":
         raise ConfigError(
@@ -200,7 +202,7 @@ def check_pool(pool: str, processes: int, queues: set[str]) -> None:
     if processes < 2 and CONTROL in queues:
         raise ConfigError(
             f"--concurrency {processes}: a crawler would keep its only process, and nothing would seed, store and care for the "
-            "fleet; take 2 or more, or let it serve one of both: -Q control, or -Q crawlers.SERVICE"
+            "fleet; take 2 or more, or let it serve one of both: -Q control, or -Q crawlers"
         )
 
 
@@ -214,7 +216,7 @@ def room_for_crawlers(processes: int, queues: set[str]) -> int:
 
 def room_for_consumers(processes: int, queues: set[str]) -> int:
     """Return 1 where a pool of that size has a process for `consume_items`, and another one for tasks that last seconds."""
-    crawlers = room_for_crawlers(processes, queues) if services_of([*queues]) else 0
+    crawlers = room_for_crawlers(processes, queues) if hosts_crawlers(queues) else 0
     return int(processes - crawlers >= 2)
 
 
@@ -224,7 +226,7 @@ def room_for_small_crawls(processes: int, queues: set[str]) -> int:
     """
     if CONTROL not in queues:
         return processes
-    crawlers = room_for_crawlers(processes, queues) if services_of([*queues]) else 0
+    crawlers = room_for_crawlers(processes, queues) if hosts_crawlers(queues) else 0
     fleet_tasks: int = celeryconfig.FLEET_TASKS
     return max(1, processes - crawlers - fleet_tasks)
 

@@ -6,7 +6,7 @@ user's own Celery application. For the same reason it is not entered into `sys.m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -39,6 +39,7 @@ IMPATIENT = {"socket_timeout": 3, "socket_connect_timeout": 2, "max_retries": 0}
 
 NODE_QUEUE_EXPIRES_S = 60.0  # a queue without a consumer for this time is deleted by the broker, with its messages
 SERVICE_PREFIX = "crawlers."
+EVERY_SERVICE = "crawlers"  # in -Q: all services, also those that are declared later
 
 
 def route(
@@ -76,6 +77,11 @@ def drop_inbox(app: Celery, name: str) -> None:
         bound.delete()
 
 
-def services_of(queues: Sequence[str]) -> tuple[str, ...]:
-    """Return the services of a worker that consumes these queues."""
+def services_of(queues: Collection[str]) -> tuple[str, ...]:
+    """Return the services that these queues name."""
     return tuple(sorted(queue.removeprefix(SERVICE_PREFIX) for queue in queues if queue.startswith(SERVICE_PREFIX)))
+
+
+def hosts_crawlers(queues: Collection[str]) -> bool:
+    """Return True if a worker that consumes these queues serves a service, or each that is declared."""
+    return EVERY_SERVICE in queues or bool(services_of(queues))

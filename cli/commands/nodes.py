@@ -25,7 +25,7 @@ app = typer.Typer(no_args_is_help=True, help="Show the nodes (`trawl nodes`), an
 def list_nodes(as_json: AsJson = False) -> int:
     """Show the nodes: their services, crawlers and capacity, and whether they are drained.
 
-    A node is a Celery worker that consumes the queue of at least one service (`-Q crawlers.forum_detail`). A node
+    A node is a Celery worker that consumes the queue of a service (`-Q crawlers.forum_detail`), or of all (`-Q crawlers`). A node
     without a heartbeat for 15 s is **gone**; its crawlers start on other nodes when their slots have expired.
 
     **Examples:**

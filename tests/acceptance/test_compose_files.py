@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
@@ -21,6 +18,7 @@ import yaml
 from flower.options import default_options
 
 from forums.sites import load_site
+from tasks.routing import celeryconfig
 from tests.support import compose_file
 from tests.support.compose_file import ROOT, ComposeService, MissingVariable
 from workers.environment.declaration import parse_fleet
@@ -92,9 +90,10 @@ def test_every_variable_that_a_service_gets_is_read_by_somebody() -> None:
 
 def test_the_fleet_fits_into_its_workers() -> None:
     fleet = parse_fleet(SERVICES["beat"].environment["TRAWL_FLEET"])
-    room = {_queues(service)[0].partition(".")[2]: int(service.option("--concurrency") or 0) for service in WORKERS.values()}
+    room = {_queues(service)[0]: int(service.option("--concurrency") or 0) for service in WORKERS.values()}
+    assert sum(fleet.values()) <= room["crawlers"], "also when worker-list is lost"
     for spider, size in fleet.items():
-        assert size <= room[spider], f"{spider}: {size} crawlers desired, room for {room[spider]}"
+        assert size <= room["crawlers"] + room.get(f"crawlers.{spider}", 0), f"{spider}: {size} crawlers desired"
 
 
 # commands
@@ -117,14 +116,18 @@ def test_every_command_names_a_program_that_the_image_has() -> None:
             assert rest[2] in ("worker", "beat", "flower")
 
 
-def test_every_queue_has_exactly_one_service_that_works_on_it() -> None:
-    queues = sorted(queue for service in WORKERS.values() for queue in _queues(service))
-    environment = {**os.environ, **SERVICES["beat"].environment, "TRAWL_REDIS_URL": "redis://127.0.0.1:1"}
-    code = "import celeryconfig, json; print(json.dumps([queue.name for queue in celeryconfig.task_queues]))"
-    asked = subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert queues == sorted(json.loads(asked.stdout))
+def test_each_service_whenever_it_is_declared_is_served_and_only_an_operator_limits_that() -> None:
+    asked = {name: _queues(service) for name, service in WORKERS.items()}
+    assert asked == {"worker-list": ["crawlers.forum_list"], "worker-detail": ["crawlers"], "worker-control": ["control"]}
+    assert {"crawlers", "control"} < {queue.name for queue in celeryconfig.task_queues}
+    limited = {"TRAWL_LIST_QUEUES": "crawlers.a,crawlers.b", "TRAWL_DETAIL_QUEUES": "crawlers.c", "TRAWL_DETAIL_REPLICAS": "3"}
+    made = compose_file.services({**compose_file.example(), **limited})
+    assert _queues(made["worker-list"]) == ["crawlers.a", "crawlers.b"]
+    assert _queues(made["worker-detail"]) == ["crawlers.c"]
+    assert {name: made[name].raw["deploy"]["replicas"] for name in ("worker-list", "worker-detail")} == {
+        "worker-list": "1",
+        "worker-detail": "3",
+    }
 
 
 def test_workers_and_beats_are_well_by_the_status_files_that_they_write() -> None:

@@ -162,7 +162,7 @@ def _replicated(services: Mapping[str, ComposeService]) -> dict[str, ComposeServ
     """`beat` and `beat-2` for a service `beat` of two replicas."""
     found = dict(services)
     for name, service in services.items():
-        for number in range(2, service.raw.get("deploy", {}).get("replicas", 1) + 1):
+        for number in range(2, int(service.raw.get("deploy", {}).get("replicas", 1)) + 1):
             found[f"{name}-{number}"] = replace(service, name=f"{name}-{number}")
     return found
 

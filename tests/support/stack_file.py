@@ -89,7 +89,7 @@ def users_text() -> str:
 
 def _service(name: str, compose: dict[str, Any]) -> dict[str, Any]:
     service = {key: value for key, value in compose.items() if key not in _LEFT_OUT}
-    service["image"] = compose["image"].replace("trawl:", "${TRAWL_IMAGE:-trawl}:")
+    service["image"] = compose["image"]
     if "healthcheck" in service:
         service["healthcheck"] = dict(service["healthcheck"])
         if service["healthcheck"].pop("start_interval", None):  # unknown to Swarm, for which a task runs once it is healthy

@@ -325,6 +325,10 @@ class Compose(Variables):
     redis_password: Secret | None = declare(None, "password of the service `redis`; nothing starts without it", shown="required")
     list_crawlers: str | None = declare("2", "crawlers that one `worker-list` may host")
     detail_crawlers: str | None = declare("4", "crawlers that one `worker-detail` may host")
+    list_queues: str | None = declare("crawlers.forum_list", "queues of each `worker-list`, with commas between them")
+    detail_queues: str | None = declare("crawlers", "the same of a `worker-detail`; `crawlers` is every service")
+    list_replicas: str | None = declare("1", "how many `worker-list` there are")
+    detail_replicas: str | None = declare("1", "how many `worker-detail` there are")
     stop_grace: str | None = declare("60s", "from SIGTERM to SIGKILL of a container; 3 · (TRAWL_SHUTDOWN_GRACE_S + 10) s")
     list_memory: str | None = declare("2g", "most memory of a `worker-list`; crawlers get shares of it (`workers/settings.py`)")
     detail_memory: str | None = declare("3g", "the same of a `worker-detail`")
@@ -332,7 +336,7 @@ class Compose(Variables):
     list_cpus: str | None = declare("0", "cores that a `worker-list` may use, as 1.5; 0: all; Docker refuses more than there are")
     detail_cpus: str | None = declare("0", "the same of a `worker-detail`")
     control_cpus: str | None = declare("0", "the same of `worker-control`")
-    image: str | None = declare("trawl", "name of the image in `deploy/stack.yml`, with the registry before it")
+    image: str | None = declare("trawl", "name of the image, with the registry before it")
     tag: str | None = declare("latest", "of the image `trawl`")
 
 

@@ -58,7 +58,7 @@ def _nodes(view: Overview) -> Iterator[Problem]:
             yield Problem(what=node.rivalry(), fix="give each worker a unique name (celery -A tasks worker -n NAME@%h)")
         elif not (node.draining or {one.name for one in view.services} & {*node.services}):
             what = f"node {node.name} serves nothing of this fleet ({', '.join(node.services[:MOST_NAMED]) or 'no service'})"
-            yield Problem(what=what, fix="start it with -Q crawlers.SERVICE, or without -Q for all services", grave=False)
+            yield Problem(what=what, fix="start it with -Q crawlers for all services, or -Q crawlers.SERVICE", grave=False)
 
 
 def _services(view: Overview) -> Iterator[Problem]:
@@ -68,7 +68,7 @@ def _services(view: Overview) -> Iterator[Problem]:
     unserved = _unserved(view)
     for name in unserved:
         yield Problem(
-            what=f"no node serves {name}", fix=f"start a worker with -Q crawlers.{name}, or without -Q for all services"
+            what=f"no node serves {name}", fix=f"start a worker with -Q crawlers.{name}, or -Q crawlers for all services"
         )
     hopeless = Counter(one.spider for one in view.crawlers if one.state.given_up)
     short = [one for one in view.services if one.up < view.wanted(one) and one.name not in unserved]

@@ -144,12 +144,20 @@ def test_the_api_is_the_one_of_compose_and_hears_labelled_namespaces_alone() -> 
     ]
 
 
+def _filled(word: str) -> str:
+    """A word of a command as Kubernetes reads it, with the variables of the configMap."""
+    given = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())["configMapGenerator"][0]["literals"]
+    values = dict(one.split("=", 1) for one in given)
+    return re.sub(r"\$\((\w+)\)", lambda found: values.get(found[1], found[0]), word)
+
+
 def test_each_service_is_a_deployment_with_the_same_command_and_check() -> None:
     found = _of_kind("Deployment")
     assert found.keys() == SERVICES.keys() - {"forum", "redis"}
     for name, deployment in found.items():
         (container,) = _pod(deployment)["containers"]
-        assert container["command"] == list(SERVICES[name].command), name
+        command = [_filled(word) for word in container["command"]]
+        assert command == list(SERVICES[name].command), name
         for probe in ("startupProbe", "livenessProbe"):
             check = [word for word in SERVICES[name].healthcheck if word != "--end"]  # Kubernetes itself ends what hangs
             assert container[probe]["exec"]["command"] == check, name

@@ -27,14 +27,17 @@ FLEET, ADDED = documents(KUBERNETES), documents(OPERATORS)
 def test_nodes_are_scaled_by_the_crawlers_that_are_wanted_and_the_places_that_a_node_has() -> None:
     deployments = {one["metadata"]["name"]: one for one in FLEET if one["kind"] == "Deployment"}
     known = {spec.name: spec.labels for spec in METRICS}
+    (generated,) = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())["configMapGenerator"]
+    literals = generated["literals"]
     for scaled in (one["spec"] for one in ADDED if one["kind"] == "ScaledObject"):
         deployment = deployments[scaled["scaleTargetRef"]["name"]]["spec"]
         (container,) = deployment["template"]["spec"]["containers"]
         (places,) = (one["value"] for one in container["env"] if one["name"] == "TRAWL_NODE_CRAWLERS")
         (trigger,) = scaled["triggers"]
-        metric, label, service = re.search(r"(trawl_\w+)\{(\w+)=\"(\w+)\"\}", trigger["metadata"]["query"]).groups()  # type: ignore[union-attr]
+        metric, label, service = re.search(r"(trawl_\w+)\{(\w+)!?=\"(\w+)\"\}", trigger["metadata"]["query"]).groups()  # type: ignore[union-attr]
         assert label in known[metric]
-        assert f"crawlers.{service}" in " ".join(container["command"])
+        (queues,) = (one for one in literals if f"$({one.partition('=')[0]})" in container["command"])
+        assert queues.partition("=")[2] in ("crawlers", f"crawlers.{service}")
         assert trigger["metadata"]["threshold"] == places
         assert trigger["metadata"]["query"].endswith(f" + {places}"), "one node more than is needed"
         assert scaled["minReplicaCount"] == deployment["replicas"]
@@ -58,3 +61,6 @@ def test_kustomize_builds_them() -> None:
     done = subprocess.run(["kubectl", "kustomize", str(OPERATORS)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\nkind: ") == len(FLEET) + 1 + len(ADDED)  # and the generated environment
+    scaled = {one["spec"]["scaleTargetRef"]["name"] for one in ADDED if one["kind"] == "ScaledObject"}
+    built = [one for one in yaml.safe_load_all(done.stdout) if one["kind"] == "Deployment"]
+    assert {one["metadata"]["name"] for one in built if "replicas" not in one["spec"]} == scaled, "apply would set KEDA's back"

@@ -91,7 +91,7 @@ def test_control_goes_before_crawlers_whatever_q_says() -> None:
 
 
 def test_each_service_has_its_queue_and_control_comes_first(config: ModuleType) -> None:
-    assert [queue.name for queue in config.task_queues] == ["control", "crawlers.forum_detail", "crawlers.forum_list"]
+    assert [queue.name for queue in config.task_queues] == ["control", "crawlers", "crawlers.forum_detail", "crawlers.forum_list"]
 
 
 def test_the_pool_holds_the_whole_fleet_and_some_processes_for_short_tasks(config: ModuleType) -> None:

@@ -146,6 +146,7 @@ def test_the_tail_is_the_last_lines_cut_to_a_screens_width(log: SlotLog) -> None
     [
         ("solo", 6, {"control", "crawlers.links"}, "--pool solo"),
         ("solo", 6, {"crawlers.links"}, "--pool solo"),
+        ("solo", 6, {"crawlers"}, "--pool solo"),
         ("prefork", 1, {"control", "crawlers.links"}, "--concurrency 1"),
         ("prefork", 1, {"crawlers.links"}, None),
         ("prefork", 2, {"control", "crawlers.links"}, None),
