@@ -38,7 +38,8 @@ def seed_forums(forums: list[str] | None = None, site: str | None = None, force:
     ConfigError for bad arguments.
     """
     from forums.scheduling import seeding
-    from forums.scheduling.outcomes import sentences
+
+    from .scheduling.seeding import sentences
 
     return sentences(seeding.seed(connect(), forums, site, force))
 
@@ -50,7 +51,8 @@ def rescan_forum(forum: str, site: str | None = None, depth: int | None = None) 
     Returns as `seed_forums`. Raises SiteError, ConfigError.
     """
     from forums.scheduling import seeding
-    from forums.scheduling.outcomes import sentences
+
+    from .scheduling.seeding import sentences
 
     return sentences(seeding.rescan(connect(), [forum], site, depth))
 
@@ -74,7 +76,8 @@ def backfill(site: str, since: str | None = None, forums: list[str] | None = Non
     forum. Raises SiteError, ConfigError.
     """
     from forums.scheduling import rechecking
-    from forums.scheduling.outcomes import sentences
+
+    from .scheduling.seeding import sentences
 
     return sentences(rechecking.backfill(connect(), site, _moment(since), forums))
 

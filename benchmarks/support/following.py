@@ -17,8 +17,8 @@ from typing import Any
 from demo.forum.process import ForumProcess
 from demo.truth import Coverage
 from forum_reader.definition.site import Schedule
+from forums.state.forum_states import Ledger
 from forums.state.keys import ForumFleetKeys
-from forums.state.request_ledger import Ledger
 from forums.storage import Database
 from tests.support.chaos import Blow, Chaos, choices
 from tests.support.demo_sites import RECENT_PAGE

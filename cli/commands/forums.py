@@ -24,8 +24,7 @@ from forums.overview.boards import BAD_STATES, SOON_S, BoardState
 from forums.sites import load_all, load_site
 from forums.spiders.scan_marks import forget_marks
 from forums.state.database_identity import DatabaseClaim
-from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
-from forums.state.request_ledger import Purpose, Spent
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, Purpose, Spent
 from forums.state.thread_records import forget as forget_threads
 from forums.storage import StorageError
 from forums.storage.read.read_sql import NoData, stored_data

@@ -15,7 +15,7 @@ from cli.views.options import AsJson, OnlySite
 from cli.views.output import complain, echo, print_json
 from cli.views.tables import console, table_of
 from forums.scheduling import seeding
-from forums.scheduling.outcomes import Outcome, OutcomeKind, sentences
+from forums.scheduling.seeding import Outcome, OutcomeKind, sentences
 from forums.sites import SiteError, sites_dir
 from forums.state.forum_states import FORUM_LIST
 from workers.state.registry import Registry

@@ -24,8 +24,8 @@ from forum_reader.errors import AnotherHost
 from forum_reader.recognise.recognise import Guess
 from forums.sites import sites_dir
 from forums.sites.http.fetch import Visitor, is_web_address
-from forums.sites.http.user_agent import USER_AGENT, agent_with
-from forums.state.request_ledger import TRIAL_PER_DAY
+from forums.sites.http.politeness import USER_AGENT, agent_with
+from forums.state.forum_states import TRIAL_PER_DAY
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
 from redis_components.server.names import RULE, below, is_name
 

@@ -16,7 +16,7 @@ from forum_reader.fields.author_field import find_authors, name_of
 from forum_reader.readers.block_paths import BlockPaths
 from forum_reader.readers.checks import order
 from forum_reader.readers.repeated_blocks import Block
-from forum_reader.reading.converters import number as number_in
+from forum_reader.reading.found_values import whole_number as number_in
 
 from .element_selectors import as_value, attribute_of, field_selectors, rows_selector
 from .link_groups import AddressShape, LinkGroup

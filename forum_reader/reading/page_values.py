@@ -17,7 +17,7 @@ from forum_reader.definition.selectors import Finder, Found, HtmlFinder, compile
 from forum_reader.errors import PageGone, UnreadablePage
 from forum_reader.page.response import is_text
 
-from . import converters, parse_body, reading_budget
+from . import found_values, parse_body, reading_budget
 from .found_values import FoundValues
 from .html_text import cut, inner_rows, left_out, outermost
 from .parse_body import content_type, html_of, json_of, json_text, tree_of
@@ -196,7 +196,7 @@ class Document:
     def _looked_up(self, field: FieldSpec, found: Found) -> Found:
         if field.lookup is None or field.value is None or not found:
             return found
-        row = self._table(field.lookup, field.key).get(converters.string(found[0]) or "")
+        row = self._table(field.lookup, field.key).get(found_values.string_of(found[0]) or "")
         return [] if row is None else compiled("json", field.value)(row)
 
     def _found_in(self, field: FieldSpec, nodes: Sequence[Any], known: dict[Finder, dict[int, Found]]) -> list[Found]:
@@ -233,7 +233,7 @@ class Document:
             for rows in compiled("json", lookup)(self.root):
                 for name, row in _items(rows):
                     known = compiled("json", key)(row)
-                    table[(converters.string(known[0]) if known else name) or ""] = row
+                    table[(found_values.string_of(known[0]) if known else name) or ""] = row
         return table
 
 
@@ -258,7 +258,7 @@ def _json_in(at: Select, root: Any) -> Any:
     """
     for found in (one for finder in at.finders for one in finder(root)):
         try:
-            return json_text(converters.string(found) or "")
+            return json_text(found_values.string_of(found) or "")
         except ValueError:
             continue
     raise UnreadablePage(f"has no JSON at {' or '.join(at.select)}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from forums.state.request_ledger import Spent
+from forums.state.forum_states import Spent
 from forums.state.site_faults import drift_sentence
 from forums.state.writer_figures import DelayHistogram, WriterFigures
 from redis_components.server.health import Problem

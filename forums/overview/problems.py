@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from forums.state.database_identity import ANOTHER_DATABASE
-from forums.state.request_ledger import TRIAL_PER_DAY
+from forums.state.forum_states import TRIAL_PER_DAY
 from forums.state.site_faults import RULES_FILE, drift_sentence
 from redis_components.politeness.limits import BY_TRIAL
 from redis_components.server.health import Problem

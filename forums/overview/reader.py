@@ -12,8 +12,7 @@ import redis
 
 from forums.records import FORUM_WRITER
 from forums.state.database_identity import DatabaseClaim
-from forums.state.forum_states import FORUM_LIST, Watched, watched
-from forums.state.request_ledger import Ledger, Spent
+from forums.state.forum_states import FORUM_LIST, Ledger, Spent, Watched, watched
 from forums.state.site_faults import drifted, output_troubles, wrong_files
 from forums.state.writer_figures import PublicationDelays, WriterCounts, WriterFigures
 from redis_components.keys import CrawlKeys

@@ -12,7 +12,7 @@ import redis
 from sqlalchemy import Select, func, select
 
 from forums.sites import Site
-from forums.sites.http.user_agent import USER_AGENT, user_agent
+from forums.sites.http.politeness import USER_AGENT, user_agent
 from forums.storage import Database, posts, revisions, scans
 from redis_components.admin.find_entries import Entry, EntryLocation
 from redis_components.admin.lanes import LaneCondition, LaneView, look

@@ -16,9 +16,8 @@ from forums.records.start_tasks import NEWEST_FIELDS, RECENT, ForumTask, PostTas
 from forums.records.stored import BACKFILL, scan_task
 from forums.sites import Site, load_all, load_site
 from forums.spiders.look_back import MOST_PAGES
-from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, Ledger, Spent
 from forums.state.keys import script
-from forums.state.request_ledger import Ledger, Spent
 from forums.state.thread_records import ThreadRecord, look_up
 from forums.storage import Database
 from forums.storage.read.site_figures import DueThread, depth_of, take_due
@@ -29,9 +28,8 @@ from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import NamedTask, SeedOutcome, push_named
 from workers.fleet.holds import why_not_seeded
 
-from . import outcomes, seed_plan
-from .outcomes import Outcome, OutcomeKind, of_seeding
-from .seeding import homes_of, seed_scans
+from . import seed_plan, seeding
+from .seeding import Outcome, OutcomeKind, homes_of, of_seeding, seed_scans
 
 
 def look_back(client: redis.Redis, database: Database, site: Site, pages: int) -> int:
@@ -156,10 +154,10 @@ def _send_checks(client: redis.Redis, keys: CrawlKeys, site: Site, due: Sequence
     names = [thread_id(site.name, thread.id) for thread in due]
     records = look_up(client, keys, names)
     checks = [_check(site, thread, records[name]) for name, thread in zip(names, due, strict=True)]
-    spans = outcomes.begin(checks)
+    spans = seeding.begin_traces(checks)
     tasks = [NamedTask(name, encode(check)) for name, check in zip(names, checks, strict=True)]
     waiting = push_named(client, keys, tasks, NEWEST_FIELDS, lane="later")
-    outcomes.end(spans)
+    seeding.end_traces(spans)
     return waiting
 
 

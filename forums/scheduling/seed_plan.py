@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from forums.freshness import DAY_S, IntervalBounds, intervals
 from forums.records.start_tasks import INDEX, NO_FORUMS, RECENT, ForumTask
 from forums.sites import Site
-from forums.state.forum_states import ForumState
-from forums.state.request_ledger import Spent
+from forums.state.forum_states import ForumState, Spent
 
 SCANS_AT_LEAST = 0.1
 """Share of the budget for scans, however many threads wait to be fetched."""

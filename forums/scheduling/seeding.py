@@ -1,10 +1,15 @@
-"""Seeding of due forums, named forums, and single posts: the bodies of the tasks and of `trawl seed`."""
+"""Seeding of due forums, named forums, and single posts, and its outcomes: a kind for programs and a sentence for people, and the
+root spans of the traces of what was seeded (`workers/tracing/traces.py`).
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from itertools import repeat
 
 import redis
 
@@ -12,20 +17,103 @@ from forums.environment import Scheduling
 from forums.records.start_tasks import NEWEST_FIELDS, NO_FORUMS, ForumTask, PostTask, encode, thread_id
 from forums.scheduling.site_limits import write_limits
 from forums.sites import Site, SiteError, load_all, load_site
-from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, ForumStates
-from forums.state.request_ledger import Ledger, Spent
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, ForumStates, Ledger, Spent
 from forums.state.site_faults import note_wrong_files, wrong_files
 from redis_components.admin.crawl_records import keys_in
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks import seeding
-from redis_components.start_tasks.seeding import NamedTask, Seed, SeedOutcome
+from redis_components.start_tasks.seeding import NamedTask, Seed, Seeding, SeedOutcome
 from workers.fleet.holds import refuse_if_draining, why_not_seeded
+from workers.tracing import traces
+from workers.tracing.traces import Span
 
-from . import outcomes, seed_plan
-from . import outcomes as seed_spans
-from .outcomes import SEEDED, Outcome, OutcomeKind
+from . import seed_plan
 from .seed_plan import Due, plan, watched
+
+
+def begin_traces(tasks: Iterable[ForumTask | PostTask]) -> list[Span | None]:
+    """Begin a span for each task, and set the task's `traceparent`. None if tracing is off."""
+    spans = []
+    for task in tasks:
+        thread = task.post if isinstance(task, PostTask) else None
+        about = {"trawl.site": task.site, "trawl.forum": task.forum, "trawl.thread": thread, "trawl.mode": task.mode}
+        span = traces.begin("seed", about, kind="producer")
+        task.traceparent = traces.traceparent_of(span)
+        spans.append(span)
+    return spans
+
+
+def end_traces(spans: Sequence[Span | None], seeded: Iterable[bool] | None = None) -> None:
+    """End the spans of tasks that were seeded (`seeded` None: all); spans of other tasks are dropped."""
+    for span, is_seeded in zip(spans, repeat(True) if seeded is None else seeded, strict=False):
+        if span is not None and is_seeded:
+            span.end()
+
+
+class OutcomeKind(Enum):
+    """Kind of the outcome."""
+
+    SEEDED = "its start task is in the queue"
+    PENDING = "it waits or is being scanned already"
+    EARLY = "it is not due yet"
+    OVER_BUDGET = "its site's requests of this hour are spent"
+    FULL = "too many forums are pending"
+    HELD = "its site or the service is paused, draining or stopped"
+    UNKNOWN = "no site has it"
+    AMBIGUOUS = "several sites have it"
+    BROKEN_FILE = "its site's file cannot be read"
+
+    @property
+    def is_refused(self) -> bool:
+        """True if the operator must correct its name or its site's file."""
+        return self in (OutcomeKind.UNKNOWN, OutcomeKind.AMBIGUOUS, OutcomeKind.BROKEN_FILE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Outcome for one forum."""
+
+    kind: OutcomeKind
+    sentence: str
+
+
+SEEDED = Outcome(kind=OutcomeKind.SEEDED, sentence="seeded")
+
+
+def sentences(outcomes: Mapping[str, Outcome]) -> dict[str, str]:
+    """Return the sentences by forum, as tasks return them and `--json` prints them."""
+    return {forum: outcome.sentence for forum, outcome in outcomes.items()}
+
+
+def pending_since(since: float, now: float) -> Outcome:
+    """Return the outcome for a forum that is pending since `since` (epoch s of Redis)."""
+    return Outcome(kind=OutcomeKind.PENDING, sentence=f"pending since {_clock(since, now)}")
+
+
+def too_early(due: float, now: float) -> Outcome:
+    """Return the outcome for a forum that is due later."""
+    return Outcome(kind=OutcomeKind.EARLY, sentence=f"not due until {_clock(due, now)}")
+
+
+def of_seeding(seeding: Seeding, now: float) -> Outcome:
+    """Return the outcome of a seeding; `now` is Redis's time."""
+    match seeding.outcome:
+        case SeedOutcome.SEEDED:
+            return SEEDED
+        case SeedOutcome.PENDING:
+            return pending_since(seeding.at, now)
+        case SeedOutcome.EARLY:
+            return too_early(seeding.at, now)
+        case SeedOutcome.FULL:
+            return Outcome(kind=OutcomeKind.FULL, sentence=f"over the limit of {seeding.at:.0f} pending forums")
+
+
+def _clock(at: float, now: float) -> str:
+    """Format the time, with the date if it is not near."""
+    form = "%H:%M:%S UTC" if abs(at - now) < 12 * 3600 else "%Y-%m-%d %H:%M UTC"
+    return datetime.fromtimestamp(at, UTC).strftime(form)
+
 
 logger = logging.getLogger(__name__)
 
@@ -88,10 +176,10 @@ def seed_scans(
     """Seed scans by their ids, each at most once in its number of seconds (with `force` now); return the results by id."""
     if not scans:
         return {}
-    spans = seed_spans.begin(task for _, task, _ in scans)
+    spans = begin_traces(task for _, task, _ in scans)
     seeds = [Seed(id=name, data=encode(task), wait_s=wait_s) for name, task, wait_s in scans]
     ends = seeding.seed(client, keys_in(client, FORUM_LIST), seeds, max_pending=max_pending(), force=force)
-    seed_spans.end(spans, (end.outcome is SeedOutcome.SEEDED for end in ends))
+    end_traces(spans, (end.outcome is SeedOutcome.SEEDED for end in ends))
     return {one.id: end for one, end in zip(seeds, ends, strict=True)}
 
 
@@ -105,10 +193,10 @@ def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:
     name = load_site(site).name
     refuse_if_draining(client, FORUM_DETAIL, name)
     tasks = [PostTask(site=name, post=post) for post in posts]
-    spans = seed_spans.begin(tasks)
+    spans = begin_traces(tasks)
     named = [NamedTask(thread_id(name, task.post), encode(task)) for task in tasks]
     waiting = seeding.push_named(client, keys_in(client, FORUM_DETAIL), named, NEWEST_FIELDS)
-    seed_spans.end(spans)
+    end_traces(spans)
     return waiting
 
 
@@ -207,9 +295,9 @@ class _Snapshot:
             if one.name in held:
                 report[name] = Outcome(kind=OutcomeKind.HELD, sentence=str(held[one.name]))
             elif name in pending:
-                report[name] = outcomes.pending(pending[name], self.now)
+                report[name] = pending_since(pending[name], self.now)
             elif not force and due.at > self.now:
-                report[name] = outcomes.early(due.at, self.now)
+                report[name] = too_early(due.at, self.now)
             elif not force and room[one.name] < 1:
                 over = seed_plan.over(one, self.spent[one.name])
                 report[name] = Outcome(kind=OutcomeKind.OVER_BUDGET, sentence=over)
@@ -217,7 +305,7 @@ class _Snapshot:
                 room[one.name] -= due.cost
                 chosen.append((name, (tasks or {}).get(name, due.task), one.schedule.min_interval_s))
         ends = seed_scans(client, chosen, force=force)
-        return report | {name: outcomes.of_seeding(end, self.now) for name, end in ends.items()}
+        return report | {name: of_seeding(end, self.now) for name, end in ends.items()}
 
     def _urgency(self, one: tuple[Site, Due]) -> float:
         return -one[1].overdue(self.now)

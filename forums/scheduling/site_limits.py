@@ -12,8 +12,8 @@ import redis
 from msgspec.structs import replace
 
 from forum_reader.definition.site import Site
-from forums.sites.http.user_agent import project_agent, user_agent
-from forums.state.request_ledger import TRIAL_PER_DAY, TRIAL_RATE
+from forums.sites.http.politeness import project_agent, user_agent
+from forums.state.forum_states import TRIAL_PER_DAY, TRIAL_RATE
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.politeness.limits import BY_FILE, BY_TRIAL, DAY_MS, LaneLimits

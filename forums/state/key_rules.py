@@ -13,9 +13,8 @@ from workers.application import Check, KeyRules
 from workers.state.quarantine import HASH, MOST_FIELDS, STRING
 
 from .alerts import alert_of
-from .forum_states import due_of, state_of
+from .forum_states import budget_of, due_of, spent_of, state_of
 from .keys import ForumCrawlKeys, ForumFleetKeys
-from .request_ledger import budget_of, spent_of
 from .thread_records import record_of
 from .writer_figures import delay_of, figure_of
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import redis
 
-from forums.scheduling.outcomes import Outcome, sentences
+from forums.scheduling.seeding import Outcome, sentences
 from monitoring.pages.actions import SITE, Action, Field, Given
 from redis_components.errors import ConfigError
 

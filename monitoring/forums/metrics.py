@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from forums.overview import forum_sites
-from forums.state.forum_states import WatchedForum
-from forums.state.request_ledger import Purpose
+from forums.state.forum_states import Purpose, WatchedForum
 from forums.state.writer_figures import WriterFigures
 from monitoring.metrics.figures import MetricSpec, Samples, number
 from workers.overview import Overview

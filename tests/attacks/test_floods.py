@@ -8,7 +8,7 @@ import redis
 from forums.spiders.forum_list import MOST_UNREAD
 from forums.state.forum_states import ForumStates
 from forums.storage import parse
-from forums.writer import learn
+from forums.writer import store
 from redis_components.keys import CrawlKeys
 from tests.attacks.two_sites import TwoSites
 from tests.support.items import forum, wire
@@ -42,10 +42,10 @@ def test_a_site_with_too_many_unread_threads_is_not_listed_further_until_some_ar
 def test_of_an_index_without_end_so_many_forums_are_watched_and_other_sites_keep_theirs(
     redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(learn, "MOST_FORUMS", 3)
+    monkeypatch.setattr(store, "MOST_FORUMS", 3)
 
     def named(site: str, *ids: str, name: str = "a name") -> None:
-        learn.learn(redis_client, [parse(wire(forum(site=site, id=one, name=name))) for one in ids])
+        store.learn(redis_client, [parse(wire(forum(site=site, id=one, name=name))) for one in ids])
 
     states = ForumStates(redis_client)
     named("evil", "f0", "f1")

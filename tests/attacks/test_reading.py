@@ -18,7 +18,7 @@ from scrapy.http import HtmlResponse
 from forum_reader.dates.read_date import DateReader
 from forum_reader.definition.selectors import compiled
 from forum_reader.reading import reading_budget
-from forum_reader.reading.converters import part
+from forum_reader.reading.found_values import matched_part
 from forum_reader.reading.read_page import read_comments, read_list
 from forums.sites import Site, UnreadablePage
 from forums.sites.load import load_file
@@ -163,7 +163,7 @@ def test_all_regular_expressions_of_a_page_share_their_time() -> None:
     budget = reading_budget.begin(100)
     budget._regex_s = 0.0  # as after earlier texts
     with pytest.raises(UnreadablePage, match="does not come to an end"):
-        part("^(a|a)+$", "a" * 60 + "b")
+        matched_part("^(a|a)+$", "a" * 60 + "b")
 
 
 def test_a_date_is_given_up_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,7 @@ import pytest
 import redis
 
 from cli.commands.forums import NO_FORUM, NO_REDIS
-from forums.state.forum_states import ForumState, ForumStates
-from forums.state.request_ledger import Ledger, Purpose, Spending
+from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.storage import Database, Item, parse
 from forums.storage.schema.version import VERSION
 from forums.writer.store import forget, store

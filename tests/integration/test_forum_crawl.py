@@ -16,8 +16,7 @@ import redis
 
 from demo.forum.process import ForumProcess
 from forums.records.start_tasks import INDEX, ForumTask, PostTask, encode
-from forums.scheduling.outcomes import sentences
-from forums.scheduling.seeding import seed
+from forums.scheduling.seeding import seed, sentences
 from forums.spiders.scan_marks import Marks
 from forums.state.keys import ForumCrawlKeys
 from forums.writer.store import store

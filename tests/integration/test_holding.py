@@ -10,8 +10,7 @@ import pytest
 import redis
 
 from cli.main import main
-from forums.scheduling.outcomes import sentences
-from forums.scheduling.seeding import refresh, seed
+from forums.scheduling.seeding import refresh, seed, sentences
 from redis_components.errors import ConfigError, OnHold
 from redis_components.frontier import holds
 from redis_components.frontier.holds import HoldKind

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import redis
 
-from forums.state.forum_states import ForumState, ForumStates
+from forums.state.forum_states import KEEP_S, ForumState, ForumStates, Ledger, Purpose, Spending, Spent
 from forums.state.keys import ForumFleetKeys
-from forums.state.request_ledger import KEEP_S, Ledger, Purpose, Spending, Spent
 from forums.storage import Check, Forum, Scan
-from forums.writer.learn import learn
+from forums.writer.store import learn
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 

@@ -10,8 +10,7 @@ import redis
 from sqlalchemy import select
 
 from demo.forum.process import ForumProcess
-from forums.scheduling.outcomes import SEEDED
-from forums.scheduling.seeding import seed
+from forums.scheduling.seeding import SEEDED, seed
 from forums.state.forum_states import ForumStates
 from forums.storage import Database, forums, posts
 from forums.writer.store import store

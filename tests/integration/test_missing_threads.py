@@ -9,8 +9,7 @@ import redis
 
 from demo.forum.process import ForumProcess
 from demo.truth import compare
-from forums.scheduling.outcomes import SEEDED
-from forums.scheduling.seeding import seed
+from forums.scheduling.seeding import SEEDED, seed
 from forums.storage import Database
 from forums.writer.store import store
 from redis_components.keys import CrawlKeys

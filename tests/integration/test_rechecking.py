@@ -12,10 +12,9 @@ import pytest
 import redis
 from sqlalchemy import update
 
-from forums.scheduling.outcomes import sentences
 from forums.scheduling.rechecking import WAITING_MOST, backfill, recheck
-from forums.scheduling.seeding import seed
-from forums.state.request_ledger import Ledger, Purpose, Spending
+from forums.scheduling.seeding import seed, sentences
+from forums.state.forum_states import Ledger, Purpose, Spending
 from forums.state.thread_records import ThreadRecord, keep
 from forums.storage import Database, parse
 from forums.storage.schema.tables import posts

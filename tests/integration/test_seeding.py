@@ -12,11 +12,9 @@ import pytest
 import redis
 
 from forums.scheduling import seeding
-from forums.scheduling.outcomes import OutcomeKind, sentences
-from forums.scheduling.seeding import refresh
+from forums.scheduling.seeding import OutcomeKind, refresh, sentences
 from forums.sites import SiteError
-from forums.state.forum_states import ForumState, ForumStates
-from forums.state.request_ledger import Ledger, Purpose, Spending
+from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
 from redis_components.errors import ConfigError
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys

@@ -18,8 +18,7 @@ import redis
 
 from demo.forum.process import ForumProcess
 from forums.raw_pages.reparse import read_pages
-from forums.scheduling.outcomes import sentences
-from forums.scheduling.seeding import seed
+from forums.scheduling.seeding import seed, sentences
 from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
 from tests.support.demo_sites import declare

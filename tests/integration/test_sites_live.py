@@ -18,7 +18,7 @@ from demo.forum.process import ForumProcess
 from forums.records.start_tasks import PostTask, encode
 from forums.sites import load_site
 from forums.sites.http.fetch import MAX_BYTES, FetchFailed, fetch
-from forums.sites.http.user_agent import user_agent
+from forums.sites.http.politeness import user_agent
 from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.scrapy_command import crawl_command

@@ -39,8 +39,7 @@ from workers.http.bot_identity import bot_identity
 from workers.http.connector import GuardedConnector, PrivateAddress, allowing
 from workers.http.public_addresses import Allowance, private_addresses_allowed
 
-from .politeness import headers_for
-from .user_agent import USER_AGENT, user_agent
+from .politeness import USER_AGENT, headers_for, user_agent
 
 LONGEST_WAIT_S = 10.0
 """Seconds to wait for a turn; a site whose limits allow no request for longer is not visited now."""

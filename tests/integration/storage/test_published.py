@@ -11,7 +11,7 @@ from forums.state.keys import ForumFleetKeys
 from forums.state.writer_figures import BOUNDS_S, PublicationDelays
 from forums.storage import Database, Item
 from forums.writer.drain import drain
-from forums.writer.learn import Lateness
+from forums.writer.store import Lateness
 from monitoring.metrics.exposition import text_of
 from monitoring.source import Source
 from redis_components.items.stream import ItemStream

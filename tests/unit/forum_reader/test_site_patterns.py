@@ -12,7 +12,7 @@ import pytest
 from forum_reader.definition import selectors
 from forum_reader.draft import boards
 from forum_reader.errors import UnreadablePage
-from forum_reader.reading import converters, reading_budget
+from forum_reader.reading import found_values, reading_budget
 from forum_reader.recognise import recognise
 
 EVIL = "(?:a|aa)+$"
@@ -28,13 +28,13 @@ def _a_short_budget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_expression_of_a_field_ends() -> None:
     with pytest.raises(UnreadablePage, match="regular expression"):
-        converters.part(EVIL, TEXT)
+        found_values.matched_part(EVIL, TEXT)
 
 
 def test_the_expression_of_a_field_ends_on_a_short_text() -> None:
     """Sixteen characters were searched without a time: four alternatives need 10^9 steps there."""
     with pytest.raises(UnreadablePage, match="regular expression"):
-        converters.part("(?:a|a|a|a)+$", "a" * 15 + "b")
+        found_values.matched_part("(?:a|a|a|a)+$", "a" * 15 + "b")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from forum_reader.definition.selectors import compiled
 from forum_reader.draft.link_groups import link_groups, shape_of
 from forum_reader.draft.list_wrapper import learn_list
 from forum_reader.draft.page_sample import OpenedPage, opened
-from forum_reader.reading.converters import number, part
+from forum_reader.reading.found_values import matched_part, whole_number
 
 URL = "https://forum.example/board/7"
 
@@ -46,7 +46,7 @@ def test_a_count_is_told_by_the_word_before_or_behind_it(line: str) -> None:
     page, learned = learned_list(rows)
     field = learned["fields"]["reply_count"]
     found = [compiled("html", field["select"])(row)[0] for row in compiled("html", learned["rows"])(page.root)]
-    counts = [number(part(field["regex"], "".join(one.itertext()))) for one in found]
+    counts = [whole_number(matched_part(field["regex"], "".join(one.itertext()))) for one in found]
     assert counts == [2 * n + 1 for n in range(12)]
 
 

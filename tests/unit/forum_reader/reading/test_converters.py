@@ -10,7 +10,7 @@ from forum_reader.dates import language as forms
 from forum_reader.dates import read_date as dates
 from forum_reader.dates.language import ask, check_language
 from forum_reader.dates.read_date import DateReader
-from forum_reader.reading import converters
+from forum_reader.reading import found_values
 from forum_reader.reading.html_text import text_of
 
 NOW = datetime(2026, 11, 22, 13, 30, tzinfo=UTC)
@@ -35,7 +35,7 @@ NOW = datetime(2026, 11, 22, 13, 30, tzinfo=UTC)
     ],
 )  # fmt: skip
 def test_numbers(text: str | None, number: int | None) -> None:
-    assert converters.number(text) == number
+    assert found_values.whole_number(text) == number
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_language_that_is_spelt_wrong_is_answered_with_those_that_look_like_it
     ],
 )  # fmt: skip
 def test_links(link: str, absolute: str | None) -> None:
-    assert converters.url(link, "http://forum.example/b/", ("sid",)) == absolute
+    assert found_values.absolute_url(link, "http://forum.example/b/", ("sid",)) == absolute
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from forum_reader.definition import layers, old_keys
+from forum_reader.definition import layers
+from forum_reader.definition import layers as old_keys
 from forum_reader.definition.layers import OWN, leaves
 from forums.sites import SiteError, load, load_all, load_site, site_in_use, site_names, site_to_ask
 from forums.sites.http.politeness import headers_of

@@ -20,7 +20,7 @@ from forums.sites import load_site
 from forums.spiders.forum_detail import ForumDetailSpider
 from forums.spiders.thread_reading import Reading
 from forums.storage import parse
-from forums.writer.learn import _records
+from forums.writer.store import _records
 from tests.support.callbacks import collected
 from workers.raw_pages.warc_record import RawPage
 

@@ -16,8 +16,7 @@ from prometheus_client.registry import Collector
 
 from forums.overview import Boards, ForumSites
 from forums.overview.reader import ForumSitesReader
-from forums.state.forum_states import ForumState, WatchedForum
-from forums.state.request_ledger import Spent
+from forums.state.forum_states import ForumState, Spent, WatchedForum
 from forums.state.writer_figures import DelayHistogram, WriterFigures
 from monitoring.metrics.exposition import _histograms, text_of
 from monitoring.metrics.figures import families

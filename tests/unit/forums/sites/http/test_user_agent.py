@@ -10,8 +10,7 @@ import pytest
 from scrapy import Request
 from scrapy.settings import Settings
 
-from forums.sites.http.politeness import SitePoliteness
-from forums.sites.http.user_agent import USER_AGENT
+from forums.sites.http.politeness import USER_AGENT, SitePoliteness
 
 SITE = 'profile = "generic"\nbase_url = "http://127.0.0.1:1"\nforums = ["a"]\n'
 
