@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import redis
@@ -20,6 +21,7 @@ from cli.views.output import complain, counted, duration, echo
 from cli.views.tables import Columns, console, plain_table, show
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.inspector import snapshot
+from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.items.groups import ItemGroup, group_names, group_states, is_stream
 from redis_components.items.stream import ItemStream
@@ -189,7 +191,7 @@ def consume(
         stream = _stream_of(client, service, group)
         name = f"{service}/{stream.group}" if isinstance(stream, ItemGroup) else service
         declared = declared_consumers(client).get(name)
-        target = parse_target(to) if to else _declared(declared, name)
+        target = parse_target(to).below(Path.cwd()) if to else _declared(declared, name)
         options = SinkOptions(
             table=table or service,
             key=key,
@@ -198,7 +200,7 @@ def consume(
             once=once,
             named=bool(to) or bool(declared and declared.in_file),
         )
-        if declared and (not to or parse_target(declared.text) == target):
+        if declared and (not to or parse_target(declared.text).below(data_dir()) == target):
             ConsumerPlaces(client).claim(name, target, node, moved=bool(to))
         sink = target.open(options)
         interrupts.listen()

@@ -38,6 +38,28 @@ def test_a_bucket_is_refused() -> None:
         check_place(parse_target("s3://shop/books"))
 
 
+@pytest.mark.parametrize(
+    ("target", "place"),
+    [
+        ("jsonl:books.jsonl", "data/books.jsonl"),
+        ("csv:out/books.csv", "data/out/books.csv"),
+        ("jsonl:data/books.jsonl", "data/books.jsonl"),
+        ("sqlite+pysqlite:///books.sqlite?timeout=3", "data/books.sqlite"),
+        ("jsonl:/srv/books.jsonl", "/srv/books.jsonl"),
+    ],
+)
+def test_a_relative_path_of_a_declaration_is_below_the_data_folder(target: str, place: str, tmp_path: Path, data: Path) -> None:
+    found = parse_target(target).below(data)
+    assert found.path == tmp_path / place
+    assert found.place.endswith(("books.jsonl", "books.csv", "books.sqlite?timeout=3"))
+
+
+@pytest.mark.parametrize("target", ["jsonl:../x", "sqlite:///../x.sqlite", "csv:link/etc/x"])
+def test_a_relative_path_leads_out_of_the_data_folder_in_no_way(target: str, data: Path) -> None:
+    with pytest.raises(ConfigError, match="outside of the data folder"):
+        check_place(parse_target(target).below(data))
+
+
 @pytest.mark.parametrize("target", ["jsonl:data/books.jsonl", "sqlite:///data/books.sqlite", "http://example.org/", "sqlite://"])
 def test_the_data_folder_is_its_place(target: str) -> None:
     check_place(parse_target(target))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,6 +65,17 @@ class Target:
     def path(self) -> Path | None:
         """The file that is written on this machine."""
         return self.kind.path(self.place) if self.kind.path else None
+
+    def below(self, folder: Path) -> Target:
+        """Return the target with an absolute path, a relative one taken from `folder`; one that is in the data folder from here
+        stays there.
+        """
+        path = self.path
+        if path is None or path.is_absolute():
+            return self
+        here = path.absolute()
+        whole = str(here if here.resolve().is_relative_to(data_dir().resolve()) else folder / path)
+        return replace(self, place=_with_database(self.place, whole) if self.kind.name == "database" else whole)
 
 
 # The sinks are imported when one is opened: their modules bring SQLAlchemy and the like.
@@ -129,6 +140,12 @@ def _database_file(url: str) -> Path | None:
         return None  # the consumer reports it
     # SQLite takes `file:` with options, which could be any path: as a path it is outside.
     return Path("/") / name if name.startswith("file:") else Path(name) if name not in ("", ":memory:") else None
+
+
+def _with_database(url: str, path: str) -> str:
+    from sqlalchemy.engine import make_url
+
+    return make_url(url).set(database=path).render_as_string(hide_password=False)
 
 
 _DATABASES = ("sqlite", "postgresql", "mysql", "mariadb", "oracle", "mssql")

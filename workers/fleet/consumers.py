@@ -21,6 +21,7 @@ import redis
 from redis_components import defaults
 from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.connection import connect
+from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.items.groups import ItemGroup
 from redis_components.items.stream import ItemStream, Lock, new_token
@@ -57,8 +58,8 @@ class Declared:
 
     @property
     def target(self) -> Target:
-        """The target. Raises ConfigError for one that Redis may not name."""
-        target = parse_target(self.text)
+        """The target, a relative path in the data folder. Raises ConfigError for one that Redis may not name."""
+        target = parse_target(self.text).below(data_dir())
         if not self.in_file and not signing_is_on():
             check_place(target)
         return target
