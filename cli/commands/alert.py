@@ -10,9 +10,9 @@ from cli.access.redis import redis_client
 from cli.views.options import AsJson, OnlySite
 from cli.views.output import echo, print_json
 from cli.views.tables import show
-from forums.events.alerts import PREFIX, add, examples, shown_address
+from forums.events.alerts import PREFIX, add, examples
 from forums.events.outputs import NotTaken
-from forums.state.alerts import Alert, Alerts
+from forums.state.alerts import Alert, Alerts, shown_address
 from forums.state.site_faults import output_troubles
 from redis_components.errors import ConfigError, TrawlError
 from workers.fleet.holds import who

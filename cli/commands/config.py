@@ -64,8 +64,7 @@ def show_variables(
 
 def _alerts() -> list[Row]:
     """Return the alerts, which are made at run time, if there is a Redis that answers."""
-    from forums.events.alerts import shown_address
-    from forums.state.alerts import Alerts
+    from forums.state.alerts import Alerts, shown_address
 
     if (url := running_url()) is None:
         return []

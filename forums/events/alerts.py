@@ -10,14 +10,12 @@ import msgspec
 import redis
 
 from forums.sites import site_names
-from forums.state.alerts import MOST, Alert, Alerts
+from forums.state.alerts import MOST, Alert, Alerts, shown_address
 from forums.state.site_faults import RULES_FILE
 from forums.storage.read.event_reader import Event
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, did_you_mean
-from redis_components.server.printable import in_one_line
 from redis_components.server.untrusted_values import server_time
-from redis_components.server.url import masked
 
 from .expression import Filter, parse
 from .outputs import NotTaken
@@ -50,11 +48,6 @@ def add(client: redis.Redis, alert: Alert) -> tuple[int, Alert]:
 def examples() -> str:
     """Return the forms of addresses that an alert may have, for people."""
     return ", ".join(dict.fromkeys(example for kind in kinds().values() for example in kind.targets.values()))
-
-
-def shown_address(address: str) -> str:
-    """Return an address without passwords and options."""
-    return masked(address) if "://" in address else in_one_line(address).partition("?")[0]
 
 
 def rules_in_use(client: redis.Redis) -> tuple[Rules, dict[str, str]]:

@@ -6,7 +6,9 @@ import msgspec
 import redis
 
 from redis_components.errors import ConfigError
+from redis_components.server.printable import in_one_line
 from redis_components.server.untrusted_values import Count, Epoch, decoded, hash_at, readable, whole
+from redis_components.server.url import masked
 
 from .keys import ForumFleetKeys
 
@@ -49,6 +51,11 @@ class Alerts:
         """Remove an alert. Raises ConfigError where there is none with this number."""
         if not self._client.hdel(self._key, str(number)):
             raise ConfigError(f"there is no alert {number}; there is {', '.join(self.all()) or 'none'}")
+
+
+def shown_address(address: str) -> str:
+    """Return an address without passwords and options."""
+    return masked(address) if "://" in address else in_one_line(address).partition("?")[0]
 
 
 def alert_of(name: str, raw: bytes) -> Alert:

@@ -1,4 +1,4 @@
-"""The actions of the forum crawl: seed and rescan boards."""
+"""The actions of the forum crawl: seed and rescan boards, make and remove alerts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 import redis
 
 from forums.scheduling.seeding import Outcome, sentences
+from forums.state.alerts import Alert, Alerts, shown_address
 from monitoring.pages.actions import SITE, Action, Field, Given
-from redis_components.errors import ConfigError
+from redis_components.errors import ConfigError, TrawlError
 
 from .search import whole_installation
 
@@ -38,7 +39,55 @@ def _rescan(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noq
     return _outcomes(seeding.rescan(client, forums, given.text("site") or None, given.whole("depth")))
 
 
+def _alert(client: redis.Redis, given: Given, by: str) -> Iterable[str]:
+    with whole_installation("trawl alert"):
+        from forums.events.alerts import add
+        from forums.events.outputs import NotTaken
+    alert = Alert(
+        match=given.text("match"),
+        to=given.text("to"),
+        site=given.text("site"),
+        digest_minutes=given.whole("digest-minutes") or 0,
+        quiet_hours=given.text("quiet"),
+        by=by,
+    )
+    try:
+        number, made = add(client, alert)
+    except NotTaken as error:
+        raise TrawlError(f"the test message was not taken: {error}") from None
+    lines = [f"alert {number}: a test message was sent to {shown_address(made.to)}; posts follow as they are stored"]
+    if made.to.startswith("http"):
+        lines.append(f"its requests are signed (Standard Webhooks) with {made.secret}: keep it, it is not shown again")
+    return lines
+
+
+def _unalert(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001
+    number = given.whole("number") or 0
+    Alerts(client).remove(number)
+    return [f"alert {number} is removed"]
+
+
 ACTIONS = {
+    "alert": Action(
+        title="Alert me",
+        follows="A message about each new or changed post that matches, within seconds. A test message is sent at once.",
+        undo="remove the alert.",
+        fields=(
+            Field(name="match", label="Words", needed=True, hint='a word, "several words", gpu or /rtx ?50/, not author:bot'),
+            Field(name="to", label="To", needed=True, hint="mailto:you@example.org, ntfy://TOPIC, https://example.org/hook"),
+            Field(name="site", label="Only of this site", hint="empty: of all"),
+            Field(name="digest-minutes", label="Minutes that a post waits for others", kind="number", hint="for one message"),
+            Field(name="quiet", label="Quiet hours", hint="22:00-07:00 Europe/Berlin"),
+        ),
+        do=_alert,
+    ),
+    "unalert": Action(
+        title="Remove alert",
+        follows="It sends no more messages.",
+        undo="make it again.",
+        fields=(Field(name="number", label="Alert", fixed=True, needed=True),),
+        do=_unalert,
+    ),
     "seed": Action(
         title="Seed",
         follows="Boards are queued for a scan: those named, else those that are due within their site's budget.",

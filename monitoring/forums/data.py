@@ -26,6 +26,8 @@ POSTS_SHOWN = 10
 EVENTS_SHOWN = 50
 NEWS_SHOWN = 12
 COMMENTS_SHOWN = 100
+MOST_OF_TREE = 20_000
+"""Comments of a thread that are shown as a tree; a longer one is shown in order."""
 LOG_S = 30 * 86_400.0  # of the event log for the charts; it is kept for TRAWL_EVENTS_DAYS
 
 
@@ -72,30 +74,60 @@ class StoredThread:
     comments: tuple[Any, ...]
     number: int  # comments that are stored, on all pages
     earlier: Mapping[tuple[str, str], Sequence[Any]]  # other texts that a row had, by `post` or `comment` and id
+    depths: Mapping[str, int] = field(default_factory=dict)  # of comments below others, by id
 
 
 def thread_of(database: Database, site: str, thread: str, page: int) -> StoredThread:
-    """Read a thread's opening post and the comments of one page, in their order. Raises StorageError."""
+    """Read a thread's opening post and the comments of one page: each below the comment that it answers, where the site names
+    it, else in their order. Raises StorageError.
+    """
     c = comments.c
     here = (c.site == site, c.post_id == thread)
     order = (c.position.is_(None), c.position, c.created_at.is_(None), c.created_at, c.id)
-    shown = select(comments).where(*here).order_by(*order).limit(COMMENTS_SHOWN).offset((page - 1) * COMMENTS_SHOWN)
+    begin, depths = (page - 1) * COMMENTS_SHOWN, dict[str, int]()
     with database.translated(), database.engine.connect() as connection:
         post = connection.execute(select(posts).where(posts.c.site == site, posts.c.id == thread)).first()
-        found = tuple(connection.execute(shown))
-        ids = {"post": [thread], "comment": [one.id for one in found]}
+        number = connection.execute(select(func.count()).select_from(comments).where(*here)).scalar() or 0
+        shown = select(comments).where(*here).order_by(*order)
+        has_parents = connection.execute(select(c.id).where(*here, c.parent_id.is_not(None)).limit(1)).first()
+        if has_parents and number <= MOST_OF_TREE:
+            depths = tree_of(connection.execute(select(c.id, c.parent_id).where(*here).order_by(*order)).all())
+            ids = list(depths)[begin : begin + COMMENTS_SHOWN]
+            rows = {row.id: row for row in connection.execute(select(comments).where(*here, c.id.in_(ids)))}
+            found = tuple(rows[one] for one in ids if one in rows)
+        else:
+            found = tuple(connection.execute(shown.limit(COMMENTS_SHOWN).offset(begin)))
+        keys = {"post": [thread], "comment": [one.id for one in found]}
         texts = [
             row
-            for kind, of in ids.items()
+            for kind, of in keys.items()
             for row in connection.execute(
                 select(revisions).where(revisions.c.site == site, revisions.c.kind == kind, revisions.c.id.in_(of))
             )
         ]
-        number = connection.execute(select(func.count()).select_from(comments).where(*here)).scalar() or 0
     earlier: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
     for row in sorted(texts, key=lambda row: row.last_fetched_at):
         earlier[row.kind, row.id].append(row)
-    return StoredThread(post=post, comments=found, number=number, earlier=earlier)
+    return StoredThread(post=post, comments=found, number=number, earlier=earlier, depths=depths)
+
+
+def tree_of(rows: Sequence[Any]) -> dict[str, int]:
+    """Return the depth of each comment by id, in the order of the tree, from (id, parent) in the order of the thread. One whose
+    parent is not there is at the top, and so is one of a circle.
+    """
+    below: defaultdict[str | None, list[str]] = defaultdict(list)
+    ids = {one for one, _ in rows}
+    for one, parent in rows:
+        below[parent if parent in ids and parent != one else None].append(one)
+    depths = dict[str, int]()
+    for start in (*below[None], *(one for one, _ in rows)):
+        waiting = [(start, 0)]
+        while waiting:
+            one, depth = waiting.pop()
+            if one not in depths:
+                depths[one] = depth
+                waiting += [(answer, depth + 1) for answer in reversed(below[one])]
+    return depths
 
 
 def events_of(database: Database) -> list[Event]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 from forums.overview import BoardView, ForumSites, forum_sites
 from forums.overview.boards import BAD_STATES, BoardState
 from forums.overview.model import BoardTally
+from forums.state.alerts import Alerts, shown_address
 from forums.state.writer_figures import BOUNDS_S, DelayHistogram
 from forums.storage import Database
 from forums.storage.read.event_reader import Event
@@ -70,7 +71,16 @@ def events(reading: Reading) -> str:
     found, trouble = _stored(data.events_of, nothing)
     of_fleet, _ = _stored(data.fleet_events_of, nothing)
     troubles = forum_sites(reading.view).output_troubles
-    return reading.html("events.html", "Events", events=found, of_fleet=of_fleet, trouble=trouble, output_troubles=troubles)
+    return reading.html(
+        "events.html",
+        "Events",
+        events=found,
+        of_fleet=of_fleet,
+        trouble=trouble,
+        output_troubles=troubles,
+        alerts=Alerts(reading.client).all() if reading.view.failure is None else {},
+        receiver=shown_address,
+    )
 
 
 def _stored(read: Callable[[Database], T], otherwise: T) -> tuple[T, str]:

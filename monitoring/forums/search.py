@@ -10,25 +10,27 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, date, datetime, timedelta
 from email.utils import format_datetime
-from typing import Annotated, Literal
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Literal
+from urllib.parse import quote, urlencode, urlsplit
 from xml.etree import ElementTree
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, PlainTextResponse
+from markupsafe import Markup
 
+from forums.overview import forum_sites
 from forums.storage.read.read_sql import NoData
-from forums.storage.read.search import Hit
-from forums.storage.read.search import search as find
+from forums.storage.read.search import MOST_LOOKED_AT, MOST_WORDS, Hit, Results, Wanted, find
 from monitoring.pages.rendering import web_address
 from monitoring.pages.routes import HEADERS, Desk
 from monitoring.pages.views import Reading
-from redis_components.errors import TrawlError
+from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.printable import in_one_line, printable
 
 from . import data, pages
@@ -83,59 +85,156 @@ def _one_of(places: threading.Semaphore, wait_s: float, gone: threading.Event) -
         places.release()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The fields of the search, as they stand in its address."""
+
+    q: str = ""
+    author: str = ""
+    site: str = ""
+    board: str = ""
+    since: str = ""  # first and last day (UTC) of publication
+    until: str = ""
+    order: str = ""  # `old`: the oldest first
+    page: int = 1
+
+    @classmethod
+    def of(cls, **given: Any) -> Asked:
+        """Return the fields, without white space; `author:NAME` among the words is the author, as filters of events have it."""
+        fields: dict[str, Any] = {
+            name: value.strip()[:LONGEST] if isinstance(value, str) else value for name, value in given.items()
+        }
+        text = fields.get("q", "")
+        if not fields.get("author") and (named := _AUTHOR.search(text)) is not None:
+            fields |= {"author": (named[1] or named[2]).strip(), "q": _AUTHOR.sub(" ", text, count=1).strip()}
+        return cls(**fields)
+
+    def address(self, **changed: object) -> str:
+        """Return the address of this search with other values."""
+        defaults = {"page": 1}
+        values = {name: value for name, value in (asdict(self) | changed).items() if value and value != defaults.get(name)}
+        return f"/search?{urlencode(values)}"
+
+    @property
+    def alert(self) -> str:
+        """Return the address of the form that makes an alert of this search."""
+        words = [one if one.isalnum() else f'"{one}"' for one in self.q.replace('"', " ").split()]
+        author = [f'author:"{self.author}"'] if self.author else []
+        return f"/act/alert?{urlencode({'match': ' and '.join((*words, *author)), 'site': self.site})}"
+
+    def wanted(self) -> Wanted:
+        """Return the search for the database. Raises ConfigError."""
+        since, until = _day("since", self.since), _day("until", self.until)
+        return Wanted(
+            text=self.q,
+            author=self.author or None,
+            site=self.site or None,
+            board=self.board or None,
+            since=since,
+            until=until + timedelta(days=1) if until else None,
+            oldest_first=self.order == "old",
+        )
+
+
+def _day(name: str, text: str) -> datetime | None:
+    try:
+        return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC) if text else None
+    except ValueError:
+        raise ConfigError(f"{name} {text!r:.40}: must be a day such as 2026-01-31") from None
+
+
 @dataclass(kw_only=True)
 class Found:
-    """The result of a search: of a URL its story, of words the posts, the newest first; or why there is none."""
+    """The result of a search: of a URL its story, of words the posts; or why there is none."""
 
-    text: str
-    author: str
+    asked: Asked
     story: object = None
-    hits: list[Hit] = field(default_factory=list)
+    results: Results = field(default_factory=lambda: Results([]))
     trouble: str = ""
 
 
-def search(reading: Reading, text: str, author: str, gone: threading.Event) -> Found:
+def search(reading: Reading, asked: Asked, gone: threading.Event) -> Found:
     """Search; ends early once the client is `gone`. Raises `redis.RedisError`."""
-    text, author = text.strip()[:LONGEST], author.strip()[:LONGEST]
-    if not author and (named := _AUTHOR.search(text)) is not None:  # as filters of events have it
-        author, text = (named[1] or named[2]).strip(), _AUTHOR.sub(" ", text, count=1).strip()
-    found = Found(text=text, author=author)
+    found = Found(asked=asked)
     try:
-        if is_url(text):
+        if is_url(asked.q):
             with _turn(gone):
-                found.story = _why(reading, text, gone)
-        elif text or author:
+                found.story = _why(reading, asked.q, gone)
+        elif asked.q or asked.author:
+            wanted = asked.wanted()
             with _turn(gone), data.stored_data(gone) as database:
-                found.hits = find(database, text, author=author or None, limit=HITS)
+                found.results = find(database, wanted, limit=HITS, offset=(asked.page - 1) * HITS)
     except TrawlError as error:
         found.trouble = str(error)
     return found
 
 
+def marked(text: str, words: str) -> Markup:
+    """Return a text, escaped, with each of the words in it marked."""
+    sought = [re.escape(word.lstrip("*") or word) for word in words.split()[:MOST_WORDS]]
+    parts = re.split(f"({'|'.join(sorted(sought, key=len, reverse=True))})", text, flags=re.IGNORECASE) if sought else [text]
+    mark = Markup("<mark>{}</mark>")
+    return Markup("").join(mark.format(printable(part)) if at % 2 else printable(part) for at, part in enumerate(parts))
+
+
 def _page(reading: Reading, found: Found) -> str:
-    values = {"text": found.text, "author": found.author, "found": found.story, "hits": found.hits, "trouble": found.trouble}
-    return reading.html("search.html", "Search", **values, most=HITS)
+    asked, results = found.asked, found.results
+    return reading.html(
+        "search.html",
+        "Search",
+        asked=asked,
+        found=found.story,
+        results=results,
+        trouble=found.trouble,
+        pages=-(-results.number // HITS),
+        sites=sorted({*forum_sites(reading.view).names, *filter(None, [asked.site])}),
+        marked=lambda text: marked(text, asked.q),
+        looked_at=MOST_LOOKED_AT,
+        feeds=FEEDS,
+    )
 
 
-def rss(title: str, address: str, hits: Iterable[Hit]) -> bytes:
+def rss(title: str, address: str, hits: Sequence[Hit]) -> bytes:
     """Return the hits as RSS 2.0."""
     root = ElementTree.Element("rss", version="2.0")
     channel = ElementTree.SubElement(root, "channel")
-    for name, value in (("title", title), ("link", address), ("description", title)):
-        ElementTree.SubElement(channel, name).text = printable(value)
+    _add(channel, title=title, link=address, description=title)
     for one in hits:
         item = ElementTree.SubElement(channel, "item")
         date = format_datetime(one.created_at) if one.created_at else ""
-        values = {"title": _title(one), "link": web_address(one.url), "description": one.excerpt, "pubDate": date}
-        for name, value in values.items():
-            if value:
-                ElementTree.SubElement(item, name).text = printable(value)
+        _add(item, title=_title(one), link=web_address(one.url), description=one.excerpt, pubDate=date)
         ElementTree.SubElement(item, "guid", isPermaLink="false").text = printable(_id(one))
+    return _xml(root)
+
+
+def atom(title: str, address: str, hits: Sequence[Hit]) -> bytes:
+    """Return the hits as Atom 1.0 (RFC 4287)."""
+    root = ElementTree.Element("feed", xmlns="http://www.w3.org/2005/Atom")
+    newest = max((one.created_at for one in hits if one.created_at), default=_NO_DATE)
+    _add(root, id=address, title=title, updated=newest.isoformat())
+    ElementTree.SubElement(root, "link", rel="self", href=printable(address))
+    for one in hits:
+        entry = ElementTree.SubElement(root, "entry")
+        identity = f"urn:trawl:{quote(_id(one))}"
+        _add(entry, id=identity, title=_title(one), updated=(one.created_at or _NO_DATE).isoformat(), summary=one.excerpt)
+        _add(ElementTree.SubElement(entry, "author"), name=one.author or "no name")
+        if address_of := web_address(one.url):
+            ElementTree.SubElement(entry, "link", href=printable(address_of))
+    return _xml(root)
+
+
+def _add(parent: ElementTree.Element, **values: str) -> None:
+    for name, value in values.items():
+        if value:
+            ElementTree.SubElement(parent, name).text = printable(value)
+
+
+def _xml(root: ElementTree.Element) -> bytes:
     text: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
     return text
 
 
-def json_feed(title: str, address: str, hits: Iterable[Hit]) -> bytes:
+def json_feed(title: str, address: str, hits: Sequence[Hit]) -> bytes:
     """Return the hits as JSON Feed 1.1 (https://www.jsonfeed.org)."""
     items = [
         {
@@ -154,14 +253,19 @@ def json_feed(title: str, address: str, hits: Iterable[Hit]) -> bytes:
 
 
 def _title(one: Hit) -> str:
-    return one.title or f"{one.author or 'an answer'} in thread {one.thread}"
+    return one.title or (f"Re: {one.thread_title}" if one.thread_title else f"{one.author or 'an answer'} in thread {one.thread}")
 
 
 def _id(one: Hit) -> str:
     return f"{one.site}/{one.kind}/{one.id}"
 
 
-FEEDS = {"rss": (rss, "application/rss+xml"), "json": (json_feed, "application/feed+json")}
+FEEDS = {
+    "rss": (rss, "application/rss+xml"),
+    "atom": (atom, "application/atom+xml"),
+    "json": (json_feed, "application/feed+json"),
+}
+_NO_DATE = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def is_url(text: str) -> bool:
@@ -192,24 +296,35 @@ def search_routes(desk: Desk) -> APIRouter:
         return desk.answer(request, ("thread", site, name, page), lambda reading: pages.thread(reading, site, name, page))
 
     @routes.get("/search")
-    async def find(request: Request, q: str = "", author: str = "", format: Literal["", "rss", "json"] = "") -> Response:
+    async def find(
+        request: Request,
+        q: str = "",
+        author: str = "",
+        site: str = "",
+        board: str = "",
+        since: str = "",
+        until: str = "",
+        order: Literal["", "old"] = "",
+        page: Annotated[int, Query(ge=1, le=MOST_NUMBER)] = 1,
+        format: Literal["", "rss", "atom", "json"] = "",
+    ) -> Response:
         gone = threading.Event()
+        asked = Asked.of(q=q, author=author, site=site, board=board, since=since, until=until, order=order, page=page)
 
         def found() -> Response:
             if refused := desk.refused(request):
                 return refused
             if not format:
-                html, code = desk.made(request, lambda reading: _page(reading, search(reading, q, author, gone)))
+                html, code = desk.made(request, lambda reading: _page(reading, search(reading, asked, gone)))
                 return HTMLResponse(html, code, headers=HEADERS)
-            of_url = Found(
-                text=q, author=author, trouble="a feed has the posts with some words, or of an author: a URL has a story"
-            )
-            result = of_url if is_url(q.strip()) else search(desk.reading(request), q, author, gone)
+            of_url = Found(asked=asked, trouble="a feed has the posts with some words, or of an author: a URL has a story")
+            result = of_url if is_url(asked.q) else search(desk.reading(request), asked, gone)
             if result.trouble:
                 return PlainTextResponse(f"{in_one_line(result.trouble)}\n", 503, headers=HEADERS)
             write, kind = FEEDS[format]
-            words = " ".join(filter(None, (result.text, result.author and f"author:{result.author}")))
-            return Response(write(f"Trawl: {words}", str(request.url), result.hits), media_type=kind, headers=HEADERS)
+            words = " ".join(filter(None, (asked.q, asked.author and f"author:{asked.author}")))
+            feed = write(f"Trawl: {words}", str(request.url), result.results.hits)
+            return Response(feed, media_type=kind, headers=HEADERS)
 
         made = asyncio.ensure_future(run_in_threadpool(found))
         while not (await asyncio.wait({made}, timeout=_LOOK_S))[0]:

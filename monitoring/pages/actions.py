@@ -43,18 +43,21 @@ class Field:
 
 
 class Given:
-    """The submitted values, checked against the fields. Raises ConfigError, also where a required value is missing."""
+    """The submitted values, checked against the fields. Raises ConfigError with all faults, also missing values."""
 
     def __init__(self, fields: Sequence[Field], form: Mapping[str, Sequence[str]]) -> None:
         self._values: dict[str, str] = {}
+        faults = list[str]()
         for one in fields:
             value = (form.get(one.name) or [""])[-1].strip()
-            if one.needed and not value:
-                raise ConfigError(f"{one.label}: is missing")
             longest = LONGEST_TEXT if one.kind == "text" else LONGEST
-            if len(value) > longest or (one.kind != "text" and not value.isprintable()):
-                raise ConfigError(f"{one.label}: must be one line of at most {longest} characters")
+            if one.needed and not value:
+                faults.append(f"{one.label}: is missing")
+            elif len(value) > longest or (one.kind != "text" and not value.isprintable()):
+                faults.append(f"{one.label}: must be one line of at most {longest} characters")
             self._values[one.name] = value
+        if faults:
+            raise ConfigError("; ".join(faults))
 
     def text(self, name: str) -> str:
         """Return the value of a field, without white space around it."""

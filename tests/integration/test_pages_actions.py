@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 import redis
 
+from forums.state.alerts import Alerts
 from monitoring.api.access import Tokens
 from monitoring.app import create_app
 from monitoring.pages.actions import ACTIONS, Field, Given
@@ -16,6 +19,7 @@ from monitoring.source import Source
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.politeness.limits import read
+from tests.integration.storage.test_publish import Receiver
 from tests.integration.test_pages import bury
 from tests.integration.test_pages_login import ACT, READ, Browser, source
 from workers.state.audit import latest
@@ -162,3 +166,43 @@ def test_a_field_is_one_line_of_bounded_length() -> None:
     for wrong in ("x" * 501, "a\x1b[2J", "a\nb"):
         with pytest.raises(ConfigError, match="one line of at most 500"):
             Given(fields, {"site": [wrong]})
+
+
+def test_an_alert_is_made_and_tried_shown_and_removed(
+    operator: Browser, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAWL_DATABASE_URL", f"sqlite:///{tmp_path}/none.db")
+    wrong = form_of(operator, "alert") | {"match": "(gpu", "to": "nowhere", "site": "exmaple"}
+    code, html, _ = operator.ask("POST", "/act/alert", wrong)
+    assert code == 400
+    assert "Nothing was changed" in html
+    for fault in ("is not closed", "mailto:you@", "there is no such site file", 'value="(gpu"'):
+        assert fault in unescape(html), "each fault at once, and the form keeps what was written"
+    assert "Words: is missing; To: is missing" in operator.ask("POST", "/act/alert", form_of(operator, "alert"))[1]
+    assert "the test message was not taken" in unescape(
+        operator.ask("POST", "/act/alert", form_of(operator, "alert") | {"match": "x", "to": "http://127.0.0.1:1/"})[1]
+    )
+    assert Alerts(redis_client).all() == {}
+    receiver = Receiver()
+    try:
+        about = f"?{urlencode({'match': '显卡', 'to': receiver.url})}"
+        assert 'value="显卡"' in operator.ask("GET", f"/act/alert{about}")[1]
+        done = do(operator, "alert", about, match="显卡", to=receiver.url)
+    finally:
+        receiver.server.shutdown()
+        receiver.server.server_close()
+    [made] = Alerts(redis_client).all().values()
+    assert [event["type"] for event in receiver.events] == ["test"]
+    assert ("alert 1: a test message was sent" in done, made.secret in done, made.by) == (True, True, "the page")
+    events = operator.ask("GET", "/events")[1]
+    assert "显卡" in events
+    assert made.secret not in events
+    assert "alert 1 is removed" in do(operator, "unalert", "?number=1")
+    assert Alerts(redis_client).all() == {}
+
+
+def test_passwords_in_the_address_of_an_alert_are_not_kept_in_the_audit(operator: Browser, redis_client: redis.Redis) -> None:
+    to = "mailto://me:hush@127.0.0.1:1?to=you@example.org"
+    assert operator.ask("POST", "/act/alert", form_of(operator, "alert") | {"match": "x", "to": to})[0] == 400
+    [act] = [one for one in latest(redis_client, 10) if one.what[0] == "alert"]
+    assert "hush" not in repr(act)

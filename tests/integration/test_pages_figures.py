@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from forums.storage.schema.tables import comments, events, posts
 from monitoring.api.access import Tokens
 from monitoring.app import create_app
 from monitoring.forums import pages
+from monitoring.forums import search as pages_search
 from monitoring.forums.data import EVENTS_SHOWN, ForumRows
 from monitoring.pages import views
 from monitoring.pages.views import NotThere, Reading
@@ -33,6 +35,7 @@ from tests.unit.monitoring.metrics.test_metrics import VIEW
 from workers.overview.samples import History, Sample
 
 BASE = time.time() // 86_400 * 86_400 - 86_400 + 43_200  # noon of yesterday
+ATOM = "{http://www.w3.org/2005/Atom}"
 EVIL = "<script>alert('x')</script>"
 
 
@@ -168,5 +171,53 @@ def test_a_search_has_an_address_as_a_feed_for_those_who_may_read(
         assert program.ask("GET", "/search?q=radio&format=rss", **({"authorization": header} if header else {}))[0] == 303
     assert program.ask("GET", "/act/pause", authorization=f"Bearer {ACT}")[0] == 303, "a header never acts"
     page = program.ask("GET", "/search?q=radio", authorization=basic)[1]
-    assert '<a href="/search?q=radio&amp;author=&amp;format=rss">' in page
+    assert 'href="/search?q=radio&amp;format=rss"' in page
     assert '<a href="/thread/demo/p1#c1">' in page
+    assert "3 posts and comments" in page
+    assert "the <mark>radio</mark> hums" in page
+    assert EVIL not in page
+    code, text, headers = program.ask("GET", "/search?q=radio&format=atom", authorization=basic)
+    assert (code, headers["content-type"]) == (200, "application/atom+xml")
+    entries = ElementTree.fromstring(text).findall(f"{ATOM}entry")
+    ids = {f"urn:trawl:demo/{one}" for one in ("post/p1", "comment/c1", "post/p2")}
+    assert {one.findtext(f"{ATOM}id") for one in entries} == ids
+    assert [one.find(f"{ATOM}link") for one in entries].count(None) == 1
+    assert all(one.findtext(f"{ATOM}updated") and one.findtext(f"{ATOM}author/{ATOM}name") for one in entries)
+
+
+def test_a_search_of_board_and_time_has_pages_and_leads_to_an_alert(redis_client: redis.Redis, database: Database) -> None:
+    many = [comment(f"c{n:03}", body="hum radio", created_at=at(n)) for n in range(120)]
+    write(database, 1, post("p1", title="On <radio>", body="x"), post("p9", forum_id="f9", body="radio"), *many)
+    shown = reading(redis_client, database, 3, ForumRows())
+
+    def page(**given: Any) -> str:
+        return pages_search._page(shown, pages_search.search(shown, pages_search.Asked.of(**given), threading.Event()))
+
+    last = page(q="radio", board="f1", page=3)
+    assert "121 posts and comments, page 3 of 3" in last
+    assert re.findall(r"#(c\d+)", last) == [f"c{n:03}" for n in range(19, -1, -1)]
+    assert "On &lt;<mark>radio</mark>&gt;" in last
+    assert "page=2" in last
+    oldest = page(q="radio", order="old", since="2026-01-01", until="2026-01-01")
+    assert re.findall(r"#([cp]\d+)\"", oldest)[0] == "c000"
+    assert 'href="/act/alert?match=radio+and+author%3A%22bob%22&amp;site=demo"' in page(q="radio author:bob", site="demo")
+    assert "since &#39;yesterday&#39;: must be a day such as 2026-01-31" in page(q="radio", since="yesterday")
+    assert "There is no such page" in page(q="radio", page=9)
+    assert "Nothing that is stored" in page(q="radio", board="none")
+
+
+def test_answers_stand_below_what_they_answer(redis_client: redis.Redis, database: Database) -> None:
+    parents = {"c1": None, "c2": None, "c3": "c1", "c4": "c3", "c5": "away", "c6": "c7", "c7": "c6", "c8": "c1"}
+    items = [comment(one, parent_id=parent, created_at=at(n)) for n, (one, parent) in enumerate(parents.items())]
+    write(database, 1, post("p1"), *items)
+    html = pages.thread(reading(redis_client, database, 3, ForumRows()), "demo", "p1", 1)
+    found = re.findall(r'id="(c\d)"(?: style="--depth: (\d)")?', html)
+    expected = [("c1", ""), ("c3", "1"), ("c4", "2"), ("c8", "1"), ("c2", ""), ("c5", ""), ("c6", ""), ("c7", "1")]
+    assert found == expected, "a parent that is away, and a circle"
+
+
+def test_a_tree_of_any_depth_is_cut_into_pages(redis_client: redis.Redis, database: Database) -> None:
+    chain = [comment(f"c{n:04}", parent_id=f"c{n - 1:04}" if n else None, created_at=at(n)) for n in range(1500)]
+    write(database, 1, post("p1"), *chain)
+    html = pages.thread(reading(redis_client, database, 3, ForumRows()), "demo", "p1", 15)
+    assert re.findall(r'id="(c\d+)" style="--depth: 8"', html) == [f"c{n:04}" for n in range(1400, 1500)]
