@@ -17,6 +17,7 @@ OF_FORUMS = ""
 COMMANDS = {  # in the order of the help: panel, the function or group in `cli.commands`, and the line of the list
     "init": (START, "init.init", "Make a project: site files, settings, a package for your own spiders."),
     "sites": (START, OF_FORUMS, "Make, try, list and show site files; the limits of sites as they are now."),
+    "watch": (START, OF_FORUMS, "Watch a forum: learn its pages, start everything here, open the page with its posts."),
     "up": (START, "up.up", "Start Redis, a worker with its crawlers, beat, Flower and the exporter here, until Ctrl-C."),
     "doctor": (START, "doctor.doctor", "Check Redis, broker, clocks, database, disks, permissions, ports and site files."),
     "seed": (CRAWL, OF_FORUMS, "Queue forums for a scan, which finds their new and changed threads."),
@@ -46,9 +47,8 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "search": (DATA, OF_FORUMS, "Search stored posts and comments, the newest first."),
     "sql": (DATA, OF_FORUMS, "Run one SELECT or VALUES on the stored data; read-only."),
     "export": (DATA, OF_FORUMS, "Write stored posts, comments, forums, scans or gaps as JSON lines, CSV or Parquet."),
-    "events": (DATA, OF_FORUMS, "Follow stored posts; show the outputs of events, and send refused or past events again."),
+    "events": (DATA, OF_FORUMS, "Follow stored posts; show outputs, test messages to people, send events again."),
     "alert": (DATA, OF_FORUMS, "Send a message about each new post with a word: by mail, ntfy or a webhook."),
-    "notify": (DATA, OF_FORUMS, "Send a test message, or alarms without a running fleet."),
     "read": (DATA, OF_FORUMS, "Show what Trawl reads from a page of any forum."),
     "dead": (REPAIR, "dead.app", "Show, replay and delete requests, items and messages that were given up."),
     "dupefilter": (REPAIR, "dupefilter.dupefilter", "Show size and false positives of a dupefilter, or remove URLs from it."),
@@ -58,15 +58,14 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "upgrade": (REPAIR, "upgrade.upgrade", "Show what this version of Trawl will change in the running fleet and its data."),
     "migrate": (REPAIR, "migrate.app", "Continue a crawl that another package started."),
     "api": (SETUP, "up.api", "Serve the fleet's HTTP API, with scrapyd's schedule.json."),
-    "config": (SETUP, "config.app", "Show the configuration; print Redis users and systemd units."),
-    "signing-key": (SETUP, "signing_key.app", "Make and show the key by which sites recognise the fleet (Web Bot Auth)."),
+    "config": (SETUP, "config.app", "Show the configuration; print Redis users and systemd units; the key of signed requests."),
 }
 
 SHORT_HELP = """\
 Usage: trawl [--namespace NAME] COMMAND     a crawl fleet on Scrapy and Celery
 
-Start     trawl init                 make a project with settings and site files
-          trawl sites new URL        write a site file for a forum
+Start     trawl watch ADDRESS        watch a forum: its posts on a page
+          trawl sites new ADDRESS    write a site file for a forum
           trawl up                   run the whole fleet here, until Ctrl-C
 Crawl     trawl seed                 queue the forums that are due
           trawl job start SPIDER     crawl with several crawlers, to the end
@@ -110,12 +109,28 @@ RENAMED = {  # until the release after 0.1
     "crawl": "crawl-once",
     "acl": "config acl",
     "systemd": "config systemd",
-    "bot": "signing-key",
+    "bot": "config signing-key",
+    "signing-key": "config signing-key",
+    "notify": "events notify",
 }
 HELP = ("-h", "--help")
 
 _CHANGING = {
-    *("up", "scale", "roll", "pause", "drain", "stop", "resume", "crawl-once", "seed", "seed-urls", "autoscale", "limit"),
+    *(
+        "watch",
+        "up",
+        "scale",
+        "roll",
+        "pause",
+        "drain",
+        "stop",
+        "resume",
+        "crawl-once",
+        "seed",
+        "seed-urls",
+        "autoscale",
+        "limit",
+    ),
     *("alert", "forums rescan", "forums backfill", "forums forget", "dupefilter", "reparse"),
     *("backup create", "backup restore"),
     *("schedule set", "schedule enable", "schedule disable", "schedule remove", "schedule run"),

@@ -90,6 +90,7 @@ def commands() -> Mapping[str, str]:
     """Return the commands that read or write forums, their site files and what is stored."""
     return {
         "sites": "cli.commands.sites.app",
+        "watch": "cli.commands.watch.watch",
         "seed": "cli.commands.seed.seed",
         "forums": "cli.commands.forums.app",
         "why": "cli.commands.why.why",
@@ -98,7 +99,6 @@ def commands() -> Mapping[str, str]:
         "export": "cli.commands.export.export",
         "events": "cli.commands.events.app",
         "alert": "cli.commands.alert.alert",
-        "notify": "cli.commands.events.notify",
         "read": "cli.commands.read.read",
         "reparse": "cli.commands.reparse.reparse",
         "db": "cli.commands.db.app",

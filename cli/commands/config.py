@@ -18,11 +18,13 @@ from redis_components.errors import ConfigError, RedisUnavailable
 from redis_components.server.url import impatient
 
 from .acl import acl
+from .signing_key import app as signing_key
 from .systemd import systemd
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 app.command()(acl)
 app.command()(systemd)
+app.add_typer(signing_key, name="signing-key")
 
 
 @app.callback()

@@ -1,4 +1,4 @@
-"""`trawl events`: follow stored posts, and the outputs of events; `trawl notify`: a test message, or alarms from elsewhere."""
+"""`trawl events`: follow stored posts, the outputs of events, and messages to people."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ _NARROWEST = 20
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Follow stored posts; show the outputs of events, and send refused or past events again.",
+    help="Follow stored posts; show outputs, test messages to people, send events again.",
 )
 notify = typer.Typer(no_args_is_help=True, help="Messages to people: a test, and alarms without a running fleet.")
+app.add_typer(notify, name="notify")
 
 
 @app.command()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Annotated, Any
 from urllib.parse import unquote
@@ -16,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from cli.access.addresses import addresses, first_answer, is_address
 from cli.access.names import visit_limits
 from cli.views.options import AsJson
 from cli.views.output import counted, print_json
@@ -28,6 +28,7 @@ from forum_reader.page.soft_block import refusal
 from forum_reader.readers.limited_reading import read_limited
 from redis_components.errors import ConfigError, TrawlError
 
+_PAGES = (".html", ".htm", ".xhtml", ".mhtml", ".xml", ".json", ".txt")  # what a file may be called, and no host is
 _BINARY = (b"%PDF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"PK\x03\x04", b"\x1f\x8b")
 
 
@@ -69,10 +70,10 @@ def read(
 
 
 def _read(source: str, url: str | None, *, obey_robots: bool) -> SeenPage:
-    if "://" in source:
+    if is_address(source) and not (Path(source).exists() or ("/" not in source and source.lower().endswith(_PAGES))):
         if url is not None:
             raise ConfigError("--url cannot be combined with a URL to fetch: it names the source of a saved page")
-        html, address = _fetched(source, obey_robots=obey_robots)
+        html, address = _fetched(addresses(source), obey_robots=obey_robots)
         return read_limited(html, address, compare=True)
     if source == "-":
         return read_limited(decoded(sys.stdin.buffer.read(), "standard input"), url or "https://unknown.example/", compare=True)
@@ -85,15 +86,17 @@ def _read(source: str, url: str | None, *, obey_robots: bool) -> SeenPage:
     return read_limited(decoded(body, source), url or "https://unknown.example/", compare=True)
 
 
-def _fetched(url: str, *, obey_robots: bool) -> tuple[str, str]:
+def _fetched(urls: Sequence[str], *, obey_robots: bool) -> tuple[str, str]:
+    """Return the page at the first address that answers, and its address."""
     from forums.sites.http.fetch import Visitor
 
-    async def one() -> Any:
+    async def one(url: str) -> Any:
         async with Visitor(obey_robots=obey_robots, limits=visit_limits(url)) as visitor:
             return await visitor.get(url)
 
+    url = urls[0]
     with working(f"reading {url}"):
-        response = asyncio.run(one())
+        response = first_answer(urls, one)
     kind = (response.headers.get("Content-Type") or b"").decode("latin-1").split(";")[0].strip()
     if (why := refusal(response)) is not None:
         raise TrawlError(why)

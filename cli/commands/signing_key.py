@@ -1,4 +1,4 @@
-"""`trawl signing-key`: the key by which sites can recognise the fleet (Web Bot Auth)."""
+"""`trawl config signing-key`: the key by which sites can recognise the fleet (Web Bot Auth)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ def new(
 ) -> int:
     """Make a key: the private part goes into FILE, readable by you alone.
 
-    Then set TRAWL_BOT_KEY_FILE=FILE and TRAWL_BOT_AGENT=https://…, the place that serves what `trawl signing-key show` prints.
+    Then set TRAWL_BOT_KEY_FILE=FILE and TRAWL_BOT_AGENT=https://…, the place that serves what `trawl config signing-key show`
+    prints.
 
-    **Example:** `trawl signing-key new bot.pem`
+    **Example:** `trawl config signing-key new bot.pem`
     """
     key = new_key()
     try:
@@ -46,7 +47,7 @@ def show() -> int:
     identity = bot_identity()
     if identity is None:
         raise ConfigError(
-            "requests are not signed: make a key with `trawl signing-key new FILE`, and set the variables that it prints"
+            "requests are not signed: make a key with `trawl config signing-key new FILE`, and set the variables that it prints"
         )
     echo(f"{identity.agent.rstrip('/')}{DIRECTORY} is to answer with:", stderr=True)
     print_json(identity.directory())

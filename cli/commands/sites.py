@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.access.addresses import addresses
 from cli.views.options import AsJson
 from cli.views.output import complain, echo, print_json
 from cli.views.tables import show
@@ -27,7 +28,7 @@ app.command()(lanes)
 
 @app.command()
 def new(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The front page of the forum.")],
+    url: Annotated[str, typer.Argument(metavar="ADDRESS", help="The front page of the forum, as forum.example.org.")],
     name: Annotated[str | None, typer.Option(help="Name of the site; by default taken from its host.")] = None,
     profile: Annotated[str | None, typer.Option(help="The forum software; by default it is detected.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
@@ -55,7 +56,7 @@ def new(
     from .sites_new import write
 
     allowed = {"obey_robots": not ignore_robots, "allow_private": allow_private}
-    return write(url, name, profile, force=force, as_json=as_json, contact=contact, **allowed)
+    return write(addresses(url), name, profile, force=force, as_json=as_json, contact=contact, **allowed)
 
 
 @app.command("check")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import msgspec
 import typer
 from rich.text import Text
 
+from cli.access.addresses import first_answer
 from cli.access.names import visit_limits
 from cli.views.output import complain, echo, print_json
 from cli.views.progress import working
@@ -23,7 +24,7 @@ from forum_reader.draft.draft_site import Drafted, drafted
 from forum_reader.errors import AnotherHost
 from forum_reader.recognise.recognise import Guess
 from forums.sites import sites_dir
-from forums.sites.http.fetch import Visitor, is_web_address
+from forums.sites.http.fetch import Visitor
 from forums.sites.http.politeness import USER_AGENT, agent_with
 from forums.state.forum_states import TRIAL_PER_DAY
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
@@ -39,7 +40,7 @@ NO_CONTACT = (
 
 
 def write(
-    url: str,
+    urls: Sequence[str],
     name: str | None,
     profile: str | None,
     *,
@@ -49,9 +50,8 @@ def write(
     as_json: bool,
     contact: str | None = None,
 ) -> int:
-    """Read the pages, write the file, print what was found."""
-    if not is_web_address(url):
-        raise ConfigError(f"{url!r} is not the URL of a web page: write http://… or https://…")
+    """Read the pages at the first address that answers, write the file, print what was found."""
+    url = urls[0]
     name = name or name_of(url)
     if not is_name(name):
         raise ConfigError(f"--name {name!r:.100}: {RULE}")
@@ -62,8 +62,8 @@ def write(
         contact = _asked_contact(TRIAL_PER_DAY)
     agent = agent_with(contact) if contact is not None else None
     with working(f"reading pages of {url}", shown=not as_json):
-        draft, guess, shown, problem = asyncio.run(
-            _drafted(url, name, profile, obey_robots=obey_robots, allow_private=allow_private, agent=agent)
+        draft, guess, shown, problem = first_answer(
+            urls, lambda one: _drafted(one, name, profile, obey_robots=obey_robots, allow_private=allow_private, agent=agent)
         )
     if problem is not None:
         complain(problem)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import typer
 
+from cli.access.addresses import addresses
 from cli.access.redis import redis_client, report_nothing_runs, running_url
 from cli.views.options import AsJson
 from cli.views.output import echo, in_plain_json, print_json
 from forums.overview.why import Why
 from forums.overview.why import why as look
 from forums.storage.read.read_sql import NoData, stored_data
-from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 
 
@@ -31,12 +30,7 @@ def why(
 
         trawl why http://127.0.0.1:8000/thread/7
     """
-    try:
-        known = urlsplit(url)
-    except ValueError as error:
-        raise ConfigError(f"{url} is not an address: {error}") from None
-    if known.scheme not in ("http", "https") or not known.netloc:
-        raise ConfigError(f"{url} is not an address: write it whole, as https://forum.example/thread/7")
+    url = addresses(url)[0]
     if (running := running_url()) is None:
         report_nothing_runs(as_json)
         return 1

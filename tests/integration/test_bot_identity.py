@@ -128,13 +128,13 @@ def test_a_key_is_made_once_and_shown_without_its_private_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "bot.pem"
-    assert main(["signing-key", "new", str(path)]) == 0
+    assert main(["config", "signing-key", "new", str(path)]) == 0
     assert path.stat().st_mode & 0o777 == 0o600
-    assert main(["signing-key", "new", str(path)]) == 2
+    assert main(["config", "signing-key", "new", str(path)]) == 2
     assert "exists" in capfd.readouterr().err
     monkeypatch.setenv("TRAWL_BOT_KEY_FILE", str(path))
     monkeypatch.setenv("TRAWL_BOT_AGENT", AGENT)
-    assert main(["signing-key", "show"]) == 0
+    assert main(["config", "signing-key", "show"]) == 0
     said = capfd.readouterr()
     found = bot_identity()
     assert found is not None

@@ -148,7 +148,7 @@ def test_people_are_told_of_events_and_alarms_through_apprise(
             '[outputs.team]\nkind = "notify"\nurl = "${TEAM_URL}"\nrules = ["gpu"]\nalarms = true\nbegin = "oldest"\n',
             "utf-8",
         )
-        said = trawl("notify", "test")
+        said = trawl("events", "notify", "test")
         assert (said.out, said.err[:3000]) == ("team: sent\n", "")
         assert publish_events() == {"team": "up to date"}
         assert notify_alarms() == {"team": "quiet"}  # nothing has lasted yet
@@ -164,6 +164,6 @@ def test_people_are_told_of_events_and_alarms_through_apprise(
         assert titles[2].endswith(("problem", "problems"))
         assert "resolved" in titles[3]
         assert "click \\x1b]0;owned\\x07 [red]here[/red]" in receiver.messages[1]["message"]
-    assert trawl("notify", "test").code == 1
-    assert "token" not in trawl("notify", "test", "team").out
-    one_line(trawl("notify", "test", "taem"), 2, "did you mean 'team'")
+    assert trawl("events", "notify", "test").code == 1
+    assert "token" not in trawl("events", "notify", "test", "team").out
+    one_line(trawl("events", "notify", "test", "taem"), 2, "did you mean 'team'")

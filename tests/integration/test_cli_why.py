@@ -175,7 +175,7 @@ def test_what_no_site_file_names_is_refused_and_services_of_others_are_asked(tra
 
 @pytest.mark.parametrize("url", ["post/7", "ftp://x.example/", "http://", "http://[::1"])
 def test_what_is_not_an_address_is_refused(trawl: Trawl, url: str) -> None:
-    one_line(trawl("why", url), 2, "is not an address")
+    one_line(trawl("why", url), 2, "is not the address of a web page")
 
 
 def test_foreign_keys_and_entries_are_passed_over(trawl: Trawl, redis_client: redis.Redis) -> None:

@@ -57,10 +57,10 @@ class BotIdentity:
             private = load_pem_private_key(key.encode(), None)
         except (ValueError, TypeError) as error:
             raise ConfigError(
-                "TRAWL_BOT_KEY is not a private key in PEM without a password: make one with `trawl signing-key new`"
+                "TRAWL_BOT_KEY is not a private key in PEM without a password: make one with `trawl config signing-key new`"
             ) from error
         if not isinstance(private, Ed25519PrivateKey):
-            raise ConfigError("TRAWL_BOT_KEY is not an Ed25519 key: make one with `trawl signing-key new`")
+            raise ConfigError("TRAWL_BOT_KEY is not an Ed25519 key: make one with `trawl config signing-key new`")
         self.agent = agent
         raw = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         self._x = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()

@@ -167,8 +167,8 @@ def test_why_nothing_was_found_is_said(markup: str, said: str, tmp_path: Path, c
     [
         ([], "give the URL of a page, or a file"),
         (["no-such-file.html"], "no-such-file.html: cannot be read"),
-        (["ftp://forum.example/x"], "is not the URL of a web page"),
-        (["https://"], "is not the URL of a web page"),
+        (["ftp://forum.example/x"], "is not the address of a web page"),
+        (["https://"], "is not the address of a web page"),
         (["http://forum.example/x", "--url", URL], "--url cannot be combined with a URL to fetch"),
         (["--batch", "x.html"], "remove the URL or FILE"),
     ],

@@ -1,0 +1,141 @@
+"""`trawl watch`: an address in an empty folder, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from html import unescape
+from pathlib import Path
+
+import pytest
+import redis
+
+from cli.access.addresses import addresses, is_address
+from demo.forum.process import ForumProcess
+from forums.sites import load_site
+from redis_components.errors import ConfigError
+from tests.integration.test_cli_up import get
+from tests.support import warm_start
+from tests.support.fleet import ROOT
+from tests.support.processes import none_left, wait_until
+from tests.support.trawl_command import Trawl, commands, one_line
+from workers.state.nodes import NodeRecord, Nodes
+
+TRAWL = [sys.executable, "-m", "cli.main"]
+
+
+@pytest.fixture
+def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Trawl:
+    return commands(redis_url, tmp_path, monkeypatch, capfd)
+
+
+@pytest.fixture
+def forum() -> Iterator[ForumProcess]:
+    with ForumProcess(seed=36, forums=2, threads=3, comments=2) as forum:
+        yield forum
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("forum.example.org", ["https://forum.example.org", "http://forum.example.org"]),
+        (
+            "Forum.example.org/board/?f=2#top",
+            ["https://Forum.example.org/board/?f=2#top", "http://Forum.example.org/board/?f=2#top"],
+        ),
+        ("http://forum.example.org/x", ["http://forum.example.org/x"]),
+        ("127.0.0.1:8765", ["http://127.0.0.1:8765", "https://127.0.0.1:8765"]),
+        ("localhost:8765/x", ["http://localhost:8765/x", "https://localhost:8765/x"]),
+        ("[::1]:80", ["http://[::1]:80", "https://[::1]:80"]),
+    ],
+)
+def test_an_address_may_lack_its_scheme(trawl: Trawl, text: str, meant: list[str]) -> None:
+    assert addresses(text) == meant
+
+
+def test_a_site_file_decides_about_the_scheme_of_its_host(trawl: Trawl, tmp_path: Path) -> None:
+    (tmp_path / "sites/old.toml").write_text('profile = "generic"\nbase_url = "http://old.example.org"\nforums = ["news"]\n')
+    assert addresses("old.example.org/t/1") == ["http://old.example.org/t/1"]
+    said = trawl("why", "old.example.org/t/1")
+    assert said.out.startswith("http://old.example.org/t/1 (site old"), said
+
+
+@pytest.mark.parametrize(
+    "text", ["", "forum", "a b.example", "ftp://forum.example", "https://", "x" * 3000 + ".org", "a@b.example.org"]
+)
+def test_what_is_no_address_is_one_line(trawl: Trawl, text: str) -> None:
+    with pytest.raises(ConfigError, match="is not the address of a web page"):
+        addresses(text)
+    one_line(trawl("watch", text), 2, "is not the address of a web page")
+
+
+def test_a_saved_page_is_a_file_also_where_its_name_looks_like_a_host(
+    trawl: Trawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "page.html").write_text("<p>nothing</p>")
+    assert is_address("page.html")
+    assert "No posts" in trawl("read", "page.html").out
+
+
+def test_without_a_terminal_it_asks_for_a_contact_before_it_visits_anyone(trawl: Trawl, tmp_path: Path) -> None:
+    one_line(trawl("watch", "forum.example.org"), 2, "--contact you@example.org")
+    one_line(trawl("watch", "forum.example.org", "--contact", "nobody"), 2, "neither an e-mail address nor a URL")
+    assert [path.name for path in (tmp_path / "sites").iterdir()] == ["example.toml"]
+
+
+def test_a_second_forum_joins_the_fleet_that_runs(trawl: Trawl, redis_client: redis.Redis, forum: ForumProcess) -> None:
+    Nodes(redis_client).beat(NodeRecord(name=f"up-{os.getpid()}@{socket.gethostname()}", capacity=4))
+    place = forum.url.removeprefix("http://")
+    said = trawl("watch", place, "--name", "second")
+    assert said.code == 0, said
+    assert "the fleet runs here already" in said.out
+    assert load_site("second").forums or load_site("second").discover
+    again = trawl("watch", place)
+    assert "site second is this forum: its file is used" in again.out
+    assert "first date" not in again.out, "it is not learned again"
+
+
+@pytest.mark.processes
+def test_from_an_address_in_an_empty_folder_to_posts_on_the_page(tmp_path: Path, redis_url: str, forum: ForumProcess) -> None:
+    folder, opened = tmp_path / "empty", tmp_path / "opened"
+    folder.mkdir()
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}\n')
+    browser.chmod(0o755)
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("TRAWL_")}
+    environment |= {"TRAWL_REDIS_URL": redis_url, "BROWSER": f"{browser} %s", "TRAWL_TEST_MARK": str(tmp_path)}
+    environment["PYTHONPATH"] = str(ROOT)
+    command, log = [*TRAWL, "watch", forum.url.removeprefix("http://")], tmp_path / "log"
+    with none_left(("TRAWL_TEST_MARK", str(tmp_path)), timeout_s=60), log.open("wb") as file:
+        running = warm_start.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+        )
+        try:
+            address = wait_until(lambda: opened.exists() and opened.read_text(), log.read_text, 60)
+            wait_until(lambda: _titles(folder), log.read_text, 60)
+            wait_until(lambda: any(one in _page(address) for one in _titles(folder)), lambda: f"a post is on {address}", 60)
+        finally:
+            running.terminate()
+            assert running.wait(60) == 0, log.read_text()
+    assert "first author" in log.read_text(), "it shows what it found"
+
+
+def _page(address: str) -> str:
+    return unescape(get(address.rstrip("/"), "/")[1])
+
+
+def _titles(folder: Path) -> list[str]:
+    """Titles of the stored threads."""
+    path = folder / "data/trawl.sqlite"
+    if not path.exists():
+        return []
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        if not database.execute("select 1 from sqlite_master where name = 'posts'").fetchall():
+            return []
+        return [str(title) for (title,) in database.execute("select title from posts where title is not null")]
