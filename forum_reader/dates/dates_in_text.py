@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from .normalised import common
-from .words import DAYS_BACK, LESS_THAN_ONE, MONTHS, NUMBERS, UNITS, WEEKDAYS
+from .words import AGO, DAYS_BACK, LESS_THAN_ONE, MONTHS, NUMBERS, UNITS, WEEKDAYS
 
 LONGEST = 120
 """Characters of a text that is searched for a date."""
@@ -40,17 +40,13 @@ _TIME = re.compile(
     r"(?:\s*(UTC|GMT|Z\b)?\s*([+-]\d\d:?\d\d)?)"
 )
 _HOUR_BEFORE = re.compile(r"(上午|早上|凌晨|下午|晚上|中午|오전|오후)\s?(\d{1,2})[:：](\d\d)")
-_RELATIVE = re.compile(r"(?<![\w.,])(\d{1,4}(?:[.,]\d+)?|[^\W\d_]{1,6})\s?\+?\s?([^\W\d_]{1,12})\.?", re.UNICODE)
+_RELATIVE = re.compile(r"(?<![\w.,])(\d{1,4}(?:[.,]\d+)?|[^\W\d_]{1,6})\s?\+?\s?([^\W\d_]{1,14})\.?")
 _SMALLER = re.compile(r"[\s,]*(?:(?:and|und|et|y|e|и)\s+)?(\d{1,3})\s?([^\W\d_]{1,12})")
 _EAST_RELATIVE = re.compile(
     r"((?<!\d)\d{1,6}|半|几)\s?个?(秒|分|小时|小時|時間|天|日|周|週|星期|月|ヶ月|か月|年|초|분|시간|일|주|개월|년)\s?[钟鐘間]?\s?(?:前|전)"
 )
-_AGO = re.compile(
-    r"\bago\b|\bvor\b|\bil y a\b|\bhace\b|\bhá\b|\bfa\b|\bназад\b|\btemu\b|\bönce\b|\bsitten\b|\bsedan\b|\bsiden\b|"
-    r"\bgeleden\b|\blalu\b"
-    r"|\btrước\b|\bpřed\b|\bpred\b|\bezelőtt\b|\bacum\b|\bтому\b|\bπριν\b|\bprije\b|\bпреди\b|\bпре\b|\bîn urmă\b|前|전|"
-    r"\batrás\b|\byang\b|(?:sekunde|minute|stunde|tag|woche|monat|jahr)(?:e?n|e)? (?:her|zuvor)\b",
-    re.IGNORECASE,
+AGE = re.compile(
+    rf"\b(?:{'|'.join(AGO)})\b|前|전|(?:sekunde|minute|stunde|tag|woche|monat|jahr)(?:e?n|e)? (?:her|zuvor)\b", re.IGNORECASE
 )
 _BARE_RELATIVE = re.compile(r"^\s*(\d{1,3})\s?(s|m|min|h|hr|hrs|d|w|wk|mo|y|yr|yrs)\s*$", re.IGNORECASE)
 _EPOCH = re.compile(r"1\d{9}(?:\d{3})?$")
@@ -67,8 +63,8 @@ _AM = frozenset({"صباح", "صباحا", "ص", "πμ", "قظ", "ÖÖ", "SA"})
 _BEFORE_TIME = 5  # characters between a day and its time: ` at `
 _NOT_LETTERS = re.compile(r"[^\w]|ً")
 OTHER_FORM = re.compile(
-    "[\u0530-\u10ff\u1200-\u137f\u1780-\u17ff\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-    r"|[./-]2[45]\d\d\b|\b1[34]\d\d[./-]\d|\d\.?\s?(?:\(?e?\)?ko|gada|m\.)\s|\bth(?:áng|g)\s",
+    "[\u0530-\u10ff\u1200-\u137f\u1780-\u17ff\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+    r"|[./-]2[45]\d\d\b|\b1[34]\d\d[./-]\d|\b[SHR]\d{1,2}\.\d|\d\.?\s?(?:\(?e?\)?ko|gada|m\.)\s|\bth(?:áng|g)\s",
     re.IGNORECASE,
 )
 """Sign of a form that `normalised.common` knows: another script or calendar, a mark of direction, a word behind the year."""
@@ -303,10 +299,12 @@ def _relative(text: str) -> Spotted | None:
         return Spotted(back=many * UNITS[match[2]], span=match.span())
     if match := _BARE_RELATIVE.match(text):
         return Spotted(back=int(match[1]) * UNITS[match[2].lower()], span=match.span())
-    if not _AGO.search(text):
+    ago = AGE.search(text)
+    if ago is None:
         return None
     for match in _RELATIVE.finditer(text):
-        unit = UNITS.get(match[2].lower())
+        word = match[2].lower()
+        unit = UNITS.get(f"{ago[0].lower()}_{word}", UNITS.get(word))
         number = float(match[1].replace(",", ".")) if match[1][0].isdigit() else NUMBERS.get(match[1].lower())
         if unit is not None and number is not None:
             more, end = _rest_of(text, match.end(), unit)

@@ -14,6 +14,7 @@ from .words import TABLES, in_english, in_known_words
 
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018, "民國": 1911, "民国": 1911}  # their year 0
 _ERA = re.compile(rf"({'|'.join(_ERAS)})\s*(元|\d{{1,3}})\s*年")
+_OF_TAIWAN = re.compile(r"(?<!\d)1[0-4]\d(?=年\s*\d{1,2}\s*月)")
 _LETTERS = {"S": "昭和", "H": "平成", "R": "令和"}
 _LETTERED = re.compile(r"(?<![A-Za-z\d])([SHR])(\d{1,2})[./-](\d{1,2})[./-](\d{1,2})(?![\d.])")
 _ENGLISH = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -45,7 +46,7 @@ _YEAR_BEFORE = re.compile(
     r"(?:(\d{1,2})\.?\s+([^\W\d_]{3,})|([^\W\d_]{3,})\s+(\d{1,2})(?:an?|ean)?\b)"
 )
 """`2026 წლის 20 ნოემბერი`, `2026(e)ko azaroaren 20a`: a word between the year and the day."""
-_DIRECTIONS = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
+_DIRECTIONS = re.compile("[\u200b\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
 _THAI_NUMBERS = re.compile(r"(?<!\d)(\d{1,2})([./-])(\d{1,2})\2(2[45]\d\d)(?!\d)")
 _PERSIAN_NUMBERS = re.compile(r"(?<!\d)(1[34]\d\d)([./-])(\d{1,2})\2(\d{1,2})(?!\d)")
 _TIME_IN_THAI = re.compile(r"(\d)\s*น\.?(?!\w)|เวลา\s*")
@@ -64,6 +65,7 @@ def in_common_era(text: str, language: str | None) -> str:
         text = _persian(text, numbers, (int(numbers[1]), int(numbers[3]), int(numbers[4])))
     if not text.isascii():
         text = _ERA.sub(lambda found: f"{_ERAS[found[1]] + (1 if found[2] == '元' else int(found[2]))}年", text)
+        text = _OF_TAIWAN.sub(lambda found: str(int(found[0]) + 1911), text)
         for word, half in _THAI_HALVES:
             text = text.replace(word, half)
         text = _THAI_MONTH_FIRST.sub(r"\2 \1 \3", text)
@@ -73,9 +75,7 @@ def in_common_era(text: str, language: str | None) -> str:
             return _persian(text, persian, (int(persian[3]), _PERSIAN_MONTHS[persian[2]], int(persian[1])))
         if base in ("ar", ""):
             text = _ARABIC_MONTH.sub(lambda found: _EGYPTIAN[_ARABIC_MONTHS[found[0]] - 1], text)
-    if base == "ja":
-        return _LETTERED.sub(lambda found: f"{_ERAS[_LETTERS[found[1]]] + int(found[2])}年{found[3]}月{found[4]}日", text)
-    return text
+    return _LETTERED.sub(lambda found: f"{_ERAS[_LETTERS[found[1]]] + int(found[2])}年{found[3]}月{found[4]}日", text)
 
 
 def without_directions(text: str) -> str:
@@ -119,7 +119,7 @@ def _persian(text: str, found: re.Match[str], day: tuple[int, int, int]) -> str:
 
 def _of_iran(year: int, month: int, day: int) -> date | None:
     """Return a day of the Solar Hijri calendar; None where it does not exist. Leap years are those of the cycle of 33 years."""
-    if not (1300 <= year <= 1500 and 1 <= month <= 12 and 1 <= day <= (31 if month < 7 else 30)):
+    if not (1300 <= year <= 1420 and 1 <= month <= 12 and 1 <= day <= (31 if month < 7 else 30)):
         return None
     years = year + 1595
     days = 365 * years + years // 33 * 8 + (years % 33 + 3) // 4 + day

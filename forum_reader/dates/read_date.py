@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from .dates_in_text import OTHER_FORM, spotted
+from .dates_in_text import AGE, OTHER_FORM, spotted
 from .language import Form, Other, OutOfTime, ask, learn_shape, learn_text, numbers_of, shape_of
 from .normalised import in_common_era, is_elapsed_time, plain, span, without_directions
 from .short_forms import EAST, just_now, latest, year_is_missing
@@ -64,7 +64,7 @@ class DateReader:
             if found is None and self._language is not None and is_elapsed_time(plain(text)):
                 found, fixed = self._in_any_language._in_words(text)  # a plugin, or a visitor's language
             if found is None:
-                found, fixed = self._spotted(text), True
+                found, fixed = self._spotted(text)
             if found is None:
                 return None, False
             if found.tzinfo is not UTC:
@@ -86,12 +86,14 @@ class DateReader:
         found._patience, found._left_s = self._patience, self._left_s
         return found
 
-    def _spotted(self, text: str) -> datetime | None:
-        """Return the whole date with a named month in a text of a form that dateparser does not read."""
-        date = spotted(text) if OTHER_FORM.search(text) else None
+    def _spotted(self, text: str) -> tuple[datetime | None, bool]:
+        """Return the age, or the whole date with a named month, in a text of a form that dateparser does not read."""
+        date = spotted(text) if OTHER_FORM.search(text) or AGE.search(text) else None
+        if date is not None and date.back is not None and date.hour is None:
+            return self._now - date.back, False
         if date is None or date.year is None or date.month is None or date.day is None:
-            return None
-        return datetime(date.year, date.month, date.day, date.hour or 0, date.minute, date.second)
+            return None, False
+        return datetime(date.year, date.month, date.day, date.hour or 0, date.minute, date.second), True
 
     def _exact(self, text: str, formats: tuple[str, ...]) -> tuple[datetime | None, bool]:
         """Read a date by the forms that a site file names, ISO 8601, and that of feeds and mails, which is in English on each

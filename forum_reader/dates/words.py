@@ -125,7 +125,9 @@ def _names(language: str) -> Names | None:
 
 
 _AT = re.compile(
-    r"(?<!\S)(?:saat|klo|kl\.?|jam|pukul|lúc|godz\.?|الساعة|ساعت|בשעה|เวลา)\s*(?=\d{1,2}[:.][0-5]\d(?!\d))", re.IGNORECASE
+    r"(?<!\S)(?:saat|klo|kl\.?|jam|pukul|lúc|godz\.?|الساعة|ساعت|בשעה|เวลา|στις|a les|[àáa]s)\s*"
+    r"(?=\d{1,2}[:.][0-5]\d(?!\d))",
+    re.IGNORECASE,
 )
 _CLOCK = re.compile(r"(?<![\w.,:/-])([01]?\d|2[0-3])(?:h|(?<=[^\W\d]\s\d)\.|(?<=[^\W\d]\s\d\d)\.)([0-5]\d)$", re.IGNORECASE)
 _WHOLE = r"(?<!\w)(?:{})(?:(?!\w)|(?<=\s))"
@@ -143,7 +145,7 @@ def in_known_words(text: str, language: str | None) -> str:
 @lru_cache(maxsize=64)
 def _words(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return the replacements of a language; where none is given, of those with another alphabet than Latin and Cyrillic."""
-    names = [language] if language else ["ar", "el", "fa", "he", "th"]
+    names = [language] if language else ["ar", "el", "fa", "he", "hi", "my", "ne", "th"]
     words = [(name, *pair) for name in names for pair in TABLES["known"].get(name, {}).items()]
     return tuple(
         (re.compile(text if name in _WITHIN else _WHOLE.format(text), re.IGNORECASE), known) for name, text, known in words
@@ -169,7 +171,7 @@ def _translations(block: int, has_number: bool) -> tuple[tuple[re.Pattern[str], 
     for table in tables:
         for key, forms in (table.get("relative-type-regex") or {}).items():
             if has_number and "ago" in key:
-                found += [(re.compile(rf"(?<![\d.,]){form}", re.IGNORECASE), key) for form in forms]
+                found += [(re.compile(rf"(?<![\d.,]){form}".replace("\u200b", ""), re.IGNORECASE), key) for form in forms]
         for name in (*_MONTHS, "am", "pm"):
             words |= {word: name[:3] for word in table.get(name, ()) if not word.isascii() and word not in words}
         for key, name in (("0 day ago", "today"), ("1 day ago", "yesterday"), ("2 day ago", "2 days ago")):
@@ -195,6 +197,7 @@ UNIT_LENGTHS = {
 }  # fmt: skip
 UNITS = {word: UNIT_LENGTHS[name] for name, words in TABLES["units"].items() for word in words.split()}
 """Duration of each unit, by its name."""
+AGO = [words.replace("_", " ") for words in TABLES["ago"]["words"].split()]
 NUMBERS = {word: float(number) for number, words in TABLES["numbers"].items() for word in words.split()}
 DAYS_BACK = {word: int(days) for days, words in TABLES["days_back"].items() for word in words.replace("\n", "").split("|")}
 DAYS_BACK = dict(sorted(DAYS_BACK.items(), key=lambda pair: -len(pair[0])))
