@@ -194,7 +194,10 @@ def check(
     names: Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Services; by default all.")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Load project and spider of each service on this machine, and show the faults."""
+    """Load project and spider of each service on this machine, in a separate process, and show each fault with its fix.
+
+    Exit code 1: a service cannot crawl, or not as a service should. A project's code runs, up to its spider's first request.
+    """
     with redis_client() as client:
         rows = _rows(client)
         for name in names or ():
@@ -204,13 +207,12 @@ def check(
     if as_json:
         print_json(found)
     for name, one in () if as_json else found.items():
-        if one.wrong:
-            complain(f"{name}: {one.wrong}")
-        else:
+        faults = [*filter(None, [one.wrong]), *one.faults]
+        if not faults:
             echo(f"{name}: can crawl")
-        for warning in one.warnings:
-            complain(f"{name}: {warning}")
-    return 1 if any(one.wrong for one in found.values()) else 0
+        for line in (*faults, *one.warnings):
+            complain(f"{name}: {line}")
+    return 1 if any(one.wrong or one.faults for one in found.values()) else 0
 
 
 def _rows(client: redis.Redis) -> dict[str, dict[str, Any]]:

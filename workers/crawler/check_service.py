@@ -1,88 +1,123 @@
 """Loads the project and the spider of a service, in a separate process, and reports the faults that prevent a crawl.
 
-`run_module.py workers.crawler.check_service`, with the crawler's command line: a line of JSON with `wrong` and `warnings`.
+`run_module.py workers.crawler.check_service`, with the crawler's command line: a line of JSON, `Findings`.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-import re
+import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 import scrapy
 from scrapy import Spider
 from scrapy.crawler import Crawler
-from scrapy.dupefilters import RFPDupeFilter as ScrapysDupeFilter
 from scrapy.settings import BaseSettings
 from scrapy.spiderloader import get_spider_loader
 
-from redis_components.connection import get_redis_from_settings, name_of, names_redis
-from redis_components.dupefilter import dupefilter_class
-from redis_components.embedded import redis_url
+from redis_components.connection import get_redis_from_settings
 from redis_components.errors import TrawlError, did_you_mean
-from redis_components.pipelines import RedisPipeline
 from redis_components.scheduler import Scheduler
 from redis_components.scrapy_glue.config import config_of
 from redis_components.scrapy_glue.scheduler_parts import arguments_of
-from redis_components.server.url import masked
 from redis_components.setting_values import item_groups, loaded, object_of
-from redis_components.stats import RedisStatsCollector
 from workers.consumers.item_consumers import consumer_of
+from workers.process.memory import cap
 from workers.process.options import CrawlerOptions, parse, received
 
 from .__main__ import load_settings
+from .check_settings import closing, is_ours, is_pipeline, log_elsewhere, missing, opened, other_redis, overwritten, shared_files
+from .check_spider import MadeSpider, TooLong, check_reactor, within
+from .crawl import ensure_reactor
 from .crawl_record import ServiceSpider, check_consumer, check_own_settings
 from .limits import CrawlerLimits
 from .setting_types import load_components
 
+IMPORT_S = 60
+"""Within so long a project is imported, on a busy machine."""
+MEMORY_BYTES = 2 * 1024**3
 _STDLIB, _SCRAPY, _TRAWL = sysconfig.get_path("stdlib"), str(Path(scrapy.__file__).parent), str(Path(__file__).parents[2])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what was found; 0 in any case."""
-    options = received(parse(arguments))
+@dataclass(kw_only=True)
+class Findings:
+    """Result of a check, a line for each fault, with its fix."""
+
+    wrong: str = ""
+    """It cannot crawl, or fetches nothing."""
+    faults: list[str] = field(default_factory=list)
+    """It crawls, and not as a service should."""
+    shared: list[str] = field(default_factory=list)
+    """Faults of a service that has several crawlers."""
+    ends: str = ""
+    """A fault of a service that has crawlers; a job ends."""
+    warnings: list[str] = field(default_factory=list)
+    """Features of the fleet that it does without."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Print what was found, and leave at once: threads that the project has started may never end."""
+    cap(MEMORY_BYTES)
+    options, found = received(parse(arguments)), Findings()
     try:
-        found = {"wrong": "", "warnings": check(options)}
-    except TrawlError as error:
-        found = {"wrong": str(error), "warnings": []}
+        _check(options, found)
+    except (TrawlError, TooLong) as error:
+        found.wrong = str(error)
     except Exception as error:  # code of a project: its innermost line has to be mended
-        found = {"wrong": f"{type(error).__name__}: {error}{_place(error)}", "warnings": []}
-    sys.stdout.write("\n" + json.dumps(found) + "\n")
-    return 0
+        found.wrong = f"{type(error).__name__}: {error}{_place(error)}"
+    sys.stdout.write(f"\n{json.dumps(asdict(found))}\n")
+    sys.stdout.flush()
+    os._exit(0)
 
 
-def check(options: CrawlerOptions) -> list[str]:
-    """Return the warnings for a service that can crawl. Raises the exceptions of its project, ConfigError for a fault."""
-    settings = load_settings(options)
+def _check(options: CrawlerOptions, found: Findings) -> None:
+    """Fill `found` for a service that can crawl. Raises the exceptions of its project, ConfigError for a fault."""
+    with within(IMPORT_S, "importing its project"):
+        settings = load_settings(options)
+        loaded(settings["TWISTED_REACTOR"], "TWISTED_REACTOR")
+        ensure_reactor(settings)
+        spider = _spider(settings, options)
+    consumer = consumer_of(spider)
+    check_own_settings(settings, spider)
+    own = settings.copy()
+    spider.update_settings(own)
+    groups = item_groups(own)
+    check_consumer(spider.name, consumer, groups)
+    load_components(own)
+    for path in own.getdict("ITEM_PIPELINES"):
+        if groups and is_pipeline(path):
+            loaded(path, "ITEM_PIPELINES").check_groups()
+    _check_arguments(spider, options)
+    if is_ours(own, "SCHEDULER", Scheduler):
+        arguments_of(own)
+        config_of(Crawler(spider, own))
+        for name in ("SCHEDULER_QUEUE_CLASS", "SCHEDULER_SERIALIZER"):
+            object_of(own, name)
+    get_redis_from_settings(own)  # is made, and asks for nothing
+    CrawlerLimits.of(own)
+    check_reactor(own)
+    made = MadeSpider(spider, settings, options.arguments)
+    found.faults = [*made.check(), *opened(own), *log_elsewhere(own), *overwritten(own)]
+    found.shared = list(shared_files(own))
+    found.ends = closing(own) or made.ends()
+    found.warnings = [*missing(own), *other_redis(own)]
+
+
+def _spider(settings: BaseSettings, options: CrawlerOptions) -> type[Spider]:
+    """Return the class of the service's spider. Raises TrawlError for an unknown one."""
     loader, name = get_spider_loader(settings), options.loads or options.spider
     if name not in loader.list():
         known = sorted(loader.list())
         there = f"there are {', '.join(known)}" if known else f"SPIDER_MODULES = {settings.getlist('SPIDER_MODULES')} has none"
         raise TrawlError(f'unknown spider {name!r}: {there}{did_you_mean(name, known)}; name it with spider = "..."')
-    spider = ServiceSpider(loads=options.loads, consumer=options.consumer).named(options.spider, loader.load(name))
-    consumer = consumer_of(spider)
-    check_own_settings(settings, spider)
-    spider.update_settings(settings)
-    groups = item_groups(settings)
-    check_consumer(spider.name, consumer, groups)
-    load_components(settings)
-    for path in settings.getdict("ITEM_PIPELINES"):
-        if groups and _is_pipeline(path):
-            loaded(path, "ITEM_PIPELINES").check_groups()
-    _check_arguments(spider, options)
-    if _is_ours(settings, "SCHEDULER", Scheduler):
-        arguments_of(settings)
-        config_of(Crawler(spider, settings))
-        for name in ("SCHEDULER_QUEUE_CLASS", "SCHEDULER_SERIALIZER"):
-            object_of(settings, name)
-    get_redis_from_settings(settings)  # is made, and asks for nothing
-    CrawlerLimits.of(settings)
-    return [*_warnings(settings), *_other_redis(settings)]
+    return ServiceSpider(loads=options.loads, consumer=options.consumer).named(options.spider, loader.load(name))
 
 
 def _place(error: BaseException) -> str:
@@ -106,50 +141,5 @@ def _check_arguments(spider: type[Spider], options: CrawlerOptions) -> None:
         raise TrawlError(f"arguments: {spider.__name__} cannot be made with {sorted(options.arguments)}: {error}") from None
 
 
-def _warnings(settings: BaseSettings) -> Iterator[str]:
-    """Yield the settings of docs/services.md that are missing, and the consequence of each."""
-    if not (shared := _is_ours(settings, "SCHEDULER", Scheduler)):
-        yield (
-            "its queue is not in Redis, so a crawler that dies loses it and each crawler crawls everything:"
-            ' SCHEDULER = "redis_components.scheduler.Scheduler"'
-        )
-    if shared and issubclass(dupefilter_class(settings), ScrapysDupeFilter):
-        yield (
-            "its dupefilter is not in Redis, so each crawler fetches what others have fetched:"
-            ' DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"'
-        )
-    if not _is_ours(settings, "STATS_CLASS", RedisStatsCollector):
-        yield (
-            "its stats are not in Redis, so trawl status shows no pages and items of it:"
-            ' STATS_CLASS = "redis_components.stats.RedisStatsCollector"'
-        )
-    if not any(_is_pipeline(path) for path in settings.getdict("ITEM_PIPELINES")):
-        yield (
-            "its items go to no item stream, so trawl items consume sees none:"
-            ' ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}'
-        )
-
-
-def _other_redis(settings: BaseSettings) -> Iterator[str]:
-    """Yield a warning for a Redis of another name. Two names may be one server: a crawler tests that by a write, a check may
-    not.
-    """
-    fleet = re.sub(r"//[^/]*@", "//", masked(redis_url()))
-    if names_redis(settings) and (named := re.sub(r"//[^/]*@", "//", name_of(settings))) != fleet:
-        yield (
-            f"its project names {named}, the fleet's Redis is {fleet}: if these are two, status, pauses and consumers of the"
-            " fleet do not reach its crawl; remove REDIS_URL, REDIS_HOST and the like from the project's settings"
-        )
-
-
-def _is_ours(settings: BaseSettings, name: str, kind: type) -> bool:
-    return kind in getattr(object_of(settings, name), "__mro__", ())  # to issubclass every scheduler is a subclass of every other
-
-
-def _is_pipeline(path: object) -> bool:
-    named = loaded(path, "ITEM_PIPELINES")
-    return isinstance(named, type) and issubclass(named, RedisPipeline)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

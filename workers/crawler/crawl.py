@@ -303,7 +303,7 @@ def make_crawl(
 
     In this order: a spider's module may import `twisted.internet.reactor`, and then it is too late for another one.
     """
-    _ensure_reactor(settings)
+    ensure_reactor(settings)
     try:
         runner = CrawlerRunner(settings)
     except (ImportError, SyntaxError) as error:
@@ -323,7 +323,7 @@ def make_crawl(
     return Crawl(runner, found, arguments, owner=owner, keep_items=keep_items)
 
 
-def _ensure_reactor(settings: Settings) -> None:
+def ensure_reactor(settings: Settings) -> None:
     """Install the one reactor of this process. Its kind is the first crawl's; Scrapy itself refuses a spider that
     needs another.
     """

@@ -34,8 +34,8 @@ _CONSOLES = {
     "REMOTE_CONTROL_ENABLED": "scrapy.extensions.remote_control.RemoteControl",
 }
 """Extensions that run the Python of a caller; Scrapy has both on. Not to load them makes a crawler's start a tenth shorter."""
-_GUARDED = "workers.crawler.http_client.DownloadHandler"
-_OF_TWISTED = ("TWISTED_REACTOR", "TWISTED_DNS_RESOLVER", "DOWNLOADER_CLIENTCONTEXTFACTORY")
+GUARDED = "workers.crawler.http_client.DownloadHandler"
+OF_TWISTED = ("TWISTED_REACTOR", "TWISTED_DNS_RESOLVER", "DOWNLOADER_CLIENTCONTEXTFACTORY")
 """Settings that only Scrapy's own HTTP client reads: a project with one of them keeps that client."""
 
 logger = logging.getLogger(__name__)
@@ -56,8 +56,8 @@ def close_doors(settings: Settings, spider: type[Spider]) -> None:
     extensions = {path: at for path, at in settings.getdict("EXTENSIONS_BASE").items() if path not in unloaded}
     settings.set("EXTENSIONS_BASE", extensions, settings.getpriority("EXTENSIONS_BASE") or 0)
     handlers = {scheme: path if scheme in WEB else None for scheme, path in settings.getdict("DOWNLOAD_HANDLERS_BASE").items()}
-    if not any(named.get(name) != getattr(default_settings, name) for name in _OF_TWISTED):
-        handlers |= dict.fromkeys(WEB, _GUARDED)
+    if not any(named.get(name) != getattr(default_settings, name) for name in OF_TWISTED):
+        handlers |= dict.fromkeys(WEB, GUARDED)
     settings.set("DOWNLOAD_HANDLERS_BASE", handlers, priority="default")
 
 

@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
-import json
 import os
+import signal
 import subprocess
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+import msgspec
 import redis
 
 from redis_components.server.untrusted_values import as_text
 from workers.fleet.declared_options import as_declared
+from workers.fleet.sizes import declared_fleet, largest_fleet
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.run_module import own_module
+from workers.state.autoscaling import Autoscaling
+from workers.state.registry import Registry
 
-CHECK_S = 120.0
-"""For importing a project on a busy machine."""
+CHECK_S = 150.0
+"""The check ends its own steps before."""
+_MOST_OUTPUT = 1_000_000
+"""Bytes that are read of what a project prints."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """Result of a service's check."""
+    """Result of a service's check, a line with the fix for each fault."""
 
     wrong: str = ""
-    """One line; "": it can crawl."""
+    """"": it can crawl."""
+    faults: list[str] = field(default_factory=list)
+    """It crawls, and not as a service should."""
     warnings: list[str] = field(default_factory=list)
+    """Features of the fleet that it does without."""
+
+
+class _Found(msgspec.Struct):
+    """The line that `workers.crawler.check_service` prints."""
+
+    wrong: str
+    faults: list[str]
+    shared: list[str]
+    ends: str
+    warnings: list[str]
 
 
 def check(client: redis.Redis, service: str, *, python: str = "", project: str = "") -> Checked:
@@ -34,23 +55,39 @@ def check(client: redis.Redis, service: str, *, python: str = "", project: str =
     """
     version = (python, project) if python else None
     options = as_declared(client, CrawlerOptions(spider=service), install=True, version=version)
-    environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": options.project} if options.project else {})}
-    try:
-        with handed_over(options) as (line, given_fd):
-            done = subprocess.run(
-                own_module("workers.crawler.check_service", *line, python=options.python),
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                pass_fds=(given_fd,),
-                timeout=CHECK_S,
-                check=False,
-            )
-    except subprocess.TimeoutExpired:
+    most = largest_fleet(declared_fleet(client) | Registry(client).desired(), Autoscaling(client)).get(service, 0)
+    code, output = _run(options)
+    for line in reversed(output.splitlines()):
+        with suppress(msgspec.DecodeError):
+            found = msgspec.json.decode(line, type=_Found)
+            faults = [*found.faults, *(found.shared if most > 1 else ()), *(filter(None, [found.ends]) if most else ())]
+            return Checked(wrong=found.wrong, faults=faults, warnings=found.warnings)
+    last = as_text(output).strip().splitlines()[-1:] or ["it printed nothing"]
+    if code is None:
         return Checked(wrong=f"importing its project takes longer than {CHECK_S:g} s")
-    try:
-        found = json.loads(done.stdout.splitlines()[-1])
-        return Checked(wrong=str(found["wrong"]), warnings=[str(one) for one in found["warnings"]])
-    except (IndexError, ValueError, KeyError, TypeError):
-        last = as_text(done.stderr).strip().splitlines()[-1:] or ["it printed nothing"]
-        return Checked(wrong=f"its project ended the process that loaded it (exit code {done.returncode}): {last[0]}")
+    return Checked(wrong=f"its project ended the process that loaded it (exit code {code}): {last[0]}")
+
+
+def _run(options: CrawlerOptions) -> tuple[int | None, bytes]:
+    """Run the check with a bound of time, and end all that it has started; return exit code, None after that time, and output."""
+    environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": options.project} if options.project else {})}
+    with handed_over(options) as (line, given_fd), tempfile.TemporaryFile() as output:
+        child = subprocess.Popen(
+            own_module("workers.crawler.check_service", *line, python=options.python),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=(given_fd,),
+            start_new_session=True,
+        )
+        code = None
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                code = child.wait(CHECK_S)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        output.seek(-min(output.tell(), _MOST_OUTPUT), os.SEEK_END)
+        return code, output.read()

@@ -8,7 +8,7 @@ import pytest
 from scrapy.settings import Settings
 
 from redis_components.errors import ConfigError
-from workers.crawler.check_service import _warnings
+from workers.crawler.check_settings import missing
 from workers.crawler.setting_types import check_types, load_components, set_each
 from workers.state.services import ServiceRecord
 
@@ -64,9 +64,9 @@ def test_each_of_the_four_settings_that_is_missing_is_told() -> None:
         "STATS_CLASS": "redis_components.stats.RedisStatsCollector",
         "ITEM_PIPELINES": {"redis_components.pipelines.RedisPipeline": 300},
     }
-    assert list(_warnings(Settings(whole))) == []
-    for missing in ("SCHEDULER", "STATS_CLASS", "ITEM_PIPELINES"):
-        (said,) = _warnings(Settings({name: value for name, value in whole.items() if name != missing}))
-        assert f"{missing} = " in said
-    (said,) = _warnings(Settings(whole | {"DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter"}))
+    assert list(missing(Settings(whole))) == []
+    for left_out in ("SCHEDULER", "STATS_CLASS", "ITEM_PIPELINES"):
+        (said,) = missing(Settings({name: value for name, value in whole.items() if name != left_out}))
+        assert f"{left_out} = " in said
+    (said,) = missing(Settings(whole | {"DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter"}))
     assert "DUPEFILTER_CLASS = " in said
