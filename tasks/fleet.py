@@ -89,6 +89,7 @@ def reconcile_fleet() -> list[str]:
     known, now = nodes.all(), registry.now()
     views, strangers = registry.slots(desired, crawlers), [r for r in crawlers if r.number is None]
     held = FleetHolds(client)
+    holds = held.fields()
     done: list[str] = []
     apart = partial(_apart, registry)
     if resized := apart("sizing itself", lambda: resize(client, desired, views, known, now)) or {}:
@@ -96,10 +97,10 @@ def reconcile_fleet() -> list[str]:
         views = registry.slots(desired, crawlers)
     done += [f"limits of {lane}" for lane in _write_limits(client, registry)]
     over = Hold(word=HoldKind.STOP, at=now, by="its job", reason="the crawl is over")
-    stopped = stopped_slots(held.fields(), desired) | dict.fromkeys(closed_slots(client, views), over)
+    stopped = stopped_slots(holds, desired) | dict.fromkeys(closed_slots(client, views), over)
     actions = plan(desired, views, known, now, strangers, stopped)
     for service in desired:
-        done += [f"hold {one}" for one in apart(f"holds of {service}", partial(held.spread, [service])) or ()]
+        done += [f"hold {one}" for one in apart(f"holds of {service}", partial(held.spread, [service], holds)) or ()]
     done += [f"resize {service}={size}" for service, size in resized.items()]
     for action in actions:
         if line := apart(str(action), partial(_apply, action, registry, nodes)):

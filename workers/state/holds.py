@@ -64,10 +64,12 @@ class FleetHolds:
         """Hold, or with None let go, in the fleet's own hash; how many fields are not what they were."""
         return holds.change(self._client, self._keys, changes)
 
-    def spread(self, services: Iterable[str]) -> list[str]:
-        """Bring what holds for the fleet into the crawls of these services; returns those that were changed. Safe to repeat."""
+    def spread(self, services: Iterable[str], fields: Mapping[str, Hold] | None = None) -> list[str]:
+        """Bring what holds for the fleet, which `fields` has where it is known, into the crawls of these services; returns those
+        that were changed. Safe to repeat.
+        """
         crawls = CrawlRecords(self._client, self._keys).keys_of_all(services)
-        wanted = _for_crawls(self.fields())
+        wanted = _for_crawls(self.fields() if fields is None else fields)
         with self._client.pipeline(transaction=False) as pipe:
             for keys in crawls.values():
                 pipe.hgetall(keys.holds())
