@@ -10,7 +10,7 @@ LINT := $(MAKE) --no-print-directory lint # with MAKE in the recipe itself, `mak
 ATHERIS := $(VENV)/fuzz/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo attacks test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy test-real-forums try-page chaos deaths fuzz living bench peers format docs docs-site test-docs pictures stack lock wheels release sbom licences audit containers test-containers test-manifests clean
+.PHONY: help install demo attacks test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy test-real-forums try-page chaos deaths fuzz living bench peers format docs docs-site test-docs pictures looks stack lock wheels release sbom licences audit containers test-containers test-manifests clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ docs-site: ## Build the documentation as a site into dist/docs, strictly (MkDocs
 pictures: $(TOOLS) ## Make the pictures of the documentation again, from real runs (about six minutes; those of the page need Chromium)
 	@$(BIN)/python packaging/pictures.py
 	@$(BIN)/python packaging/page_pictures.py
+
+looks: $(TOOLS) ## Take pictures of every page, light and dark, narrow and wide, fine and in trouble, into dist/looks (needs Chromium)
+	@$(BIN)/python packaging/every_page.py
 
 lock: $(TOOLS) ## Write deploy/locked.txt, every package of the image and of make install with its hashes, from constraints.txt
 	@$(BIN)/python packaging/supply_chain.py lock

@@ -73,7 +73,6 @@ class PictureFleet:
             self._until(lambda seen: seen["services"] and _pages(seen) > 100 and not seen["problems"])
             time.sleep(100)  # so that the charts have something to show: a sample is taken each minute
             self._picture("fine")
-            (IMAGES / "flower.png").write_bytes(asyncio.run(_flower(f"{self._flower}/tasks")))
             self._forum_shows("login")
             os.kill(next(one["pid"] for one in self._seen()["crawlers"] if one["spider"] == "forum_detail"), signal.SIGKILL)
             self._until(lambda seen: any("not crawled" in one["what"] for one in seen["problems"]))
@@ -113,6 +112,8 @@ class PictureFleet:
     def _picture(self, state: str) -> None:
         time.sleep(3)  # the page is made at most every two seconds
         (IMAGES / f"page-{state}.png").write_bytes(asyncio.run(_taken(f"{self._page}/", dark=state == "trouble")))
+        if state == "fine":
+            (IMAGES / "flower.png").write_bytes(asyncio.run(_flower(f"{self._flower}/tasks")))
 
 
 async def _taken(url: str, *, dark: bool) -> bytes:

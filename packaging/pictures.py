@@ -66,7 +66,7 @@ def _session(folder: Path) -> list[str]:
     try:
         time.sleep(30)  # everything has started, and beat has had the first forums scanned
         for command in COMMANDS:
-            screen += f"\x1b[1;32m$\x1b[0m \x1b[1m{command}\x1b[0m\n{_output(command, folder, environment)}\n"
+            screen += f"\x1b[1;32m$\x1b[0m \x1b[1m{command}\x1b[0m\n{output_of(command, folder, environment)}\n"
             frames.append(screen)
             time.sleep(2)
     finally:
@@ -77,10 +77,10 @@ def _session(folder: Path) -> list[str]:
     return frames
 
 
-def _output(command: str, folder: Path, environment: dict[str, str]) -> str:
-    """Return the output of a command on a terminal."""
+def output_of(command: str, folder: Path, environment: dict[str, str], size_of: tuple[int, int] = (LINES, COLUMNS)) -> str:
+    """Return the output of a command on a terminal of so many lines and columns."""
     ours, theirs = pty.openpty()
-    size = f"stty cols {COLUMNS} rows {LINES} 2>/dev/null; {command}"
+    size = f"stty rows {size_of[0]} cols {size_of[1]} 2>/dev/null; {command}"
     process = subprocess.Popen(["bash", "-c", size], cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown = b""

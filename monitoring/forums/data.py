@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from forums.storage import Database
 from forums.storage.read import read_sql
 from forums.storage.read.event_reader import Event, EventLog
-from forums.storage.schema.tables import comments, forums, gaps, posts, revisions, scans
+from forums.storage.schema.tables import board_months, comments, forums, gaps, posts, revisions, scans
 from forums.storage.write.event_log import ChangeKind
 from monitoring.pages.charts import StoredRows
 from monitoring.pages.data import LONGEST_S
@@ -46,22 +46,27 @@ class Stored:
     gaps: tuple[Any, ...] = ()  # open ones first
     scans: tuple[Any, ...] = ()  # the latest
     threads: Mapping[str, int] = field(default_factory=dict)  # stored, by board
+    months: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # threads by month, by board
     claimed: Mapping[str, int] = field(default_factory=dict)  # by the site's own count, by board
 
 
 def of_site(database: Database, site: str) -> Stored:
     """Read the latest posts and scans of a site, its gaps, and how many threads are stored. Raises StorageError."""
-    latest_posts = select(posts).where(posts.c.site == site).order_by(posts.c.first_seen_at.desc(), posts.c.id).limit(POSTS_SHOWN)
+    latest_posts = select(posts).where(posts.c.site == site).order_by(posts.c.first_seen_at.desc()).limit(POSTS_SHOWN)
     open_first = select(gaps).where(gaps.c.site == site).order_by(gaps.c.closed_at.is_not(None), gaps.c.opened_at.desc())
     last_scans = select(scans).where(scans.c.site == site).order_by(scans.c.started_at.desc()).limit(POSTS_SHOWN)
-    number = select(posts.c.forum_id, func.count()).where(posts.c.site == site)
+    months = select(board_months).where(board_months.c.site == site).order_by(board_months.c.forum_id, board_months.c.month)
     claimed = select(forums.c.id, forums.c.threads).where(forums.c.site == site, forums.c.threads.is_not(None))
+    by_board: defaultdict[str, dict[str, int]] = defaultdict(dict)
     with database.translated(), database.engine.connect() as connection:
+        for row in connection.execute(months):
+            by_board[row.forum_id][row.month] = row.threads
         return Stored(
+            months=by_board,
             posts=tuple(connection.execute(latest_posts)),
             gaps=tuple(connection.execute(open_first.limit(POSTS_SHOWN))),
             scans=tuple(connection.execute(last_scans)),
-            threads=dict(connection.execute(number.group_by(posts.c.forum_id)).all()),
+            threads={board: sum(found.values()) for board, found in by_board.items()},
             claimed={forum: threads for forum, threads in connection.execute(claimed) if threads is not None},
         )
 

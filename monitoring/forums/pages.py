@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from forums.overview import BoardView, ForumSites, forum_sites
@@ -24,6 +25,7 @@ from . import data
 BOARDS_SHOWN = 12
 SITES_SHOWN = 5  # in the line on freshness
 SITES_CHARTED = 50
+MONTHS_SHOWN = 12
 DAY_S, LATELY_S = 86_400, 300
 T = TypeVar("T")
 
@@ -61,8 +63,16 @@ def site(reading: Reading, name: str) -> str:
         stored=stored,
         trouble=trouble,
         median=median,
+        months=last_months(reading.view.now),
         day=site_charts(reading.history(), name, reading.view.now, reading.rows()),
     )
+
+
+def last_months(now: float) -> list[str]:
+    """Return the last MONTHS_SHOWN months, as 2026-01."""
+    moment = datetime.fromtimestamp(now, UTC)
+    numbers = (moment.year * 12 + moment.month - 1 - back for back in range(MONTHS_SHOWN - 1, -1, -1))
+    return [f"{number // 12}-{number % 12 + 1:02}" for number in numbers]
 
 
 def events(reading: Reading) -> str:

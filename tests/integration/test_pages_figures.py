@@ -8,6 +8,7 @@ import re
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from forums.storage.engine import WRITING
 from forums.storage.schema.tables import comments, events, posts
 from monitoring.api.access import Tokens
 from monitoring.app import create_app
-from monitoring.forums import pages
+from monitoring.forums import data, pages
 from monitoring.forums import search as pages_search
 from monitoring.forums.data import EVENTS_SHOWN, ForumRows
 from monitoring.pages import views
@@ -221,3 +222,28 @@ def test_a_tree_of_any_depth_is_cut_into_pages(redis_client: redis.Redis, databa
     write(database, 1, post("p1"), *chain)
     html = pages.thread(reading(redis_client, database, 3, ForumRows()), "demo", "p1", 15)
     assert re.findall(r'id="(c\d+)" style="--depth: 8"', html) == [f"c{n:04}" for n in range(1400, 1500)]
+
+
+def test_the_threads_of_each_board_and_month_are_the_databases_also_after_moves(
+    redis_client: redis.Redis, database: Database
+) -> None:
+    days = [datetime(2025 + n // 12, n % 12 + 1, 5, tzinfo=UTC).isoformat() for n in range(14)]
+    write(database, 1, *(post(f"p{n}", forum_id=f"f{n % 2}", created_at=days[n % 14]) for n in range(60)))
+    moved = [post(f"p{n}", forum_id="f9", created_at=days[(n + 1) % 14], fetched_at=at(20)) for n in range(5)]
+    write(
+        database,
+        2,
+        *moved,
+        post("p7", forum_id="f1", deleted=True, fetched_at=at(21)),
+        post("p8", forum_id="f0", created_at=None),
+    )
+    found = data.of_site(database, "demo")
+    with database.engine.connect() as connection:
+        rows = connection.execute(select(posts.c.forum_id, posts.c.created_at, posts.c.first_seen_at)).all()
+    expected = Counter((row.forum_id, f"{row.created_at or row.first_seen_at:%Y-%m}") for row in rows)
+    counted = {(board, month): number for board, months in found.months.items() for month, number in months.items() if number}
+    assert counted == expected
+    assert found.threads == dict(Counter(row.forum_id for row in rows))
+    html = pages.site(reading(redis_client, database, 3, ForumRows()), "demo")
+    assert "Threads by the month" in html
+    assert f"'{datetime.fromtimestamp(BASE, UTC):%Y-%m}'" in html

@@ -68,13 +68,11 @@ def fill(connection: Connection) -> None:
             after = tuple(rows[-1][:2])
 
 
-def index(connection: Connection, kind: str, rows: Sequence[Row], changed: Iterable[tuple[str, str]] = ()) -> None:
-    """Index rows; `changed` are the keys of those that were indexed before."""
+def index(connection: Connection, kind: str, rows: Sequence[Row]) -> None:
+    """Index rows, new ones and those with another text."""
     dialect = connection.dialect.name
     if dialect not in _CREATE or not rows:
         return
-    if old := [(kind, *key) for key in changed]:
-        connection.exec_driver_sql(_DELETE[dialect], old)
     words = [[*terms(said), *marks(site, author)] for site, _, said, author in rows]
     if dialect == "postgresql":
         connection.exec_driver_sql(_INSERT_VECTOR, [(kind, *row[:2], found) for row, found in zip(rows, words, strict=True)])
@@ -84,13 +82,12 @@ def index(connection: Connection, kind: str, rows: Sequence[Row], changed: Itera
     connection.exec_driver_sql(_INSERT_WORDS, [(doc, " ".join(found)) for doc, found in enumerate(words, first)])
 
 
-_DELETE = {
-    "sqlite": f"DELETE FROM {ROWS} WHERE kind = ? AND site = ? AND id = ?",  # noqa: S608 - names are ours
-    "postgresql": f"DELETE FROM {ROWS} WHERE kind = %s AND site = %s AND id = %s",  # noqa: S608
-}
-_INSERT_VECTOR = f"INSERT INTO {ROWS} (kind, site, id, words) VALUES (%s, %s, %s, array_to_tsvector(%s::text[]))"  # noqa: S608
+_INSERT_VECTOR = (
+    f"INSERT INTO {ROWS} (kind, site, id, words) VALUES (%s, %s, %s, array_to_tsvector(%s::text[]))"  # noqa: S608 - names are ours
+    " ON CONFLICT (kind, site, id) DO UPDATE SET words = excluded.words"
+)
 _LAST = f"SELECT seq FROM sqlite_sequence WHERE name = '{ROWS}'"  # noqa: S608
-_INSERT_ROW = f"INSERT INTO {ROWS} (doc, kind, site, id) VALUES (?, ?, ?, ?)"  # noqa: S608
+_INSERT_ROW = f"INSERT OR REPLACE INTO {ROWS} (doc, kind, site, id) VALUES (?, ?, ?, ?)"  # noqa: S608
 _INSERT_WORDS = f"INSERT INTO {WORDS} (rowid, words) VALUES (?, ?)"  # noqa: S608
 
 

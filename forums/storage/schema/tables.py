@@ -227,6 +227,13 @@ class EventDeadLetterColumns(TypedColumns):
     reason: Named[str] = Column(TEXT, comment="Answer of the receiver.")
 
 
+class BoardMonthColumns(TypedColumns):
+    site: Named[str] = Column(NAME, primary_key=True, comment=_SITE)
+    forum_id: Named[str] = Column(NAME, primary_key=True, comment="Id of the forum on its site.")
+    month: Named[str] = Column(WORD, primary_key=True, comment="As 2026-01 (UTC), of the first sight where no date is shown.")
+    threads: Named[int] = Column(Integer, comment="Stored threads that were opened in it.")
+
+
 class SchemaColumns(TypedColumns):
     id: Named[int] = Column(Integer, primary_key=True, autoincrement=False, comment="Always 1: there is one row.")
     version: Named[int] = Column(Integer, comment="Version of these tables, counted in forums/storage/schema/version.py.")
@@ -270,6 +277,7 @@ event_outputs = Table("event_outputs", metadata, EventOutputColumns, info={"titl
 event_dead_letters = Table(
     "event_dead_letters", metadata, EventDeadLetterColumns, info={"title": "Events that an output refused."}
 )
+board_months = Table("board_months", metadata, BoardMonthColumns, info={"title": "Numbers of stored threads by forum and month."})
 trawl_schema = Table(
     "trawl_schema", metadata, SchemaColumns, info={"title": "The version of these tables, checked by any Trawl that opens them."}
 )
@@ -282,6 +290,7 @@ Index(
     sqlite_where=posts.c.next_check_at.is_not(None),
     postgresql_where=posts.c.next_check_at.is_not(None),
 )
+Index(None, posts.c.site, posts.c.first_seen_at)
 Index(None, comments.c.site, comments.c.post_id)
 Index(None, crawler_runs.c.started_at)
 

@@ -21,6 +21,7 @@ from sqlalchemy.schema import SetColumnComment
 
 from forums.storage.engine import WRITING
 from forums.storage.errors import StorageError, masked, too_old
+from forums.storage.write import board_months
 
 from . import search_index
 from .tables import metadata, trawl_schema
@@ -89,6 +90,7 @@ def _upgrade(connection: Connection) -> int:
     if version is not None and version < _FIRST_INDEXED:
         logger.info("database %s: the search gets an index, some minutes for a million rows", masked(connection.engine.url))
         search_index.fill(connection)
+        board_months.fill(connection)
     _set_comments(connection)
     now = datetime.now(UTC)  # the version comes last: MySQL commits what is before it
     if version is None:

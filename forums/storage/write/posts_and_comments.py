@@ -5,7 +5,7 @@ The caller's transaction excludes other writers (`upsert.store`), so nothing cha
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,11 +23,14 @@ from forums.storage.schema import search_index
 from forums.storage.schema.tables import checks, posts, revisions
 from forums.storage.schema.times import from_mysql, from_sqlite
 
+from .board_months import BoardMonth, board_month
+from .board_months import add as add_threads
 from .bulk import converted, execute_converted, execute_many, upsert
 from .event_log import Change, ChangeKind, State, content_hash, kinds_of
 from .merge import MergedEntry, Revision, Text, add, first_entry, hash_of, missed
 
 Key = tuple[str, str]  # site, id
+_NOWHERE = ("", "", "")
 States = list[tuple[Post | Comment, str]]  # with the hashes of their texts
 Stored = dict[Key, tuple[Any, ...]]  # rows with the columns of a `_Layout`, in the driver's types
 
@@ -81,6 +84,13 @@ class _Layout:
     of_lists: tuple[int, ...]  # indexes of columns that other pages fill, too: where an item has None, the stored value stays
     of_text: Callable[[Any], tuple[Any, ...]]  # of a row: text, HTML, author, time of the edit, of a post the title too
     indexed: tuple[int, ...]  # indexes of the columns that the search finds, the author last
+
+    def counted(self, row: tuple[Any, ...]) -> BoardMonth:
+        """Return the board and month of a post's row; of comments one for all, which is not stored."""
+        if "forum_id" not in self.decided:
+            return _NOWHERE
+        first_seen_at = row[self.names.index("first_seen_at")]
+        return board_month(row[0], row[len(self.shown)], row[self.shown.index("created_at")], first_seen_at)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -254,6 +264,7 @@ def _write(connection: Connection, table: Table[Any], entries: Mapping[Key, Merg
     shown = iter(converted(connection, whole, layout.shown, items))
     new: list[tuple[Any, ...]] = []
     other_words: list[tuple[Any, ...]] = []
+    threads = Counter[BoardMonth]()
     changes: dict[tuple[bool, ...], list[tuple[Any, ...]]] = defaultdict(list)  # by the set of changed columns
     for key, of_entry in zip(keys, decided, strict=True):
         before = stored.get(key, ())
@@ -264,10 +275,13 @@ def _write(connection: Connection, table: Table[Any], entries: Mapping[Key, Merg
             changes[differs].append(row if at_once else (*key, *compress(row, differs)))
             if any(differs[place] for place in layout.indexed):
                 other_words.append(row)
+            if (old := layout.counted(before)) != (now := layout.counted(row)):
+                threads.update({now: 1, old: -1})
         else:
             new.append(row)
     if new:
         execute_converted(connection, whole, layout.names, new)
+        threads.update(map(layout.counted, new))
     for differs, rows in changes.items():
         if not any(differs):
             continue
@@ -278,7 +292,9 @@ def _write(connection: Connection, table: Table[Any], entries: Mapping[Key, Merg
             execute_converted(connection, _update(table, names), ("of_site", "of_id", *names), rows)
     *texts, author = layout.indexed
     found = [(*row[:2], "\n".join(row[place] for place in texts), row[author]) for row in (*new, *other_words)]
-    search_index.index(connection, _kind(table), found, changed=[row[:2] for row in other_words])
+    search_index.index(connection, _kind(table), found)
+    if table is posts:
+        add_threads(connection, threads)
 
 
 def _keeping(layout: _Layout, row: tuple[Any, ...], before: tuple[Any, ...]) -> tuple[Any, ...]:

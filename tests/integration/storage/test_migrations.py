@@ -18,7 +18,7 @@ from sqlalchemy import create_engine, inspect, make_url, text
 from forums.storage import Database, StorageError, comments, metadata, parse, posts, revisions
 from forums.storage.read.search import search
 from forums.storage.schema import search_index
-from forums.storage.schema.tables import trawl_schema
+from forums.storage.schema.tables import board_months, trawl_schema
 from forums.storage.schema.version import VERSION
 from tests.support import warm_start
 from tests.support.items import START, at, comment, post, wire
@@ -92,6 +92,7 @@ def test_rows_of_an_older_trawl_are_searched_by_the_index(old_url: str) -> None:
         assert [hit.id for hit in search(database, "body", author="ADA")] == ["p1"]
         with database.engine.connect() as connection:
             assert connection.exec_driver_sql(f"SELECT id FROM {search_index.ROWS} ORDER BY id").scalars().all() == ["c1", "p1"]
+            assert connection.execute(board_months.select()).all() == [("demo", "f1", "2026-01", 1)]
 
 
 def test_the_first_version_1_had_no_history(old_url: str) -> None:
