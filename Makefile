@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS := $(VENV)/.tools
 OTEL := $(VENV)/otel/.installed
+MCP := $(VENV)/mcp/.installed
 COMPOSE := $(VENV)/.compose
 LINT := $(MAKE) --no-print-directory lint # with MAKE in the recipe itself, `make -n test` would run it
 ATHERIS := $(VENV)/fuzz/.installed
@@ -41,14 +42,18 @@ $(OTEL): $(TOOLS) # the packages of the extra `otel`, apart: redis-py loads them
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(VENV)/otel -c constraints.txt opentelemetry-sdk opentelemetry-exporter-otlp-proto-http 2>> $(VENV)/install.log \
 	  && touch $@ || echo "no packages of OpenTelemetry: the tests of traces skip"
 
+$(MCP): $(TOOLS) # the SDK of MCP, apart: it brings packages of OpenTelemetry
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(VENV)/mcp -c constraints.txt mcp 2>> $(VENV)/install.log \
+	  && touch $@ || echo "no SDK of MCP: its test skips"
+
 otel: $(OTEL) ## Install what the tests of traces need into .venv/otel
 
-test: $(TOOLS) $(OTEL) ## The tests, six at a time (most of them wait for processes), and meanwhile lint
+test: $(TOOLS) $(OTEL) $(MCP) ## The tests, six at a time (most of them wait for processes), and meanwhile lint
 	@nice -n 10 $(LINT) > $(VENV)/lint.log 2>&1 & lint=$$!; \
 	  SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 6 --dist worksteal; tests=$$?; \
 	  wait $$lint || { cat $(VENV)/lint.log; exit 1; }; exit $$tests
 
-test-all: lint $(OTEL) ## The same with the long forms that `make test` leaves out (tests/conftest.py names them), each process started cold
+test-all: lint $(OTEL) $(MCP) ## The same with the long forms that `make test` leaves out (tests/conftest.py names them), each process started cold
 	@COLD_STARTS=1 $(BIN)/python -m pytest -q -n 4 --dist worksteal
 
 test-fast: $(TOOLS) ## The unit tests that start no processes and take little, in 45 seconds

@@ -58,6 +58,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "upgrade": (REPAIR, "upgrade.upgrade", "Show what this version of Trawl will change in the running fleet and its data."),
     "migrate": (REPAIR, "migrate.app", "Continue a crawl that another package started."),
     "api": (SETUP, "up.api", "Serve the fleet's HTTP API, with scrapyd's schedule.json."),
+    "mcp": (SETUP, "mcp.mcp", "Answer the questions of programs about fleet and posts (Model Context Protocol)."),
     "config": (SETUP, "config.app", "Show the configuration; print Redis users and systemd units; the key of signed requests."),
 }
 
