@@ -25,7 +25,7 @@ from workers.logs.json_lines import identify, never_wait, use_json
 from workers.node.preload import load_ahead
 from workers.tracing import traces
 
-from .base import FleetTask, is_logged_elsewhere
+from .base import FleetTask, is_needless
 from .node import HealthStep, LoopStep, NodeStep, end_as_orphan, remember_main_process
 from .program_start import CHECK_OPTION
 from .refusing_broker import RefusingBroker, keep_short
@@ -104,7 +104,7 @@ def _json_where_asked(logger: Any, **_: Any) -> None:
 
 @celeryd_init.connect
 def _one_line_for_each_failure(**_: Any) -> None:
-    logging.getLogger("celery.app.trace").addFilter(lambda record: not is_logged_elsewhere(record))
+    logging.getLogger("celery.app.trace").addFilter(lambda record: not is_needless(record))
     keep_short()
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import redis
-from celery import Task
+from celery import Task, current_task
 from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
@@ -164,12 +164,23 @@ class FleetTask(Task):
             logger.warning("%s: %s", self.name, what)
 
 
-def is_logged_elsewhere(record: logging.LogRecord) -> bool:
-    """Return True for Celery's line on an expected failure of a Trawl task, which `on_failure` logs, once only."""
+_NOTHING = ("None", "{}", "[]", "0", "''")
+
+
+def is_needless(record: logging.LogRecord) -> bool:
+    """Return True for a line of Celery on a task of beat that has done nothing, of which there are hundreds a minute, and
+    on an expected failure of a Trawl task, which `on_failure` logs, once only.
+    """
     data = getattr(record, "data", None)
+    if isinstance(record.args, dict) and record.args.get("return_value") in _NOTHING:
+        return str(record.args.get("name", "")).startswith("trawl.") and _is_of_beat()
     if not isinstance(data, dict) or data.get("description") != "raised expected":
         return False
     return str(data.get("name", "")).startswith("trawl.")
+
+
+def _is_of_beat() -> bool:
+    return bool(current_task) and getattr(current_task.request, ROUND_HEADER, None) is not None
 
 
 def _in_one_line(error: BaseException) -> str:

@@ -122,12 +122,18 @@ class _WithoutEvents:
         return getattr(self._consumer, name)
 
 
+def _not_logged(*_: Any, **__: Any) -> None:
+    """Log nothing: beat sends some of these tasks each second, and they would be all of a node's log."""
+
+
 def strategy(task: Any, app: Any, consumer: Any, **options: Any) -> Callable[..., Any]:
-    """Return Celery's own strategy for each message, without events for maintenance. `Task.Strategy` names this function."""
+    """Return Celery's own strategy for each message, without events and a line for maintenance. `Task.Strategy` names this
+    function.
+    """
     from celery.worker.strategy import default as celerys_strategy  # brings the worker, which other programs do not need
 
     loud = celerys_strategy(task, app, consumer, **options)
-    quiet = celerys_strategy(task, app, _WithoutEvents(consumer), **options)
+    quiet = celerys_strategy(task, app, _WithoutEvents(consumer), info=_not_logged, **options)
 
     def handle(message: Any, *args: Any, **kwargs: Any) -> Any:
         return (quiet if is_maintenance(task.name, message.headers) else loud)(message, *args, **kwargs)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tasks.base import is_logged_elsewhere
+from tasks.base import is_needless
 from tests.integration.test_cli_up import TRAWL, Up, environment
 from tests.support import warm_start
 from tests.support.contents import contents
@@ -100,6 +100,6 @@ def test_of_processes_that_report_it_at_once_one_has_news(redis_client: redis.Re
 )
 def test_only_celerys_line_about_our_own_expected_failures_is_dropped(data: object, dropped: bool) -> None:
     record = logging.LogRecord("celery.app.trace", logging.INFO, __file__, 1, "said", None, None)
-    assert not is_logged_elsewhere(record)
+    assert not is_needless(record)
     record.data = data
-    assert is_logged_elsewhere(record) is dropped
+    assert is_needless(record) is dropped
