@@ -194,7 +194,7 @@ def consume(
         target = parse_target(to).below(Path.cwd()) if to else _declared(declared, name)
         options = SinkOptions(
             table=table or service,
-            key=key,
+            key=key or (declared.options().key if declared and not to else ""),
             max_bytes=int(max_mb * MIB),
             max_age_s=max_age,
             once=once,

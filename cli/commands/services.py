@@ -13,6 +13,7 @@ from cli.access.values import item_keys, pairs
 from cli.views.options import AsJson, ScrapySettings, Service, SpiderArguments
 from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import Columns, show
+from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, unknown_name
 from redis_components.items.groups import forget, group_states
 from redis_components.server.printable import masked_values
@@ -93,6 +94,7 @@ def add(
     start_key: Annotated[str, typer.Option(metavar="KEY", help="Redis key of the start tasks.")] = "",
     items_key: Annotated[str, typer.Option(metavar="KEY", help="Redis key of the item stream.")] = "",
     consumer: Annotated[str, typer.Option(metavar="TARGET", help="none, forum_writer, or a target of trawl items consume.")] = "",
+    key: Annotated[str, typer.Option(metavar="FIELD", help="Field by which a row of its database is found and replaced.")] = "",
     groups: Groups = None,
     as_json: AsJson = False,
 ) -> int:
@@ -118,6 +120,7 @@ def add(
         "start_key": start_key,
         "items_key": items_key,
         "consumer": consumer,
+        "key": key,
         "groups": {group: target for group, _, target in (one.partition("=") for one in groups or ())},
     }
     record = check_service(name, given, name)
@@ -138,7 +141,7 @@ def _report_refused_places(name: str, record: ServiceRecord) -> None:
     for target in () if signing_is_on() else (record.consumer, *record.groups.values()):
         if target and is_target(target):
             try:
-                check_place(parse_target(target))
+                check_place(parse_target(target).below(data_dir()))
             except ConfigError as error:
                 complain(f"{name}: its consumer will not start: {error}")
 

@@ -21,7 +21,7 @@ from forums.sites import load_site
 from tasks.routing import celeryconfig
 from tests.support import compose_file
 from tests.support.compose_file import ROOT, ComposeService, MissingVariable
-from workers.environment.declaration import parse_fleet
+from workers.environment.declaration import DEFAULT_FLEET, parse_fleet
 from workers.environment.machine import LEAST_SHARE_MB, WORKER_MB, memory_share_mb
 from workers.process.exit_kinds import container_s
 
@@ -89,7 +89,8 @@ def test_every_variable_that_a_service_gets_is_read_by_somebody() -> None:
 
 
 def test_the_fleet_fits_into_its_workers() -> None:
-    fleet = parse_fleet(SERVICES["beat"].environment["TRAWL_FLEET"])
+    assert SERVICES["beat"].environment["TRAWL_FLEET"] == "", "else it would hide what trawl.toml declares"
+    fleet = parse_fleet(DEFAULT_FLEET)
     room = {_queues(service)[0]: int(service.option("--concurrency") or 0) for service in WORKERS.values()}
     assert sum(fleet.values()) <= room["crawlers"], "also when worker-list is lost"
     for spider, size in fleet.items():

@@ -33,6 +33,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeProcesses
         "TRAWL_REDIS_PASSWORD": secrets.token_hex(16),
         "FLOWER_BASIC_AUTH": f"admin:{PASSWORD}",
         "TRAWL_SITES_DIR": "./demo/sites",
+        "TRAWL_FLEET": "forum_list=1,forum_detail=2",
     }
     with none_left((MARK, str(folder))), ComposeProcesses(folder, given) as fleet:
         fleet.up()

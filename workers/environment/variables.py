@@ -84,7 +84,7 @@ class Fleet(Variables):
         " ([security.md](../security.md#a-user-for-each-service))",
         shown="the worker's user",
     )
-    fleet: Annotated[dict[str, int], parsed_by(parse_fleet)] = declare(
+    fleet: Annotated[dict[str, int], parsed_by(lambda text: parse_fleet(text or DEFAULT_FLEET))] = declare(
         meaning="services, by the names of their spiders ([names](../deployment.md#names)), and their sizes until `trawl scale`"
         " changes them",
         shown=f"`{DEFAULT_FLEET}`",

@@ -52,6 +52,7 @@ class Declared:
     text: str
     """The target, which may hold a password."""
     keys: CrawlKeys
+    key: str
     in_file: bool
     """The declaration that counts is in this machine's file; what is in Redis may be anybody's who can write there."""
     taken_by: str = ""
@@ -63,6 +64,11 @@ class Declared:
         if not self.in_file and not signing_is_on():
             check_place(target)
         return target
+
+    def options(self) -> SinkOptions:
+        """Return the options of its sink; the key counts for a database."""
+        key = self.key if self.target.kind.name == "database" else ""
+        return SinkOptions(table=self.service, key=key, named=self.in_file)
 
     def stream(self, client: redis.Redis) -> ItemStream | ItemGroup:
         """Return the items. Raises ConfigError where they are another consumer's."""
@@ -87,6 +93,7 @@ def declared_consumers(client: redis.Redis) -> dict[str, Declared]:
             group=group,
             text=text,
             keys=crawl_keys(service, crawls.get(service), one),
+            key=one.key,
             in_file=service not in in_redis,
             taken_by=crawls[service].consumer if service in crawls else "",
         )
@@ -216,7 +223,7 @@ class _Consumer:
         try:
             target = self.declared.target
             ConsumerPlaces(client).claim(self._name, target, self._node)
-            sink = target.open(SinkOptions(table=self.declared.service, named=self.declared.in_file))
+            sink = target.open(self.declared.options())
         except BaseException as error:
             report(stream, str(error))
             unlock(stream, token)

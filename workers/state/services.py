@@ -43,6 +43,8 @@ class ServiceRecord(JsonRecord):
     items_key: str = ""
     consumer: str = ""
     """`none`, `forum_writer`, or where `trawl items consume` writes the items; "": what the spider declares."""
+    key: str = ""
+    """Field of an item by which the row of a database is found and replaced; "": each item is a row."""
     groups: dict[str, str] = field(default_factory=dict)
     """Consumer groups of its items, which are a Redis stream then, and where `trawl items consume` writes those of each; "":
     another program reads them.
