@@ -41,9 +41,9 @@ def variables() -> dict[str, str | None]:
     return {m["name"]: m["complaint"] for m in _VARIABLE.finditer(_text()) if m["name"]}
 
 
-def services(given: Mapping[str, str]) -> dict[str, ComposeService]:
+def services(given: Mapping[str, str], file: Path = ROOT / "docker-compose.yml") -> dict[str, ComposeService]:
     """All services, of every profile, with `given` as the environment of `docker compose`. Raises MissingVariable."""
-    document = _filled(yaml.safe_load(_text()), given)
+    document = _filled(yaml.safe_load(file.read_text()), given)
     return {name: _service(name, raw) for name, raw in document["services"].items()}
 
 
@@ -118,7 +118,7 @@ def _service(name: str, raw: dict[str, Any]) -> ComposeService:
         name=name,
         command=tuple(shlex.split(command) if isinstance(command, str) else command),
         environment={key: str(value) for key, value in raw.get("environment", {}).items()},
-        volumes={parts[1]: parts[0] for volume in raw.get("volumes", []) if (parts := volume.split(":"))},
+        volumes=dict(reversed(one.split(":")[:2]) for one in raw.get("volumes", []) if isinstance(one, str)),
         healthcheck=tuple(["/bin/sh", "-c", test[1]] if test[0] == "CMD-SHELL" else test[1:]),
         raw=raw,
     )

@@ -1,0 +1,241 @@
+"""One's own project in each way to start a fleet, and what deaths cost at the receivers of its items.
+
+    python -m benchmarks.fleet.books [--pages 400] [--only compose swarm ...] [--replicas 3] [--quiet]
+
+A `scrapy startproject` with two services of one spider, one crawler each: `books` with a consumer into a file, `shelf` with one
+into PostgreSQL by `key = "url"` (SQLite where no PostgreSQL is installed). Started are the commands of each way's file with its
+variables and mounts (`tests/support/deployments.py`): Redis, workers and beat. During the crawl a crawler, the consumer, a
+worker and Redis are killed by SIGKILL, one after the other, when the file has a sixth, a third, half and two thirds of the items.
+Judged by the receivers: lines of the file, rows of the table. "Copies" are lines beyond one a page; "recovered" is from the kill
+to the next line of the file. The site counts: "fetched twice" is of both services.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import psutil
+import redis
+from sqlalchemy import create_engine, text
+
+from benchmarks.support.report import options
+from tests.support.crawl import hits_of, link_site
+from tests.support.deployments import WAYS, Deployment
+from tests.support.postgres_server import PostgresServer, binaries
+from tests.support.processes import wait_until
+from workers.state.registry import Registry
+
+TIMEOUT_S = 120
+IN_FLIGHT = 8  # of one crawler: SETTINGS
+BATCH = 500  # of a consumer
+SPIDER = """
+from redis_components.spiders import RedisSpider
+
+
+class BooksSpider(RedisSpider):
+    name = "books"
+
+    def parse(self, response):
+        yield {"url": response.url, "bytes": len(response.body)}
+        yield from response.follow_all(css="a")
+"""
+SETTINGS = """
+BOT_NAME = "shop"
+SPIDER_MODULES = ["shop.spiders"]
+SCHEDULER = "redis_components.scheduler.Scheduler"
+DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
+STATS_CLASS = "redis_components.stats.RedisStatsCollector"
+ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}
+ROBOTSTXT_OBEY = False
+ALLOW_PRIVATE_ADDRESSES = ["127.0.0.1"]
+CONCURRENT_REQUESTS = 4
+CONCURRENT_REQUESTS_PER_DOMAIN = 4
+"""
+DECLARED = """
+[services.books]
+size = 1
+consumer = "jsonl:books.jsonl"
+
+[services.shelf]
+spider = "books"
+size = 1
+consumer = "{rows}"
+key = "url"
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One way."""
+
+    way: str
+    nodes: int
+    pages: int
+    lines_missing: int
+    copies: int
+    rows_missing: int
+    rows_twice: int
+    fetched_twice: int
+    crawler_s: float = float("nan")
+    consumer_s: float = float("nan")
+    worker_s: float = float("nan")
+    redis_s: float = float("nan")
+
+
+@dataclass(kw_only=True)
+class Case:
+    """A project, its site, its receivers, and the processes of one way."""
+
+    deployment: Deployment
+    site: str
+    pages: int
+    rows_url: str
+    recovered: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def client(self) -> redis.Redis:
+        return redis.Redis.from_url(self.deployment.redis_url())
+
+    def lines(self) -> list[str]:
+        found = [*self.deployment.folder.rglob("books.jsonl")]
+        return [json.loads(one)["url"] for file in found for one in file.read_bytes().splitlines()]
+
+    def rows(self) -> list[str]:
+        engine = create_engine(self.rows_url)
+        try:
+            with engine.connect() as connection:
+                return [one for (one,) in connection.execute(text("SELECT url FROM shelf"))]
+        except Exception:
+            return []
+        finally:
+            engine.dispose()
+
+    def wait(self, done: Callable[[], bool], what: str) -> None:
+        wait_until(done, lambda: f"{self.deployment.way}: {what}\n{self.deployment.said()}", TIMEOUT_S, every_s=0.2)
+
+    def seed(self) -> None:
+        self.wait(lambda: "books" in self.deployment.trawl("services", "list"), "the services are declared")
+        for service in ("books", "shelf"):
+            file = self.deployment.project / f"{service}.txt"
+            file.write_text(f"{self.site}/1\n")
+            said = self.deployment.trawl("seed-urls", service, str(file))
+            assert "1" in said, said
+
+    def kill(self, what: str, share: float) -> None:
+        """Kill one kind of process when the file has this share of the items, and wait for the next line."""
+        self.wait(lambda: len(self.lines()) >= share * self.pages, f"{share:.0%} of the items are in the file")
+        victim, before, begun = getattr(self, what)(), len(self.lines()), time.monotonic()
+        os.kill(victim, signal.SIGKILL)
+        self.wait(lambda: len(self.lines()) > before, f"items come again after the death of {what}")
+        self.recovered[f"{what}_s"] = round(time.monotonic() - begun, 1)
+
+    def crawler(self) -> int:
+        found: list[int] = []
+
+        def runs() -> bool:
+            crawlers = Registry(self.client).crawlers()
+            found[:] = [one.pid for one in crawlers if one.spider == "books" and psutil.pid_exists(one.pid)]
+            return bool(found)
+
+        self.wait(runs, "a crawler runs")
+        return found[0]
+
+    def consumer(self) -> int:
+        locks: list[Path] = []
+
+        def runs() -> bool:
+            locks[:] = [one for one in self.deployment.folder.rglob("*-consumers-0.lock") if one.read_text().strip()]
+            return any(psutil.pid_exists(int(one.read_text())) for one in locks)
+
+        self.wait(runs, "a consumer runs")
+        return next(pid for pid in (int(one.read_text()) for one in locks) if psutil.pid_exists(pid))
+
+    def worker(self) -> int:
+        """The main process of the worker above a crawler."""
+        above = psutil.Process(self.crawler()).parents()
+        return max((one.pid for one in above if "worker" in one.cmdline()), key=lambda pid: -psutil.Process(pid).create_time())
+
+    def redis(self) -> int:
+        info: dict[str, int] = self.client.info("server")  # type: ignore[assignment]
+        return info["process_id"]
+
+    def row(self, nodes: int) -> Row:
+        whole = {f"{self.site}/{number}" for number in range(1, self.pages + 1)}
+        self.wait(lambda: whole <= {*self.lines()} and whole <= {*self.rows()}, "all items are at their receivers")
+        self.wait(lambda: not self.client.exists("books:items", "shelf:items"), "nothing waits")
+        lines, rows = self.lines(), self.rows()
+        return Row(
+            way=self.deployment.way,
+            nodes=nodes,
+            pages=self.pages,
+            lines_missing=len(whole - {*lines}),
+            copies=len(lines) - len({*lines}),
+            rows_missing=len(whole - {*rows}),
+            rows_twice=len(rows) - len({*rows}),
+            fetched_twice=sum(hits_of(self.site).values()) - 2 * self.pages,
+            **self.recovered,
+        )
+
+
+@contextmanager
+def books(way: str, folder: Path, *, pages: int, replicas: int, latency_s: float = 0.15) -> Iterator[Case]:
+    """Start the case in one way; everything is ended with the block."""
+    project = folder / "shop"
+    (project / "shop/spiders").mkdir(parents=True)
+    for name in ("shop/__init__.py", "shop/spiders/__init__.py"):
+        (project / name).touch()
+    (project / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
+    (project / "shop/settings.py").write_text(SETTINGS)
+    (project / "shop/spiders/books.py").write_text(SPIDER)
+    with ExitStack() as stack:
+        found = binaries()
+        server = stack.enter_context(PostgresServer(found)) if found else None
+        rows_url = server.new_database() if server else f"sqlite:///{folder}/shelf-{secrets.token_hex(4)}.sqlite"
+        (project / "trawl.toml").write_text(DECLARED.format(rows=rows_url))
+        site = stack.enter_context(link_site(folder, pages=pages, latency_s=latency_s))
+        deployment = stack.enter_context(Deployment(way, folder / "run", project, replicas=replicas))
+        deployment.start()
+        case = Case(deployment=deployment, site=site, pages=pages, rows_url=rows_url)
+        case.seed()
+        yield case
+
+
+KILLS = {"crawler": 1 / 6, "consumer": 1 / 3, "worker": 1 / 2, "redis": 2 / 3}
+
+
+def run(way: str, *, pages: int, replicas: int, kills: bool = True) -> Row:
+    """Run one way; return what its receivers have."""
+    with (
+        tempfile.TemporaryDirectory(prefix="trawl-books-") as folder,
+        books(way, Path(folder), pages=pages, replicas=replicas) as case,
+    ):
+        for what, share in KILLS.items() if kills else ():
+            case.kill(what, share)
+        return case.row(replicas if way in ("compose", "swarm", "kubernetes") else 1)
+
+
+def main() -> int:
+    parser = options(__doc__)
+    parser.add_argument("--pages", type=int, default=400)
+    parser.add_argument("--replicas", type=int, default=3)
+    parser.add_argument("--only", nargs="*", choices=WAYS, default=WAYS)
+    parser.add_argument("--quiet", action="store_true", help="without kills")
+    arguments = parser.parse_args()
+    rows = [run(way, pages=arguments.pages, replicas=arguments.replicas, kills=not arguments.quiet) for way in arguments.only]
+    for row in rows:
+        print(asdict(row))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
