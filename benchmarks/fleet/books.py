@@ -35,7 +35,7 @@ from tests.support.postgres_server import PostgresServer, binaries
 from tests.support.processes import wait_until
 from workers.state.registry import Registry
 
-TIMEOUT_S = 120
+TIMEOUT_S = 60
 IN_FLIGHT = 8  # of one crawler: SETTINGS
 BATCH = 500  # of a consumer
 SPIDER = """

@@ -43,13 +43,18 @@ def variables() -> dict[str, str | None]:
 
 def services(given: Mapping[str, str], file: Path = ROOT / "docker-compose.yml") -> dict[str, ComposeService]:
     """All services, of every profile, with `given` as the environment of `docker compose`. Raises MissingVariable."""
-    document = _filled(yaml.safe_load(file.read_text()), given)
+    document = filled(yaml.safe_load(file.read_text()), given)
     return {name: _service(name, raw) for name, raw in document["services"].items()}
 
 
 def example() -> dict[str, str]:
-    """What deploy/.env.example sets."""
-    return _env_lines(r"^(\w+)=(.*)$")
+    """What deploy/.env.example names as required, with values as deploy/new-secrets.sh gives them."""
+    return {name: value or "of-a-test" for name, value in _env_lines(r"^(\w+)=(.*)$").items()}
+
+
+def left_empty() -> list[str]:
+    """The variables of deploy/.env.example without a value: the compose file demands one."""
+    return [name for name, value in _env_lines(r"^(\w+)=(.*)$").items() if not value]
 
 
 def commented_example() -> dict[str, str]:
@@ -93,11 +98,12 @@ def _text() -> str:
     return (ROOT / "docker-compose.yml").read_text()
 
 
-def _filled(node: Any, given: Mapping[str, str]) -> Any:
+def filled(node: Any, given: Mapping[str, str]) -> Any:
+    """A part of a compose file with its variables filled in, as `docker compose` does it."""
     if isinstance(node, dict):
-        return {key: _filled(value, given) for key, value in node.items()}
+        return {key: filled(value, given) for key, value in node.items()}
     if isinstance(node, list):
-        return [_filled(value, given) for value in node]
+        return [filled(value, given) for value in node]
     return _VARIABLE.sub(lambda m: _value(m, given), node) if isinstance(node, str) else node
 
 
@@ -108,7 +114,7 @@ def _value(match: re.Match[str], given: Mapping[str, str]) -> str:
         return value
     if match["complaint"] is not None:
         raise MissingVariable(f"{match['name']}: {match['complaint']}")
-    return str(_filled(match["default"], given))
+    return str(filled(match["default"], given))
 
 
 def _service(name: str, raw: dict[str, Any]) -> ComposeService:

@@ -87,7 +87,7 @@ def test_the_api_listens_where_it_is_published_and_asked() -> None:
 def test_with_users_each_process_has_its_url_from_a_secret_and_redis_is_the_same_but_for_the_password() -> None:
     services = compose_file.services(example())
     assert USERS["services"].keys() == services.keys() - {"forum"}
-    plain, with_users = services["redis"].command, USERS["services"]["redis"]["command"]
+    plain, with_users = services["redis"].command, compose_file.filled(USERS["services"]["redis"]["command"], {})
     assert list(plain[3:]) == with_users[3:]
     assert (plain[1], with_users[1:3]) == ("--requirepass", ["--aclfile", "/run/secrets/redis_users"])
     for name, service in USERS["services"].items():

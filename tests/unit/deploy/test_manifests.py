@@ -230,7 +230,8 @@ def test_with_users_each_pod_has_the_url_that_it_has_in_compose() -> None:
         assert ("TRAWL_SIGNING_KEY" in str(container)) == (name not in ("redis", "exporter")), name
     (redis,) = _pod(pods["redis"])["containers"]
     mounted = {one["mountPath"]: one["name"] for one in redis["volumeMounts"]}
-    assert redis["command"] == [*compose["redis"]["command"][:2], "/run/secrets/redis.acl", *compose["redis"]["command"][3:]]
+    started = compose_file.filled(compose["redis"]["command"], {})
+    assert redis["command"] == [*started[:2], "/run/secrets/redis.acl", *started[3:]]
     assert mounted == {"/data": "data", "/run/secrets": "users"}
     (made,) = (one for one in yaml.safe_load_all(done.stdout) if one["kind"] == "ConfigMap")
     assert made["data"].items() >= {"TRAWL_NAMESPACE": "fleet", "TRAWL_SHUTDOWN_GRACE_S": "10"}.items()

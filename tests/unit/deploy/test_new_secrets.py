@@ -28,6 +28,7 @@ def test_it_makes_all_that_must_be_set_and_changes_nothing_that_is(tmp_path: Pat
     needed = {name for name, complaint in compose_file.variables().items() if complaint} | {
         "GRAFANA_PASSWORD",
         "POSTGRES_PASSWORD",
+        "TRAWL_API_ACT_TOKEN",
     }
     assert given.keys() == needed
     assert len({value.rpartition(":")[2] for value in given.values()}) == len(needed), "each password is another one"
@@ -36,3 +37,10 @@ def test_it_makes_all_that_must_be_set_and_changes_nothing_that_is(tmp_path: Pat
     assert len(bytes.fromhex(made["deploy/signing.key"].strip())) == 32
     assert run() == ""
     assert made == {name: (tmp_path / name).read_text() for name in made}
+    (tmp_path / ".env").write_text("OTHER=1\nTRAWL_REDIS_PASSWORD=mine\nFLOWER_BASIC_AUTH=admin:change-me\nGRAFANA_PASSWORD=")
+    assert run() == "completed .env: FLOWER_BASIC_AUTH GRAFANA_PASSWORD POSTGRES_PASSWORD TRAWL_API_ACT_TOKEN\n"
+    completed = dict(line.split("=", 1) for line in (tmp_path / ".env").read_text().splitlines())
+    assert completed.keys() == {*needed, "OTHER"}
+    assert (completed["OTHER"], completed["TRAWL_REDIS_PASSWORD"]) == ("1", "mine")
+    assert all(value and "change" not in value for value in completed.values())
+    assert run() == ""
