@@ -13,11 +13,14 @@ from kombu.exceptions import OperationalError
 
 from redis_components.connection import connect
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.start_tasks.seeding import Pushed
 from workers.jobs import jobs
 from workers.jobs.orders import check_settings
 from workers.state.jobs import Job, Jobs, JobState
 
 from .app import app
+
+logger = logging.getLogger(__name__)
 
 
 @app.task(name="trawl.seed_urls", ignore_result=False)
@@ -26,22 +29,21 @@ def seed_urls(service: str, urls: Sequence[str | dict[str, Any]], unique: bool =
 
     The fields are those of a start task (docs/start-tasks.md). `unique`: fetch nothing that the crawl's dupefilter
     knows; it does not know what was queued without `unique`, and all are counted as queued. Returns
-    `{"queued": 2, "waiting": 17, "refused": {"3": "it is neither a URL …"}}`, where positions begin at 1. Raises ConfigError
-    for an unknown service and for `urls` that are not a list, OnHold where the service is being drained.
+    `{"queued": 2, "waiting": 17, "refused": {"3": "it is neither a URL …"}}`, where positions begin at 1. Where as many tasks
+    wait as may (`max_waiting`), those that fit are queued, and the rest is refused: `{"12-99": "no room for 88: …"}`.
+    Raises ConfigError for an unknown service and for `urls` that are not a list, OnHold where the service is being drained.
     """
     from workers.fleet import seed_urls as seeding
 
     if not isinstance(urls, (list, tuple)):
         raise ConfigError(f'urls = {urls!r:.100}: must be a list of URLs or objects, as in ["https://example.org/"]')
-    queued, waiting, refused = 0, 0, {}
-    for done in seeding.seed_urls(connect(), service, urls, unique=unique):
-        queued, waiting, refused = done.queued, done.waiting, done.refused
-    return {"queued": queued, "waiting": waiting, "refused": {str(place): reason for place, reason in refused.items()}}
+    *_, done = Pushed(), *seeding.seed_urls(connect(), service, urls, unique=unique)
+    if done.no_room:
+        logger.warning("seed_urls: %s: %s", service, done.no_room_sentence())
+    return {"queued": done.queued, "waiting": done.waiting, "refused": done.reasons()}
 
 
 PROGRESS = "PROGRESS"
-
-logger = logging.getLogger(__name__)
 
 
 class JobFailed(TrawlError):

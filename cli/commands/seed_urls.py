@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import islice
@@ -14,10 +15,13 @@ import typer
 from cli.access.redis import redis_client
 from cli.views.options import AsJson
 from cli.views.output import complain, counted, echo, print_json
-from cli.views.progress import progress_bar
+from cli.views.progress import Report, progress_bar
 from redis_components.errors import ConfigError
+from redis_components.start_tasks.seeding import Pushed
 from workers.fleet import seed_urls as seeding
 
+ROOM_S = 0.5
+"""Seconds between two attempts to queue what had no room."""
 MOST_SHOWN = 20
 """Refused lines that are listed; the others are counted."""
 
@@ -28,6 +32,7 @@ def seed_urls(
     unique: Annotated[bool, typer.Option("--unique", help="Skip URLs that the crawl's dupefilter has.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Queue lines as they are, for a spider with its own format.")] = False,
     skip: Annotated[int, typer.Option(help="Skip so many lines, after an interruption.", min=0, metavar="LINES")] = 0,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Refuse what has no room, with exit code 1.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Queue URLs, in the order of the lines. A line is a URL, or a JSON object with `url` and other fields of a start task.
@@ -38,6 +43,8 @@ def seed_urls(
     With --unique all are queued, and crawlers leave out URLs in their dupefilter: links that they followed, and URLs that
     were queued with --unique. URLs that were queued without are not in it.
 
+    Where as many start tasks wait as the service's `max_waiting` allows, it waits until crawlers have taken some.
+
     With --raw a line is what the spider's `make_request_from_data` reads: only empty lines are left out, nothing is checked.
 
     **Examples:**
@@ -47,30 +54,52 @@ def seed_urls(
     """
     if raw and unique:
         raise ConfigError("--raw and --unique: a task in the spider's own format cannot be marked; give one of them")
-    queued, refused, line = 0, dict[int, str](), skip
+    done, refused = Pushed(), dict[str, str]()
     bar = progress_bar(f"queued for {service}", "URLs", shown=not as_json)
     with redis_client() as client, _opened(file) as lines, bar as progress:
         kept = _Lines(islice(lines, skip, None), skip, raw=raw)
-        seeded = seeding.seed_urls(client, service, kept, unique=unique, raw=raw)
+        wait = None if no_wait else _Room(service, progress)
+        seeded = seeding.seed_urls(client, service, kept, unique=unique, raw=raw, wait=wait)
         try:
             for done in seeded:
-                queued, line = done.queued, kept.line
-                refused |= kept.lines_of(done.refused)
-                done.refused.clear()
-                progress(queued)
+                refused |= kept.settle(done)
+                progress(done.queued)
         except BaseException:
-            complain(f"{counted(queued, 'URL')} of the lines up to {line:,} are queued; to go on: --skip {line}")
+            line = kept.settled
+            complain(f"{counted(done.queued, 'URL')} of the lines up to {line:,} are queued; to go on: --skip {line}")
             raise
     if as_json:
-        print_json({"queued": queued, "refused": {str(number): reason for number, reason in refused.items()}})
+        print_json({"queued": done.queued, "refused": refused, "no_room": done.no_room})
     else:
         left_out = "; its crawlers leave out URLs in their dupefilter" if unique else ""
-        echo(f"{counted(queued, 'URL')} queued for {service}{left_out}")
+        echo(f"{counted(done.queued, 'URL')} queued for {service}{left_out}")
     for number, reason in islice(refused.items(), MOST_SHOWN):
         complain(f"{file}, line {number}: {reason}")
     if len(refused) > MOST_SHOWN:
         complain(f"{len(refused) - MOST_SHOWN:,} more lines are refused: --json lists them all")
-    return 1 if refused else 0
+    if done.no_room:
+        complain(f"{service}: {done.no_room_sentence()}; line {kept.full:,} is the first of them")
+    return 1 if refused or done.no_room else 0
+
+
+class _Room:
+    """Waits until a service has room; the first time with a line."""
+
+    def __init__(self, service: str, progress: Report) -> None:
+        self._service = service
+        self._progress = progress
+        self._reported = False
+
+    def __call__(self, done: Pushed) -> None:
+        """Sleep for a moment."""
+        if not self._reported:
+            complain(
+                f"{self._service}: {done.waiting:,} start tasks wait, max_waiting = {done.max_waiting:,}: waiting until crawlers "
+                f"have taken some (trawl status); --no-wait refuses the rest"
+            )
+            self._reported = True
+        self._progress(done.queued, what=f"waiting for room in {self._service}, queued")
+        time.sleep(ROOM_S)
 
 
 class _Lines:
@@ -81,21 +110,27 @@ class _Lines:
         self._lines = enumerate(lines, before + 1)
         self._batch: dict[int, int] = {}
         self._position = 0
-        self.line = before
+        self._line = self.settled = before
+        self.full = 0  # line of the first task without room
 
     def __iter__(self) -> Iterator[bytes]:
         for number, text in self._lines:
-            self.line = number
+            self._line = number
             stripped = text.rstrip(b"\r\n") if self._raw else text.strip().removeprefix(b"\xef\xbb\xbf")
             if stripped and (self._raw or not stripped.startswith(b"#")):
                 self._position += 1
-                self._batch[self._position] = self.line
+                self._batch[self._position] = number
                 yield stripped
 
-    def lines_of(self, refused: dict[int, str]) -> dict[int, str]:
-        """Return reasons by line for reasons by position; positions up to now are forgotten."""
-        found = {self._batch[position]: reason for position, reason in refused.items()}
-        self._batch.clear()
+    def settle(self, done: Pushed) -> dict[str, str]:
+        """Return the new faults by line, and forget the lines that are settled now; `settled` is the last of them."""
+        found = {str(self._batch[position]): reason for position, reason in done.refused.items()}
+        done.refused.clear()
+        self.full = self.full or self._batch.get(done.full_at, 0)
+        for position in [one for one in self._batch if one <= done.settled]:
+            self.settled = self._batch.pop(position)
+        if not self._batch:
+            self.settled = self._line
         return found
 
 

@@ -25,7 +25,7 @@ from workers.deploy.service_check import check as check_one
 from workers.fleet.consumers import ConsumerPlaces
 from workers.fleet.service_file import check_service
 from workers.fleet.sizes import declarations, service_in, value_origins
-from workers.state.services import ServiceRecord, Services
+from workers.state.services import MAX_WAITING, ServiceRecord, Services
 
 from .deploy import versions
 
@@ -91,6 +91,10 @@ def add(
     memory_hard_mb: Annotated[float | None, typer.Option(metavar="MB", help="A crawler cannot have more.")] = None,
     max_age: Annotated[float | None, typer.Option(metavar="S", help="Replace a crawler after it.")] = None,
     max_pages: Annotated[int | None, typer.Option(metavar="N", help="Replace a crawler after it.")] = None,
+    max_waiting: Annotated[
+        int, typer.Option(metavar="N", help="Start tasks that may wait; seeders are refused then. 0: any number.")
+    ] = MAX_WAITING,
+    min_items_per_minute: Annotated[float, typer.Option(metavar="N", help="Fewer items are an alert. 0: never.")] = 0.0,
     start_key: Annotated[str, typer.Option(metavar="KEY", help="Redis key of the start tasks.")] = "",
     items_key: Annotated[str, typer.Option(metavar="KEY", help="Redis key of the item stream.")] = "",
     consumer: Annotated[str, typer.Option(metavar="TARGET", help="none, forum_writer, or a target of trawl items consume.")] = "",
@@ -117,6 +121,8 @@ def add(
         "memory_hard_mb": memory_hard_mb,
         "max_age": max_age,
         "max_pages": max_pages,
+        "max_waiting": max_waiting,
+        "min_items_per_minute": min_items_per_minute,
         "start_key": start_key,
         "items_key": items_key,
         "consumer": consumer,

@@ -211,7 +211,7 @@ def _services(client: redis.Redis) -> APIRouter:
         with audited(client, request, ["seed urls", service, len(body.urls)]):
             last = deque(seed_urls(client, service, body.urls, unique=body.unique), maxlen=1)
             done = last[0] if last else Pushed()
-            return {"queued": done.queued, "refused": done.refused}
+            return {"queued": done.queued, "refused": done.reasons()}
 
     @routes.post("/roll")
     def roll_service(service: str, request: Request) -> JsonObject:

@@ -36,9 +36,18 @@ def of_crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Cal
     """Define a figure of each crawl; a crawl in another Redis has none."""
 
     def samples(view: Overview) -> Samples:
-        return [((one.name, one.name), value(one.crawl)) for one in view.known]
+        return [(one.labels, value(one.crawl)) for one in view.known]
 
     return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider"), samples=samples)
+
+
+def of_service(name: str, help: str, value: Callable[[ServiceView], float]) -> MetricSpec:
+    """Define a figure of each service's declaration."""
+
+    def samples(view: Overview) -> Samples:
+        return [(one.labels, value(one)) for one in view.known]
+
+    return MetricSpec(name=name, kind="gauge", help=help, labels=("service", "spider"), samples=samples)
 
 
 def of_items(name: str, help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:
@@ -47,7 +56,7 @@ def of_items(name: str, help: str, value: Callable[[CrawlSnapshot], float]) -> M
     """
 
     def samples(view: Overview) -> Samples:
-        return [((one.name, one.name), value(one.crawl)) for one in view.known if not one.items_of]
+        return [(one.labels, value(one.crawl)) for one in view.known if not one.items_of]
 
     return MetricSpec(name=name, kind="gauge", help=help, labels=("service", "spider"), samples=samples)
 
@@ -76,7 +85,7 @@ def _group(name: str, help: str, value: Callable[[GroupState], float | None]) ->
         for service in view.services:
             for group in service.groups:
                 if (figure := value(group)) is not None:
-                    yield (service.name, service.name, group.name), figure
+                    yield (*service.labels, group.name), figure
 
     return MetricSpec(name=name, kind="gauge", help=help, labels=("service", "spider", "group"), samples=samples)
 
@@ -204,7 +213,7 @@ def left_out(view: Overview) -> Iterator[tuple[tuple[str, ...], float]]:
         if patterns := list(readable_metrics(service.metrics)):
             there = sum(len(_all(service, one)) for one in patterns)
             here = sum(values[0] == service.name for _, samples in shown.values() for values, _ in samples)
-            yield (service.name, service.name), float(there - here)
+            yield service.labels, float(there - here)
 
 
 def _chosen(view: Overview) -> dict[str, tuple[StatMetric, list[tuple[tuple[str, ...], float]]]]:
@@ -229,5 +238,5 @@ def _all(service: ServiceView, one: StatMetric) -> list[tuple[tuple[str, ...], f
         # A set value is each process's own; the shared hash keeps the value that the last process of a crawl had set.
         value = own if own is not None else shared
         if value is not None:
-            sums[service.name, service.name, *values] += value
+            sums[*service.labels, *values] += value
     return sorted(sums.items())

@@ -1,8 +1,7 @@
 """The table of metrics, from which the exposition and the reference in docs/monitoring.md are generated;
 those of the forum crawl are in `monitoring/forums`, of item consumers and of Redis in `figures.py`.
 
-A service is a spider, so the labels `service` and `spider` have the same value; both are there because dashboards and alerts
-written for the collector_* metrics select by either.
+The label `spider` names the spider that a service runs: several services, and all jobs of one, may have the same.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Literal
 
 from monitoring.part import part
@@ -20,7 +20,19 @@ from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import Roll, RollState
 
-from .figures import GROUP_METRICS, LANE_METRICS, MEMORY_METRICS, MetricSpec, Samples, left_out, number, of_crawl, of_items, stat
+from .figures import (
+    GROUP_METRICS,
+    LANE_METRICS,
+    MEMORY_METRICS,
+    MetricSpec,
+    Samples,
+    left_out,
+    number,
+    of_crawl,
+    of_items,
+    of_service,
+    stat,
+)
 
 _STATUS = "downloader/response_status_count/"
 _CODE = re.compile(r"\d{3}", re.ASCII).fullmatch
@@ -30,7 +42,7 @@ def _crawler(name: str, kind: Literal["counter", "gauge"], help: str, value: Cal
     """Define a figure of each crawler process that is alive: the last figures of an ended one are not current."""
 
     def samples(view: Overview) -> Samples:
-        return [((r.spider, r.spider, r.name), value(r)) for r in view.crawlers if r.alive(view.now)]
+        return [((r.spider, view.spider_of(r.spider), r.name), value(r)) for r in view.crawlers if r.alive(view.now)]
 
     return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider", "crawler"), samples=samples)
 
@@ -44,7 +56,7 @@ def _states(view: Overview) -> Samples:
     counts = Counter((r.spider, shown_state(r, view.now)) for r in view.crawlers)
     for service in _services(view):
         for state in (*CrawlerState, GONE):
-            yield (service.name, service.name, str(state)), counts[service.name, str(state)]
+            yield (*service.labels, str(state)), counts[service.name, str(state)]
 
 
 def _node(name: str, help: str, value: Callable[[NodeRecord], float]) -> MetricSpec:
@@ -71,7 +83,7 @@ def _statuses(view: Overview) -> Samples:
             code = name.removeprefix(_STATUS)
             # Three digits and nothing else: a label's values must be bounded, and anybody may have written to Redis.
             if _CODE(code) and (value := number(stats[name])) is not None:
-                yield (service.name, service.name, code), value
+                yield (*service.labels, code), value
 
 
 METRICS: tuple[MetricSpec, ...] = (
@@ -120,6 +132,25 @@ METRICS: tuple[MetricSpec, ...] = (
     of_crawl(
         "collector_scraped_item_count", "counter", "Items scraped, over all crawlers.", lambda c: stat(c, "item_scraped_count")
     ),
+    # What is produced, and what is consumed.
+    of_service(
+        "trawl_task_queue_limit",
+        "Start tasks from which on seeders are refused (`max_waiting`); 0: any.",
+        lambda s: s.max_waiting,
+    ),
+    *(
+        of_crawl(f"trawl_start_tasks_{word}_total", "counter", text, partial(stat, name=f"start_tasks/{word}"))
+        for word, text in (
+            ("queued", "Start tasks that `trawl seed-urls`, its task and the HTTP API queued."),
+            ("refused", "Start tasks that they refused, because `max_waiting` of them waited."),
+            ("taken", "Start tasks that crawlers took and carried out."),
+        )
+    ),
+    of_service(
+        "trawl_items_per_minute_wanted",
+        "Items a minute that the service declares to scrape at least (`min_items_per_minute`); 0: any.",
+        lambda s: s.min_items_per_minute,
+    ),
     # The frontier.
     MetricSpec(
         name="trawl_oldest_ready_seconds",
@@ -127,7 +158,7 @@ METRICS: tuple[MetricSpec, ...] = (
         help="Since the oldest request that waits was stored first; 0: none waits, or the queue is in random order.",
         labels=("service", "spider"),
         samples=lambda view: [
-            ((one.name, one.name), max(0.0, view.now - at) if (at := one.crawl.oldest_ready_at) else 0.0) for one in view.known
+            (one.labels, max(0.0, view.now - at) if (at := one.crawl.oldest_ready_at) else 0.0) for one in view.known
         ],
     ),
     of_crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
@@ -180,7 +211,7 @@ METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="1 where a service crawls in another Redis than the fleet's: then its other figures are missing.",
         labels=("service", "spider"),
-        samples=lambda view: [((one.name, one.name), int(bool(one.crawl.redis))) for one in view.services if not one.fault],
+        samples=lambda view: [(one.labels, int(bool(one.crawl.redis))) for one in view.services if not one.fault],
     ),
     of_crawl("trawl_crawl_owners", "gauge", "Crawler processes that hold or may hold leases.", lambda c: c.owners),
     of_crawl("trawl_acked_requests_total", "counter", "Requests that were finished.", lambda c: c.acked),
@@ -191,14 +222,14 @@ METRICS: tuple[MetricSpec, ...] = (
         kind="gauge",
         help="Crawlers that there should be; stopped ones do not count.",
         labels=("service", "spider"),
-        samples=lambda view: [((one.name, one.name), view.wanted(one)) for one in _services(view) if one.desired is not None],
+        samples=lambda view: [(one.labels, view.wanted(one)) for one in _services(view) if one.desired is not None],
     ),
     MetricSpec(
         name="trawl_crawlers_up",
         kind="gauge",
         help="Crawlers with a slot that reported in the last 15 s.",
         labels=("service", "spider"),
-        samples=lambda view: [((one.name, one.name), one.up) for one in _services(view)],
+        samples=lambda view: [(one.labels, one.up) for one in _services(view)],
     ),
     MetricSpec(
         name="trawl_crawlers",
@@ -213,7 +244,9 @@ METRICS: tuple[MetricSpec, ...] = (
         help="Time since a crawler's last report.",
         labels=("service", "spider", "crawler"),
         samples=lambda view: [
-            ((r.spider, r.spider, r.name), max(0.0, view.now - r.beat_at)) for r in view.crawlers if r.state.has_process
+            ((r.spider, view.spider_of(r.spider), r.name), max(0.0, view.now - r.beat_at))
+            for r in view.crawlers
+            if r.state.has_process
         ],
     ),
     MetricSpec(
@@ -221,7 +254,7 @@ METRICS: tuple[MetricSpec, ...] = (
         kind="counter",
         help="Crawler processes of the slot that have ended; it restarts at 0 when the slot is forgotten.",
         labels=("service", "spider", "crawler"),
-        samples=lambda view: [((r.spider, r.spider, r.name), r.restarts) for r in view.crawlers],
+        samples=lambda view: [((r.spider, view.spider_of(r.spider), r.name), r.restarts) for r in view.crawlers],
     ),
     _crawler("trawl_crawler_resident_memory_bytes", "gauge", "Resident memory of the crawler process.", lambda r: r.rss_bytes),
     _crawler("trawl_crawler_pages_per_second", "gauge", "Pages per second over the last heartbeats.", lambda r: r.pages_per_s),
@@ -237,7 +270,7 @@ METRICS: tuple[MetricSpec, ...] = (
         help="Holds of operators and breakers (kind: pause, drain, stop); no service: all, no site: all; of slots the number.",
         labels=("service", "spider", "site", "kind"),
         samples=lambda view: sorted(
-            Counter((one.service, one.service, one.site, str(one.hold.word)) for one in view.held).items()
+            Counter((one.service, view.spider_of(one.service), one.site, str(one.hold.word)) for one in view.held).items()
         ),
     ),
     *LANE_METRICS,

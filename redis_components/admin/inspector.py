@@ -227,7 +227,7 @@ def _names(keys: CrawlKeys) -> dict[str, str | list[str]]:
         "threads": keys.threads(),
         "tokens": keys.start_tokens(),
         "overflow": keys.overflow(),
-        "more_keys": list(dict.fromkeys((*keys.more_start_urls, keys.later_tasks(), *keys.turn_keys, keys.later_turns()))),
+        "more_keys": keys.more_task_keys,
     }
 
 

@@ -328,7 +328,7 @@ class CrawlKeys(StartTaskKeys, ItemKeys):
         """HASH: Scrapy's stats over all processes: sums, maxima, minima; `start_time` of the first one; of a crawl whose last
         process has left, what that one had set, such as `finish_reason`.
 
-        Written by `exchange.lua`; read by the exporter and the inspector.
+        Written by `exchange.lua` and, of queued and refused start tasks, by the seeders; read by the exporter and the inspector.
         """
         return self.stats
 

@@ -128,6 +128,11 @@ class StartTaskKeys:
         """`turns` of each start key, in their order."""
         return tuple(f"{key}:turns" for key in (self.start_urls, *self.more_start_urls))
 
+    @property
+    def more_task_keys(self) -> list[str]:
+        """Every key with start tasks that wait, without `start_tasks`."""
+        return list(dict.fromkeys((*self.more_start_urls, self.later_tasks(), *self.turn_keys, self.later_turns())))
+
     def backlog(self) -> str:
         """LIST: start tasks of a backfill that wait until the site's budget has room for them.
 

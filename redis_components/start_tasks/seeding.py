@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
@@ -151,7 +152,25 @@ class Pushed:
     refused: dict[int, str] = field(default_factory=dict)
     """Position (the first is 1) -> the fault."""
     waiting: int = 0
-    """Tasks in the start key after the last batch."""
+    """Tasks that wait after the last batch."""
+    settled: int = 0
+    """Position up to which each task is queued or refused."""
+    no_room: int = 0
+    """Tasks that are refused because so many wait already."""
+    full_at: int = 0
+    """Position of the first of them; all after it are refused, too."""
+    max_waiting: int = 0
+
+    def reasons(self) -> dict[str, str]:
+        """Return all faults by position; tasks without room have one, as in `{"12-99": "no room ..."}`."""
+        found = {str(place): reason for place, reason in self.refused.items()}
+        if self.no_room:
+            found[f"{self.full_at}-{self.settled}"] = self.no_room_sentence()
+        return found
+
+    def no_room_sentence(self) -> str:
+        """Return the reason of the tasks without room."""
+        return f"no room for {self.no_room:,}: {self.waiting:,} start tasks wait, max_waiting = {self.max_waiting:,}"
 
 
 def push_urls(
@@ -163,6 +182,8 @@ def push_urls(
     raw: bool = False,
     first: int = 1,
     schemes: Collection[str] = WEB,
+    max_waiting: int = 0,
+    wait: Callable[[Pushed], None] | None = None,
 ) -> Iterator[Pushed]:
     """Append start tasks in the order given; yields what became of them so far after each batch of at most `CHUNK`.
 
@@ -171,22 +192,37 @@ def push_urls(
     (`dont_filter` is false; else start tasks are always fetched and not remembered, as in scrapy-redis). In a start key that is
     a sorted set the task's `priority` is its score. `raw`: bytes in a format of the spider's own are queued as they are. URLs
     have one of `schemes`. `first` is the position of the first task.
+
+    Where `max_waiting` tasks wait (0: any number may), those that do not fit are refused, with all after them. `wait` is called
+    in place of that, as often as there is no room; what is queued until then was yielded.
     Raises `redis.RedisError`: what was yielded is queued, the batch after it wholly or not at all, as far as Redis still could
     answer.
     """
-    rest, done, at = iter(tasks), Pushed(), first
+    rest, done = iter(tasks), Pushed(settled=first - 1, max_waiting=max_waiting)
     while batch := list(islice(rest, CHUNK)):
-        good: list[tuple[bytes, int]] = []
-        for place, one in enumerate(batch, at):
+        good: list[tuple[int, bytes, int]] = []
+        end = done.settled + len(batch)
+        for place, one in enumerate(batch, done.settled + 1):
             try:
                 is_raw = raw and isinstance(one, bytes)
-                good.append((one, 0) if is_raw else encoded(one, unique=unique, schemes=schemes))  # type: ignore[arg-type]
+                text, priority = (one, 0) if is_raw else encoded(one, unique=unique, schemes=schemes)
+                good.append((place, text, priority))  # type: ignore[arg-type]
             except BadStartTask as error:
                 done.refused[place] = str(error)
-        at += len(batch)
+        while good and not done.no_room:
+            fitted, done.waiting = _push(client, keys, good, max_waiting)
+            done.queued, good = done.queued + fitted, good[fitted:]
+            if not good or wait is None:
+                break
+            done.settled = good[0][0] - 1
+            yield done
+            wait(done)
         if good:
-            done.waiting = _push(client, keys.start_tasks(), good)
-        done.queued += len(good)
+            done.full_at = done.full_at or good[0][0]
+            done.no_room += len(good)
+            with suppress(redis.ResponseError):  # what others have written there must not stop the seeding
+                client.hincrby(keys.stats_hash(), "start_tasks/refused", len(good))
+        done.settled = end
         yield done
 
 
@@ -216,17 +252,13 @@ def encoded(task: str | bytes | Mapping[str, Any], *, unique: bool = False, sche
     return text, checked.priority
 
 
-def _push(client: redis.Redis, key: str, tasks: Sequence[tuple[bytes, int]]) -> int:
-    """Append to a list, add to a set or a sorted set: by the key's type, a list where there is none; return its size."""
-    kind = client.type(key)
-    with client.pipeline(transaction=True) as pipe:
-        if kind == b"set":
-            pipe.sadd(key, *(text for text, _ in tasks))
-            pipe.scard(key)
-        elif kind == b"zset":
-            pipe.zadd(key, {text: float(priority) for text, priority in tasks})
-            pipe.zcard(key)
-        else:
-            pipe.rpush(key, *(text for text, _ in tasks))
-            pipe.llen(key)
-        return int(pipe.execute()[-1])
+def _push(client: redis.Redis, keys: CrawlKeys, tasks: Sequence[tuple[int, bytes, int]], max_waiting: int) -> tuple[int, int]:
+    """Return how many of the tasks were queued, the first ones, and how many wait then."""
+    names: dict[str, str | list[str]] = {
+        "start_tasks": keys.start_tasks(),
+        "stats": keys.stats_hash(),
+        "more_keys": keys.more_task_keys,
+    }
+    operands = [operand for _, text, priority in tasks for operand in (priority, text)]
+    queued, waiting = script("push_start_tasks")(client, names, {"max_waiting": max_waiting, "tasks": operands})
+    return int(queued), int(waiting)

@@ -27,6 +27,7 @@ from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 from workers.state.rolls import Roll, RollNote, RollState
+from workers.state.services import MAX_WAITING, ServiceRecord, Services
 
 FLEET = "forum_list=1,forum_detail=2,others=0,broken=0"
 MAX_ITEMS = 4
@@ -40,6 +41,7 @@ class Fleet:
     leads: bool = True
     node_lives: bool = True
     restarts: int = 0
+    produced: int = 0  # start tasks of forum_list that come with each tick
     oldest_s: float = 0.0  # of the pages at work
     slots: dict[str, CrawlerState] = field(default_factory=dict)
     grows: dict[str, int] = field(default_factory=dict)  # stats of forum_detail, by how much at each tick
@@ -49,6 +51,7 @@ class Fleet:
         self.client = self.server.client()
         self.registry, self.nodes, self.beats = Registry(self.client), Nodes(self.client), Beats(self.client)
         self.rolls, self.breakers, self.boards = RollNote(self.client), Breakers(self.client), ForumStates(self.client)
+        self.services = Services(self.client)
         self.messages, self.records = DeadMessages(self.client), CrawlRecords(self.client)
         self.lists, self.details = CrawlKeys.for_spider("forum_list"), CrawlKeys.for_spider("forum_detail")
         self.slots = dict.fromkeys(("forum_list/0", "forum_detail/0", "forum_detail/1"), CrawlerState.RUNNING)
@@ -73,6 +76,8 @@ class Fleet:
             self.beats.lead("host:1#a")
         for stat, number in self.grows.items():
             self.client.hincrby(self.details.stats_hash(), stat, number)
+        if self.produced:
+            self.client.rpush(self.lists.start_tasks(), *["a task"] * self.produced)
         self.delays.add({"demo": [7200.0 if self.late else 1.0]})
 
     def write_board(self, name: str, state: ForumState, late_s: float = 0.0) -> None:
@@ -168,6 +173,22 @@ TROUBLES: dict[str, tuple[Act, Act]] = {
         lambda fleet: setattr(fleet, "leads", True),
     ),
     "TrawlStalled": (lambda fleet: fleet.queue(), lambda fleet: fleet.finish()),
+    "TrawlTaskQueueFillsUp": (
+        lambda fleet: setattr(fleet, "produced", 300),
+        lambda fleet: (setattr(fleet, "produced", 0), fleet.client.delete(fleet.lists.start_tasks())),
+    ),
+    "TrawlTaskQueueFull": (
+        lambda fleet: (
+            fleet.services.declare("forum_detail", ServiceRecord(size=2, max_waiting=3)),
+            fleet.client.rpush(fleet.details.start_tasks(), *"abc"),
+        ),
+        lambda fleet: fleet.client.delete(fleet.details.start_tasks()),
+    ),
+    "TrawlTasksOutrunCrawlers": (lambda fleet: None, lambda fleet: None),  # the same tasks
+    "TrawlTooFewItems": (
+        lambda fleet: fleet.services.declare("forum_list", ServiceRecord(max_waiting=MAX_WAITING, min_items_per_minute=1e6)),
+        lambda fleet: fleet.services.remove("forum_list"),
+    ),
     "TrawlHeldForLong": (
         lambda fleet: hold(fleet.client, HELD, HoldKind.PAUSE),
         lambda fleet: resume(fleet.client, HELD),

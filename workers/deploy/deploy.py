@@ -20,7 +20,7 @@ from redis_components.server.untrusted_values import server_time
 from workers.fleet.sizes import declared_fleet
 from workers.state.nodes import Nodes
 from workers.state.registry import Registry
-from workers.state.services import ServiceRecord, Services
+from workers.state.services import MAX_WAITING, ServiceRecord, Services
 from workers.state.versions import Deployment, Deployments, Version
 
 from .environments import copied, digest_of, prepare, wheel_of, wheels_dir
@@ -55,7 +55,7 @@ def store(client: redis.Redis, service: str, project: Path, *, size: int, by: st
             raise ConfigError(f"{wheels_dir()}: {error.strerror}: wheels cannot be stored there") from None
     Deployments(client).change(service, lambda now: replace(now, versions=(*_others(now, version.name), version)))
     if service not in declared_fleet(client):
-        Services(client).declare(service, ServiceRecord(size=size))
+        Services(client).declare(service, ServiceRecord(size=size, max_waiting=MAX_WAITING))
     return version
 
 
@@ -64,7 +64,7 @@ def is_new(client: redis.Redis, service: str) -> bool:
     declared it.
     """
     known, declared = Deployments(client).of(service), Services(client).of(service)
-    failed = bool(known.versions) and not known.current and declared == ServiceRecord(size=0)
+    failed = bool(known.versions) and not known.current and declared == ServiceRecord(size=0, max_waiting=MAX_WAITING)
     return failed or service not in declared_fleet(client)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -17,6 +17,7 @@ from redis_components.keys.crawl import filled
 from redis_components.server.names import fleet_namespace, prefixed
 from redis_components.start_tasks.format import WEB
 from redis_components.start_tasks.seeding import Pushed, push_urls
+from workers.state.services import MAX_WAITING
 
 from .holds import refuse_if_draining
 from .sizes import declared_fleet, service_in
@@ -30,6 +31,7 @@ def seed_urls(
     unique: bool = False,
     raw: bool = False,
     first: int = 1,
+    wait: Callable[[Pushed], None] | None = None,
 ) -> Iterator[Pushed]:
     """Append start tasks to the start key that the crawlers of `service` really read; as `push_urls`.
 
@@ -38,7 +40,18 @@ def seed_urls(
     """
     keys = _keys_of(client, service)
     refuse_if_draining(client, service, "")
-    return push_urls(client, keys, tasks, unique=unique, raw=raw, first=first, schemes=schemes_of(client, service))
+    declared = service_in(client, service)
+    return push_urls(
+        client,
+        keys,
+        tasks,
+        unique=unique,
+        raw=raw,
+        first=first,
+        schemes=schemes_of(client, service),
+        max_waiting=declared.max_waiting if declared else MAX_WAITING,
+        wait=wait,
+    )
 
 
 def schemes_of(client: redis.Redis, service: str) -> frozenset[str]:

@@ -20,7 +20,7 @@ from redis_components.server.names import check_groups, service_name
 from workers.application import application
 from workers.consumers.item_consumers import NO_CONSUMER
 from workers.consumers.targets import FORMS, is_target, parse_target
-from workers.state.services import ServiceRecord
+from workers.state.services import MAX_WAITING, ServiceRecord
 
 _FIELDS = [one.name for one in fields(ServiceRecord)]
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -52,7 +52,7 @@ def check_service(name: str, values: Mapping[str, Any], where: str) -> ServiceRe
         service_name(name)
     except ConfigError as error:
         faults.append(f"{where}: {error}")
-    record, wrong = record_of(values, ServiceRecord, where, _FIELDS)
+    record, wrong = record_of({"max_waiting": MAX_WAITING} | dict(values), ServiceRecord, where, _FIELDS)
     faults += wrong if record is None else _faults_of(record, where)
     if record is None or faults:
         raise ConfigError("\n".join(faults))

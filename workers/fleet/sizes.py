@@ -23,7 +23,7 @@ from workers.environment.variables import Fleet
 from workers.state.autoscaling import Autoscaling
 from workers.state.jobs import Jobs, JobState
 from workers.state.registry import Registry
-from workers.state.services import ServiceRecord, Services
+from workers.state.services import MAX_WAITING, ServiceRecord, Services
 
 from .service_file import services_in_file
 
@@ -46,7 +46,10 @@ def declarations(client: redis.Redis | None = None) -> dict[str, Declaration]:
     in_file, given = services_in_file(), variable("TRAWL_FLEET")
     if given or not in_file:
         short = Fleet.read().fleet
-        found = {name: Declaration(ServiceRecord(size=n), "TRAWL_FLEET" if given else "default") for name, n in short.items()}
+        found = {
+            name: Declaration(ServiceRecord(size=n, max_waiting=MAX_WAITING), "TRAWL_FLEET" if given else "default")
+            for name, n in short.items()
+        }
     if in_file and (file := declared("services")):
         found |= {name: Declaration(record, str(file.file)) for name, record in in_file.items()}
     if client is not None:
@@ -67,11 +70,17 @@ def declared_fleet(client: redis.Redis) -> dict[str, int]:
     return {name: one.record.size for name, one in declarations(client).items()} | jobs
 
 
+def service_records(client: redis.Redis) -> dict[str, ServiceRecord]:
+    """Return the declaration of each service, and of the jobs that are not over. Raises ConfigError and `redis.RedisError`."""
+    jobs = {name: one.declaration for name, one in Jobs(client).open().items()}
+    return {name: one.record for name, one in declarations(client).items()} | jobs
+
+
 def value_origins(client: redis.Redis, service: str, one: Declaration) -> dict[str, tuple[Any, str]]:
     """Return each value of a service that is set, and its source: a run-time change of the size over its declaration. Raises
     `redis.RedisError`.
     """
-    unset = ServiceRecord()
+    unset = ServiceRecord(max_waiting=MAX_WAITING)
     values = {field.name: getattr(one.record, field.name) for field in fields(ServiceRecord)}
     found = {
         name: (value, one.origin if name == "size" or value != getattr(unset, name) else "default")

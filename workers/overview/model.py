@@ -44,6 +44,9 @@ class ServiceView:
     metrics: Mapping[str, str] = field(default_factory=dict)  # its stats that are metrics, by pattern: `counter`, `gauge`
     process_stats: Mapping[str, float] = field(default_factory=dict)  # metrics set by single processes, summed
     groups: tuple[GroupState, ...] = ()  # of its item stream, a bounded number, by name
+    spider: str = ""  # the one that it runs; "": that of its name
+    max_waiting: int = 0  # start tasks from which on seeders are refused; 0: any number
+    min_items_per_minute: float = 0.0  # items a minute below which there is an alert; 0: none
     items_of: str = ""  # another service with the same item stream that counts its items; "": itself
 
     @classmethod
@@ -95,6 +98,16 @@ class ServiceView:
     def retried(self) -> int:
         """Requests that were sent again after an error."""
         return total_of(self.crawl.stats, "retry/count")
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """Its name and its spider, as metrics have them."""
+        return self.name, self.spider or self.name
+
+    @property
+    def is_full(self) -> bool:
+        """True if as many start tasks wait as may, so that seeders are refused."""
+        return 0 < self.max_waiting <= self.crawl.start_tasks
 
     @property
     def is_known(self) -> bool:
@@ -195,6 +208,14 @@ class Overview:
     def known(self) -> tuple[ServiceView, ...]:
         """Services with valid figures."""
         return tuple(one for one in self.services if one.is_known)
+
+    @cached_property
+    def _spiders(self) -> dict[str, str]:
+        return dict(one.labels for one in self.services)
+
+    def spider_of(self, service: str) -> str:
+        """Return the spider that a service runs."""
+        return self._spiders.get(service, service)
 
     def service(self, name: str) -> ServiceView:
         """Return the service of that name. Raises StopIteration for an unknown one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from redis_components.admin.inspector import total_of
 from redis_components.admin.lanes import LaneCondition
 from redis_components.server.health import Problem
 from workers.fleet.shared_files import differences
@@ -70,6 +71,15 @@ def _services(view: Overview) -> Iterator[Problem]:
         yield Problem(
             what=f"no node serves {name}", fix=f"start a worker with -Q crawlers.{name}, or -Q crawlers for all services"
         )
+    for one in view.services:
+        if one.is_full and one.is_known:
+            refused = total_of(one.crawl.stats, "start_tasks/refused")
+            what = f"{one.name} has no room for start tasks: {one.crawl.start_tasks:,} wait, max_waiting = {one.max_waiting:,}"
+            yield Problem(
+                what=f"{what}; {refused:,} were refused" if refused else f"{what}; what comes by Redis itself is not refused",
+                fix=f"more crawlers (trawl scale {one.name}=N), fewer tasks (trawl schedule list), or a higher max_waiting",
+                grave=False,
+            )
     hopeless = Counter(one.spider for one in view.crawlers if one.state.given_up)
     short = [one for one in view.services if one.up < view.wanted(one) and one.name not in unserved]
     if not short:

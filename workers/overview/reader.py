@@ -19,6 +19,7 @@ from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.admin.inspector import CrawlSnapshot, RedisMemory, empty_snapshot, snapshots, sums
 from redis_components.admin.inspector import look as memory_of
 from redis_components.admin.lanes import look
+from redis_components.errors import ConfigError
 from redis_components.frontier.holds import HoldKind
 from redis_components.items.groups import group_states
 from redis_components.keys import CrawlKeys, limits_key
@@ -26,7 +27,7 @@ from redis_components.server import health
 from redis_components.server.health import Finding
 from workers.application import application
 from workers.fleet.consumers import without_consumer
-from workers.fleet.sizes import declared_fleet
+from workers.fleet.sizes import declared_fleet, service_records
 from workers.process.stat_metrics import readable_metrics
 from workers.state.autoscaling import Autoscaling
 from workers.state.beats import Beats
@@ -37,6 +38,7 @@ from workers.state.nodes import NodeRecord, Nodes, shortages
 from workers.state.quarantine import Foreign, find
 from workers.state.registry import CrawlerRecord, Registry
 from workers.state.rolls import RollNote
+from workers.state.services import ServiceRecord
 from workers.state.troubles import Troubles
 
 from .model import Overview, ServiceView, SitesView
@@ -176,6 +178,7 @@ class Reading:
         self.unreadable: dict[str, str] = {}
         self.records: Mapping[str, CrawlRecord] = {}
         self.names: Sequence[str] = ()  # of the services
+        self._records: Mapping[str, ServiceRecord] = {}
 
     @property
     def crawls(self) -> list[CrawlKeys]:
@@ -196,6 +199,8 @@ class Reading:
         self.records = records = self.part("crawls", CrawlRecords(client).all) or {}
         crawlers = self.part("crawlers", self._registry.crawlers) or []
         self.names = names = self._names(records, crawlers)
+        with suppress(ConfigError):  # whoever starts something with this file names the fault
+            self._records = self.part("services", lambda: service_records(client)) or {}
         held = self.part("pauses", lambda: FleetHolds(client).all(names)) or []
         nodes = self.part("nodes", Nodes(client).all) or []
         services = self._kept(self._views(names, records, crawlers, held), crawlers)
@@ -247,6 +252,9 @@ class Reading:
                 stream = (records[name].keys if name in records else CrawlKeys.for_spider(name)).items
                 owner = streams.setdefault(stream, name)
                 view = replace(view, items_of="" if owner == name else owner)
+            if one := self._records.get(name):
+                least = one.min_items_per_minute
+                view = replace(view, spider=one.spider, max_waiting=one.max_waiting, min_items_per_minute=least)
             views.append(self._with_groups(self._with_metrics(view, records.get(name)), records.get(name)))
         return views
 

@@ -11,11 +11,13 @@ from typing import Annotated, Any
 import msgspec
 import redis
 
-from redis_components.server.untrusted_values import JsonRecord, RecordStore, Size, check_signature, decoded
+from redis_components.server.untrusted_values import Count, JsonRecord, RecordStore, Size, check_signature, decoded
 from workers.state.keys import FleetKeys
 
 SIGNED = "service"
 """Its records name settings, which load classes and write files, and where items go."""
+MAX_WAITING = 100_000
+"""`max_waiting` of a service that does not name it, from its declaration on."""
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
@@ -39,6 +41,10 @@ class ServiceRecord(JsonRecord):
     """Seconds after which a crawler is replaced."""
     max_pages: Annotated[int, msgspec.Meta(gt=0, le=10**12)] | None = None
     """Pages after which a crawler is replaced."""
+    max_waiting: Count = 0
+    """Start tasks that may wait, from which on seeders are refused; 0: any number, as of declarations from before this field."""
+    min_items_per_minute: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
+    """Items a minute below which the alert TrawlTooFewItems fires; 0: never."""
     start_key: str = ""
     items_key: str = ""
     consumer: str = ""

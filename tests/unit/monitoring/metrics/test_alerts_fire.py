@@ -45,6 +45,35 @@ CASES: dict[str, Case] = {
         15,
         30,
     ),
+    "TrawlTaskQueueFillsUp": (
+        {
+            f"collector_task_queue_size{{{A}}}": "0+100x100 10000x100",
+            f"trawl_task_queue_limit{{{A}}}": "30000x200",
+        },
+        90,
+        180,
+    ),
+    "TrawlTaskQueueFull": (
+        {f"collector_task_queue_size{{{A}}}": "90x5 5x5", f"trawl_task_queue_limit{{{A}}}": "90x10"},
+        4,
+        8,
+    ),
+    "TrawlTasksOutrunCrawlers": (
+        {
+            f"collector_task_queue_size{{{A}}}": "0+100x100 10000x100",
+            f"trawl_start_tasks_taken_total{{{A}}}": "0+60x200",
+        },
+        90,
+        180,
+    ),
+    "TrawlTooFewItems": (
+        {
+            f"collector_scraped_item_count{{{A}}}": "0+4x30 120+9x40",
+            f"trawl_items_per_minute_wanted{{{A}}}": "5x70",
+        },
+        25,
+        50,
+    ),
     "TrawlHeldForLong": ({f'trawl_paused{{{A},site="",kind="pause"}}': "1x1500 0x10"}, 1450, 1505),
     "TrawlNoItems": (
         {

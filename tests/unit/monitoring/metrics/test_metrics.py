@@ -76,6 +76,9 @@ CRAWL = CrawlSnapshot(
         "retry/count": "71",
         "downloader/exception_count": "72",
         "spider_exceptions/count": "73",
+        "start_tasks/queued": "82",
+        "start_tasks/refused": "83",
+        "start_tasks/taken": "84",
     },
 )
 CRAWLER = CrawlerRecord(
@@ -132,6 +135,8 @@ GROUPS = (
     GroupState(name='a "b', declared=False, waiting=None, pending=69, oldest_s=None, consumers=()),  # Redis cannot say what waits
 )
 
+DECLARED: Any = {"metrics": {"bbs/posts": "counter"}, "groups": GROUPS, "max_waiting": 85, "min_items_per_minute": 86.5}
+
 
 def viewed(
     *crawlers: CrawlerRecord, crawl: CrawlSnapshot = CRAWL, held: tuple[Held, ...] = (DEMO_IS_PAUSED,), desired: int | None = 22
@@ -143,7 +148,15 @@ def viewed(
         seconds=0.5,
         now=NOW,
         parts=("forum_list", *FLEET_PARTS, *ForumSitesReader.parts),
-        services=(replace(ServiceView.of(crawl, desired, crawlers, held, NOW), metrics={"bbs/posts": "counter"}, groups=GROUPS),),
+        services=(
+            replace(
+                ServiceView.of(crawl, desired, crawlers, held, NOW),
+                metrics={"bbs/posts": "counter"},
+                groups=GROUPS,
+                max_waiting=85,
+                min_items_per_minute=86.5,
+            ),
+        ),
         crawlers=crawlers,
         nodes=(NODE,),
         beats=BeatView(leader="host:1", waiting=(), silent_s=0.75),
@@ -216,6 +229,11 @@ def test_every_figure_comes_out_under_its_name() -> None:
     assert {name: value for name, value in samples.items() if not name.startswith("trawl_crawlers{")} == {
         "collector_task_queue_size": 1,
         "collector_request_queue_size": 2,
+        "trawl_task_queue_limit": 85,
+        "trawl_start_tasks_queued_total": 82,
+        "trawl_start_tasks_refused_total": 83,
+        "trawl_start_tasks_taken_total": 84,
+        "trawl_items_per_minute_wanted": 86.5,
         "trawl_oldest_ready_seconds": 80,
         "trawl_retries_total": 71,
         "trawl_download_exceptions_total": 72,
@@ -446,3 +464,10 @@ def test_every_metric_that_an_alert_or_the_docs_name_exists() -> None:
     for file in ("docs/monitoring.md", "deploy/prometheus/alerts.yml"):
         named = set(re.findall(r"(?<!:)\b(?:collector|trawl)_[a-z_]*[a-z]\b(?!\w|\.|:)", (ROOT / file).read_text()))
         assert named - known == set(), file
+
+
+def test_the_label_spider_names_what_a_service_runs() -> None:
+    renamed = replace(VIEW.services[0], spider="bbs")
+    text = _text(replace(VIEW, services=(renamed,)))
+    pairs = set(re.findall(r'service="([^"]*)",spider="([^"]*)"', text))
+    assert pairs == {("forum_list", "bbs")}, "of queues, crawlers, groups, own stats"
