@@ -26,7 +26,7 @@ RUN find /opt/trawl/lib -type d \( -name tests -o -name test \) -prune -exec rm 
  && if command -v strip > /dev/null; then find /opt/trawl/lib -name '*.so' -not -path '*.libs/*' -exec strip --strip-debug {} +; fi
 
 COPY . .
-RUN pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /wheels packaging/frontier packaging/reader . \
+RUN pip wheel --quiet --no-deps --no-build-isolation -C apart=true --wheel-dir /wheels packaging/frontier packaging/reader . \
  && pip --python /opt/trawl/bin/python install --no-compile --no-deps /wheels/*.whl
 # The root of a container cannot be written: bytecode is made here, of what the roles import (all of it is three times as large).
 # Python's own library has none in the base: without it each start of a process compiles some 400 modules.

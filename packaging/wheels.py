@@ -46,8 +46,8 @@ def build(root: Path, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     at_s = commit_time(root)
     with tempfile.TemporaryDirectory(prefix="trawl-wheels-") as name:
-        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", name]
-        subprocess.run([*command, *PROJECTS], cwd=root, check=True)
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-C", "apart=true"]
+        subprocess.run([*command, "--wheel-dir", name, *PROJECTS], cwd=root, check=True)
         built = []
         for wheel in sorted(Path(name).iterdir()):
             target = folder / wheel.name

@@ -9,10 +9,15 @@ import gc
 if collecting := gc.isenabled():  # a fifth of a start: the collector would look again and again at modules that stay
     gc.disable()
 
+import sys
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+if (_folder := str(Path(__file__).resolve().parents[1])) not in sys.path[1:]:
+    sys.path.append(_folder)  # Celery has the current folder first, and removes it after it has imported this package
 
 from workers.application import application
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import importlib
 import os
 import signal
 import subprocess
@@ -111,12 +112,12 @@ class Guest:
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """By distribution."""
     folder = tmp_path_factory.mktemp("wheels")
-    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--quiet", "-w", str(folder)]
+    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--quiet", "-C", "apart=true"]
     # One at a time: several xdist workers would build in the same tree.
     with (tmp_path_factory.getbasetemp().parent / "wheels.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         projects = (".", "packaging/frontier", "packaging/reader")
-        subprocess.run([*command, *projects], cwd=ROOT, check=True, capture_output=True, timeout=180)
+        subprocess.run([*command, "-w", str(folder), *projects], cwd=ROOT, check=True, capture_output=True, timeout=180)
     return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}
 
 
@@ -194,6 +195,45 @@ def test_frontier_and_reader_need_few_packages_and_the_fleet_both_of_its_version
     folders = (".", "packaging/frontier", "packaging/reader")
     (version,) = {tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]["version"] for folder in folders}
     assert {f"trawl-frontier=={version}", f"trawl-reader=={version}"} <= set(fleet)
+
+
+def test_a_checkout_installs_without_a_release(tmp_path: Path) -> None:
+    """`pip install .`: the wheel has frontier and reader in it, with their files, and requires no distribution of Trawl."""
+    stage, project = tmp_path / "stage", tomllib.loads((ROOT / "pyproject.toml").read_text())
+    sys.path.insert(0, str(ROOT / "packaging"))
+    try:
+        build_backend = importlib.import_module("build_backend")
+    finally:
+        sys.path.remove(str(ROOT / "packaging"))
+    build_backend.fill(ROOT, stage, apart=False)
+    made = tomllib.loads((stage / "pyproject.toml").read_text())
+    assert made["project"]["dependencies"] == project["project"]["dependencies"]
+    assert made["tool"]["setuptools"]["packages"]["find"]["include"] == ["trawl_fleet*", "redis_components*", "forum_reader*"]
+    for name in ("redis_components", "forum_reader"):
+        assert made["tool"]["setuptools"]["package-data"][name] == project["tool"]["setuptools"]["package-data"][name]
+        assert (stage / name / "__init__.py").exists()
+
+
+def test_celery_finds_every_task_in_a_checkout_that_is_not_installed() -> None:
+    """`celery -A tasks worker` where the dependencies were installed by hand: `-A` takes the folder off the path again."""
+    code = """
+import sys
+sys.meta_path[:] = [one for one in sys.meta_path if "__editable__" not in repr(one)]
+from celery.app.utils import find_app
+from celery.utils.imports import cwd_in_path
+with cwd_in_path():
+    app = find_app("tasks")
+app.loader.import_default_modules()
+assert "trawl.seed_forums" in app.tasks, sorted(app.tasks)
+import forums.tasks
+print(forums.tasks.__file__)
+"""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRAWL_", "PYTHON"))}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], cwd=ROOT, env=kept, capture_output=True, text=True, timeout=90, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(ROOT / "forums/tasks.py")
 
 
 def test_a_celery_application_of_others_is_not_touched(fleet: Guest, tmp_path: Path) -> None:
