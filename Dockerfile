@@ -82,7 +82,7 @@ ENV PATH=/opt/trawl/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:
     PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet \
     TRAWL_HEALTH_DIR=/dev/shm/trawl
 # /data belongs to the user: a new volume that is mounted there takes its owner over.
-RUN install -d -o trawl -g trawl /data
+RUN install -d -m 700 -o trawl -g trawl /data
 COPY --from=build /opt/trawl /opt/trawl
 COPY scrapy.cfg ./
 COPY sites ./sites
@@ -90,6 +90,6 @@ LABEL org.opencontainers.image.title="trawl" \
       org.opencontainers.image.description="A crawl fleet: Celery supervises Scrapy crawlers that share one Redis frontier"
 # By number: Kubernetes cannot tell from a name that it is not root.
 USER 10001:10001
-# Of the command below. Another role has another argument: docker-compose.yml has one for each service.
-HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["python", "-I", "-S", "/app/health.py", "/dev/shm/trawl/worker"]
+# Of each role that writes a status file here; a command without one, as `trawl items consume`, is well while it runs.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["python", "-I", "-S", "/app/health.py", "/dev/shm/trawl/"]
 CMD ["celery", "-A", "tasks", "worker"]

@@ -142,7 +142,7 @@ def test_workers_and_beats_are_well_by_the_status_files_that_they_write() -> Non
         assert (service.raw["init"], service.raw["restart"]) == (True, "unless-stopped"), "what ends a process starts it again"
     final = compose_file.image()
     assert ("COPY", "workers/node/health_check.py ./health.py") in final
-    assert [rest for name, rest in final if name == "HEALTHCHECK" and f"{folder}/worker" in rest]
+    assert [rest for name, rest in final if name == "HEALTHCHECK" and f'"{folder}/"' in rest], "of each role: a command has any"
 
 
 def test_a_service_with_a_port_is_asked_for_its_health_there() -> None:

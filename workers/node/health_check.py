@@ -1,6 +1,7 @@
 """The health check of a process: reads its status file, or asks its HTTP server. Uses little of the standard library.
 
     python -I -S health_check.py FOLDER/ROLE        a worker or a beat, whose files `workers.process.status_file` writes
+    python -I -S health_check.py FOLDER/            each role that has reported there; none is well, too
     python -I -S health_check.py --end FOLDER/ROLE  the same, and ends what hangs, where nothing else does (Docker Compose)
     python -I -S health_check.py http://127.0.0.1:9410/livez
 
@@ -25,7 +26,11 @@ def of_files(folder: str, role: str, now: float) -> tuple[bool, str]:
     try:
         states = [one[:2] for one in _lines(folder, role, now)]
     except OSError as error:
+        if not role and isinstance(error, FileNotFoundError):
+            return True, "no process here reports its health"
         return False, f"{folder} cannot be read ({error.strerror}): no {role} has started, or it cannot write there"
+    if not states and not role:
+        return True, "no process here reports its health"
     if not states:
         return False, f"no {role} runs on this host, or it cannot write to {folder}"
     return all(state in ("ok", "waits") for state, _ in states), "; ".join(words for _, words in sorted(states))
@@ -48,11 +53,11 @@ def _hung(folder: str, role: str) -> set[int]:
 
 def _lines(folder: str, role: str, now: float) -> list[tuple[str, str, int]]:
     """Return state, words and process of each status file whose process lives. Raises OSError."""
-    mine = f"{role}@{os.uname().nodename}."
+    mine = f"@{os.uname().nodename}."
     found = []
     for name in sorted(os.listdir(folder)):  # noqa: PTH208 - pathlib takes 10 ms
-        pid = name.removeprefix(mine)
-        if not name.startswith(mine) or not pid.isdecimal() or not _lives(int(pid)):
+        of, here, pid = name.partition(mine)
+        if not here or of != (role or of) or not pid.isdecimal() or not _lives(int(pid)):
             continue
         try:
             at, limit_s, state, words = read_line(f"{folder}/{name}")

@@ -52,6 +52,19 @@ def test_nobody_there_is_not_well_and_says_so(tmp_path: Path) -> None:
     )
 
 
+def test_without_a_role_each_that_reports_counts_and_a_command_that_reports_nothing_is_well(tmp_path: Path) -> None:
+    folder = tmp_path / "health"
+    assert health_check.main(f"{folder}/") == 0
+    folder.mkdir()
+    assert health_check.main(f"{folder}/") == 0
+    beat, worker = StatusFile("beat", folder), StatusFile("worker", folder)
+    beat.write(Condition.OK, "sends")
+    assert health_check.main(f"{folder}/") == 0
+    worker.write(Condition.BROKEN, "no crawler starts here")
+    assert health_check.main(f"{folder}/") == 1
+    assert health_check.main(f"{folder}/beat") == 0
+
+
 def test_of_several_processes_each_has_to_be_well_and_a_dead_one_does_not_count(tmp_path: Path) -> None:
     own = StatusFile("worker", tmp_path)
     own.write(Condition.OK, "it hosts 2 crawlers")
