@@ -170,8 +170,11 @@ def search(reading: Reading, asked: Asked, gone: threading.Event) -> Found:
 
 
 def marked(text: str, words: str) -> Markup:
-    """Return a text, escaped, with each of the words in it marked."""
-    sought = [re.escape(word.lstrip("*") or word) for word in words.split()[:MOST_WORDS]]
+    """Return a text, escaped, with each of the words in it marked where it is found: `*word` also within another word."""
+    sought = []
+    for word in words.split()[:MOST_WORDS]:
+        begins = r"(?<![A-Za-z])" if word[0].isascii() and word[0].isalpha() else ""
+        sought.append(begins + re.escape(word.lstrip("*") or word))
     parts = re.split(f"({'|'.join(sorted(sought, key=len, reverse=True))})", text, flags=re.IGNORECASE) if sought else [text]
     mark = Markup("<mark>{}</mark>")
     return Markup("").join(mark.format(printable(part)) if at % 2 else printable(part) for at, part in enumerate(parts))

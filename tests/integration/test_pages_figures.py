@@ -186,6 +186,13 @@ def test_a_search_has_an_address_as_a_feed_for_those_who_may_read(
     assert all(one.findtext(f"{ATOM}updated") and one.findtext(f"{ATOM}author/{ATOM}name") for one in entries)
 
 
+def test_words_are_marked_where_they_are_found() -> None:
+    marked = pages_search.marked
+    assert marked("Together, the THE <the>", "the") == "Together, <mark>the</mark> <mark>THE</mark> &lt;<mark>the</mark>&gt;"
+    assert marked("Grafikkarte 新显卡", "*karte 显卡") == "Grafik<mark>karte</mark> 新<mark>显卡</mark>"
+    assert marked("C++ \u202e", "c++") == "<mark>C++</mark> \\u202e"
+
+
 def test_a_search_of_board_and_time_has_pages_and_leads_to_an_alert(redis_client: redis.Redis, database: Database) -> None:
     many = [comment(f"c{n:03}", body="hum radio", created_at=at(n)) for n in range(120)]
     write(database, 1, post("p1", title="On <radio>", body="x"), post("p9", forum_id="f9", body="radio"), *many)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import CTE, ColumnElement, Connection, and_, func, literal, or_, select, tuple_, union_all
+from sqlalchemy import CTE, ColumnElement, Connection, and_, func, literal, or_, select, tuple_, union
 
 from forums.storage.database import Database
 from forums.storage.schema.search_index import lookup, rows_of
@@ -86,7 +86,7 @@ def find(database: Database, wanted: Wanted, *, limit: int = 20, offset: int = 0
         indexed = rows_of(connection, of_words, MOST_LOOKED_AT + 1)
         among = None if indexed is None else indexed.cte("indexed")
         exact = wanted.words if among is None else of_words.exact
-        found = union_all(*(_of(table, wanted, exact, among) for table in (posts, comments))).subquery()
+        found = union(*(_of(table, wanted, exact, among) for table in (posts, comments))).subquery()
         looked_at = literal(0) if among is None else select(func.count()).select_from(among).scalar_subquery()
         c = found.c
         by_time = (c.created_at, c.site, c.id) if wanted.oldest_first else (c.created_at.desc(), c.site, c.id)

@@ -27,6 +27,7 @@ MOST_CHARACTERS = 100_000
 _LONGEST, _MOST_PARTS = 40, 3
 _NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _RUN = re.compile(rf"([{_NO_SPACES}]+)|[^\W_{_NO_SPACES}]+")
+_ASCII_RUN = re.compile(r"[a-z0-9]+")
 _PART = re.compile(r"(?<=\d)(?=[^\W\d])|(?<=[^\W\d])(?=\d)")  # `rtx5090` is found by `5090`, too
 _AT_ONCE = 1000
 
@@ -45,8 +46,9 @@ _KEY = "kind TEXT NOT NULL, site TEXT NOT NULL, id TEXT NOT NULL"
 _CREATE = {
     "sqlite": (
         *_DROP,
-        f"CREATE TABLE {ROWS} (doc INTEGER PRIMARY KEY AUTOINCREMENT, {_KEY}, UNIQUE (kind, site, id))",
-        # Without the texts: an edited row gets a new number, and the old number leads nowhere.
+        f"CREATE TABLE {ROWS} (doc INTEGER PRIMARY KEY AUTOINCREMENT, {_KEY})",
+        # Each key is a word, too: an index of the keys would cost more. Without the texts: an edited row gets a new number,
+        # and the old number leads nowhere.
         f"CREATE VIRTUAL TABLE {WORDS} USING fts5(words, content='', detail='none', tokenize='ascii')",
     ),
     "postgresql": (
@@ -68,8 +70,8 @@ def fill(connection: Connection) -> None:
             after = tuple(rows[-1][:2])
 
 
-def index(connection: Connection, kind: str, rows: Sequence[Row]) -> None:
-    """Index rows, new ones and those with another text."""
+def index(connection: Connection, kind: str, rows: Sequence[Row], changed: Iterable[tuple[str, str]] = ()) -> None:
+    """Index rows; `changed` are the keys of those that were indexed before."""
     dialect = connection.dialect.name
     if dialect not in _CREATE or not rows:
         return
@@ -77,9 +79,12 @@ def index(connection: Connection, kind: str, rows: Sequence[Row]) -> None:
     if dialect == "postgresql":
         connection.exec_driver_sql(_INSERT_VECTOR, [(kind, *row[:2], found) for row, found in zip(rows, words, strict=True)])
         return
+    for words_of_key in {_key_word(kind, *key) for key in changed}:
+        connection.exec_driver_sql(_FORGET, (words_of_key,))
     first = 1 + (connection.exec_driver_sql(_LAST).scalar() or 0)  # the transaction excludes other writers
     connection.exec_driver_sql(_INSERT_ROW, [(doc, kind, *row[:2]) for doc, row in enumerate(rows, first)])
-    connection.exec_driver_sql(_INSERT_WORDS, [(doc, " ".join(found)) for doc, found in enumerate(words, first)])
+    whole = [" ".join((*found, _key_word(kind, *row[:2]))) for row, found in zip(rows, words, strict=True)]
+    connection.exec_driver_sql(_INSERT_WORDS, list(enumerate(whole, first)))
 
 
 _INSERT_VECTOR = (
@@ -87,25 +92,32 @@ _INSERT_VECTOR = (
     " ON CONFLICT (kind, site, id) DO UPDATE SET words = excluded.words"
 )
 _LAST = f"SELECT seq FROM sqlite_sequence WHERE name = '{ROWS}'"  # noqa: S608
-_INSERT_ROW = f"INSERT OR REPLACE INTO {ROWS} (doc, kind, site, id) VALUES (?, ?, ?, ?)"  # noqa: S608
+_INSERT_ROW = f"INSERT INTO {ROWS} (doc, kind, site, id) VALUES (?, ?, ?, ?)"  # noqa: S608
+_FORGET = f"DELETE FROM {ROWS} WHERE doc IN (SELECT rowid FROM {WORDS} WHERE {WORDS} MATCH ?)"  # noqa: S608
 _INSERT_WORDS = f"INSERT INTO {WORDS} (rowid, words) VALUES (?, ?)"  # noqa: S608
 
 
 def terms(said: str) -> set[str]:
     """Return the words of a text, as they are indexed."""
-    folded = unicodedata.normalize("NFKC", said[:MOST_CHARACTERS]).casefold()[:MOST_CHARACTERS]
-    found = set[str]()
-    for run in _RUN.finditer(folded):
-        whole = run[0]
-        if run[1]:
-            found.update(map("".join, pairwise(whole)))
-            found.add(whole[-1])  # the others begin a pair
-            continue
-        whole = whole[:_LONGEST]
-        found.add(whole)
-        if not whole.isalpha() and not whole.isdigit():
-            found.update(whole[part.end() :] for part, _ in zip(_PART.finditer(whole), range(_MOST_PARTS), strict=False))
+    said = said[:MOST_CHARACTERS]
+    if said.isascii():  # much faster
+        found = {run[:_LONGEST] for run in _ASCII_RUN.findall(said.lower())}
+    else:
+        found = set[str]()
+        for run in _RUN.finditer(unicodedata.normalize("NFKC", said).casefold()[:MOST_CHARACTERS]):
+            if run[1]:
+                found.update(map("".join, pairwise(run[1])))
+                found.add(run[1][-1])  # the others begin a pair
+            else:
+                found.add(run[0][:_LONGEST])
+    for mixed in [one for one in found if not (one.isalpha() or one.isdigit())]:
+        found.update(mixed[part.end() :] for part, _ in zip(_PART.finditer(mixed), range(_MOST_PARTS), strict=False))
     return {f"w{one}" for one in found}
+
+
+def _key_word(kind: str, site: str, id_: str) -> str:
+    """Return the word that stands for a row, by which SQLite finds its former number."""
+    return "k" + blake2b(f"{kind} {site} {id_}".encode("utf-8", "replace"), digest_size=10).hexdigest()
 
 
 @lru_cache(maxsize=10_000)

@@ -292,7 +292,7 @@ def _write(connection: Connection, table: Table[Any], entries: Mapping[Key, Merg
             execute_converted(connection, _update(table, names), ("of_site", "of_id", *names), rows)
     *texts, author = layout.indexed
     found = [(*row[:2], "\n".join(row[place] for place in texts), row[author]) for row in (*new, *other_words)]
-    search_index.index(connection, _kind(table), found)
+    search_index.index(connection, _kind(table), found, changed=[row[:2] for row in other_words])
     if table is posts:
         add_threads(connection, threads)
 
