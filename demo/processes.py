@@ -19,7 +19,7 @@ from typing import IO, Any
 import psutil
 import redis
 
-from cli.processes.node_services import FlowerAccess, node_services
+from cli.processes.node_services import FlowerAccess, PageAccess, node_services
 from cli.processes.ports import prefer
 from cli.processes.services import Services
 from forums.scheduling import rechecking, seeding
@@ -238,7 +238,7 @@ class DemoProcesses:
         self.options = options
         self.folder = folder
         self.flower = FlowerAccess.on(prefer(FLOWER_PORT))
-        self.exporter_port = prefer(EXPORTER_PORT)
+        self.page = PageAccess.on(prefer(EXPORTER_PORT))
         port = free_port()
         folder.take_over_environment(f"http://127.0.0.1:{port}", FLEET)
         self.forum = ForumProcess(
@@ -253,11 +253,7 @@ class DemoProcesses:
         self.client: redis.Redis | None = None
         self.database: Database | None = None
         self._logs: dict[str, IO[str]] = {}
-        self._services = Services(node_services(self.flower, self.exporter_port), self._log)
-
-    @property
-    def exporter_url(self) -> str:
-        return f"http://127.0.0.1:{self.exporter_port}"
+        self._services = Services(node_services(self.flower, self.page), self._log)
 
     def start_redis(self) -> None:
         client = connect(embedded.redis_url())

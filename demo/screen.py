@@ -262,7 +262,7 @@ def addresses(processes: DemoProcesses) -> list[tuple[str, str]]:
     """Return the addresses for a browser, by name."""
     return [
         ("Flower", f"{processes.flower.url}   user {processes.flower.user}, password {processes.flower.password}"),
-        ("exporter", f"{processes.exporter_url}   status page, and /metrics"),
+        ("exporter", f"{processes.page.url}   status page, and /metrics"),
     ]
 
 

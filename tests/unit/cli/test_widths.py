@@ -216,7 +216,7 @@ def _demo() -> RenderableType:
     processes = SimpleNamespace(
         options=SimpleNamespace(rate=2.0),
         flower=SimpleNamespace(url="http://127.0.0.1:5555", user="trawl", password="correct-horse-battery"),
-        exporter_url="http://127.0.0.1:9410",
+        page=SimpleNamespace(url="http://127.0.0.1:9410"),
     )
     progress: Any = SimpleNamespace(
         clock_s=83.0,
