@@ -78,7 +78,6 @@ class PageTree:
         self.link_chars: list[int] = [0]
         self._signs: dict[tuple[str, str], int] = {}
         self.counted: set[int] = set()
-        self._first_class: dict[str, str] = {}
         self._walk(root)
 
     def __len__(self) -> int:
@@ -146,7 +145,8 @@ class PageTree:
     def _walk(self, root: Any) -> None:
         tags, parents, ends, firsts, lasts = self.tag, self.parent, self.end, self.first_text, self.last_text
         texts, owners, gaps, chars, link_chars = self.texts, self.owner, self.gap, self.chars, self.link_chars
-        attributes, signs, sign = self.attributes, self.sign, self._sign
+        attributes, signs = self.attributes, self.sign
+        known_signs: dict[tuple[str, str | None], int] = {}
         keep, kept = self._keep, self.elements
         current, gap, in_links, _links, sum_, link_sum = -1, 0, 0, 0, 0, 0
         breaks = _BREAKS
@@ -154,12 +154,13 @@ class PageTree:
         while waiting:
             element = waiting.pop()
             if type(element) is int:  # the end of an element
-                is_cited = tags[element] == "cite" and tags[parents[element]] == "blockquote"  # `ida wrote:`
-                gap = max(gap, 2 if is_cited else breaks.get(tags[element], 0))
+                tag, current = tags[element], parents[element]
+                is_cited = tag == "cite" and tags[current] == "blockquote"  # `ida wrote:`
+                least = 2 if is_cited else breaks.get(tag, 0)
+                gap = max(gap, least)
                 ends[element] = len(tags)
                 lasts[element] = len(texts)
-                in_links -= tags[element] == "a" and not _is_anchor(attributes[element])
-                current = parents[element]
+                in_links -= tag == "a" and not _is_anchor(attributes[element])
                 element = waiting.pop()
             else:
                 tag = element.tag
@@ -175,11 +176,19 @@ class PageTree:
                     attributes.append(own)
                     parents.append(current)
                     ends.append(this + 1)
-                    signs.append(sign(tag, own))
+                    classes = own.get("class")
+                    if tag == "a" and not classes:
+                        signs.append(self._sign_of_link(own))
+                    elif (known := known_signs.get((tag, classes))) is not None:
+                        signs.append(known)
+                    else:
+                        known_signs[tag, classes] = known = self._sign_of((tag, first_class(classes) if classes else ""))
+                        signs.append(known)
                     firsts.append(len(texts))
                     lasts.append(len(texts))
                     in_links += tag == "a" and not _is_anchor(own)
-                    gap = min(3, max(gap + 1, 2)) if tag == "br" else max(gap, breaks.get(tag, 0))
+                    least = min(3, max(gap + 1, 2)) if tag == "br" else breaks.get(tag, 0)
+                    gap = max(gap, least)
                     current = this
                     text = emoji_of(own) if tag == "img" else element.text
                     if text and not text.isspace():
@@ -213,16 +222,10 @@ class PageTree:
                     link_chars.append(link_sum)
                     gap = 0
 
-    def _sign(self, tag: str, attributes: dict[str, str]) -> int:
-        classes = attributes.get("class")
-        if tag == "a" and not classes:  # differ by their target: a name, a picture and a button are often side by side
-            href = attributes.get("href")
-            kind = "no" if href is None else "profile" if post_marks.is_profile_link(href) else "page"
-            return self._sign_of((tag, kind))
-        first = "" if not classes else self._first_class.get(classes)
-        if first is None:
-            first = self._first_class[classes or ""] = first_class(classes or "")
-        return self._sign_of((tag, first))
+    def _sign_of_link(self, attributes: dict[str, str]) -> int:
+        """Return the sign of an `a` without a class, which has its target: a name and a button are often side by side."""
+        href = attributes.get("href")
+        return self._sign_of(("a", "no" if href is None else "profile" if post_marks.is_profile_link(href) else "page"))
 
     def _sign_of(self, key: tuple[str, str]) -> int:
         found = self._signs.get(key)

@@ -46,6 +46,7 @@ class ProfileReader:
         from forum_reader.recognise.recognise import recognise
 
         self._root = root
+        self._html = html
         self._response = _response(html, url, now)
         self._now = now
         self._found: Recognition = recognise(self._response, root)
@@ -139,7 +140,7 @@ class ProfileReader:
         other = own if writes_day_first(own) else post_calendar.ENGLISH
         doubt = post_calendar.disorder_of(page, self._now)
         is_other = other != post_calendar.ENGLISH and not own.startswith("en")
-        if (not is_other and doubt < _CLOSE) or not post_calendar.has_numeric_dates(self._response.text):
+        if (not is_other and doubt < _CLOSE) or not post_calendar.has_numeric_dates(self._html):
             return page
         again = self._comments(other)
         if again is None or _dated(again) < _dated(page):
@@ -185,15 +186,20 @@ def _last_number(text: str) -> str:
     return found[0] if found else text
 
 
-@lru_cache(maxsize=64)
 def _site(profile: str, host: str, language: str | None) -> Site | None:
+    site = _built(profile, language)
+    return site.model_copy(update={"base_url": f"https://{host}"}) if site else None
+
+
+@lru_cache(maxsize=128)
+def _built(profile: str, language: str | None) -> Site | None:
     from pathlib import Path
 
     from forum_reader.definition import layers
     from forum_reader.definition.load import site_of
 
     try:
-        own = {"profile": profile, "base_url": f"https://{host}", "forums": ["?"]}
+        own = {"profile": profile, "base_url": "https://forum.example", "forums": ["?"]}
         return site_of(layers.read(Path("read.toml"), own | ({"language": language} if language else {})))
     except SiteError:
         return None

@@ -31,7 +31,7 @@ KINDS = frozenset(get_args(MarkKind))
 
 _OF_ATTRIBUTE = {name: etree.XPath(f"//@{name}", smart_strings=False) for name in ("class", "id")}
 _DIGITS = re.compile(r"\d+")
-_DATA = re.compile(r"(?<![a-z-])data-[a-z][a-z-]*+=")
+_DATA = re.compile(r"data-(?<![a-z-]data-)[a-z][a-z-]*+=")  # letters first: `re` looks for these quickly
 _COMMENT = re.compile(r"<!--\s*+(?!-->)(.{1,80}?)\s*(?:-->|$)", re.MULTILINE)
 _SCRIPT_HEAD = 200_000  # characters of each script
 _MOST_SCRIPT = 600_000

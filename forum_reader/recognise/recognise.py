@@ -161,9 +161,9 @@ def _weighed(response: TextResponse, root: Any = None) -> list[_Weighed]:
     """Return the profiles that a page has marks of, the heaviest first."""
     page = _Page(PageMarks(response, root), _plain_marks(layers.PROFILES))
     found = []
-    for name, table in _tables(layers.PROFILES):
-        if not any(page.has(mark) for mark in (*table.signatures, *table.hints) if not mark.startswith("script ")):
-            continue  # scripts are long, and decide nothing alone
+    for name, table, plain, others in _tables(layers.PROFILES):
+        if page.present.isdisjoint(plain) and not any(map(page.has, others)):
+            continue
         sure, marks = (tuple(mark for mark in given if page.has(mark)) for given in (table.signatures, table.hints))
         if any(page.has(mark) for mark in table.never) or not all(page.has(mark) for mark in table.requires):
             continue
@@ -186,15 +186,15 @@ class _Page:
     def __init__(self, marks: PageMarks, plain: dict[str, dict[str, str]]) -> None:
         self.marks = marks
         self._budget = Budget(0, strict=False)
-        self._known = {mark: False for of_kind in plain.values() for mark in of_kind.values()}
-        for kind, of_kind in plain.items():
-            self._known.update((of_kind[text], True) for text in of_kind.keys() & marks.of(kind))
+        self.present = {of_kind[text] for kind, of_kind in plain.items() for text in of_kind.keys() & marks.of(kind)}
+        self._known: dict[str, bool] = {}
 
     def has(self, mark: str) -> bool:
         known = self._known.get(mark)
         if known is None:
-            kind, _, pattern = _compiled(mark)
-            known = self._known[mark] = self.search(pattern, self.marks.lines(kind)) is not None
+            kind, text, pattern = _compiled(mark)
+            known = mark in self.present if text else self.search(pattern, self.marks.lines(kind)) is not None
+            self._known[mark] = known
         return known
 
     def search(self, pattern: regex.Pattern[str], text: str) -> Any:
@@ -209,7 +209,7 @@ class _Page:
 def _plain_marks(folder: Path) -> dict[str, dict[str, str]]:
     """Return for each kind the profiles' marks that are plain text, by that text."""
     found: dict[str, dict[str, str]] = {}
-    for _, table in _tables(folder):
+    for _, table, *_ in _tables(folder):
         for mark in (*table.signatures, *table.hints, *table.never, *table.requires):
             kind, text, _ = _compiled(mark)
             if text:
@@ -218,11 +218,18 @@ def _plain_marks(folder: Path) -> dict[str, dict[str, str]]:
 
 
 @lru_cache(maxsize=2)
-def _tables(folder: Path) -> tuple[tuple[str, Recognise], ...]:
-    """Return the tables with marks of the profiles in a folder."""
-    names = sorted(path.stem for path in folder.glob("*.toml"))
-    tables = ((name, Recognise.model_validate(layers.profile_table(name).get("recognise", {}))) for name in names)
-    return tuple((name, table) for name, table in tables if table.signatures or table.hints)
+def _tables(folder: Path) -> tuple[tuple[str, Recognise, frozenset[str], tuple[str, ...]], ...]:
+    """Return the tables of the profiles in a folder, each with those of its marks that are plain, and that are expressions.
+    Scripts are left out: they are long, and decide nothing alone.
+    """
+    found = []
+    for name in sorted(path.stem for path in folder.glob("*.toml")):
+        table = Recognise.model_validate(layers.profile_table(name).get("recognise", {}))
+        marks = [mark for mark in (*table.signatures, *table.hints) if not mark.startswith("script ")]
+        plain = frozenset(mark for mark in marks if _compiled(mark)[1])
+        if marks:
+            found.append((name, table, plain, tuple(mark for mark in marks if mark not in plain)))
+    return tuple(found)
 
 
 def _version(table: Recognise, page: PageMarks) -> str | None:
