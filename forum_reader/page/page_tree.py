@@ -8,6 +8,7 @@ subtractions. The tree is neither changed nor serialised afterwards.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -78,6 +79,8 @@ class PageTree:
         self.link_chars: list[int] = [0]
         self._signs: dict[tuple[str, str], int] = {}
         self.counted: set[int] = set()
+        self.writing_in: list[int] = []
+        """The elements around fields for long texts, which are not in the tree."""
         self._walk(root)
 
     def __len__(self) -> int:
@@ -207,6 +210,8 @@ class PageTree:
                     waiting.append(this)
                     waiting.extend(element[::-1])
                     continue
+                if tag == "textarea":
+                    self.writing_in.append(current)
             text = element.tail
             if text and current >= 0:
                 if text.isspace():
@@ -286,6 +291,7 @@ def around(tree: PageTree, members: Sequence[int]) -> int:
 
 
 _TYPED = frozenset({"text", "password", "email", "tel", "number", "url"})
+_POST_NUMBER = re.compile(r"\d{2,}")  # `1` is "remember me"
 _MOST_FORMS = 6
 _FORMS = 0.25  # least share of candidate posts with fields on the page of a form
 _ENTRY = re.compile(
@@ -310,8 +316,31 @@ def are_forms(tree: PageTree, blocks: Sequence[Range]) -> bool:
 
 
 def asks_for_password(tree: PageTree) -> bool:
-    """Return True if a password field stands outside of menus, and of the head and the foot of the page."""
-    return any(tag == "input" and _type_of(tree, i) == "password" and not is_framed(tree, i) for i, tag in enumerate(tree.tag))
+    """Return True if a password field stands outside of menus, and of the head and the foot of the page. Not where one is for
+    deleting one's own post.
+    """
+    fields = [
+        i for i, tag in enumerate(tree.tag) if tag == "input" and _type_of(tree, i) == "password" and not is_framed(tree, i)
+    ]
+    return bool(fields) and not any(_deletes_posts(tree, i) for i in fields)
+
+
+def _deletes_posts(tree: PageTree, password: int) -> bool:
+    """Return True if a password is for deleting one's own post: its form has no second one, as a registration has, and takes a
+    text or a file, or selects posts by their numbers.
+    """
+    form = password
+    while form >= 0 and tree.tag[form] != "form":
+        form = tree.parent[form]
+    if form < 0:
+        return False
+    inside = [i for i in range(form, tree.end[form]) if tree.tag[i] == "input"]
+    kinds = Counter(_type_of(tree, i) for i in inside)
+    numbered = any(
+        _type_of(tree, i) == "checkbox" and _POST_NUMBER.fullmatch(tree.attributes[i].get("value", "")) for i in inside
+    )
+    takes_text = any(form <= i < tree.end[form] for i in tree.writing_in)
+    return kinds["password"] == 1 and (takes_text or numbered or "file" in kinds)
 
 
 def is_entry(tree: PageTree, title: str | None, address: str) -> bool:

@@ -57,6 +57,25 @@ def test_a_field_for_a_password_in_the_head_of_a_page_says_nothing() -> None:
     assert (page.kind, page.notes) == (PageKind.OTHER, ())
 
 
+WRITING = "<input name=name><input name=subject><textarea name=text></textarea><input type=password name=pass> (to delete it)"
+SELECTED = "<p><input type=checkbox name=delete value=1204> No. 1204: My radio hums.</p><input type=password name=pass>"
+NEW_MEMBER = "<input name=user><input type=password name=a><input type=password name=b><textarea name=about></textarea>"
+
+
+@pytest.mark.parametrize("form", [WRITING, SELECTED, "<input type=file name=picture><input type=password name=pass>"])
+def test_a_password_for_deleting_ones_post_is_no_login(form: str) -> None:
+    page = seen(f"<p>{RULES}</p><form>{form}</form><p>{ASKED}</p>", "https://board.example/b/")
+    assert page.notes == ()
+
+
+@pytest.mark.parametrize(
+    "form", [f"{FIELDS}<input type=checkbox name=remember value=1>", NEW_MEMBER, f"{FIELDS}</form><form><textarea></textarea>"]
+)
+def test_a_password_for_the_page_is_a_login(form: str) -> None:
+    page = seen(f"<p>{RULES}</p><form>{form}</form><p>{ASKED}</p>", "https://board.example/b/")
+    assert page.notes == (ASKS_FOR_LOGIN,)
+
+
 def test_boxes_without_names_and_dates_are_no_posts() -> None:
     boxes = (
         f"<div class=post id=box1><h3>Pumps</h3><p>{RULES}</p></div><div class=post id=box2><h3>Valves</h3><p>{ASKED}</p></div>"
