@@ -143,7 +143,7 @@ licences: $(TOOLS) ## Refuse an installed package whose licence the project does
 audit: $(TOOLS) ## Ask an advisory database about every locked package (needs a network that reaches one)
 	@$(BIN)/python packaging/supply_chain.py audit
 
-stack: $(TOOLS) ## Write deploy/stack.yml and stack.api.yml, for Docker Swarm, from docker-compose.yml and compose.api.yml
+stack: $(TOOLS) ## Write the files for Docker Swarm from those of Compose, and the PrometheusRule from deploy/prometheus
 	@$(BIN)/python -m tests.support.stack_file
 
 $(COMPOSE): $(TOOLS) # Docker Compose, where there is a docker without it

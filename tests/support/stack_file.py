@@ -46,6 +46,9 @@ HEADER = """\
 # No port is published: Swarm would publish Flower and exporter on every address of every node. Put a proxy with TLS and a
 # login into the stack's network, or publish them in mode host behind a firewall.
 """
+PROMETHEUS = ROOT / "deploy/prometheus"
+RULES_FILE = ROOT / "deploy/kubernetes-operators/rules.yaml"
+RULES_HEADER = "# The rules of ../prometheus for the Prometheus operator, made by `make stack`.\n"
 _LEFT_OUT = ("build", "depends_on", "restart", "profiles", "ports", "mem_limit", "cpus", "pids_limit", "security_opt", "tmpfs")
 _STATEFUL = ("redis", "worker-control")  # two of them at one time would share their data
 
@@ -125,7 +128,22 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
+def rules_text() -> str:
+    """The PrometheusRule of deploy/prometheus: every group of its files."""
+    groups = [
+        group for name in ("alerts.yml", "recording.yml") for group in yaml.safe_load((PROMETHEUS / name).read_text())["groups"]
+    ]
+    rule = {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": {"name": "trawl", "labels": {"app.kubernetes.io/name": "trawl"}},
+        "spec": {"groups": groups},
+    }
+    return RULES_HEADER + yaml.dump(rule, Dumper=_Plain, sort_keys=False, width=1000)
+
+
 if __name__ == "__main__":
+    RULES_FILE.write_text(rules_text())
     FILE.write_text(text())
     API_FILE.write_text(api_text())
     USERS_FILE.write_text(users_text())

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from monitoring.metrics.fleet import METRICS
+from tests.support import stack_file
 from tests.support.compose_file import ROOT
 
 KUBERNETES, OPERATORS = ROOT / "deploy/kubernetes", ROOT / "deploy/kubernetes-operators"
@@ -50,6 +51,12 @@ def test_the_exporter_is_scraped_by_a_port_and_labels_that_its_service_has() -> 
     assert monitor["endpoints"][0]["port"] in {port["name"] for port in service["spec"]["ports"]}
 
 
+def test_the_rules_are_those_of_prometheus() -> None:
+    assert stack_file.RULES_FILE.read_text() == stack_file.rules_text(), "run `make stack`"
+    (rule,) = (one for one in ADDED if one["kind"] == "PrometheusRule")
+    assert len([one for group in rule["spec"]["groups"] for one in group["rules"] if "alert" in one]) > 20
+
+
 def test_the_secret_from_a_vault_is_the_one_that_the_fleet_reads() -> None:
     (secret,) = (one["spec"]["target"]["name"] for one in ADDED if one["kind"] == "ExternalSecret")
     assert set(re.findall(r"'secretKeyRef': \{'name': '(\w+)'", str(FLEET))) == {secret}
@@ -64,3 +71,30 @@ def test_kustomize_builds_them() -> None:
     scaled = {one["spec"]["scaleTargetRef"]["name"] for one in ADDED if one["kind"] == "ScaledObject"}
     built = [one for one in yaml.safe_load_all(done.stdout) if one["kind"] == "Deployment"]
     assert {one["metadata"]["name"] for one in built if "replicas" not in one["spec"]} == scaled, "apply would set KEDA's back"
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not shutil.which("kubectl"), reason="there is no kubectl")
+@pytest.mark.parametrize(("name", "added"), [("egress", {"NetworkPolicy"}), ("backup", {"CronJob", "PersistentVolumeClaim"})])
+def test_kustomize_builds_the_additions(name: str, added: set[str]) -> None:
+    folder = ROOT / f"deploy/kubernetes-{name}"
+    done = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\nkind: ") == len(FLEET) + 1 + len(documents(folder))
+    assert {one["kind"] for one in documents(folder)} == added
+
+
+def test_the_backup_is_made_as_worker_control_runs_and_its_command_exists() -> None:
+    (job,) = (one for one in documents(ROOT / "deploy/kubernetes-backup") if one["kind"] == "CronJob")
+    pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (control,) = (one for one in FLEET if one["metadata"]["name"] == "worker-control" and one["kind"] == "Deployment")
+    running = control["spec"]["template"]["spec"]
+    assert pod["securityContext"] == running["securityContext"]
+    assert pod["containers"][0]["securityContext"] == running["containers"][0]["securityContext"]
+    assert pod["containers"][0]["env"] == running["containers"][0]["env"]
+    compose = yaml.safe_load((ROOT / "deploy/compose.backup.yml").read_text())["services"]["backup"]
+    assert all(
+        "trawl backup create /backups" in str(command) for command in (pod["containers"][0]["command"], compose["command"])
+    )
+    (beside,) = pod["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert beside["labelSelector"]["matchLabels"].items() <= control["spec"]["template"]["metadata"]["labels"].items()
