@@ -46,7 +46,7 @@ def new(
     """Write a site file for a forum: detect its software and list its forums.
 
     For unknown software the file holds guesses, and comments on what to fill in. If no forum is found, nothing is written,
-    unless --profile is given.
+    unless --profile is given. Exit code 1: the file was written and looks wrong.
 
     **Examples:**
 
@@ -69,7 +69,7 @@ def check(
 ) -> int:
     """Check a site file; with --live also against the site.
 
-    Exit code 1: a page could not be read, or a required field is empty everywhere. 2: the file is invalid.
+    Exit code 1: a page could not be read, or what was read from it looks wrong. 2: the file is invalid.
 
     **Examples:**
 

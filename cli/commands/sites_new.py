@@ -88,7 +88,7 @@ def write(
                 "learned": draft.wrapper is not None,
                 "missing": draft.wrapper.missing if draft.wrapper else [],
                 "threads": msgspec.to_builtins(shown.threads),
-                "problem": shown.problem,
+                "problem": shown.problem or shown.wrong,
             }
         )
     else:
@@ -97,7 +97,7 @@ def write(
         echo(f"Next: trawl sites check {draft.name} --live")
     if agent is None and not is_this_machine(draft.base_url):
         echo(NO_CONTACT.format(trial=TRIAL_PER_DAY), stderr=True)
-    return 0
+    return int(shown.wrong is not None)
 
 
 def _asked_contact(trial: int) -> str | None:
@@ -149,8 +149,8 @@ def _say(path: Path, draft: Draft, guess: Guess | None) -> None:
 
 def _show(shown: Preview) -> None:
     """Print the threads, with the posts that the file finds on their first pages."""
-    if shown.problem:
-        echo(f"  wrong: {shown.problem}")
+    if problem := shown.problem or shown.wrong:
+        echo(f"  wrong: {problem}")
     if not shown.threads:
         return
     table = plain_table("  thread", "posts", "first author", "first date", "text", "but")

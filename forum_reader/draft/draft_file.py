@@ -17,6 +17,7 @@ from forum_reader.definition import layers
 from forum_reader.definition.load import site_of
 from forum_reader.definition.origins import is_this_machine
 from forum_reader.errors import FetchFailed, SiteError
+from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, seen_without_file
 from forum_reader.reading.asked_page import AnyPage, Asked, read
 from forum_reader.reading.read_page import CommentsPage, ListPage
 from forum_reader.reading.reading_budget import strictly
@@ -231,7 +232,7 @@ _TRIED = 3  # forums of which one has threads to show
 
 class PreviewedThread(msgspec.Struct, frozen=True, kw_only=True):
     """A thread as the file reads its list and its first page: `posts` with the opening one; `without`: fields that some posts
-    lack; `problem`: the reason why nothing was read.
+    lack; `problem`: the reason why nothing was read; `fault`: a sign that it is read wrongly.
     """
 
     id: str
@@ -245,6 +246,7 @@ class PreviewedThread(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None = None
     without: tuple[str, ...] = ()
     problem: str | None = None
+    fault: str | None = None
 
 
 class Preview(NamedTuple):
@@ -252,11 +254,21 @@ class Preview(NamedTuple):
 
     threads: list[PreviewedThread]
     problem: str | None
+    fault: str | None = None
+    """Sign that the list is read wrongly."""
 
     @property
     def is_read(self) -> bool:
         """Return True if a thread was read."""
-        return any(thread.problem is None for thread in self.threads)
+        return any(thread.problem is None and thread.fault is None for thread in self.threads)
+
+    @property
+    def wrong(self) -> str | None:
+        """Return the reason why the file looks wrong: of its list, or of most of the threads."""
+        bad = [thread for thread in self.threads if thread.fault is not None]
+        if self.fault is None and len(bad) * 2 > len(self.threads):
+            return f"{len(bad)} of {len(self.threads)} threads look wrong, such as {bad[0].url}: {bad[0].fault}"
+        return self.fault
 
 
 def site_of_draft(draft: Draft) -> Site:
@@ -275,22 +287,26 @@ async def preview_of(draft: Draft, get: Get) -> Preview:
     tried = [draft.wrapper.tried] if draft.wrapper else [forum.id for forum in draft.forums[:_TRIED]]
     shown = Preview([], None)
     for forum in tried:  # the first one may be empty
-        shown = Preview(*await preview(site, get, forum))
+        shown = await preview(site, get, forum)
         if shown.threads:
             break
     return shown
 
 
-async def preview(site: Site, get: Get, forum: str) -> tuple[list[PreviewedThread], str | None]:
+async def preview(site: Site, get: Get, forum: str) -> Preview:
     """Return up to five threads of a forum, or none and the reason."""
     try:
-        listed = _read(site, await get(site.list_url(forum)), Asked(kind="list", forum=forum))
+        response = await get(site.list_url(forum))
+        listed = _read(site, response, Asked(kind="list", forum=forum))
     except (FetchFailed, SiteError) as exc:
-        return [], str(exc)
+        return Preview([], str(exc))
     if not isinstance(listed, ListPage) or not listed.threads:
-        return [], f"{site.list_url(forum)}: no threads"
+        return Preview([], f"{site.list_url(forum)}: no threads")
     step = max(1, len(listed.threads) // MOST)
-    return [await _thread(site, get, forum, thread) for thread in listed.threads[::step][:MOST]], None
+    titles = {one.title for one in listed.threads if one.title}
+    threads = [await _thread(site, get, forum, thread, titles) for thread in listed.threads[::step][:MOST]]
+    faults = faults_of_list(listed, seen_without_file(response), by_activity=site.pages.list.order == "activity")
+    return Preview(threads, None, next(faults, None))
 
 
 def _read(site: Site, response: TextResponse, asked: Asked) -> AnyPage:
@@ -298,12 +314,18 @@ def _read(site: Site, response: TextResponse, asked: Asked) -> AnyPage:
         return read(site, response, asked)
 
 
-async def _thread(site: Site, get: Get, forum: str, thread: ListedThread) -> PreviewedThread:
+def _faults(thread: ListedThread, page: CommentsPage, titles: set[str], response: TextResponse) -> Iterator[str]:
+    seen = seen_without_file(response)
+    return faults_of_thread(thread, page, titles, seen, response.text if seen is not None else "")
+
+
+async def _thread(site: Site, get: Get, forum: str, thread: ListedThread, titles: set[str]) -> PreviewedThread:
     url = site.url("comments", forum=forum, thread=thread.id, url=thread.url)
     shown = PreviewedThread(id=thread.id, title=thread.title, url=url, replies=thread.reply_count)
     try:
         asked = Asked(kind="comments", forum=forum, thread=thread.id, url=thread.url)
-        page = _read(site, await get(url), asked)
+        response = await get(url)
+        page = _read(site, response, asked)
     except (FetchFailed, SiteError) as exc:
         return msgspec.structs.replace(shown, problem=str(exc).removeprefix(f"{url}: "))
     if not isinstance(page, CommentsPage):
@@ -323,4 +345,5 @@ async def _thread(site: Site, get: Get, forum: str, thread: ListedThread) -> Pre
             if any(not getattr(post, name) for post in posts if not post.deleted)
         ),
         problem=None if posts else "no posts",
+        fault=next(_faults(thread, page, titles, response), None),
     )

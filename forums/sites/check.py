@@ -14,6 +14,7 @@ from scrapy.http import HtmlResponse
 from forum_reader.definition.fields import NEEDED
 from forum_reader.draft.paging_links import second_page
 from forum_reader.errors import UnreadablePage
+from forum_reader.readers.file_faults import falls, faults_of_list, faults_of_thread, seen_without_file
 from forum_reader.reading import read_page
 from forum_reader.reading.asked_page import Asked
 from forums.sites import isolated
@@ -104,6 +105,7 @@ class Trial:
         self._visitor = visitor
         self.tried: list[TriedPage] = []
         self.thread: TriedThread | None = None
+        self._titles: set[str] = set()
 
     async def run(self, forum: str | None, thread: str | None) -> list[TriedPage]:
         """Try the index where the file has one, a list page, an opening post, a page of comments."""
@@ -143,12 +145,18 @@ class Trial:
         if page is None:
             return []
         tokens = [count for name, count in page.fields.items() if name in ("token", "reply_count", "last_activity")]
-        hints = [self._no_next(page)]
+        by_activity = self._site.pages.list.order == "activity"
+        faults = [*faults_of_list(page, seen_without_file(self._response), by_activity=by_activity), self._no_next(page)]
+        self._titles = {one.title for one in page.threads if one.title}
+        hints: list[str | None] = []
         if page.threads and all(count.empty == count.rows for count in tokens):
-            hints.append("changed threads cannot be recognised: look at `reply_count` and `last_activity`, or set `token`")
-        rows = [one for one in page.threads if not one.sticky] if self._site.pages.list.order == "activity" else []
+            faults.append("changed threads cannot be recognised: look at `reply_count` and `last_activity`, or set `token`")
+        rows = [one for one in page.threads if not one.sticky] if by_activity else []
         hints.append(doubtful(((one.id, one.last_activity) for one in rows), datetime.now(UTC)))
-        self._note("list", page.threads, f"threads of forum {forum}", page, hints)
+        if falls([one.created_at for one in rows]) and not falls([one.last_activity for one in rows]):
+            hints.append('the threads stand in the order of their creation: write `order = "created"` in [pages.list]')
+        self._note("list", page.threads, f"threads of forum {forum}", page, hints, faults)
+        await self._follow(page.next, Asked(kind="list", forum=forum, number=2), {one.id for one in page.threads})
         return sorted(page.threads, key=lambda one: -(one.reply_count or 0))
 
     async def _recent(self) -> None:
@@ -192,16 +200,38 @@ class Trial:
             post = read_page.ThreadPage(post=page.post, fields={name: count for name, count in fields.items() if not count.empty})
             self._note("post", [page.post], f"opening post of thread {thread.id}", post)
         own = {name: count for name, count in page.fields.items() if name in type(self._site.pages.comments.fields).model_fields}
-        hint, seen, replies = self._no_next(page), len(page.comments), thread.reply_count or 0
-        if replies > seen and page.next is None and not hint:
-            hint = f"the list has {replies} replies, this page has {seen}, and there is no next page: look at `next`"
         read = msgspec.structs.replace(page, fields=own)
-        hint = hint or self._of_board(page, forum)
         doubt = doubtful(((comment.id, comment.created_at) for comment in page.comments), datetime.now(UTC))
-        self._note("comments", page.comments, f"comments of thread {thread.id}", read, [hint, doubt])
+        faults = [self._no_next(page) or self._of_board(page, forum), *self._faults(thread, page)]
+        self._note("comments", page.comments, f"comments of thread {thread.id}", read, [doubt], faults)
+        following = Asked(kind="comments", forum=forum, thread=thread.id, number=2, url=thread.url)
+        if not faults[0]:
+            await self._follow(page.next, following, {one.id for one in page.comments})
         if page.left_out:
             await self._more(forum, thread, page.left_out[0])
         return page
+
+    def _faults(self, thread: ListedThread, page: read_page.CommentsPage) -> list[str]:
+        seen = seen_without_file(self._response)
+        text = self._response.text if seen is not None else ""
+        return list(faults_of_thread(thread, page, self._titles, seen, text))
+
+    async def _follow(self, url: str | None, asked: Asked, ids: set[str]) -> None:
+        """Try the next page: its rows are others."""
+        if url is None or not ids:
+            return
+        tried = len(self.tried)
+        page = await self._read(url, asked)
+        rows = () if page is None else page.threads if asked.kind == "list" else page.comments
+        same = ids.intersection(one.id for one in rows)
+        problem = "the next page has no rows: look at `next`"
+        if len(same) * 2 > len(rows):
+            problem = "the next page has the same rows: look at `next`, `url` and `id`"
+        elif not rows and self._site.page_of_rows(asked.kind).next is None:  # one behind the last may be empty, or none
+            del self.tried[tried:]
+            return
+        if page is not None and (same or not rows) and len(same) * 2 >= len(rows):
+            self.tried.append(TriedPage(kind=asked.kind, url=url, problem=problem))
 
     async def _more(self, forum: str, thread: ListedThread, left_out: MoreComments) -> None:
         """Try the first of the pages with comments that the thread's page leaves out."""
@@ -217,6 +247,8 @@ class Trial:
         if page and (same := sorted(ids.intersection(comment.id for comment in page.comments))):
             problem = f"thread {thread.id} has a comment {same[0]}, too: an id must be of one comment of the site: look at `id`"
             self.tried.append(TriedPage(kind="comments", url=self._url, problem=problem))
+        elif page and (faults := self._faults(thread, page)):
+            self.tried.append(TriedPage(kind="comments", url=self._url, problem="; ".join(faults)))
 
     def _of_board(self, page: read_page.CommentsPage, forum: str) -> str | None:
         """Return a hint where the next page is one of the board, whose pages some threads have in the trail above them."""
@@ -241,10 +273,18 @@ class Trial:
             self.tried.append(TriedPage(kind=asked.kind, url=url, problem=str(exc).removeprefix(f"{url}: ")))
             return None
 
-    def _note(self, kind: str, rows: Sequence[Any], what: str, page: Any, hints: Sequence[str | None] = ()) -> None:
+    def _note(
+        self,
+        kind: str,
+        rows: Sequence[Any],
+        what: str,
+        page: Any,
+        hints: Sequence[str | None] = (),
+        faults: Sequence[str | None] = (),
+    ) -> None:
         fields = tuple(_field(kind, name, count, rows) for name, count in page.fields.items())
         dead = [field.name for field in fields if field.required and field.rows == field.empty]
-        problem = f"{' and '.join(dead)} empty everywhere" if dead else None
+        problem = f"{' and '.join(dead)} empty everywhere" if dead else "; ".join(filter(None, faults)) or None
         if not rows and kind in ("index", "list"):
             found = page.fields["id"].rows if "id" in page.fields else 0
             problem = f"{found} rows, but none has an id: look at `id`" if found else "no rows: look at `rows`"

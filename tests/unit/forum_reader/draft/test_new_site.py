@@ -213,8 +213,8 @@ def test_the_preview_shows_five_threads_with_their_posts(folder: Path) -> None:
     forum = FORUMS["hex"]()
     visitor = Stored(forum.page)
     wrapper = learned(visitor, "/")
-    shown, problem = asyncio.run(preview(site_of(wrapper, folder), visitor.get, wrapper.tried))
-    assert problem is None
+    shown, problem, fault = asyncio.run(preview(site_of(wrapper, folder), visitor.get, wrapper.tried))
+    assert (problem, fault) == (None, None)
     assert len(shown) == 5
     for one in shown:
         thread = next(other for other in forum.threads if other.title == one.title)
