@@ -39,6 +39,8 @@ PATHS = (
     *(
         "/search",
         "/search?q=prices",
+        "/thread/demo/p1",
+        "/act/alert?match=prices",
         "/search?q=http://127.0.0.1/thread/9",
         "/login",
         "/site/nowhere",

@@ -102,7 +102,8 @@ def _of(table: Any, wanted: Wanted, exact: Sequence[str], among: CTE | None) -> 
     kind = "post" if is_post else "comment"
     query = select(literal(kind).label("kind"), c.site, c.id, c.created_at).where(c.deleted_at.is_(None))
     if among is not None:
-        query = query.join(among, and_(among.c.kind == kind, among.c.site == c.site, among.c.id == c.id))
+        keys = select(among.c.site, among.c.id).where(among.c.kind == kind)  # no join: SQLite would read every row of the table
+        query = query.where(tuple_(c.site, c.id).in_(keys))
     elif wanted.author:
         query = query.where(func.lower(c.author) == func.lower(literal(wanted.author)))
     texts = (posts.c.title, posts.c.body) if is_post else (comments.c.body,)
