@@ -31,7 +31,9 @@ def new(
     url: Annotated[str, typer.Argument(metavar="ADDRESS", help="The front page of the forum, as forum.example.org.")],
     name: Annotated[str | None, typer.Option(help="Name of the site; by default taken from its host.")] = None,
     profile: Annotated[str | None, typer.Option(help="The forum software; by default it is detected.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite an existing file; let the fleet read one that looks wrong.")
+    ] = False,
     ignore_robots: Annotated[
         bool, typer.Option("--ignore-robots", help="Ignore the site's robots.txt, now and in later crawls.")
     ] = False,
@@ -46,7 +48,8 @@ def new(
     """Write a site file for a forum: detect its software and list its forums.
 
     For unknown software the file holds guesses, and comments on what to fill in. If no forum is found, nothing is written,
-    unless --profile is given. Exit code 1: the file was written and looks wrong.
+    unless --profile is given. Exit code 1: the file looks wrong, so it is written as NAME.wrong, which
+    the fleet does not read.
 
     **Examples:**
 

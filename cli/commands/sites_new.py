@@ -31,6 +31,7 @@ from redis_components.errors import ConfigError, TrawlError, did_you_mean
 from redis_components.server.names import RULE, below, is_name
 
 _SHOWN = 20  # forums in the table
+_UNREAD = ".wrong"  # suffix of a file that looks wrong, in place of .toml
 
 
 NO_CONTACT = (
@@ -72,6 +73,8 @@ def write(
             f"no forum was found at {url} ({draft.software}), so nothing is written: give the URL of a list of threads, or "
             "name a --profile (generic for unknown software) for a file to fill in"
         )
+    if shown.wrong is not None and not force:
+        path = path.with_suffix(_UNREAD)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text_of(draft), "utf-8")
@@ -94,7 +97,9 @@ def write(
     else:
         _say(path, draft, guess)
         _show(shown)
-        echo(f"Next: trawl sites check {draft.name} --live")
+        echo(f"Next: trawl sites check {path if path.suffix == _UNREAD else draft.name} --live")
+        if path.suffix == _UNREAD:
+            echo(f"The fleet does not read {path.name}: correct it, and rename it to {draft.name}.toml")
     if agent is None and not is_this_machine(draft.base_url):
         echo(NO_CONTACT.format(trial=TRIAL_PER_DAY), stderr=True)
     return int(shown.wrong is not None)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from forums.sites import load_all as sites_of_fleet
 from forums.sites import load_site
 from forums.sites.http import fetch
 from tests.support.trawl_command import Trawl, commands
@@ -101,3 +102,23 @@ def test_the_file_says_how_a_site_writes_dates_where_its_software_was_delivered_
     assert (told["profile"], made.language, made.time_zone) == ("vbulletin3", language, time_zone)
     hour = 21 if form.endswith("%p") and time_zone == "UTC" else 20 if lang == "de" else 26
     assert told["threads"][0]["published"].startswith(f"{days[0] + timedelta(hours=hour - 21):%Y-%m-%dT%H:%M}")
+
+
+def test_the_fleet_does_not_read_a_file_that_looks_wrong(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fetch, "STRANGER_DELAY_S", 0.0)
+    trawl: Trawl = commands(redis_url, tmp_path, monkeypatch, capfd)
+    forum = next(iter(FORUMS.values()))()
+    monkeypatch.setattr("forum_reader.draft.draft_file.faults_of_thread", lambda *_: iter(["the texts are titles"]))
+    with WatchedSite() as site:
+        site.answer = lambda path: Page(page) if (page := forum.page(path)) else Page("no", 404)
+        said = trawl("sites", "new", f"{site.url}/", "--name", "made", "--contact", "me@example.org")
+        assert (said.code, "the texts are titles" in said.out) == (1, True)
+        written = next(tmp_path.rglob("made.*"))
+        assert written.name == "made.wrong"
+        assert "rename it to made.toml" in " ".join(said.out.split())
+        assert "made" not in [one.name for one in sites_of_fleet()[0]]
+        assert trawl("sites", "check", str(written), "--live").code == 0  # the signs are not there
+        assert trawl("sites", "new", f"{site.url}/", "--name", "made", "--contact", "me@example.org", "--force").code == 1
+        assert "made" in [one.name for one in sites_of_fleet()[0]]
