@@ -11,7 +11,7 @@ LINT := $(MAKE) --no-print-directory lint # with MAKE in the recipe itself, `mak
 ATHERIS := $(VENV)/fuzz/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo attacks test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy test-real-forums try-page chaos deaths fuzz living bench peers format docs docs-site test-docs pictures looks stack lock wheels release sbom licences audit containers test-containers test-manifests clean
+.PHONY: help install demo attacks test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy test-real-forums try-page chaos deaths fuzz living bench peers format docs docs-site test-docs pictures looks stack lock wheels release sbom licences audit containers test-containers test-deployments test-manifests clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,7 +95,10 @@ attacks: $(TOOLS) ## Each attack on a running fleet, and how soon an innocent si
 	@ATTACKS_TABLE=benchmarks/results/attacks.md ATTACKS_MEASURED=5 $(BIN)/python -m pytest -q tests/attacks/test_innocent_site.py
 
 deaths: $(TOOLS) ## Each way to die, of a crawler, a Redis, a fleet, any service, and what it costs, into benchmarks/results/ (about an hour)
-	@$(BIN)/python -m benchmarks kill_table deaths service_deaths unconsumed_items
+	@$(BIN)/python -m benchmarks kill_table deaths service_deaths unconsumed_items books
+
+test-deployments: $(TOOLS) ## One's own project with consumers in all six ways to start a fleet, as processes, with SIGKILL of each part (about 20 minutes)
+	@DEPLOYMENTS=all $(BIN)/python -m pytest -q tests/acceptance/test_books.py
 
 living: $(TOOLS) ## A fleet follows a living forum, undisturbed and with SIGKILLs: coverage, delays, requests, into benchmarks/results/ (about 30 minutes)
 	@$(BIN)/python -m benchmarks living

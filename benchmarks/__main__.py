@@ -36,7 +36,7 @@ SPEED = (
     "patterns",
 )
 """What `make bench` runs."""
-DEATHS = ("kill_table", "deaths", "service_deaths", "unconsumed_items")
+DEATHS = ("kill_table", "deaths", "service_deaths", "unconsumed_items", "books")
 """What `make deaths` runs."""
 LIVING = ("living",)
 """What `make living` runs."""
