@@ -40,8 +40,13 @@ def private_folder(path: Path) -> Path:
 
 
 def private_file(path: Path) -> None:
-    """Make an empty file that only its owner may read, unless there is one already. Raises OSError."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE))
+    """Make an empty file that only its owner may read, unless there is one already, which is not opened. Raises OSError.
+
+    To close a file gives up all POSIX locks that the process has on it: SQLite's, too, by which others know that its log is in
+    use.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE))
 
 
 def acquire(path: Path, *, exclusive: bool, timeout_s: float = 0.0) -> int | None:

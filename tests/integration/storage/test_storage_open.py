@@ -40,6 +40,21 @@ def test_opening_again_keeps_what_is_stored(database: Database, database_url: st
         assert len(list(again.stream(metadata.tables["posts"].select()))) == 1
 
 
+def test_a_process_that_opens_a_database_twice_stores_what_it_writes_after_another_one_has_ended(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'trawl.sqlite'}"
+    with Database.from_url(url) as database:
+        database.write([parse(wire(post(id="before")))])
+        database.open()  # as each round of the writer does
+        other = "import sys; from forums.storage import Database; Database.from_url(sys.argv[1]).open().close()"
+        subprocess.run([sys.executable, "-c", other, url], check=True)  # the last one to close removes the log
+        database.write([parse(wire(post(id="after")))])
+        found = "import sqlite3, sys; print(*sorted(r[0] for r in sqlite3.connect(sys.argv[1]).execute('select id from posts')))"
+        seen = subprocess.run(
+            [sys.executable, "-c", found, str(tmp_path / "trawl.sqlite")], capture_output=True, text=True, check=True
+        )
+        assert seen.stdout.split() == ["after", "before"]
+
+
 def test_tables_of_a_newer_trawl_are_refused(database: Database, database_url: str) -> None:
     with database.engine.begin() as connection:
         connection.execute(trawl_schema.update().values(version=7))
