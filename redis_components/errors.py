@@ -31,6 +31,10 @@ class RedisUnavailable(TrawlError):
     """Redis cannot be reached or started; check the URL, the password and that the server runs."""
 
 
+MOST_LISTED = 30
+"""Known names that an error lists; of more it has the nearest."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'news'?` for the end of an error about an unknown name, or "" where no known name is near to it.
     `name` may be of any type: it is foreign input.
@@ -42,9 +46,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> ConfigError:
-    """Return the error for an unknown name: it lists the known ones and suggests a close match. `what`: as in `service`."""
+    """Return the error for an unknown name, with those that are known. `what`: as in `service`."""
+    return ConfigError(f"unknown {what} {name!r:.100}: {there_are(name, known)}")
+
+
+def there_are(name: str, known: Iterable[str]) -> str:
+    """Return `there are a, b; did you mean 'a'?`; of more than `MOST_LISTED` names their number and the nearest three."""
     names = sorted(set(known))
-    return ConfigError(f"unknown {what} {name!r:.100}: there are {', '.join(names) or 'none'}{did_you_mean(name, names)}")
+    if len(names) <= MOST_LISTED:
+        return f"there are {', '.join(names) or 'none'}{did_you_mean(name, names)}"
+    from difflib import get_close_matches
+
+    near = get_close_matches(name[:200], names, n=3, cutoff=0.0)
+    return f"there are {len(names):,}, the nearest are {', '.join(near)}"
 
 
 class IncompatibleEngine(TrawlError):

@@ -43,7 +43,7 @@ def check_spiders(client: redis.Redis, names: Collection[str]) -> None:
     """Raise ConfigError for a spider that neither the fleet, its records nor this project has, and that has no keys."""
     known = known_services(client) if names else set()
     for name in names:
-        if name not in known and not _has_keys(client, name) and name not in (here := _of_project()):
+        if name not in known and not _has_keys(client, name) and name not in (here := project_spiders()):
             raise unknown_name("spider", name, known | here)
 
 
@@ -53,7 +53,7 @@ def check_ran(spider: str) -> None:
     if url := running_url():
         with suppress(TrawlError), redis_client(url) as client:  # the history can be read without Redis
             known |= known_services(client)
-    if spider not in known and spider not in (here := _of_project()):
+    if spider not in known and spider not in (here := project_spiders()):
         raise unknown_name("service", spider, known | here)
 
 
@@ -76,7 +76,7 @@ def check_import(client: redis.Redis, spider: str, project: Project) -> None:
     """Raise ConfigError where scrapy-redis has left no key of this spider and the project has no spider of that name."""
     theirs = project.keys.theirs
     keys = [theirs.requests, theirs.dupefilter, *(key.theirs for key in project.start_keys)]
-    if not client.exists(*keys) and spider not in (here := _of_project()):
+    if not client.exists(*keys) and spider not in (here := project_spiders()):
         raise unknown_name("spider", spider, here)
 
 
@@ -98,7 +98,7 @@ def _has_records(client: redis.Redis, site: str) -> bool:
     return bool(ForumStates(client).all(site))
 
 
-def _of_project() -> set[str]:
+def project_spiders() -> set[str]:
     """Return the spiders of the Scrapy project in the current folder."""
     from scrapy.spiderloader import get_spider_loader
     from scrapy.utils.project import get_project_settings, inside_project

@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -15,6 +15,7 @@ import psutil
 import redis
 import typer
 
+from cli.access.names import project_spiders
 from cli.access.redis import redis_client, running_url
 from cli.processes.interrupts import Interrupts
 from cli.processes.node_services import FlowerAccess, PageAccess, node_services
@@ -25,20 +26,22 @@ from cli.views.output import complain
 from cli.views.tables import console
 from cli.views.up_screen import LOOK_S, UpLog, UpScreen
 from redis_components.embedded import data_dir, redis_url
-from redis_components.errors import ConfigError, TrawlError
+from redis_components.errors import ConfigError, TrawlError, unknown_name
 from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import impatient, masked
 from redis_components.server.variables import refuse_example_secrets, variable
 from workers.application import application
 from workers.environment.machine import memory_bytes
+from workers.fleet.service_file import check_service
 from workers.fleet.shared_files import differences, shared_digests
-from workers.fleet.sizes import default_fleet, largest_fleet, node_crawlers, scale
+from workers.fleet.sizes import declarations, declared_fleet, default_fleet, largest_fleet, node_crawlers, scale
 from workers.overview import Overview, OverviewReader
 from workers.process import start_checks
 from workers.process.run_module import own_module
 from workers.state.autoscaling import Autoscaling
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import Registry
+from workers.state.services import Services as Declared
 
 from .scale import parse_sizes, sentence, too_much_for_machine
 
@@ -48,7 +51,7 @@ INTERRUPTED = 130
 
 def up(
     fleet: Annotated[
-        str | None, typer.Option(metavar="SERVICE=N,...", help="Number of crawlers of services, as for `trawl scale`.")
+        str | None, typer.Option(metavar="SERVICE=N,...", help="Number of crawlers of services, or of spiders of this project.")
     ] = None,
     port_flower: Annotated[int, typer.Option(min=0, max=65_535, help="Port of Flower; 0 takes a free one.")] = 5555,
     port_exporter: Annotated[
@@ -105,6 +108,7 @@ def run_fleet(
         complain(line)
     with redis_client() as client:
         _refuse_to_differ(client)
+        _check_names(client)
         size = _resize(client, fleet)
     if interrupts.count:
         return INTERRUPTED
@@ -179,10 +183,32 @@ def _refuse_to_differ(client: redis.Redis) -> None:
         raise TrawlError(f"{'; '.join(found)}: copy them from one to the other, then start again")
 
 
+def _check_names(client: redis.Redis) -> None:
+    """Raise ConfigError for a name in TRAWL_FLEET that is neither declared elsewhere nor a spider of this project."""
+    named = [name for name, one in declarations(client).items() if one.origin == "TRAWL_FLEET"]
+    if spiders := project_spiders() if named else set():
+        for name in named:
+            if name not in spiders:
+                raise ConfigError(f"TRAWL_FLEET: {unknown_name('spider', name, spiders)}")
+
+
+def _declare_spiders(client: redis.Redis, names: Collection[str]) -> None:
+    """Declare the spiders of this project among `names` that no declaration has. Raises ConfigError for unknown names."""
+    if missing := sorted(set(names) - (known := declared_fleet(client)).keys()):
+        spiders = project_spiders()
+        for name in missing:
+            if name not in spiders:
+                raise unknown_name("spider", name, {*spiders, *known})
+        for name in missing:
+            Declared(client).declare(name, check_service(name, {"size": 0}, name))
+
+
 def _resize(client: redis.Redis, fleet: str | None) -> dict[str, int]:
     """Scale as requested, and make room for that on this node; return the size of every service. Raises ConfigError."""
     autoscaling = Autoscaling(client)
-    desired = scale(Registry(client), autoscaling, parse_sizes([fleet]) if fleet else {})
+    sizes = parse_sizes([fleet]) if fleet else {}
+    _declare_spiders(client, sizes)
+    desired = scale(Registry(client), autoscaling, sizes)
     _make_room(largest_fleet(desired, autoscaling))
     return desired
 
@@ -210,9 +236,17 @@ def _welcome(size: dict[str, int], flower: FlowerAccess, page: PageAccess) -> li
         ("exporter", f"{page.url}  (/metrics)"),
         ("Redis", masked(redis_url())),
         ("logs", f"{logs.relative_to(here) if logs.is_relative_to(here) else logs}  (one for each crawler)"),
-        ("size", sentence(size)),
-        ("next", f"{seed}trawl status --watch"),
+        ("size", sentence(size) or "no service is declared; jobs are served"),
+        ("next", f"{seed}trawl status --watch" if size else _first_spider()),
     ]
+
+
+def _first_spider() -> str:
+    """Return the commands that run a spider of a project without services."""
+    spiders = sorted(project_spiders())
+    one = spiders[0] if spiders else "SPIDER"
+    more = f" (spiders: {len(spiders):,})" if len(spiders) > 1 else "" if spiders else " (this project has no spider yet)"
+    return f"trawl job start {one}, or for ever: trawl services add {one}{more}"
 
 
 def api(

@@ -22,6 +22,12 @@ def trawl(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
     return commands(redis_url, tmp_path, monkeypatch, capfd)
 
 
+def test_of_thousands_of_names_an_error_has_the_nearest_three() -> None:
+    names = [f"site_{number}" for number in range(3528)]
+    said = str(unknown_name("spider", "site_3527x", names))
+    assert said == "unknown spider 'site_3527x': there are 3,528, the nearest are site_3527, site_527, site_357"
+
+
 TYPOS = [
     ("history forum_detial", "forum_detail"),
     ("history forum_detial/2", "forum_detail"),

@@ -17,7 +17,9 @@ import psutil
 import pytest
 import redis
 
+from cli.commands.up import _resize
 from tests.support import warm_start
+from tests.support.crawl import link_site
 from tests.support.fleet import ROOT
 from tests.support.processes import arguments, none_left, wait_until
 from workers.state.registry import CrawlerState, Registry
@@ -28,12 +30,12 @@ TRAWL = [sys.executable, "-m", "cli.main"]
 class Up:
     """A `trawl up` in a session of its own, as in a terminal, with what it said in a file."""
 
-    def __init__(self, environment: dict[str, str], log: Path, *options: str) -> None:
+    def __init__(self, environment: dict[str, str], log: Path, *options: str, folder: Path = ROOT) -> None:
         self._log = log
         command = [*TRAWL, "up", "--port-flower", "0", "--port-exporter", "0", *options]
         with log.open("wb") as file:
             self.process = warm_start.Popen(
-                command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
             )
 
     def said(self) -> str:
@@ -160,7 +162,7 @@ def test_up_with_a_port_in_use_starts_nothing_and_says_how_to_choose_another(env
 
 
 def test_up_refuses_a_fleet_that_cannot_be(environment: dict[str, str]) -> None:
-    for fleet, word in (("nope=1", "unknown service 'nope'"), ("forum_list", "forum_list")):
+    for fleet, word in (("nope=1", "unknown spider 'nope'"), ("forum_list", "forum_list")):
         command = [*TRAWL, "up", "--port-flower=0", "--port-exporter=0", "--fleet", fleet]
         done = warm_start.run(
             command,
@@ -180,3 +182,79 @@ def test_status_in_another_process_is_what_a_script_can_read(environment: dict[s
     done = warm_start.run([*TRAWL, "status", "--json"], env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1, "no crawler is alive"
     assert json.loads(done.stdout)["running"] is True
+
+
+SPIDERS = """
+import scrapy
+
+
+class Books(scrapy.Spider):
+    name = "books"
+    start_urls = ["SITE/1"]
+
+    def parse(self, response):
+        yield {"url": response.url}
+        yield from response.follow_all(css="a")
+
+
+class Notes(Books):
+    name = "notes"
+"""
+
+
+@pytest.fixture
+def project(environment: dict[str, str], tmp_path: Path) -> Iterator[Path]:
+    """A Scrapy project that knows nothing of Trawl, in whose folder nothing is declared."""
+    del environment["TRAWL_FLEET"]
+    environment |= {"PYTHONPATH": str(ROOT), "TRAWL_ALLOW_PRIVATE": "1", "TRAWL_DATA_DIR": str(tmp_path / "shop/data")}
+    with link_site(tmp_path, pages=8) as site:
+        folder = tmp_path / "shop"
+        (folder / "shop").mkdir(parents=True)
+        (folder / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
+        (folder / "shop/__init__.py").touch()
+        (folder / "shop/settings.py").write_text('SPIDER_MODULES = ["shop.spiders"]\nROBOTSTXT_OBEY = False\n')
+        (folder / "shop/spiders.py").write_text(SPIDERS.replace("SITE", site))
+        yield folder
+
+
+def test_up_in_a_project_with_nothing_declared_shows_how_to_run_a_spider_and_serves_jobs(
+    environment: dict[str, str], project: Path, tmp_path: Path
+) -> None:
+    with none_left(("TRAWL_DATA_DIR", environment["TRAWL_DATA_DIR"]), timeout_s=60):
+        up = Up(environment, tmp_path / "up.log", folder=project)
+        try:
+            up.find(r"no service is declared; jobs are served")
+            up.find(r"trawl job start books, or for ever: trawl services add books \(spiders: 2\)")
+            command = [*TRAWL, "job", "start", "books", "--wait"]
+            done = warm_start.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=120, check=False)
+            assert (done.returncode, "8 pages" in done.stdout) == (0, True), done.stdout + done.stderr + up.said()
+            assert "forum_list" not in up.said()
+        finally:
+            up.end()
+
+
+@pytest.mark.parametrize(
+    ("fleet", "options", "said"),
+    [
+        ("boks=2", (), "TRAWL_FLEET: unknown spider 'boks': there are books, notes; did you mean 'books'?"),
+        (None, ("--fleet", "boks=2"), "unknown spider 'boks': there are books, notes; did you mean 'books'?"),
+    ],
+)
+def test_a_typo_is_refused_at_once_with_a_suggestion(
+    environment: dict[str, str], project: Path, fleet: str | None, options: tuple[str, ...], said: str
+) -> None:
+    command = [*TRAWL, "up", "--port-flower=0", "--port-exporter=0", *options]
+    given = {"TRAWL_FLEET": fleet} if fleet else {}
+    done = warm_start.run(command, cwd=project, env=environment | given, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"trawl: {said}\n")
+
+
+def test_fleet_may_name_any_spider_of_the_project(
+    project: Path, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.commands.up.project_spiders", lambda: {"books", "notes"})
+    monkeypatch.chdir(project)
+    monkeypatch.delenv("TRAWL_FLEET", raising=False)
+    monkeypatch.setenv("TRAWL_NODE_CRAWLERS", "8")
+    assert _resize(redis_client, "books=2") == {"books": 2}
+    assert _resize(redis_client, "books=3,notes=1") == {"books": 3, "notes": 1}

@@ -203,7 +203,7 @@ for spider in ("forum_detail", "nix"):
 def test_a_spider_that_is_fed_from_redis_and_one_that_there_is_not_are_refused(tmp_path: Path) -> None:
     fed, unknown = run(FED, tmp_path, SCRAPY_SETTINGS_MODULE="workers.settings").stdout.splitlines()
     assert fed.startswith("forum_detail is fed from Redis and has no start requests")
-    assert "unknown spider 'nix'; there are: forum_detail, forum_list" in unknown
+    assert "unknown spider 'nix'; there are forum_detail, forum_list" in unknown
 
 
 @pytest.mark.parametrize(

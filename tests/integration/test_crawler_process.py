@@ -110,7 +110,7 @@ def test_a_crawler_started_by_hand_is_listed_but_holds_no_slot(run: Start, regis
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
-        (["nix"], 2, "trawl: nix: unknown spider 'nix'; there are: toy, toy_two"),
+        (["nix"], 2, "trawl: nix: unknown spider 'nix'; there are toy, toy_two"),
         (["toy", "-a", "mode"], 2, "'mode' is not of the form NAME=VALUE"),
         (["toy", "--slot", "1"], 2, "--slot and --token go together"),
         (["toy", "-a", "mode=raise"], 1, "RuntimeError: this spider cannot be made"),

@@ -237,7 +237,7 @@ def test_a_crawler_that_cannot_run_as_configured_is_not_tried_again(supervise: S
     with supervise(spider="nix") as case:
         wait_until(lambda: case.verdict is SlotOutcome.REFUSED, case.said)
     assert case.last_record().state is CrawlerState.REFUSED
-    assert case.last_record().error == "trawl: nix: unknown spider 'nix'; there are: toy, toy_two"
+    assert case.last_record().error == "trawl: nix: unknown spider 'nix'; there are toy, toy_two"
     assert len(case.expired) == 1
 
 

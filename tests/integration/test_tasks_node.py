@@ -123,7 +123,7 @@ def test_a_slot_that_is_given_up_is_a_failed_task_in_flower_and_told_by_trawl_st
     with ToyFleet(tmp_path, "nix=1") as fleet:
         fleet.node()
         said = fleet.run(FAILED_EVENT)
-        assert "nix/0 is refused: refused; trawl: nix: unknown spider 'nix'; there are: toy, toy_two" in said
+        assert "nix/0 is refused: refused; trawl: nix: unknown spider 'nix'; there are toy, toy_two" in said
         status = fleet.run("from cli.main import main; main(['status'])")
         assert "nix/0 is refused: refused" in status
         assert "unknown spider 'nix'" in status

@@ -23,7 +23,7 @@ from scrapy.settings import BaseSettings
 from scrapy.spiderloader import get_spider_loader
 
 from redis_components.connection import get_redis_from_settings
-from redis_components.errors import TrawlError, did_you_mean
+from redis_components.errors import TrawlError, there_are
 from redis_components.scheduler import Scheduler
 from redis_components.scrapy_glue.config import config_of
 from redis_components.scrapy_glue.scheduler_parts import arguments_of
@@ -115,8 +115,8 @@ def _spider(settings: BaseSettings, options: CrawlerOptions) -> type[Spider]:
     loader, name = get_spider_loader(settings), options.loads or options.spider
     if name not in loader.list():
         known = sorted(loader.list())
-        there = f"there are {', '.join(known)}" if known else f"SPIDER_MODULES = {settings.getlist('SPIDER_MODULES')} has none"
-        raise TrawlError(f'unknown spider {name!r}: {there}{did_you_mean(name, known)}; name it with spider = "..."')
+        there = there_are(name, known) if known else f"SPIDER_MODULES = {settings.getlist('SPIDER_MODULES')} has none"
+        raise TrawlError(f'unknown spider {name!r}: {there}; name it with spider = "..."')
     return ServiceSpider(loads=options.loads, consumer=options.consumer).named(options.spider, loader.load(name))
 
 

@@ -22,7 +22,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.reactor import install_reactor, is_reactor_installed
 from twisted.internet.task import LoopingCall
 
-from redis_components.errors import ConfigError, did_you_mean
+from redis_components.errors import ConfigError, there_are
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.config import name_owner
 from workers.consumers.item_consumers import consumer_of
@@ -313,10 +313,9 @@ def make_crawl(
         found = service.named(spider, runner.spider_loader.load(service.loads or spider))
     except KeyError:
         names = runner.spider_loader.list()
-        known = ", ".join(sorted(names)) or "none; is this the folder of scrapy.cfg?"
-        raise ConfigError(
-            f"unknown spider {service.loads or spider!r}; there are: {known}{did_you_mean(service.loads or spider, names)}"
-        ) from None
+        where = "" if names else "; is this the folder of scrapy.cfg?"
+        wanted = service.loads or spider
+        raise ConfigError(f"unknown spider {wanted!r}; {there_are(wanted, names)}{where}") from None
     consumer_of(found)  # an unknown consumer is refused before anything is crawled
     adapt(settings, found)
     close_doors(settings, found)

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import redis
 
 from redis_components.admin.crawl_records import CrawlRecords
-from redis_components.errors import ConfigError, did_you_mean
+from redis_components.errors import ConfigError, unknown_name
 from redis_components.items.groups import tend
 from redis_components.server.fleet_file import declared
 from redis_components.server.names import MOST_SLOTS, is_name
 from redis_components.server.variables import variable
 from workers.environment.declaration import check_size
 from workers.environment.variables import Fleet
+from workers.process.config_digest import has_own_spiders
 from workers.state.autoscaling import Autoscaling
 from workers.state.jobs import Jobs, JobState
 from workers.state.registry import Registry
@@ -38,13 +39,14 @@ class Declaration(NamedTuple):
 
 def declarations(client: redis.Redis | None = None) -> dict[str, Declaration]:
     """Return the declaration of each service by name: run time (in Redis) over the file over `TRAWL_FLEET`. Without a client:
-    what a node knows without Redis. Where a file declares services, `TRAWL_FLEET` has no default.
+    what a node knows without Redis. Where a file declares services, or the folder has a project of its own, `TRAWL_FLEET` has no
+    default.
 
     Raises ConfigError and `redis.RedisError`.
     """
     found: dict[str, Declaration] = {}
     in_file, given = services_in_file(), variable("TRAWL_FLEET")
-    if given or not in_file:
+    if given or not (in_file or has_own_spiders()):
         short = Fleet.read().fleet
         found = {
             name: Declaration(ServiceRecord(size=n, max_waiting=MAX_WAITING), "TRAWL_FLEET" if given else "default")
@@ -126,8 +128,7 @@ def desired_fleet(registry: Registry) -> dict[str, int]:
 
 def unknown_service(service: str, known: Iterable[str]) -> ConfigError:
     """Return the error for a service that the fleet does not have."""
-    names = sorted(known)
-    return ConfigError(f"unknown service {service!r}; the fleet has {', '.join(names)}{did_you_mean(service, names)}")
+    return unknown_name("service", service, known)
 
 
 def largest_fleet(desired: Mapping[str, int], autoscaling: Autoscaling) -> dict[str, int]:

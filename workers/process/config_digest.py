@@ -130,6 +130,19 @@ def settings_module(environment: Mapping[str, str] = os.environ) -> str:
     return environment.get("SCRAPY_SETTINGS_MODULE") or _named_in_scrapy_cfg()
 
 
+def has_own_spiders() -> bool:
+    """Return True if the project of this folder does not have the application's spiders: its settings take over nothing of
+    `workers.settings`. Its spiders are not loaded for that, as each command asks.
+    """
+    module = settings_module()
+    file = project_dir().joinpath(*module.split(".")).with_suffix(".py")
+    try:
+        text = file.read_bytes()
+    except OSError:
+        return False
+    return module != "workers.settings" and b"workers.settings" not in text and b"forums." not in text
+
+
 def _named_in_scrapy_cfg() -> str:
     config = ConfigParser()
     with suppress(OSError, ConfigParserError):  # the crawler that uses the file reports its errors
