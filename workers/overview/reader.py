@@ -199,7 +199,7 @@ class Reading:
         self.records = records = self.part("crawls", CrawlRecords(client).all) or {}
         crawlers = self.part("crawlers", self._registry.crawlers) or []
         self.names = names = self._names(records, crawlers)
-        with suppress(ConfigError):  # whoever starts something with this file names the fault
+        with suppress(ConfigError):  # a start with this file names the fault
             self._records = self.part("services", lambda: service_records(client)) or {}
         held = self.part("pauses", lambda: FleetHolds(client).all(names)) or []
         nodes = self.part("nodes", Nodes(client).all) or []
