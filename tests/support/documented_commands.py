@@ -86,6 +86,8 @@ NOT_RUN = {  # what a command begins with, or has in it -> why no test runs it a
     r"redis-cli\b": "needs a redis-cli; start tasks are pushed in tests/integration/test_start_tasks_crawl.py",
     r"^grep -rlw ": "changes the reader's project: tests/acceptance/scrapy_redis_project",
     r"^scrapy crawl": "needs a project for scrapy-redis: tests/acceptance/test_scrapy_redis_project.py",
+    r"^trawl watch ": "is an address of others: tests/integration/test_watch.py watches the demo's forum",
+    r"^trawl alert .*ntfy": "sends to a service of others: tests/integration/test_alerts.py",
     r"^trawl migrate ": "needs a crawl of scrapy-redis: tests/integration/test_migrate.py",
     r"^trawl backup restore ": "needs a fleet that has ended: tests/integration/test_backup.py",
     r"--to postgresql": "needs a server: tests/integration/test_consume.py",
