@@ -39,7 +39,7 @@ class Declaration(NamedTuple):
 
 def declarations(client: redis.Redis | None = None) -> dict[str, Declaration]:
     """Return the declaration of each service by name: run time (in Redis) over the file over `TRAWL_FLEET`. Without a client:
-    what a node knows without Redis. Where a file declares services, or the folder has a project of its own, `TRAWL_FLEET` has no
+    what a node knows without Redis. Where a file declares services, or the folder has its own project, `TRAWL_FLEET` has no
     default.
 
     Raises ConfigError and `redis.RedisError`.
