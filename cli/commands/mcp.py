@@ -7,6 +7,7 @@ pages of others are in `from_pages`, apart from everything else, with a note tha
 from __future__ import annotations
 
 import asyncio
+import hmac
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
@@ -81,13 +82,14 @@ def _may_act(file: Path | None) -> bool:
     """Return True for the token to act. Raises ConfigError for another one, and for a file that cannot be read."""
     if file is None:
         return False
-    from monitoring.api.access import Scope, Tokens
+    from workers.environment.variables import Api
 
     try:
         token = file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--act-token-file {file}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    if Tokens.from_environment().scope_of(f"Bearer {token}") is not Scope.ACT:
+    wanted = Api.read().api_act_token
+    if wanted is None or not hmac.compare_digest(token.encode(), wanted.get_secret_value().encode()):
         raise ConfigError(f"--act-token-file {file}: this is not the token of TRAWL_API_ACT_TOKEN")
     return True
 
