@@ -67,7 +67,8 @@ def start(
         by=who(),
     )
     with redis_client() as client:
-        if service_name(service) not in declared_fleet(client) and (wrong := check(client, service).wrong):
+        undeclared = service_name(service) not in declared_fleet(client)
+        if undeclared and (wrong := check(client, service, arguments=order.arguments).wrong):
             raise ConfigError(
                 f"{service} is not a service of this fleet, and not a spider that this folder's project has: {wrong}"
             )

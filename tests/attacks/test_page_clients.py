@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import redis
 
+from forums.storage.read.search import Results
 from monitoring import client_limits
 from monitoring.app import create_app
 from monitoring.client_limits import LOOPBACK
@@ -132,10 +133,10 @@ def test_who_does_not_read_an_answer_is_left(redis_url: str, monkeypatch: pytest
 def test_searches_that_wait_leave_threads_for_everything_else(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on, at_work = threading.Event(), threading.Semaphore(0)
 
-    def slow(*_: object, **__: object) -> list[object]:
+    def slow(*_: object, **__: object) -> Results:
         at_work.release()
         assert go_on.wait(60)
-        return []
+        return Results([])
 
     monkeypatch.setattr(client_limits, "MOST", 200)
     monkeypatch.setattr(search, "find", slow)

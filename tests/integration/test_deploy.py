@@ -22,7 +22,7 @@ from workers.deploy.environments import prepare
 from workers.deploy.project_wheel import build, settings_module
 from workers.fleet.sizes import desired_fleet
 from workers.state.registry import Registry
-from workers.state.services import ServiceRecord, Services
+from workers.state.services import MAX_WAITING, ServiceRecord, Services
 from workers.state.versions import Deployments
 
 SPIDER = """
@@ -115,7 +115,7 @@ def test_only_the_wheel_that_was_deployed_is_installed_and_its_libraries_come_fi
     assert said.split() == ["1.0", scrapy.__version__]
     assert Services(redis_client).of("books") is not None, "a service that was not declared is, by its first deploy"
     assert not is_new(redis_client, "books")
-    Services(redis_client).declare("books", ServiceRecord(size=0))
+    Services(redis_client).declare("books", ServiceRecord(size=0, max_waiting=MAX_WAITING))
     assert is_new(redis_client, "books"), "its first deploy failed: the next one brings its size"
     resize(redis_client, "books", 2)
     assert not is_new(redis_client, "books")

@@ -67,7 +67,7 @@ def test_a_node_answers_while_it_crawls(fleet: ToyFleet) -> None:
 
     held, full, service, forums, site = json.loads(fleet.run(FIVE_ANSWERS))
     assert (held, full) == ("held", "full")
-    assert "unknown service 'nix'; the fleet has toy, toy_two" in service
+    assert "unknown service 'nix': there are toy, toy_two" in service
     assert "ConfigError: forums = 'f1'" in forums
     assert "unknown site 'nowhere'" in site
     told = {"a@test", "trawl.refresh_posts", "trawl.seed_forums", "trawl.scale_fleet"}

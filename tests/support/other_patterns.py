@@ -33,6 +33,8 @@ def _shape(urls: list[str], *, whole: bool = False) -> Any:
 BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     # Function: what it builds of what it may be given, and how that is used.
     "forums/events/expression.py:keyword": lambda: [("search", r"(?<!\w)two\s+words\s+of(?!\w)")],
+    "forums/storage/read/search.py:excerpt": lambda: [("search", r"two|words\-of|a\+b")],  # escaped
+    "monitoring/forums/search.py:marked": lambda: [("split", r"((?<![A-Za-z])two|(?<![A-Za-z])words\-of|\*)")],
     "forums/overview/why.py:_pattern": lambda: [
         ("fullmatch", why._pattern(one).pattern) for one in ("/t/{thread}?page={page}", "/b/{forum:path}/list.html")
     ],

@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import redis
@@ -48,13 +49,18 @@ class _Found(msgspec.Struct):
     warnings: list[str]
 
 
-def check(client: redis.Redis, service: str, *, python: str = "", project: str = "") -> Checked:
-    """Load project and spider as a crawler would. `python` and `project`: of a version that the service does not have yet.
+def check(
+    client: redis.Redis, service: str, *, python: str = "", project: str = "", arguments: Mapping[str, str] | None = None
+) -> Checked:
+    """Load project and spider as a crawler would. `python` and `project`: of a version that the service does not have yet;
+    `arguments`: of a job, besides those of the service.
 
     Raises ConfigError and `redis.RedisError`.
     """
     version = (python, project) if python else None
     options = as_declared(client, CrawlerOptions(spider=service), install=True, version=version)
+    if arguments:
+        options = replace(options, arguments={**options.arguments, **arguments})
     most = largest_fleet(declared_fleet(client) | Registry(client).desired(), Autoscaling(client)).get(service, 0)
     code, output = _run(options)
     for line in reversed(output.splitlines()):

@@ -304,7 +304,8 @@ def _seed(client: redis.Redis, job: Job) -> None:
         refused |= pushed.refused
     if refused:
         place, reason = min(refused.items())
-        client.delete(CrawlKeys.for_spider(job.id).start_urls)
+        keys = CrawlKeys.for_spider(job.id)
+        client.delete(keys.start_urls, keys.stats_hash())
         raise ConfigError(f"{job.urls[place - 1]!r:.200}: {reason}")
 
 

@@ -99,7 +99,7 @@ def test_the_command_sets_shows_and_ends_it(
 
     assert "No service is autoscaled" in said()
     assert "--max is missing" in said("detail", "--min", "2", code=2)
-    assert "unknown service 'nope'; the fleet has detail, list" in said("nope", "--max", "2", code=2)
+    assert "unknown service 'nope': there are detail, list" in said("nope", "--max", "2", code=2)
     assert "--max 1 is below --min 2" in said("detail", "--min", "2", "--max", "1", code=2)
     assert "not between 1 s and a week" in said("detail", "--max", "2", "--target", "0", code=2)
     assert "the service is missing" in said("--max", "2", code=2)
