@@ -106,6 +106,9 @@ living: $(TOOLS) ## A fleet follows a living forum, undisturbed and with SIGKILL
 bench: $(TOOLS) ## Every benchmark, one after the other, into benchmarks/results/ (about 60 minutes; ONLY="chains memory" for some)
 	@$(BIN)/python -m benchmarks $(ONLY)
 
+research: $(TOOLS) ## The experiments behind docs/research, in minutes; their figures go into its pages (ONLY="depth" for some)
+	@$(BIN)/python -m benchmarks.research $(if $(ONLY),--only $(ONLY))
+
 peers: $(TOOLS) ## Install what Trawl is measured against into .venv-peers
 	@$(BIN)/python -m benchmarks.peers.environment
 

@@ -112,7 +112,63 @@ class Fill:
         """Never called; a stored callback has to exist."""
 
 
-SPIDERS: dict[str, type] = {"forum": Forum, "chains": Chains, "tree": Tree, "tasks": Tasks, "fill": Fill}
+class Links:
+    """Follows each link of the first page, with its text as `meta`, `cb_kwargs` and a header: whatever a page can put there."""
+
+    job: ClassVar[Job]
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        """Parse the page with the links."""
+        for link in response.css("a::attr(href)").getall():
+            yield Request(
+                response.urljoin(link),
+                callback=self.parse_page,
+                meta={"link": link},
+                cb_kwargs={"link": link},
+                headers={"X-Link": link.encode()},
+            )
+
+    def parse_page(self, response: Any, link: str) -> Iterator[Any]:
+        """Parse what a link led to."""
+        yield {"url": response.url, "link": link}
+
+
+class DeepChain:
+    """One chain of `steps` pages, found on the first page amid `shallow` pages without links."""
+
+    job: ClassVar[Job]
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        """Parse the first page."""
+        yield {"url": response.url}
+        for number in range(shallow := self.job.options["shallow"]):
+            if number == shallow // 4:
+                yield self._step(1)
+            yield Request(f"{self.job.site}/shallow-{number}", callback=self.parse_shallow)
+
+    def parse_step(self, response: Any, step: int) -> Iterator[Any]:
+        """Parse one page of the chain."""
+        yield {"url": response.url}
+        if step < self.job.options["steps"]:
+            yield self._step(step + 1)
+
+    def parse_shallow(self, response: Any) -> Iterator[Any]:
+        """Parse a page that leads nowhere."""
+        yield {"url": response.url}
+
+    def _step(self, step: int) -> Request:
+        return Request(f"{self.job.site}/deep-{step}", callback=self.parse_step, cb_kwargs={"step": step})
+
+
+SPIDERS: dict[str, type] = {
+    "forum": Forum,
+    "chains": Chains,
+    "tree": Tree,
+    "tasks": Tasks,
+    "fill": Fill,
+    "links": Links,
+    "deep_chain": DeepChain,
+}
 
 
 def spider_class(job: Job) -> type[Spider]:
