@@ -14,7 +14,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 from forum_reader.errors import FetchFailed
 
 from .boards import MOST_BOARDS, Boards, all_boards
-from .link_groups import LinkGroup, is_of, is_titled, link_groups, shared, target_of, titles_of
+from .link_groups import LinkGroup, beginning_with, is_of, is_titled, link_groups, shared, target_of, titles_of
 from .page_sample import OpenedPage, opened
 from .paging_links import leads_to, next_selector, numbered_selector
 
@@ -76,7 +76,8 @@ class Explorer:
             return None
         self._known[urldefrag(page.url).url] = page
         is_thread = page.is_thread and not await self._holds_threads(page) and not await self._holds_boards(page)
-        found = await self._above(page) if is_thread else None
+        found = await self._showing_posts(page) if is_thread else None
+        found = found or (await self._above(page) if is_thread else None)
         found = found or await self._of_boards(page)
         if found is not None:
             await self._read_boards(found)
@@ -135,6 +136,19 @@ class Explorer:
                 if inner and all(is_titled(one, group.titles[n]) and not one.is_thread for one, n in inner):
                     return True
         return False
+
+    async def _showing_posts(self, page: OpenedPage) -> FoundForum | None:
+        """Return the list of a board that shows the first posts of its threads itself, each with the same link to the thread: a
+        thread begins with the text that stands next to its link.
+        """
+        for group in link_groups(page):
+            if len({re.sub(r"\d+", "", title) for title in group.titles}) > 1:  # `Reply`, `No. 254`
+                continue
+            numbers = _spread(len(group.urls), _MORE_SAMPLES)  # threads of one post look like no thread
+            threads = [(n, one) for n in numbers if (one := await self._get(group.urls[n])) is not None and one.is_thread]
+            if threads and (listed := beginning_with(group, threads)) is not None:
+                return FoundForum(listed, [one for _, one in threads])
+        return None
 
     async def _as_list(self, page: OpenedPage) -> FoundForum | None:
         """Return the list whose group of links leads to threads with the links' titles."""

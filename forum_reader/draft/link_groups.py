@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -55,6 +56,8 @@ class LinkGroup:
     urls: list[str]
     titles: list[str]
     named: list[int] | None = None
+    shows_posts: bool = False
+    """A row holds the first post of its thread, and the newest."""
 
     @property
     def elements(self) -> list[Any]:
@@ -168,6 +171,23 @@ def _with_titles(group: LinkGroup) -> LinkGroup:
     if Counter(tree.sign[i] for i in named).most_common(1)[0][1] < _MOST_COUNT * len(named):
         return group
     return LinkGroup(group.page, group.places, group.urls, [tree.string(i) for i in named], named)
+
+
+def beginning_with(group: LinkGroup, threads: Sequence[tuple[int, OpenedPage]]) -> LinkGroup | None:
+    """Return the group with the texts of its rows as titles; None unless each of some threads (by the number of the link) begins
+    with the text in its row.
+    """
+    tree, rows, signs = group.page.tree, group.rows(), set()
+    for number, thread in threads:
+        text, row = _letters(thread.posts[0].text), rows[number]
+        inside = [i for i in range(row, tree.end[row]) if text and _letters(tree.string(i)) == text]
+        if not inside:
+            return None
+        signs.add(tree.sign[inside[0]])
+    found = [next((i for i in range(row, tree.end[row]) if tree.sign[i] in signs), -1) for row in rows]
+    if len(signs) > 1 or -1 in found:
+        return None
+    return LinkGroup(group.page, group.places, group.urls, [tree.string(i) for i in found], found, shows_posts=True)
 
 
 def _alike(members: list[int], targets: dict[int, str]) -> list[list[int]]:

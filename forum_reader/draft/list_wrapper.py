@@ -63,6 +63,9 @@ def learn_list(group: LinkGroup, shape: AddressShape, threads: Sequence[OpenedPa
         "url": link,
         "title": as_value(titles),
     }
+    if group.shows_posts:  # only some of its posts: what the whole row shows changes with each reply
+        table["fields"] = fields | _author(listed) | {"token": "."}
+        return table
     fields |= _author(listed) | _count(listed, threads) | _dates(listed, threads) | _token(listed, threads)
     if "reply_count" not in fields:
         fields |= _count_at_end(listed, titles, threads)

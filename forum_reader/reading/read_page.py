@@ -7,6 +7,7 @@ page matches the site file.
 from __future__ import annotations
 
 from datetime import datetime
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,6 +25,8 @@ __all__ = [
     "CommentsPage", "FieldCount", "IndexPage", "ListPage", "ListedForum", "ListedThread", "MoreComments", "ReadComment",
     "ReadPost", "ThreadPage", "read_comments", "read_index", "read_list", "read_more", "read_thread",
 ]  # fmt: skip
+
+_LONGEST_TOKEN = 200  # characters
 
 
 class ListedForum(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,7 +156,7 @@ def read_list(site: Site, response: Response, forum: str, number: int | None = 1
     for values in doc.values_of(rows, page.fields):
         if values["id"] is None or values["id"] in threads:
             continue
-        values["token"] = values.get("token") or _token(doc, values)
+        values["token"] = _short(values.get("token") or _token(doc, values))
         threads[values["id"]] = ListedThread(**values)
     after = _ahead(doc, place, rows)
     return ListPage(threads=tuple(threads.values()), next=after.next, pages=after.pages, fields=doc.counts())
@@ -272,6 +275,11 @@ def _left_out(doc: Document, page: CommentRows, read: list[dict[str, Any]]) -> t
 def _post(values: dict[str, Any], thread: str) -> ReadPost:
     known = {name: values[name] for name in ReadPost.__struct_fields__ if values.get(name) is not None}
     return ReadPost(**({"id": thread} | known))
+
+
+def _short(token: str) -> str:
+    """Return a token as it is stored with each thread: a digest of a long one, as of a row that shows posts."""
+    return token if len(token) <= _LONGEST_TOKEN else blake2b(token.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def _token(doc: Document, values: dict[str, Any]) -> str:
