@@ -160,6 +160,37 @@ class DeepChain:
         return Request(f"{self.job.site}/deep-{step}", callback=self.parse_step, cb_kwargs={"step": step})
 
 
+class Board:
+    """A board of `lists` list pages with `threads` threads each, of `pages` pages each: as chains, where each page leads to the
+    next, or as trees, where the first page leads to all others. No dupefilter: what grows in Redis is the queue.
+    """
+
+    job: ClassVar[Job]
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        """Parse a list page, `/list-NUMBER`."""
+        number, walk = int(response.url.rpartition("-")[2]), self.job.options["list_walk"]
+        threads = self.job.options["threads"]
+        for thread in range((number - 1) * threads, number * threads):
+            yield self._request(f"thread-{thread}-1", self.parse_thread)
+        for following in self._following(number, self.job.options["lists"], walk):
+            yield self._request(f"list-{following}", self.parse, priority=1 if walk == "chain, first" else 0)
+
+    def parse_thread(self, response: Any) -> Iterator[Any]:
+        """Parse a page of a thread, `/thread-THREAD-NUMBER`."""
+        _, thread, number = response.url.rpartition("/")[2].split("-")
+        for following in self._following(int(number), self.job.options["pages"], self.job.options["thread_walk"]):
+            yield self._request(f"thread-{thread}-{following}", self.parse_thread)
+
+    def _following(self, number: int, last: int, walk: str) -> range:
+        if walk == "tree":
+            return range(2, last + 1) if number == 1 else range(0)
+        return range(number + 1, min(number + 1, last) + 1)
+
+    def _request(self, path: str, callback: Any, priority: int = 0) -> Request:
+        return Request(f"{self.job.site}/{path}", callback=callback, dont_filter=True, priority=priority)
+
+
 SPIDERS: dict[str, type] = {
     "forum": Forum,
     "chains": Chains,
@@ -168,6 +199,7 @@ SPIDERS: dict[str, type] = {
     "fill": Fill,
     "links": Links,
     "deep_chain": DeepChain,
+    "board": Board,
 }
 
 

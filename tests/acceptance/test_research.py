@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.research import depth, serializer, unstorable
+from benchmarks.research import depth, expiry, iteration, serializer, unstorable
 from benchmarks.research.__main__ import BEGIN, END, NAMES, PAGES, figures_of, place
 
 
@@ -35,6 +35,23 @@ def test_a_limit_of_depth_cuts_a_chain_and_nothing_else() -> None:
     limited = found.pop("DEPTH_LIMIT = 10")
     assert (limited["pages of the chain"], limited["pages in all"]) == ("10 of 12", 51)
     assert {(row["pages of the chain"], row["pages in all"]) for row in found.values()} == {("12 of 12", 53)}
+
+
+@pytest.mark.thorough
+def test_a_tree_has_more_in_the_queue_than_a_chain_and_a_death_loses_none_of_either() -> None:
+    whole, killed = iteration.run(small=True).figures["tables"]
+    chain, tree = whole
+    assert (chain["pages"], tree["pages"]) == (39, 39)
+    assert chain["most queued"] < tree["most queued"]
+    assert [row["never fetched after a new start"] for row in killed] == [0]
+
+
+def test_a_bound_below_what_the_lists_show_fetches_pages_again_at_each_scan() -> None:
+    found = {(row["bound"], row["DUPEFILTER_RENEW"]): row for row in rows(expiry.run(small=True))}
+    assert found["no bound", ""]["twice"] == 0
+    assert found["4 days", "met"]["twice"] == found["4 days", "hits"]["twice"] == 0
+    too_small = {renew: found["1,000 entries", renew]["still listed"] for renew in ("met", "hits", "written")}
+    assert too_small["met"] > too_small["written"] > too_small["hits"] > 1000
 
 
 @pytest.mark.parametrize("name", NAMES)
