@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.support.report import Report
 
 PAGES = Path(__file__).parents[2] / "docs" / "research"
-NAMES = ("iteration", "expiry", "unstorable", "serializer", "depth")
+NAMES = ("iteration", "expiry", "metrics", "unstorable", "serializer", "depth")
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 

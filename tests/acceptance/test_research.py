@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.research import depth, expiry, iteration, serializer, unstorable
+from benchmarks.research import depth, expiry, iteration, metrics, serializer, unstorable
 from benchmarks.research.__main__ import BEGIN, END, NAMES, PAGES, figures_of, place
 
 
@@ -52,6 +52,14 @@ def test_a_bound_below_what_the_lists_show_fetches_pages_again_at_each_scan() ->
     assert found["4 days", "met"]["twice"] == found["4 days", "hits"]["twice"] == 0
     too_small = {renew: found["1,000 entries", renew]["still listed"] for renew in ("met", "hits", "written")}
     assert too_small["met"] > too_small["written"] > too_small["hits"] > 1000
+
+
+@pytest.mark.processes
+def test_what_a_projects_extension_counts_is_in_the_metrics_and_on_the_page() -> None:
+    found = {row["seen in"]: (row["counted"], row["noted"]) for row in rows(metrics.run(small=True))}
+    assert found["the exporter's /metrics"] == ("20.0", "20.0")
+    assert found["the page /service/books"] == ("20", "20.0")
+    assert found["the hash books:stats"] == ("20", "")
 
 
 @pytest.mark.parametrize("name", NAMES)
