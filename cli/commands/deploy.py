@@ -19,6 +19,7 @@ from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError, TrawlError
 from workers.deploy.deploy import blame, find, install, is_new, nodes_of, resize, store, use
 from workers.deploy.deploy import remove as forget
+from workers.deploy.project_wheel import pip_command
 from workers.fleet.holds import who
 from workers.fleet.roll import abort_roll, start_roll
 from workers.state.registry import Registry
@@ -116,6 +117,7 @@ def deploy(
         trawl deploy . --service books
         trawl services versions rollback books
     """
+    pip_command(sys.executable)  # a container has none; nothing is stored or declared then
     with redis_client() as client:
         new = is_new(client, service)
         version = store(client, service, project.expanduser().absolute(), size=0 if activate else size, by=who())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import redis
 import scrapy
 
+from cli.main import main
 from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
@@ -19,11 +21,11 @@ from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until
 from workers.deploy.deploy import is_new, resize, store
 from workers.deploy.environments import prepare
-from workers.deploy.project_wheel import build, settings_module
+from workers.deploy.project_wheel import BuildFailed, build, settings_module
 from workers.fleet.sizes import desired_fleet
 from workers.state.registry import Registry
 from workers.state.services import MAX_WAITING, ServiceRecord, Services
-from workers.state.versions import Deployments
+from workers.state.versions import Deployments, Version
 
 SPIDER = """
 import shelf
@@ -120,6 +122,38 @@ def test_only_the_wheel_that_was_deployed_is_installed_and_its_libraries_come_fi
     resize(redis_client, "books", 2)
     assert not is_new(redis_client, "books")
     assert desired_fleet(Registry(redis_client))["books"] == 2
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redis_url: str) -> Path:
+    """The folder of PATH, for an installation that has no pip, as the image's and a virtual environment of uv."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
+    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path / "data"))
+    (folder := tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+def test_another_pip_installs_for_an_installation_without_one(programs: Path, redis_client: redis.Redis, tmp_path: Path) -> None:
+    (programs / "pip").write_text(f'#!/bin/sh\nexec {sys.executable} -m pip "$@"\n')
+    (programs / "pip").chmod(0o755)
+    assert prepare(redis_client, "books", store(redis_client, "books", shop(tmp_path, "1.0"), size=1, by="me"))
+
+
+@pytest.mark.usefixtures("programs")
+def test_where_no_pip_is_deploy_names_the_ways_on_and_declares_nothing(
+    redis_client: redis.Redis, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["deploy", str(shop(tmp_path, "1.0")), "--service", "books"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "there is no pip here" in line
+    assert "roll an image" in line
+    assert Services(redis_client).of("books") is None
+    assert not Deployments(redis_client).of("books").versions
+    version = Version(name="0" * 12, file="a.whl", digest="0" * 64, project="shop.settings")
+    with pytest.raises(BuildFailed, match="roll an image"):  # a node, before it looks for the wheel
+        prepare(redis_client, "books", version)
 
 
 @pytest.mark.timeout(600)  # four deploys, each with pip and a roll

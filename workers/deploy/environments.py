@@ -28,7 +28,7 @@ from redis_components.server.names import below, service_name
 from workers.environment.variables import Fleet
 from workers.state.versions import Deployments, Version
 
-from .project_wheel import BuildFailed, run_pip
+from .project_wheel import BuildFailed, pip_command, run_pip
 
 READY = "trawl-ready"
 """The last file that is written: an environment without it was not finished."""
@@ -99,7 +99,11 @@ def prepare(client: redis.Redis, service: str, version: Version) -> str:
     if python := python_of(service, version):
         return python
     folder = _folder(service, version)
-    private_folder(folder.parent)
+    pip_command(str(folder))  # a node in a container has no pip, and no wheel either: the image is what matters
+    try:
+        private_folder(folder.parent)
+    except OSError as error:
+        raise BuildFailed(f"{folder.parent}: {error.strerror}: set TRAWL_DATA_DIR to a folder that this user may write") from None
     with _locked(folder.parent / f"{version.name}.lock"):
         if not python_of(service, version):
             _install(service, version, folder)

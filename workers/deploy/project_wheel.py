@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -24,8 +26,24 @@ _LEFT_OUT = ("__pycache__", ".git", ".mypy_cache", ".pytest_cache", ".ruff_cache
 _SOME_TIME = (2020, 1, 1, 0, 0, 0)  # the same content is the same file
 
 
+NO_PIP = (
+    "there is no pip here, which builds and installs versions. In a container roll an image with the project instead "
+    '(docs/deployment.md, "Your own image"); elsewhere install it: python -m ensurepip, or uv pip install pip'
+)
+
+
 class BuildFailed(TrawlError):
     """The project cannot be built or installed; the message has the last line of pip's output."""
+
+
+def pip_command(python: str) -> list[str]:
+    """Return the beginning of a pip command that works on this interpreter: the pip of this environment, else one on the PATH.
+    Raises BuildFailed.
+    """
+    found = [sys.executable, "-m", "pip"] if importlib.util.find_spec("pip") else [shutil.which("pip") or ""]
+    if not found[0]:
+        raise BuildFailed(NO_PIP)
+    return [*found, "--python", python, "--no-input", "--disable-pip-version-check"]
 
 
 def settings_module(project: Path) -> str:
@@ -54,9 +72,8 @@ def build(project: Path, into: Path, module: str) -> Path:
 
 
 def run_pip(arguments: list[str], failed: str, *, python: str = "") -> None:
-    """Run this environment's pip, for another environment where `python` is given. Raises BuildFailed."""
-    where = ["--python", python] if python else []
-    command = [sys.executable, "-m", "pip", *where, "--no-input", "--disable-pip-version-check", *arguments]
+    """Run pip for this environment, or for another one where `python` is given. Raises BuildFailed."""
+    command = [*pip_command(python or sys.executable), *arguments]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BUILD_S, check=False)
     except subprocess.TimeoutExpired:
