@@ -361,6 +361,16 @@ def test_a_crawler_over_its_hard_memory_limit_is_ended_at_once(supervise: Superv
         assert case.expired
 
 
+def test_a_browser_under_a_crawler_reserves_what_it_wants_and_counts_with_what_it_touches(supervise: Supervise) -> None:
+    """It lives in a session of its own, as Playwright's does, so it is no member of the crawler's process group."""
+    with supervise(mode="browser", mb=300, CRAWLER_MEMORY_SOFT_MB=350, CRAWLER_MEMORY_HARD_MB=2000) as case:
+        assert case.crawler(not_pid=case.crawler().pid).last_exit == "recycled"
+        text = case.log.path.read_text()
+        browser, *_ = [int(line.split()[1]) for line in text.splitlines() if line.startswith("browser: ")]
+        wait_until(lambda: not psutil.pid_exists(browser), lambda: f"the end of {browser} with its crawler", 30)
+    assert "MiB of memory are over CRAWLER_MEMORY_SOFT_MB = 350: pages in flight get" in text
+
+
 def test_the_crawler_outlives_a_redis_that_comes_back_without_its_data(supervise: Supervise) -> None:
     with RedisServer() as server, supervise(url=server.url) as case:
         before = case.crawler()

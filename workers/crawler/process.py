@@ -48,6 +48,7 @@ TICK_S = 0.1  # how often the main thread looks at everything
 IDLE_TICK_S = 0.4  # while no page is in flight; a signal, a lost slot and the end of the crawl are noticed at once
 WATCHDOG_S = 7.0
 STARTING = 4  # times WATCHDOG_TIMEOUT while the crawl is being opened: many that start at once share few cores
+WEIGH_S = 1.0  # how often the memory of its children is read
 RATE_OVER = 6  # heartbeats over which pages per second are measured
 GIVE_BACK_S = 1.0  # after SHUTDOWN_GRACE, for telling Redis which pages were not finished; shorter than the supervisor's margin
 GONE_S = 1.0  # without an answer, from which on the reactor's thread is looked for
@@ -90,7 +91,8 @@ class CrawlerProcess:
         self._slot = options.slot
         self._heartbeat = Heartbeat(self._beat, period_s=self._period_s, on_news=signals.wake.set)
         self._crawl.on_end = signals.wake.set
-        self._process = psutil.Process()
+        self._process, self._tree = psutil.Process(), memory.ProcessTree(os.getpid())
+        self._weigh_at, self._children_bytes = 0.0, 0
         self._rss_bytes = self._resident()
         self._started_at = time.time()
         self._pages: deque[tuple[float, int]] = deque(maxlen=RATE_OVER)
@@ -253,7 +255,12 @@ class CrawlerProcess:
         return (ExitKind.RECYCLED, why) if why else None
 
     def _resident(self) -> int:
-        return int(self._process.memory_info().rss)
+        """Return the resident bytes of this process, and of its children as they were within the last second."""
+        own = int(self._process.memory_info().rss)
+        if time.monotonic() >= self._weigh_at:
+            self._weigh_at = time.monotonic() + WEIGH_S
+            self._children_bytes = max(0, self._tree.resident() - own)
+        return own + self._children_bytes
 
     def _orphaned(self) -> bool:
         return self._parent is not None and self._parent.gone()

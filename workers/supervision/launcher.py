@@ -19,7 +19,7 @@ from workers.environment.variables import Fleet
 from workers.logs.slot_log import SlotLog
 from workers.process import pipes
 from workers.process.exit_kinds import ExitKind
-from workers.process.memory import resident
+from workers.process.memory import ProcessTree
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.page_at_work import PageAtWork, SharedPage
 from workers.process.pipes import HandshakeLimits, PulseReader, Wake, announced_in, pulse_pipe
@@ -46,6 +46,7 @@ class LaunchedCrawler:
 
     def __init__(self, process: subprocess.Popen[bytes], pulse: PulseReader, page: SharedPage) -> None:
         self._process = process
+        self._tree = ProcessTree(process.pid)
         self._pulse = pulse
         self._page = page
         self._page_excused = False
@@ -117,8 +118,8 @@ class LaunchedCrawler:
             self._page_excused = psutil.Process(self.pid).status() == psutil.STATUS_STOPPED
 
     def resident(self) -> int:
-        """Return its resident memory in bytes, read from outside: it may be too busy growing to report it."""
-        return resident(self.pid) if self.poll() is None else 0
+        """Return the resident bytes of it and its children, read from outside: it may be too busy growing to report them."""
+        return self._tree.resident() if self.poll() is None else 0
 
     def cpu_s(self) -> float:
         """Return the seconds of CPU time that it has used, read from outside; 0.0 when it is gone."""
@@ -131,6 +132,7 @@ class LaunchedCrawler:
     def terminate(self) -> None:
         """Send SIGTERM: finish the pages in flight. Only to the crawler, which ends its own children as it sees fit."""
         if self.poll() is None:
+            self._tree.look()
             self._process.terminate()
 
     def dump_stacks(self) -> None:
@@ -142,12 +144,14 @@ class LaunchedCrawler:
 
     def kill(self) -> None:
         """Send SIGKILL to its whole group, and wait for it to be gone."""
+        self._tree.look()
         self._signal_group(signal.SIGKILL)
         self._process.wait()
 
     def close(self) -> None:
         """End the processes that it left behind, and release the pipe, after its end."""
         self._signal_group(signal.SIGKILL)
+        self._tree.kill_others()  # a browser may have another group
         self._pulse.close()
         self._page.close()
 
@@ -246,7 +250,7 @@ class Watch:
             silent = look and self._start.hangs(silent_s=crawler.silent_s, cpu_s=crawler.cpu_s())
         # Memory is checked before a silent crawler counts as hung: its growth may be the cause of the silence.
         most = crawler.terms.memory_hard_bytes
-        if most and (silent or look) and (resident := crawler.resident()) > most:
+        if (silent or look) and (resident := crawler.resident()) > most > 0:
             return ExitKind.OUT_OF_MEMORY, f"it had {resident >> 20} MiB of memory"
         if silent:
             return ExitKind.HUNG, f"no report for {crawler.silent_s:.0f} s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -13,13 +14,26 @@ from typing import Any
 import scrapy
 from scrapy.http import Response
 
+BROWSER = """
+import mmap, os, sys, time
+reserved = mmap.mmap(-1, 64 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)  # MAP_NORESERVE
+if os.fork():
+    time.sleep(3)
+    os._exit(0)
+os.setsid()
+print("browser:", os.getpid(), flush=True)
+touched = b"1" * (int(sys.argv[1]) << 20)
+time.sleep(3600)
+"""
+
 
 class Toy(scrapy.Spider):
     """`crawl` fetches five pages a second for ever, `rest` none after its first, `fetch` one page from `url`, `finish` ends after
     one page; others fail.
 
     After 50 pages `hang` blocks the reactor, `freeze` the whole process (C code that keeps the GIL), `swell` takes `mb` MiB in C
-    code and keeps the GIL. `grow` keeps `mb` MiB for each page, `burst` asks for 10 GiB at once.
+    code and keeps the GIL. `grow` keeps `mb` MiB for each page, `burst` asks for 10 GiB at once. With its first page `browser`
+    starts a process that reserves 64 GiB, and touches `mb` MiB in a process of its own whose parent ends.
     """
 
     name = "toy"
@@ -67,6 +81,8 @@ class Toy(scrapy.Spider):
             self.kept.append(b"1" * (int(self.mb) << 20))
         if self.mode == "burst":
             self.kept.append(b"1" * (10 << 30))
+        if self.mode == "browser" and not self.kept:
+            self.kept.append(subprocess.Popen([sys.executable, "-c", BROWSER, str(self.mb)]))
         if self.mode == "fetch":
             self.logger.info("parsed %s", response.url)
         yield {"page": response.url}

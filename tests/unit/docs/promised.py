@@ -43,7 +43,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "a crawler is killed": _DEATHS,
         "a crawler stands still (SIGSTOP)": _DEATHS,
         "a reactor hangs |": _DEATHS,
-        "a crawler grows over its soft memory limit": (
+        "a crawler, with the processes that it started (a browser), grows over its soft memory limit": (
             "tests/integration/test_supervisor_lives.py::test_a_crawler_over_its_soft_memory_limit_finishes_its_pages_and_is_replaced",
         ),
         "over its hard one": (

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
-from workers.process.memory import OOM_SCORE, offer_to_oom_killer, oom_kills, resident
+import pytest
+
+from tests.support.processes import wait_until
+from workers.process.memory import OOM_SCORE, ProcessTree, offer_to_oom_killer, oom_kills, resident
 
 
 def test_the_container_is_asked_first_then_the_machine(tmp_path: Path) -> None:
@@ -31,3 +36,64 @@ def test_a_crawler_raises_its_score_for_the_oom_killer_and_never_lowers_it(tmp_p
         offer_to_oom_killer(file=file)
         assert int(file.read_text()) == after
     offer_to_oom_killer(file=tmp_path / "none")
+
+
+CAPPED = """
+import ctypes, multiprocessing, os, resource, subprocess, sys
+from workers.process.memory import cap
+
+def limit(where=None):
+    got = resource.getrlimit(resource.RLIMIT_DATA)
+    return where.put(got) if where else got
+
+if __name__ == "__main__":
+    before = limit()
+    cap(1 << 20)
+    walled = limit()
+    show = [sys.executable, "-c", "import resource; print(resource.getrlimit(resource.RLIMIT_DATA))"]
+    found = [eval(subprocess.check_output(show)), eval(subprocess.check_output(show, close_fds=False))]
+    found.append(eval(subprocess.check_output(show, preexec_fn=lambda: None)))
+    for method in ("fork", "spawn"):
+        context = multiprocessing.get_context(method)
+        where = context.SimpleQueue()
+        one = context.Process(target=limit, args=(where,))
+        one.start()
+        found.append(where.get())
+        one.join()
+    test = f"import resource; assert resource.getrlimit(resource.RLIMIT_DATA) == {before}"
+    for start in (os.posix_spawn, os.posix_spawnp):
+        assert os.waitpid(start(sys.executable, [*show[:2], test], os.environ), 0)[1] == 0
+    assert os.system(f"{sys.executable} -c '{test}'") == 0
+    try:
+        subprocess.Popen("/nothing/of/the/kind")
+    except FileNotFoundError:
+        pass
+    assert set(found) == {before}, (found, before)
+    assert limit() == walled != before, "it holds for this process all the same"
+"""
+
+
+@pytest.mark.processes
+def test_the_wall_of_a_process_is_not_inherited_by_what_it_starts_in_any_way(tmp_path: Path) -> None:
+    script = tmp_path / "capped.py"
+    script.write_text(CAPPED)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+PAGES = "b = bytearray(64 << 20)\nfor _ in range(2): os.fork() or time.sleep(3600)\ntime.sleep(3600)"
+
+
+@pytest.mark.processes
+def test_memory_that_a_process_shares_with_its_children_is_counted_once() -> None:
+    parent = subprocess.Popen([sys.executable, "-c", f"import os, time\n{PAGES}"], start_new_session=True)
+    tree = ProcessTree(parent.pid)
+    try:
+        wait_until(lambda: tree.resident() and len(tree._others) == 2, lambda: f"{tree._others}", 30)
+        assert 64 << 20 < tree.resident() < 128 << 20
+        assert sum(resident(one.pid) for one in tree._others) > 128 << 20
+    finally:
+        for one in (*tree._others, parent):
+            one.kill()
+        parent.wait()
+    wait_until(lambda: tree.resident() == 0, lambda: f"{tree._others}", 30)
