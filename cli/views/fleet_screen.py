@@ -21,6 +21,7 @@ from .tables import INDENT, LEAST_BELOW, Column, FittedTable, figure
 
 FOREIGN_SHOWN = 10
 LOG_LINES_SHOWN = 5  # of a crawler that was given up; `--json` has all that its record holds
+SILENT_S = 5.0  # a crawler that missed two heartbeats may have died with its node
 LEAST_ROWS = 3  # of a table on a screen without room
 
 _STATE_STYLES = {
@@ -192,6 +193,9 @@ def crawlers_table(view: Overview, *, most: int | None = None) -> RenderableType
 
 def _state(one: CrawlerRecord, now: float) -> Text:
     gone = one.state.has_process and not one.alive(now)  # its record is of a running process, without a recent heartbeat
+    silent_s = now - one.beat_at
+    if one.state.has_process and not gone and silent_s >= SILENT_S:
+        return Text(f"{one.state}, silent {duration(silent_s)}", style="yellow")
     return Text(shown_state(one, now), style="bold red" if gone else _STATE_STYLES[one.state])
 
 

@@ -195,7 +195,7 @@ def filled(project: Project, rows: Rows) -> None:
 def broken(project: Project, rows: Rows, name: str) -> bool:
     """One fault under load; whether the fleet was not whole again in time, or rows are missing."""
     time.sleep(WORKS_S)
-    pages, begun = served(project), time.monotonic()
+    pages = served(project)
     project.slots.forget()
     row = Row(kind="fault", name=name)
     try:
@@ -206,7 +206,7 @@ def broken(project: Project, rows: Rows, name: str) -> bool:
         say("; ".join(project.unhealthy()))
         say(project.compose("logs", "--tail", "12"))
     row.pages = served(project) - pages
-    row.reduced_s, row.without_s = project.watched.reduced(begun), project.watched.without(begun)
+    row.reduced_s, row.without_s = project.slots.fewer_s(project.desired()), project.slots.fewer_s(1)
     row.crowded_s = project.slots.crowded_s()
     try:
         after = comparison("", "", project.compare())

@@ -19,7 +19,7 @@ from tests.support.crawler_watch import CrawlerWatch
 from .watching import Watch
 
 ROOT = Path(__file__).parents[2]
-COMPARE = "python -m demo.compare --json; true"  # its exit code is in its answer
+COMPARE = "python -m demo.compare --json --as-stored; true"  # its exit code is in its answer
 IMAGES = ("python:3.12-slim", "redis:7-alpine")
 EXPORTER_IMAGE = "trawl-exporter:latest"
 EARLIER, EARLIER_IMAGE = "da937d14", "trawl:earlier"  # an earlier commit, whose crawlers work next to this tree's
@@ -182,8 +182,12 @@ class Project:
         return [int(pid) for pid in docker("top", container, "-eo", "pid").split()[1:]]
 
     def whole(self) -> bool:
-        """Whether every container is healthy and every slot has a crawler that runs."""
-        return self.watched.whole() and not self.unhealthy()
+        """Whether every container is healthy and every slot has a crawler that runs, by /proc and by `trawl status`."""
+        return len(self.slots.occupied()) >= self.desired() and self.watched.whole() and not self.unhealthy()
+
+    def desired(self) -> int:
+        """Crawlers that the fleet should have."""
+        return max((one.desired for one in self.watched.seen), default=1)
 
 
 def wait(told: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> float:

@@ -183,9 +183,9 @@ class Stage:
         except Failed as failed:
             row.said, row.failed = str(failed).replace("\n", " "), True
         row.pages = self.served() - pages
-        row.reduced_s, row.without_s = self.watched.reduced(begun), self.watched.without(begun)
         row.crowded_s = self.slots.crowded_s()
         if self.watched.seen:
+            row.reduced_s, row.without_s = self.slots.fewer_s(self.desired()), self.slots.fewer_s(1)
             self.compare(row)
         self.rows.add(row)
         if row.failed and not self.forum:
@@ -231,8 +231,12 @@ class Stage:
         begun, last = time.monotonic(), self.engines[-1]
         names = last.docker("ps", "--format", '{{.Label "com.docker.swarm.service.name"}}').split()
         last.lost()
-        wait(lambda: self.watched.reduced(begun) > 0 or time.monotonic() - begun > 60, "the loss is noticed", 90)
+        wait(lambda: self.slots.fewer_s(self.desired()) > 0 or time.monotonic() - begun > 60, "the loss is noticed", 90)
         return f"it ran {', '.join(sorted(names)) or 'nothing'}"
+
+    def desired(self) -> int:
+        """Crawlers that the fleet should have."""
+        return max((one.desired for one in self.watched.seen), default=1)
 
     def images(self) -> str:
         """Image and state of the last update of each service that has the fleet's image."""

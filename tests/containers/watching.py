@@ -10,7 +10,6 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the machine's proxy knows no container
@@ -46,24 +45,12 @@ class Watch:
         last = self.seen[-1] if self.seen else None
         return last is not None and time.monotonic() - last.at < 5 and last.running >= last.desired > 0
 
-    def without(self, since: float) -> float:
-        """Seconds since then in which no crawler ran, by what was seen."""
-        return self._while(since, lambda one: not one.running)
-
-    def reduced(self, since: float) -> float:
-        """Seconds since then in which fewer crawlers ran than are wanted."""
-        return self._while(since, lambda one: one.running < one.desired)
-
     def problems(self, since: float) -> list[str]:
         """What `trawl status` named as a problem, or as an error that had come up, since then, each once, in order."""
         known = {error for one in self.seen if one.at < since for error in one.errors}
         mine = [one for one in self.seen if one.at >= since]
         news = (f"{where}: {what}" for one in mine for where, what, _ in (each for each in one.errors if each not in known))
         return list(dict.fromkeys((*(what for one in mine for what in one.problems), *news)))
-
-    def _while(self, since: float, so: Any) -> float:
-        mine = [one for one in self.seen if one.at >= since]
-        return sum(later.at - one.at for one, later in pairwise(mine) if so(one))
 
 
 def _seen(line: str) -> Seen:

@@ -48,6 +48,7 @@ class CrawlerWatch:
     most: Counter[str] = field(default_factory=Counter)  # slot -> most crawlers at one time
     crowds: dict[Crowd, float] = field(default_factory=dict)  # -> seconds seen
     thawed: dict[int, float] = field(default_factory=dict)  # pids that were frozen -> seconds seen at work since
+    filled: dict[int, float] = field(default_factory=dict)  # number of slots with a crawler -> seconds seen
 
     def __post_init__(self) -> None:
         self._known: dict[int, Occupant] = {}
@@ -66,7 +67,7 @@ class CrawlerWatch:
 
     def forget(self) -> None:
         """Begin to count anew."""
-        self.most, self.crowds, self.thawed = Counter(), {}, {}
+        self.most, self.crowds, self.thawed, self.filled = Counter(), {}, {}, {}
 
     def leave_out(self, pids: Iterable[int]) -> None:
         """Do not count these processes any more, as one that was frozen: they are cut off, and cannot hear who has their slot."""
@@ -76,6 +77,14 @@ class CrawlerWatch:
     def crowded_s(self) -> float | None:
         """Seconds seen with more than one crawler in a slot; None where none was seen at all."""
         return sum(self.crowds.values()) if self.most else None
+
+    def fewer_s(self, than: int) -> float:
+        """Seconds seen with fewer slots that have a crawler."""
+        return sum(seconds for slots, seconds in [*self.filled.items()] if slots < than)
+
+    def occupied(self) -> set[str]:
+        """Slots that have a crawler now."""
+        return {occupant.slot for occupant, frozen in self.look().values() if not frozen}
 
     def look(self) -> dict[int, tuple[Occupant, bool]]:
         """Every crawler process by pid, and whether it is frozen."""
@@ -113,6 +122,7 @@ class CrawlerWatch:
                 self.thawed[pid] += since_s
             else:
                 by_slot.setdefault(occupant.slot, []).append(pid)
+        self.filled[len(by_slot)] = self.filled.get(len(by_slot), 0.0) + since_s
         for slot, pids in by_slot.items():
             self.most[slot] = max(self.most[slot], len(pids))
             if len(pids) > 1:

@@ -311,3 +311,11 @@ def test_where_every_node_is_being_drained_nobody_is_told_to_start_the_fleet() -
     assert "every node is being drained; start another one, or run trawl resume --node NAME" in " ".join(text.split())
     assert "start the fleet" not in text
     assert "start the fleet" in drawn(replace(fleet(service(alive=0)), nodes=(replace(node, beat_at=NOW - 20),))), "it is gone"
+
+
+def test_a_crawler_that_missed_heartbeats_is_silent_for_so_long_on_any_width() -> None:
+    for width in (40, 100):
+        assert "running, silent 6.0 s" in drawn(fleet(service(), crawlers=(crawler(age=6.0),)), width)
+        assert "silent" not in drawn(fleet(service(), crawlers=(crawler(age=3.0),)), width)
+        assert "silent" not in drawn(fleet(service(), crawlers=(crawler(CrawlerState.BACKING_OFF, age=6.0),)), width)
+    assert "gone" in drawn(fleet(service(), crawlers=(crawler(age=16.0),)))

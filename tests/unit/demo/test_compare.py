@@ -24,7 +24,7 @@ def test_it_ends_with_0_only_where_all_is_stored_and_was_looked_at(
     missing: tuple[str, ...], unread: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = compare.Found(unchecked=unread, pages=9, seconds=1.4, tables=(_table("posts", *missing), _table("comments")))
-    monkeypatch.setattr(compare, "look", lambda _: found)
+    monkeypatch.setattr(compare, "look", lambda _, again: found)
     monkeypatch.setattr(sys, "argv", ["compare"])
     assert compare.main() == code
     said = capsys.readouterr().out.splitlines()
