@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import sqlite3
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
@@ -12,12 +13,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
-from sqlalchemy import func, select, update
+from sqlalchemy import Engine, event, func, select, update
 
 from forums.storage import Database, parse
 from forums.storage.engine import WRITING
@@ -68,6 +70,10 @@ def reading(client: redis.Redis, database: Database, second: float, rows: ForumR
     rows.add(database)
     view = replace(VIEW, now=BASE + second)
     return Reading(client=client, source="redis", view=view, rows=lambda: rows, history=lambda: History(day=samples))
+
+
+def searched(shown: Reading, **given: Any) -> str:
+    return pages_search._page(shown, pages_search.search(shown, pages_search.Asked.of(**given), threading.Event()))
 
 
 def label(html: str) -> str:
@@ -198,9 +204,7 @@ def test_a_search_of_board_and_time_has_pages_and_leads_to_an_alert(redis_client
     write(database, 1, post("p1", title="On <radio>", body="x"), post("p9", forum_id="f9", body="radio"), *many)
     shown = reading(redis_client, database, 3, ForumRows())
 
-    def page(**given: Any) -> str:
-        return pages_search._page(shown, pages_search.search(shown, pages_search.Asked.of(**given), threading.Event()))
-
+    page = partial(searched, shown)
     last = page(q="radio", board="f1", page=3)
     assert "121 posts and comments, page 3 of 3" in last
     assert re.findall(r"#(c\d+)", last) == [f"c{n:03}" for n in range(19, -1, -1)]
@@ -254,3 +258,53 @@ def test_the_threads_of_each_board_and_month_are_the_databases_also_after_moves(
     html = pages.site(reading(redis_client, database, 3, ForumRows()), "demo")
     assert "Threads by the month" in html
     assert f"'{datetime.fromtimestamp(BASE, UTC):%Y-%m}'" in html
+
+
+def test_no_page_and_no_search_reads_the_whole_of_a_table_that_grows(redis_client: redis.Redis, database: Database) -> None:
+    write(database, 1, *(post(f"p{n}", body="radio") for n in range(30)), *(comment(f"c{n}", post_id=f"p{n}") for n in range(30)))
+    write(database, 2, comment("c1", body="a radio", fetched_at=at(20), parent_id="c2"), post("q1", site="other", body="radio"))
+    shown = reading(redis_client, database, 3, ForumRows())
+    asked: list[tuple[str, Any]] = []
+
+    def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        asked.append((statement, parameters))
+
+    makers = {
+        "overview": lambda: views.overview(shown, is_known=True),
+        "site": lambda: pages.site(shown, "demo"),
+        "thread": lambda: pages.thread(shown, "demo", "p1", 1),
+        "events": lambda: pages.events(shown),
+        "history": lambda: views.history(shown),
+        **{
+            f"search {given}": lambda given=given: searched(shown, **given)
+            for given in ({"q": "radio"}, {"author": "bob"}, {"q": "radio", "site": "demo", "board": "f1", "since": "2026-01-01"})
+        },
+    }
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        read = {name: (len(asked), make(), len(asked)) for name, make in makers.items()}
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert all(end > begin for name, (begin, _, end) in read.items() if name != "history")
+    whole = re.compile(r"SCAN (posts|comments|revisions|events|checks|search_rows)\b")
+    with sqlite3.connect(str(database.engine.url.database)) as connection:
+        plans = {
+            sql: connection.execute(f"EXPLAIN QUERY PLAN {sql}", given).fetchall() for sql, given in asked if "SELECT" in sql
+        }
+    assert [sql for sql, plan in plans.items() if any(whole.match(step) for *_, step in plan)] == []
+    assert len(plans) > 15
+
+
+def test_the_last_events_are_read_without_the_hundred_large_transactions_before_them(
+    redis_client: redis.Redis, database: Database
+) -> None:
+    for second in range(30):
+        write(database, second, *(comment(f"c{second}-{n}") for n in range(EVENTS_SHOWN)))
+    sizes: list[int] = []
+    with database.engine.connect() as connection:
+        raw: Any = connection.connection.driver_connection
+        raw.text_factory = lambda text: sizes.append(len(text)) or text.decode()
+        largest = connection.execute(select(func.max(func.length(events.c.changes)))).scalar() or 0
+        sizes.clear()
+    assert len(data.events_of(database)) == EVENTS_SHOWN
+    assert 0 < sum(sizes) < 15 * largest

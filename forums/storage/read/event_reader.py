@@ -8,17 +8,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, delete, func, or_, select
+from sqlalchemy import Connection, delete, func, select
 
 from forums.storage.database import Database
 from forums.storage.engine import WRITING, among, listed
 from forums.storage.schema.tables import comments, event_dead_letters, events, posts, revisions
-from forums.storage.write.event_log import BEGINNING, Change, ChangeKind, FleetRow, Position, changes_of, is_of_fleet
+from forums.storage.write.event_log import BEGINNING, Change, ChangeKind, Position, changes_of, is_of_fleet
 from redis_components.errors import ConfigError
 
 MOST_TRANSACTIONS = 100_000  # kept, of any age: about 10 GB at the very most, 100 MB where a transaction has ten changes
 MOST_LOOKED_AT = 2_000  # transactions in which the last events are looked for
-_AT_ONCE = 100  # transactions read in one query
+_AT_ONCE, _AT_FIRST = 100, 10  # transactions read in one query; for the last events, which ten large ones have
 
 _Key = tuple[str, str, str]  # row, site, id
 
@@ -113,22 +113,22 @@ class EventLog:
         with self._database.translated(), self._database.engine.connect() as connection:
             bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
             query = _COLUMNS.where(events.c.seq > bound).order_by(events.c.seq.desc()).limit(_AT_ONCE)
-            rows = connection.execute(query).all()
-            while rows and len(found) < most:
+            rows = connection.execute(query.limit(_AT_FIRST)).all()
+            while rows:
                 for seq, stored_at, text in rows:
                     changes = [(place, one) for place, one in enumerate(changes_of(text)) if one.kind in kinds]
                     found += [(Position(seq, n), stored_at, one) for n, one in reversed(changes) if not is_of_fleet(one)]
                     if len(found) >= most:
-                        break
+                        return _with_texts(connection, found[:most])
                 rows = connection.execute(query.where(events.c.seq < rows[-1][0])).all()
-            return _with_texts(connection, found[:most])
+            return _with_texts(connection, found)
 
     def latest_of_fleet(self, most: int) -> list[Event]:
         """Return the last events of the fleet, the newest first, of the last MOST_LOOKED_AT transactions."""
-        of_fleet = or_(*(events.c.changes.startswith(f'[["{row}"', autoescape=True) for row in FleetRow))
         with self._database.translated(), self._database.engine.connect() as connection:
             bound = (connection.execute(select(func.max(events.c.seq))).scalar() or 0) - MOST_LOOKED_AT
-            query = _COLUMNS.where(events.c.seq > bound, of_fleet).order_by(events.c.seq.desc()).limit(most)
+            of_fleet = events.c.seq > bound, events.c.number == 0  # the number alone: the changes of posts are not even read
+            query = _COLUMNS.where(*of_fleet).order_by(events.c.seq.desc()).limit(most)
             found = [
                 (Position(seq, place), stored_at, change)
                 for seq, stored_at, text in connection.execute(query).all()

@@ -135,7 +135,8 @@ def _hits(connection: Connection, keys: Sequence[tuple[str, str, str]], words: l
         else:
             of_post = and_(posts.c.site == c.site, posts.c.id == comments.c.post_id)
             query = select(*columns, posts.c.title, posts.c.forum_id).outerjoin_from(table, posts, of_post)
-        for row in connection.execute(query.where(tuple_(c.site, c.id).in_(ids))):
+        of_sites = {site: [id_ for one, id_ in ids if one == site] for site, _ in ids}  # of pairs SQLite would read every row
+        for row in connection.execute(query.where(or_(*(and_(c.site == site, c.id.in_(of)) for site, of in of_sites.items())))):
             found[kind, row.site, row.id] = Hit(
                 kind=kind,
                 site=row.site,
