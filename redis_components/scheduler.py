@@ -108,7 +108,7 @@ class Scheduler(StandaloneScheduler):
         self._take = self._frontier.take
         self._book = PageTracker(crawler, self._frontier, self._inc_value)
         self._pages = self._book.pages
-        self._lanes = RequestLanes(self._frontier, self._book)
+        self._lanes = RequestLanes(self._frontier, self._book, settings)
         listeners = self._frontier.listeners
         self._wake = watch_finished(crawler, self._book.finish, begun=self._book.begin, failed=self._book.fail)
         self._sees_sending = check_when_sent(crawler, self._book.is_late, self._frontier.find_place, self._book.leave_unsent)

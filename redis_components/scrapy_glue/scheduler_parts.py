@@ -5,6 +5,7 @@ requests, and those that cannot be stored.
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -134,12 +135,54 @@ def watch_depth_limit(crawler: Crawler) -> None:
     crawler.signals.connect(warn, signals.spider_closed, weak=False)
 
 
+LIMITED_BY = ("lane", "site", "download_slot")
+"""Keys of meta by which the limits of a request are found; Scrapy sets the last one on each request that it downloads."""
+
+
+class CopiedMeta:
+    """Warns where `meta={**response.meta}` gives a request the limits of another host, or its page's time. Scrapy's own warning
+    (MetaCopyDetectionMiddleware) is of other keys; its META_COPY_WARN_SKIP_KEYS counts here, too.
+    """
+
+    def __init__(self, settings: BaseSettings) -> None:
+        skipped = settings.getlist("META_COPY_WARN_SKIP_KEYS")
+        self._keys = [key for key in LIMITED_BY if key not in skipped]
+        self._time = "not_before" if "not_before" not in skipped else ""
+        self._warned: set[str] = set()
+
+    def check(self, request: Request) -> None:
+        """Warn of `request`, whose meta has the marks of a download, once for each callback."""
+        found_on = current_page.get()
+        page = found_on.request if found_on is not None else None
+        if page is None or (callback := getattr(page.callback, "__name__", "parse")) in self._warned:
+            return
+        meta, theirs = request.meta, page.meta
+        if meta.get("redirect_times") != theirs.get("redirect_times"):  # the same page, at another address
+            return
+        keys = list(self._keys) if request.url.split("/", 3)[2:3] != page.url.split("/", 3)[2:3] else []
+        if isinstance(at := meta.get(self._time), int | float) and at > time.time():
+            keys.append(self._time)
+        copied = [f'meta["{key}"]' for key in keys if meta.get(key) is not None and meta[key] == theirs.get(key)]
+        if copied:
+            self._warned.add(callback)
+            logger.warning(
+                "%s copies %s of %s into %s: by that it is decided whose limits count the request, and when it is"
+                " sent; copy only the keys that you need, or name these in META_COPY_WARN_SKIP_KEYS (logged once for each"
+                " callback)",
+                callback,
+                ", ".join(copied),
+                page,
+                request,
+            )
+
+
 class RequestLanes:
     """Lanes and times of requests. A queue class of the user's orders as it wants: then no limits are kept, and `not_before` does
     not count.
     """
 
-    def __init__(self, frontier: Frontier, book: PageTracker) -> None:
+    def __init__(self, frontier: Frontier, book: PageTracker, settings: BaseSettings) -> None:
+        self._check_copied = CopiedMeta(settings).check
         self._frontier = frontier
         self._limits = frontier.limits
         self._book = book
@@ -149,8 +192,11 @@ class RequestLanes:
         """Return lane ("" without limits) and time (epoch s, 0.0 for any) of a request to store. Raises Unserializable for a
         `meta["not_before"]` that is not a time.
         """
-        lane = self._limits.lane_of(request.meta, request.url) if self._limits.lanes and self._kept else ""
-        value = request.meta.get("not_before")
+        meta = request.meta
+        if "download_slot" in meta:
+            self._check_copied(request)
+        lane = self._limits.lane_of(meta, request.url) if self._limits.lanes and self._kept else ""
+        value = meta.get("not_before")
         if value is None:
             return lane, 0.0
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LATEST:
