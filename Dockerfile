@@ -81,8 +81,8 @@ FROM clean
 ENV PATH=/opt/trawl/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet \
     TRAWL_HEALTH_DIR=/dev/shm/trawl
-# /data belongs to the user: a new volume that is mounted there takes its owner over.
-RUN install -d -m 700 -o trawl -g trawl /data
+# They belong to the user: a new volume that is mounted there takes its owner over.
+RUN install -d -m 700 -o trawl -g trawl /data /backups
 COPY --from=build /opt/trawl /opt/trawl
 COPY scrapy.cfg ./
 COPY sites ./sites

@@ -1,8 +1,11 @@
-"""`trawl config systemd`: units for a host without containers: worker, beat, Flower, exporter and API of one installation."""
+"""`trawl config systemd`: units for a host without containers: worker, beat, Flower, exporter, API and backups of one
+installation.
+"""
 
 from __future__ import annotations
 
 import getpass
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +24,15 @@ from workers.process.status_file import WATCHDOG_S
 
 from .init import template
 
+KEPT_DAYS = 14
+
 
 def systemd(
     write: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the files there instead of printing them.")] = None,
     user: Annotated[str | None, typer.Option(help="User of the processes; by default you.")] = None,
+    backups: Annotated[
+        Path | None, typer.Option(metavar="DIR", help=f"A backup into this folder each night; they stay for {KEPT_DAYS} days.")
+    ] = None,
 ) -> int:
     """Print systemd units for this machine: worker, beat, Flower, exporter, and a target that starts them all; the HTTP API, too,
     where a token of it is set.
@@ -35,7 +43,7 @@ def systemd(
     **Examples:**
 
         trawl config systemd > trawl-units.txt
-        sudo trawl config systemd --user trawl --write /etc/systemd/system
+        sudo trawl config systemd --user trawl --backups /mnt/backups --write /etc/systemd/system
         sudo systemctl daemon-reload && sudo systemctl enable --now trawl.target
     """
     if not variable("TRAWL_REDIS_URL"):
@@ -50,6 +58,7 @@ def systemd(
         user=user or getpass.getuser(),
         stop_s=round(container_s(shutdown_grace())),
         commands=commands,
+        backups=backups and backups.absolute(),
     )
     for name, content in units(host).items():
         if write is None:
@@ -62,8 +71,11 @@ def systemd(
                 f"{write / name} cannot be written ({error.strerror}): choose another folder, or use sudo"
             ) from error
         echo(f"wrote {write / name}")
-    if not host.data.is_dir():
-        complain(f"make the data folder before they start: install -d -o {host.user} -m 700 {host.data}")
+    for folder in filter(None, (host.data, host.backups)):
+        if not folder.is_dir():
+            complain(f"make this folder before they start: install -d -o {host.user} -m 700 {folder}")
+    if backups and (variable("TRAWL_DATABASE_URL") or "").startswith("postgresql") and not shutil.which("pg_dump"):
+        complain("a backup of PostgreSQL needs pg_dump of its version or a newer one: install postgresql-client")
     return 0
 
 
@@ -76,6 +88,7 @@ class Host:
     user: str
     stop_s: int  # from SIGTERM to SIGKILL
     commands: Mapping[str, Sequence[str]]  # role -> program and arguments
+    backups: Path | None = None  # the folder of the timer's backups
 
 
 _DESCRIPTIONS = {
@@ -84,28 +97,48 @@ _DESCRIPTIONS = {
     "flower": "Trawl: Flower, on this machine only",
     "exporter": "Trawl: metrics and status page, on this machine only",
     "api": "Trawl: the HTTP API, on this machine only",
+    "backup": "Trawl: a backup of Redis and the database, started by trawl-backup.timer",
 }
 
 
 def units(host: Host) -> dict[str, str]:
     """Return the content of each file by its name; `trawl.target` starts and stops all the others."""
-    found = {f"trawl-{role}.service": _unit(host, role, command) for role, command in host.commands.items()}
-    return {**found, "trawl.target": template("systemd-target.txt").format(services=" ".join(found))}
+    found = {f"trawl-{role}.service": _service(host, role, command) for role, command in host.commands.items()}
+    wanted, backups = [*found], host.backups
+    if backups:
+        wanted.append("trawl-backup.timer")
+        old = ["/usr/bin/env", "find", str(backups), "-name", "*.backup", "-mtime", f"+{KEPT_DAYS}", "-delete"]
+        life = f"Type=oneshot\nExecStartPost={_words(old)}\n"
+        command = own_module("cli.main", "backup", "create", str(backups))
+        found["trawl-backup.service"] = _unit(host, "backup", command, life, writes=[host.data, backups])
+        found["trawl-backup.timer"] = template("systemd-timer.txt")
+    return {**found, "trawl.target": template("systemd-target.txt").format(services=" ".join(wanted))}
 
 
-def _unit(host: Host, role: str, command: Sequence[str]) -> str:
-    more = template("systemd-worker.txt") if role == "worker" else ""
+def _service(host: Host, role: str, command: Sequence[str]) -> str:
+    life = f"Restart=always\nRestartSec=2\nTimeoutStopSec={host.stop_s}\n"
+    if role == "worker":
+        life += template("systemd-worker.txt")
     if role in ("worker", "beat"):
-        more += template("systemd-watchdog.txt").format(watchdog_s=WATCHDOG_S)
+        life += template("systemd-watchdog.txt").format(watchdog_s=WATCHDOG_S)
+    install = "\n[Install]\nWantedBy=trawl.target\n"
+    return _unit(host, role, command, life, part_of="PartOf=trawl.target\n", install=install, writes=[host.data])
+
+
+def _unit(host: Host, role: str, command: Sequence[str], life: str, *, writes: Sequence[Path], **more: str) -> str:
     return template("systemd-service.txt").format(
         description=_DESCRIPTIONS[role],
         user=host.user,
         project=_path(host.project),
-        command=" ".join(map(_word, command)),
-        stop_s=host.stop_s,
-        more=more,
-        data=_word(str(host.data)),
+        command=_words(command),
+        life=life,
+        data=_words([*map(str, writes)]),
+        **{"part_of": "", "install": "", **more},
     )
+
+
+def _words(command: Sequence[str]) -> str:
+    return " ".join(map(_word, command))
 
 
 def _path(path: Path) -> str:

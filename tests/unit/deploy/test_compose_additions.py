@@ -20,6 +20,7 @@ from tests.support.compose_file import ROOT, example
 from tests.support.dashboards import FOLDER
 
 ADDITIONS = ("compose.monitoring.yml", "compose.api.yml", "compose.postgres.yml")
+BACKED_UP = ("compose.postgres.yml", "compose.backup.yml", "compose.backup-postgres.yml")
 USERS: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.users.yml").read_text())
 SECRETS = {"GRAFANA_PASSWORD": "x" * 24, "TRAWL_API_ACT_TOKEN": "y" * 24, "POSTGRES_PASSWORD": "z" * 24}
 DOCUMENTS: dict[str, dict[str, Any]] = {name: yaml.safe_load((ROOT / "deploy" / name).read_text()) for name in ADDITIONS}
@@ -143,7 +144,7 @@ def test_users_are_made_once_and_only_their_owner_reads_the_passwords(tmp_path: 
 
 def _compose() -> list[str]:
     """The command of Docker Compose, [] where there is none."""
-    for command in (["docker", "compose"], ["docker-compose"]):
+    for command in (["docker", "compose"], ["docker-compose"], [str(ROOT / ".venv-containers/bin/docker-compose")]):
         if (program := shutil.which(command[0])) and subprocess.run(
             [program, *command[1:], "version"], capture_output=True, check=False
         ).returncode == 0:
@@ -156,13 +157,25 @@ COMPOSE = _compose()
 
 @pytest.mark.processes
 @pytest.mark.skipif(not COMPOSE, reason="Docker Compose is not installed")
-@pytest.mark.parametrize("name", ADDITIONS)
-def test_docker_compose_takes_them_and_demands_their_secrets(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [(name,) for name in ADDITIONS] + [("compose.backup.yml",), BACKED_UP], ids=" ".join)
+def test_docker_compose_takes_them_and_demands_their_secrets(names: tuple[str, ...], tmp_path: Path) -> None:
     given = {**example(), **SECRETS, "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-    command = [*COMPOSE, "-f", "docker-compose.yml", "-f", f"deploy/{name}", "config", "--quiet"]
+    files = [word for name in names for word in ("-f", f"deploy/{name}")]
+    command = [*COMPOSE, "-f", "docker-compose.yml", *files, "config", "--quiet"]
     done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     for secret in SECRETS:
         del given[secret]
     done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=60, check=False)
-    assert "set it in .env" in done.stderr
+    assert ("set it in .env" in done.stderr) == (names != ("compose.backup.yml",)), "which has no secret of its own"
+
+
+def test_backups_have_the_database_of_the_fleet_and_a_folder_that_the_images_user_may_write() -> None:
+    backup, with_postgres = (yaml.safe_load((ROOT / "deploy" / name).read_text())["services"]["backup"] for name in BACKED_UP[1:])
+    assert (ROOT / backup["extends"]["file"]).is_file(), "as seen from the folder of the first file"
+    control = SERVICES["worker-control"]
+    assert with_postgres["environment"]["TRAWL_DATABASE_URL"] == control["environment"]["TRAWL_DATABASE_URL"]
+    assert with_postgres["networks"] == control["networks"]
+    assert "postgresql-client" in (ROOT / with_postgres["build"]["dockerfile"]).read_text()
+    (made,) = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith("RUN install -d")]
+    assert {volume.rpartition(":")[2] for volume in backup["volumes"]} <= {*made.split()}

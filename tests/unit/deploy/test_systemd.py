@@ -61,13 +61,35 @@ def test_the_api_is_a_unit_where_it_has_a_token(
     assert "trawl-api.service" in said.partition("Wants=trawl-")[2]
 
 
+def test_a_timer_makes_backups_where_a_folder_is_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, backups = project / "units", project / "my backups"
+    folder.mkdir()
+    monkeypatch.setenv("TRAWL_DATABASE_URL", "postgresql+psycopg://db/trawl")
+    monkeypatch.setenv("PATH", str(project))
+    assert main(["config", "systemd", "--write", str(folder), "--backups", str(backups)]) == 0
+    said = capsys.readouterr()
+    assert "needs pg_dump" in said.err
+    assert f"-m 700 {backups}" in said.err
+    unit, timer = ((folder / f"trawl-backup.{kind}").read_text() for kind in ("service", "timer"))
+    assert f'cli.main backup create "{backups}"\n' in unit
+    assert f'find "{backups}" -name *.backup -mtime +14 -delete\n' in unit
+    assert f'ReadWritePaths={project}/data "{backups}"\n' in unit
+    assert "Restart" not in unit
+    assert "[Install]" not in unit, "only its timer starts it"
+    assert "Unit=trawl-backup.service" in timer
+    assert "trawl-backup.timer" in (folder / "trawl.target").read_text()
+    assert "trawl-backup.service" not in (folder / "trawl.target").read_text()
+
+
 @pytest.mark.processes
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
 def test_systemd_accepts_them(project: Path) -> None:
     folder = project / "with space $and 100%"
     folder.mkdir()
     commands = {role: ["/bin/echo", role, f"--conf={folder}/x"] for role in ("worker", "beat", "flower", "exporter", "api")}
-    host = Host(project=folder, data=folder / "data", user=getpass.getuser(), stop_s=60, commands=commands)
+    host = Host(project=folder, data=folder / "data", user=getpass.getuser(), stop_s=60, commands=commands, backups=folder / "b")
     for name, content in units(host).items():
         (folder / name).write_text(content)
     done = subprocess.run(
