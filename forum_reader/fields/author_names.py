@@ -63,7 +63,7 @@ RANK = re.compile(
 AROUND = " \xa0:,·|•-–—(@"  # a name
 
 
-_MAIL = re.compile(r"(?<!\s)\s*+[<(\[]?[^\s<>()@]{1,64}+(?:@|\(at\)| at )[^\s<>()@]++[>)\]]?$")
+MAIL = re.compile(r"(?<!\s)\s*+[<(\[]?[^\s<>()@]{1,64}+(?:@|\(at\)| at )[^\s<>()@]++[>)\]]?$")
 _BEFORE_DATE = re.compile(
     rf"(?:[\s,·|:(–—-]|\b(?:{'|'.join(map(re.escape, WEEKDAYS))}|"
     r"on|at|am|den|der|le|el|em|il|op|posted|geschrieben|posté)\b\.?){1,40}+$",
@@ -144,7 +144,11 @@ def is_byline(text: str) -> bool:
 
 
 def _after_by(texts: list[str], k: int) -> str | None:
-    text = texts[k]
+    return named_after_by(texts[k])
+
+
+def named_after_by(text: str) -> str | None:
+    """Return the name in `posted by ida on 3 March 2019`; an empty one where the next element has it."""
     by = BY.match(text) if len(text) <= DATE_LONGEST else None
     if by is None:
         return None
@@ -158,7 +162,7 @@ def _after_by(texts: list[str], k: int) -> str | None:
 def _after_label(texts: list[str], k: int) -> str | None:
     """Read the name after a label: `From:`, `ida`."""
     if k + 1 < len(texts) and len(texts[k + 1]) <= LONGEST and BEFORE_NAME.match(texts[k]):
-        return _MAIL.sub("", texts[k + 1]).strip(AROUND) or texts[k + 1].lstrip(_COLONS)
+        return MAIL.sub("", texts[k + 1]).strip(AROUND) or texts[k + 1].lstrip(_COLONS)
     return None
 
 

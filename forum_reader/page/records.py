@@ -35,7 +35,7 @@ class Reader(Enum):
 class SeenPost(msgspec.Struct, frozen=True, kw_only=True):
     """A post as the page shows it. `id` is the site's own where the page has one; `number` is its place in the thread from 1;
     `published` and `edited` are UTC where the page names a time zone, else the time as written. `comments`: comments on
-    this question or answer, where a page keeps them apart from answers.
+    this question or answer, where a page keeps them apart from answers. `section`: heading above it, on a wiki's talk page.
     """
 
     text: str
@@ -48,6 +48,7 @@ class SeenPost(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None = None
     number: int | None = None
     signature: str | None = None
+    section: str | None = None
     comments: tuple[SeenPost, ...] = ()
 
 

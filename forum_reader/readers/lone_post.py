@@ -68,7 +68,7 @@ def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "", *
         return None
     if sum(body <= i < tree.end[body] for i in dates) > _MOST_DATES or _is_form(tree, body):  # of rows
         return None
-    if not dates or not _mentions_replies(tree, url):
+    if not dates or not mentions_replies(tree, url):
         return None
     around = body
     most = tree.written_in(body) + _MOST_AROUND
@@ -169,7 +169,7 @@ def _leads_elsewhere(tree: PageTree, author: int | None) -> bool:
     return not profile and any(tree.tag[i] == "th" for i in within)
 
 
-def _mentions_replies(tree: PageTree, url: str) -> bool:
+def mentions_replies(tree: PageTree, url: str) -> bool:
     """Return True if a button or a line mentions replies, or class names and addresses mention posts."""
     if any(len(text) <= _LONGEST_CUE and _REPLIES.search(text) for text in tree.texts):
         return True

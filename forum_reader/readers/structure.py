@@ -4,6 +4,7 @@ above its answers, an article above its comments.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,6 +24,7 @@ from .checks import order
 from .repeated_blocks import Block, BlockSet, block_sets, without
 
 _SHIFTED = 0.9
+_TARGET = re.compile(r"([0-9A-Za-z]+)/?$")
 _MOST = 0.85  # of the text of a page, that posts hold at most: more is taken from around them
 
 
@@ -58,6 +60,7 @@ def posts_of(fields: Fields, calendar: Calendar) -> tuple[SeenPost, ...]:
     paths, tree = fields.paths, fields.paths.tree
     ids, urls = find_ids(paths)
     edits = find_edits(paths, calendar, fields.dates)
+    places = {id_: number for number, id_ in enumerate(ids) if id_ is not None}
     posts = []
     for number, body in enumerate(fields.bodies):
         around = paths.blocks[number].around
@@ -70,12 +73,38 @@ def posts_of(fields: Fields, calendar: Calendar) -> tuple[SeenPost, ...]:
                 author_url=profile_of(paths, author) if author is not None else None,
                 published=fields.dates.published[number],
                 edited=edits[number],
-                parent=ids[around] if around is not None else None,
+                parent=ids[around] if around is not None else _linked(fields, number, places),
                 url=urls[number],
                 signature=paths.string(body.signature) if body.signature is not None else None,
             )
         )
     return tuple(posts)
+
+
+_ANSWERED = re.compile(
+    r"^@|\bparent\b|repl(?:y|ied|ies) to|respon(?:se|ded) to|original (?:post|message)|antwort auf|en réponse|respuesta a|"
+    r"в ответ|^[\u2191\u21b0\u21a9\u2934]|^>>",
+    re.IGNORECASE,
+)
+
+
+def _linked(fields: Fields, number: int, places: dict[str, int]) -> str | None:
+    """Return the id of the post to which a link outside of a post's text leads as to the answered one: `parent`, `@ida`, or with
+    its author's name. `places`: numbers of posts by id.
+    """
+    tree, body = fields.paths.tree, fields.bodies[number].root
+    for i in fields.paths.own[number]:
+        href = tree.attributes[i].get("href") if tree.tag[i] == "a" else None
+        if not href or (body is not None and body <= i < tree.end[body]):
+            continue
+        match = _TARGET.search(href)
+        answered = places.get(match[1]) if match else None
+        if match is None or answered is None or answered == number:
+            continue
+        shown = f"{tree.string(i)} {tree.attributes[i].get('title', '')}".strip()
+        if _ANSWERED.search(shown) or ((name := fields.author(answered)) and name in shown and name != fields.author(number)):
+            return match[1]
+    return None
 
 
 def _without_name(text: str, name: str | None) -> str:

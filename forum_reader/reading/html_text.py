@@ -33,8 +33,9 @@ _LINES = frozenset(
 )  # fmt: skip
 # and a cite within a blockquote: boards write "ida wrote:" into it
 _CELLS = frozenset({"td", "th"})
-_BREAKS = dict.fromkeys(_LINES, 1) | dict.fromkeys(_PARAGRAPHS, 2)
-_EDGES = _BREAKS.keys() | _CELLS | {"br", "cite"}
+BREAKS = dict.fromkeys(_LINES, 1) | dict.fromkeys(_PARAGRAPHS, 2)
+"""Elements that begin a line (1) or a paragraph (2)."""
+_EDGES = BREAKS.keys() | _CELLS | {"br", "cite"}
 _EMOJI = re.compile("[\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]")
 _NAMED_EMOJI = re.compile(r"emoji|smil(?:ey|ie)|emoticon", re.IGNORECASE)
 _LONGEST_EMOJI = 30  # characters
@@ -139,7 +140,7 @@ class _Writer:
 
     def _edge(self, tag: str, quoted: bool, *, ends: bool = False) -> None:
         """Write the break at the beginning or the end of an element."""
-        breaks = _BREAKS.get(tag)
+        breaks = BREAKS.get(tag)
         if breaks is not None:
             if self._breaks < breaks:
                 self._breaks = breaks
