@@ -16,7 +16,11 @@ OF_FORUMS = ""
 
 COMMANDS = {  # in the order of the help: panel, the function or group in `cli.commands`, and the line of the list
     "init": (START, "init.init", "Make a project: site files, settings, a package for your own spiders."),
-    "sites": (START, OF_FORUMS, "Make, try, list and show site files; the limits of sites as they are now."),
+    "sites": (
+        START,
+        OF_FORUMS,
+        "Make, try, list and show site files, remove sites with their data; the limits of sites as they are now.",
+    ),
     "watch": (START, OF_FORUMS, "Watch a forum: learn its pages, start everything here, open the page with its posts."),
     "up": (START, "up.up", "Start Redis, a worker with its crawlers, beat, Flower and the exporter here, until Ctrl-C."),
     "doctor": (START, "doctor.doctor", "Check Redis, broker, clocks, database, disks, permissions, ports and site files."),
@@ -132,7 +136,7 @@ _CHANGING = {
         "autoscale",
         "limit",
     ),
-    *("alert", "forums rescan", "forums backfill", "forums forget", "dupefilter", "reparse"),
+    *("alert", "sites remove", "forums rescan", "forums backfill", "forums forget", "dupefilter", "reparse"),
     *("backup create", "backup restore"),
     *("schedule set", "schedule enable", "schedule disable", "schedule remove", "schedule run"),
     *(f"dead{kind} {act}" for kind in ("", " items", " messages") for act in ("replay", "purge")),

@@ -115,10 +115,12 @@ def store_items() -> dict[str, dict[str, Any]]:
 
 @task(name="trawl.prune_raw_pages")
 def prune_raw_pages() -> list[str]:
-    """Delete expired raw pages on this node; crawlers do the same on theirs. Returns the deleted folders."""
+    """Delete raw pages on this node that are too old, or of a removed site. Returns the deleted folders."""
     from forums.raw_pages import prune_here
 
-    return [str(place) for place in prune_here()]
+    from .state.removed_sites import removed_sites
+
+    return [str(place) for place in prune_here(removed_sites(connect()))]
 
 
 @task(name="trawl.publish_events")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.access.addresses import addresses
-from cli.views.options import AsJson
+from cli.views.options import AsJson, Yes
 from cli.views.output import complain, echo, print_json
 from cli.views.tables import show
 from forum_reader.definition import layers
@@ -82,6 +82,30 @@ def check(
     from .sites_check import run
 
     return run(site, live=live, forum=forum, thread=thread, as_json=as_json)
+
+
+@app.command()
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a site.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Remove nothing; show what there is.")] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> int:
+    """Remove a site with all its data: file, posts and comments with their history and events, what waits in Redis, kept
+    pages, and alerts for it alone.
+
+    Shows the numbers and asks first; without a terminal it needs --yes. While a fleet runs, crawlers stop asking the site
+    within 2 s, and what was under way is dropped. Other machines delete their kept pages within an hour. Backups keep
+    what they have. A new site file of that name makes a new site.
+
+    **Examples:**
+
+        trawl sites remove example --dry-run
+        trawl sites remove example --yes
+    """
+    from .sites_remove import remove_site
+
+    return remove_site(name, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 @app.command("list")

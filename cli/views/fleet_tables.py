@@ -70,7 +70,7 @@ def held_json(held: Held) -> dict[str, Any]:
         "service": held.service or None,
         "slot": held.slot,
         "site": held.site or None,
-        "state": held.hold.word.state,
+        "state": held.hold.state,
         "since": iso(held.hold.at),
         "by": held.hold.by,
         "reason": held.hold.reason,
@@ -86,7 +86,7 @@ def held_table(held: Iterable[Held], now: float, *, most: int | None = None) -> 
     """Return what is held, since when, by whom and why."""
     columns = (
         Column("held", "what", least=12),
-        Column("", lambda one: Text(one.hold.word.state, style="bold yellow")),
+        Column("", lambda one: Text(one.hold.state, style="bold yellow")),
         figure("for", lambda one: duration(now - one.hold.at)),
         Column("by", lambda one: one.hold.by or "-", least=10, rank=1),
         Column("why", lambda one: one.hold.reason or "-", least=20, rank=2, below=True),

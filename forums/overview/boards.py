@@ -59,7 +59,7 @@ class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def word(self) -> str:
         """State in one word: that of the hold, or a `BoardState`."""
         if self.hold is not None:
-            return self.hold.word.state
+            return self.hold.state
         if self.wrong_file:
             return BoardState.NOT_SCANNED
         if self.over_budget and self.watched.due_at < self.now - SOON_S:

@@ -18,6 +18,7 @@ from forums.records.start_tasks import NEWEST_FIELDS, NO_FORUMS, ForumTask, Post
 from forums.scheduling.site_limits import write_limits
 from forums.sites import Site, SiteError, load_all, load_site
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, ForumStates, Ledger, Spent
+from forums.state.removed_sites import readmit_sites
 from forums.state.site_faults import note_wrong_files, wrong_files
 from redis_components.admin.crawl_records import keys_in
 from redis_components.errors import ConfigError
@@ -242,6 +243,7 @@ class _Snapshot:
     def at(cls, client: redis.Redis, site: str | None) -> _Snapshot:
         """Read sites, states and spending, and store when each forum is due."""
         sites, wrong = ([load_site(site)], {}) if site else load_all()
+        readmit_sites(client)
         now, states, ledger = server_time(client), ForumStates(client), Ledger(client)
         spent = ledger.spent([one.name for one in sites], now)
         ledger.store_budgets({one.name: one.scan_budget_per_hour for one in sites})

@@ -8,7 +8,7 @@ Open it in the process that uses it, not before a fork.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from types import TracebackType
@@ -61,6 +61,8 @@ class Database:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.rechecks: RechecksOf = lambda site: Rechecks()
+        self.removed: Callable[[], Collection[str]] = frozenset
+        """Returns the removed sites, whose items are dropped."""
         self._file: tuple[int, int] | None = None
 
     @classmethod
@@ -141,7 +143,7 @@ class Database:
             self.engine.connect().execution_options(**WRITING) as connection,
             connection.begin(),
         ):
-            refused = store(connection, items, self.rechecks, written or Written())
+            refused = store(connection, items, self.rechecks, written or Written(), self.removed)
         if file_identity(self.engine.url) != self._file:  # SQLite continued in an unlinked file
             raise file_gone(self.engine.url)
         return refused

@@ -177,7 +177,7 @@ def _store(database: Database, payloads: Sequence[bytes]) -> _Batch:
     for number, (place, item) in enumerate(good):
         if number in refused:
             batch.refused[place] = refused[number]
-        else:
+        elif number not in written.dropped:
             batch.stored.append(item)
             if isinstance(item, Post | Comment) and (key := (type(item), item.site, item.id)) in written.new:
                 batch.new.append(item)

@@ -31,6 +31,7 @@ from forums.spiders.scan_marks import keep_marks
 from forums.state import thread_records
 from forums.state.database_identity import DatabaseClaim
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, ForumState, ForumStates, Ledger, Purpose, Spending
+from forums.state.removed_sites import removed_sites
 from forums.state.thread_records import ThreadRecord
 from forums.state.writer_figures import PublicationDelays, WriterCounts
 from forums.storage import Check, Comment, Database, Forum, Item, Post, Rechecks, Scan, StorageError, scans
@@ -307,6 +308,7 @@ def opened(client: redis.Redis, url: str) -> Database:
         database.close()
         raise
     database.rechecks = _rechecks
+    database.removed = lambda: removed_sites(client)
     sites, _wrong = load_all()
     database.describe_sites({site.name: (site.profile, str(site.base_url)) for site in sites})
     return _databases.setdefault(url, database)

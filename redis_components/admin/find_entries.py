@@ -1,4 +1,4 @@
-"""Looks for single requests and start tasks in all places of a crawl, without changing anything.
+"""Looks for single requests and start tasks in all places of a crawl, and takes them out.
 
 Queues have no index by URL, so this reads them, in steps and `MOST` entries of each key at most: for a person who asks, not for a
 loop.
@@ -54,6 +54,7 @@ class Entry:
     owner: str = ""  # its crawler process
     at_s: float | None = None  # LATER: not before; LEASED, DEAD: since; epoch s of Redis
     reason: str = ""  # why it is dead
+    raw: bytes = b""  # the member, value or field of `key` that holds it
 
     @property
     def url(self) -> str:
@@ -87,6 +88,38 @@ def find(client: redis.Redis, keys: CrawlKeys, needles: Sequence[bytes], fits: F
     return Search(entries=tuple(found), cut=tuple(looker.cut))
 
 
+def take_out(client: redis.Redis, keys: CrawlKeys, needles: Sequence[bytes], fits: Fits) -> int:
+    """Remove these entries; return their number. Leased and parked ones stay with their owners and lots. Repeatable.
+
+    An entry that a crawler leases meanwhile stays, too. Raises `redis.RedisError`.
+    """
+    gone, is_cut = 0, True
+    while is_cut:
+        looker, before = _Looker(client, keys, needles, fits), gone
+        for part in (looker.ready, looker.later, looker.waiting, looker.dead):
+            found = [(entry.key, entry.raw) for entry in part()]
+            kinds = {key: cast("bytes", client.type(key)) for key in {key for key, _ in found}}
+            for start in range(0, len(found), _STEP):
+                with client.pipeline(transaction=False) as pipe:
+                    for key, raw in found[start : start + _STEP]:
+                        _remove(pipe, kinds[key], key, raw)
+                    gone += sum(map(int, pipe.execute()))
+        is_cut = bool(looker.cut) and gone > before
+    return gone
+
+
+def _remove(pipe: redis.Redis, kind: bytes, key: str, raw: bytes) -> None:
+    match kind:
+        case b"zset":
+            pipe.zrem(key, raw)
+        case b"set":
+            pipe.srem(key, raw)
+        case b"hash":
+            pipe.hdel(key, raw)
+        case _:
+            pipe.lrem(key, 1, cast("str", raw))
+
+
 class _Looker:
     def __init__(self, client: redis.Redis, keys: CrawlKeys, needles: Sequence[bytes], fits: Fits) -> None:
         self._client = client
@@ -101,13 +134,13 @@ class _Looker:
         for key in (self._keys.ready(), *map(self._keys.lane, names)):
             for number, member, _ in self._zset(key):
                 if entry := self._request(EntryLocation.READY, member, key):
-                    yield replace(entry, before=number)
+                    yield replace(entry, before=number, raw=member)
 
     def later(self) -> Iterator[Entry]:
         key = self._keys.later_requests()
         for _, member, at_ms in self._zset(key):
             if entry := self._request(EntryLocation.LATER, member.partition(b"|")[2], key):
-                yield replace(entry, at_s=at_ms / 1000)
+                yield replace(entry, at_s=at_ms / 1000, raw=member)
 
     def leased(self) -> Iterator[Entry]:
         for _, owner, _ in self._zset(self._keys.owners(), _MOST_KEYS):
@@ -129,14 +162,14 @@ class _Looker:
         for key in dict.fromkeys((keys.start_urls, *keys.more_start_urls, keys.fed_tasks, keys.later_tasks(), keys.backlog())):
             for number, data in self._tasks(key):
                 if entry := self._task(EntryLocation.WAITING, data, key):
-                    yield replace(entry, before=number)
+                    yield replace(entry, before=number, raw=data)
         for key in dict.fromkeys((*keys.turn_keys, keys.fed_turns, keys.later_turns())):
             for number, member, _ in self._zset(key):
                 if entry := self._task(EntryLocation.WAITING, member.partition(b"\0")[2][8:], key):
-                    yield replace(entry, before=number)
-        for _, value in self._hash(keys.overflow()):
+                    yield replace(entry, before=number, raw=member)
+        for id_, value in self._hash(keys.overflow()):
             if self._may_fit(value) and (entry := self._task(EntryLocation.WAITING, _text_of(value), keys.overflow())):
-                yield entry
+                yield replace(entry, raw=id_)
 
     def dead(self) -> Iterator[Entry]:
         key = self._keys.dead()
@@ -147,7 +180,7 @@ class _Looker:
             make = self._request if values.is_ours(letter.payload) else self._task
             payload = b"\0" * 9 + letter.payload if values.is_ours(letter.payload) else letter.payload
             if entry := make(EntryLocation.DEAD, payload, key):
-                yield replace(entry, at_s=letter.at_s, reason=letter.reason, attempts=0)
+                yield replace(entry, at_s=letter.at_s, reason=letter.reason, attempts=0, raw=raw)
 
     # entries
 

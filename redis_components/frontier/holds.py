@@ -58,10 +58,16 @@ class Hold(JsonRecord):
     by: str = ""  # user@host, or a task
     reason: str = ""
     at_once: bool = False  # of a stop: pages in flight are not finished
+    removed: bool = False  # of the pause of a site: its data was removed, and what still comes of it is dropped
+
+    @property
+    def state(self) -> str:
+        """The state under this hold, `removed` for a removed site."""
+        return "removed" if self.removed else self.word.state
 
     def __str__(self) -> str:
         """Return the hold in one line: `paused by ops@host: the site complains`."""
-        return f"{self.word.state} by {self.by or 'an operator'}{f': {self.reason}' if self.reason else ''}"
+        return f"{self.state} by {self.by or 'an operator'}{f': {self.reason}' if self.reason else ''}"
 
 
 def parsed(fields: Mapping[Any, Any]) -> dict[str, Hold]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sqlite3
@@ -25,6 +26,7 @@ from tests.support.fleet import ROOT
 from tests.support.processes import none_left, wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.state.nodes import NodeRecord, Nodes
+from workers.state.registry import Registry
 
 TRAWL = [sys.executable, "-m", "cli.main"]
 
@@ -102,7 +104,9 @@ def test_a_second_forum_joins_the_fleet_that_runs(trawl: Trawl, redis_client: re
 
 
 @pytest.mark.processes
-def test_from_an_address_in_an_empty_folder_to_posts_on_the_page(tmp_path: Path, redis_url: str, forum: ForumProcess) -> None:
+def test_from_an_address_in_an_empty_folder_to_posts_on_the_page_and_back(
+    tmp_path: Path, redis_url: str, redis_client: redis.Redis, forum: ForumProcess
+) -> None:
     folder, opened = tmp_path / "empty", tmp_path / "opened"
     folder.mkdir()
     browser = tmp_path / "browser"
@@ -120,10 +124,32 @@ def test_from_an_address_in_an_empty_folder_to_posts_on_the_page(tmp_path: Path,
             address = wait_until(lambda: opened.exists() and opened.read_text(), log.read_text, 60)
             wait_until(lambda: _titles(folder), log.read_text, 60)
             wait_until(lambda: any(one in _page(address) for one in _titles(folder)), lambda: f"a post is on {address}", 60)
+            _remove_while_it_is_crawled(forum, folder, environment, redis_client)
         finally:
             running.terminate()
             assert running.wait(60) == 0, log.read_text()
     assert "first author" in log.read_text(), "it shows what it found"
+
+
+def _remove_while_it_is_crawled(forum: ForumProcess, folder: Path, environment: dict[str, str], client: redis.Redis) -> None:
+    """The site's own log, the database and the errors are the judges."""
+    forum.control(rate=20)
+    (site,) = (path.stem for path in (folder / "sites").glob("*.toml"))
+    trawl = [*TRAWL, "sites", "remove", site, "--yes"]
+    removed = subprocess.run(trawl, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert removed.returncode == 0, removed.stderr
+    assert " posts, " in removed.stdout
+    asked = forum.stats()["total"]
+    for _ in range(4):  # each crawler has exchanged messages with Redis in between
+        before = {one.name: one.beat_at for one in Registry(client).crawlers()}
+        assert before
+        wait_until(lambda: all(one.beat_at != before.get(one.name) for one in Registry(client).crawlers()), "heartbeats", 30)  # noqa: B023
+    assert forum.stats()["total"] == asked, "no page was asked for"
+    assert _titles(folder) == []
+    said = subprocess.run([*TRAWL, "status", "--json"], cwd=folder, env=environment, capture_output=True, check=True)
+    found = json.loads(said.stdout)
+    assert {one.get("name") for one in found["problems"]} <= {"no_aof"}, found["problems"]
+    assert not [one for one in found["errors"] if site in json.dumps(one)], found["errors"]
 
 
 def _page(address: str) -> str:

@@ -202,6 +202,7 @@ class Reading:
         with suppress(ConfigError):  # a start with this file names the fault
             self._records = self.part("services", lambda: service_records(client)) or {}
         held = self.part("pauses", lambda: FleetHolds(client).all(names)) or []
+        held = [one for one in held if not one.hold.removed or one.site in application().site_names()]
         nodes = self.part("nodes", Nodes(client).all) or []
         services = self._kept(self._views(names, records, crawlers, held), crawlers)
         found = find(self, names, self.crawls)

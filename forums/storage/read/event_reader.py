@@ -98,7 +98,7 @@ class EventLog:
                 for seq, stored_at, text in rows:
                     first = start.place if seq == start.seq else 0
                     for place, change in enumerate(changes_of(text)[first:], first):
-                        if fleet or not is_of_fleet(change):
+                        if change.kind and (fleet or not is_of_fleet(change)):
                             found.append((Position(seq, place), stored_at, change))
                     if len(found) >= most:
                         break
@@ -133,6 +133,7 @@ class EventLog:
                 (Position(seq, place), stored_at, change)
                 for seq, stored_at, text in connection.execute(query).all()
                 for place, change in reversed(list(enumerate(changes_of(text))))
+                if change.kind
             ]
             return _with_texts(connection, found[:most])
 
@@ -153,7 +154,7 @@ class EventLog:
                 (Position(seq, place), stored_at, change)
                 for seq, stored_at, text in connection.execute(_SELECT.where(events.c.seq.in_(sorted(wanted))))
                 for place, change in enumerate(changes_of(text))
-                if place in wanted[seq]
+                if place in wanted[seq] and change.kind
             ]
             return _with_texts(connection, found)
 

@@ -16,7 +16,20 @@ from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Select, cast, column, literal_column, select, table, tuple_
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    cast,
+    column,
+    delete,
+    func,
+    literal_column,
+    select,
+    table,
+    tuple_,
+)
 from sqlalchemy.dialects.postgresql import TSQUERY
 
 from .tables import comments, posts
@@ -68,6 +81,21 @@ def fill(connection: Connection) -> None:
         while rows := connection.execute(query.where(key > after).limit(_AT_ONCE)).all():
             index(connection, kind, [(site, id_, "\n".join(said), author) for site, id_, *said, author in rows])
             after = tuple(rows[-1][:2])
+
+
+def forget(connection: Connection, site: str) -> None:
+    """Forget the rows of a site.
+
+    In SQLite the words of forgotten rows stay, and lead nowhere, until they are more than those of the others.
+    """
+    if connection.dialect.name not in _CREATE:
+        return
+    rows = table(ROWS, column("site"))
+    gone = connection.execute(delete(rows).where(rows.c.site == site)).rowcount
+    left = connection.execute(select(func.count()).select_from(rows)).scalar() or 0
+    if connection.dialect.name == "sqlite" and gone > left:
+        create(connection)
+        fill(connection)
 
 
 def index(connection: Connection, kind: str, rows: Sequence[Row], changed: Iterable[tuple[str, str]] = ()) -> None:

@@ -61,6 +61,10 @@ class Change(msgspec.Struct, array_like=True, frozen=True, gc=False):  # gc: a t
     sentence: str = ""  # of a fleet event
     at: float = 0  # of a fleet event: when it happened, epoch s
 
+    def blank(self) -> Change:
+        """Return what stands in the place of a removed site's change: its kind is empty, and no reader shows it."""
+        return Change(self.row, "", "", "", 0, "", NO_TEXT)
+
 
 def is_of_fleet(change: Change) -> bool:
     """Return True for a change of the fleet, not of a post or comment."""

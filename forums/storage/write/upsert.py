@@ -6,7 +6,7 @@ item stands alone: about 2 log2(n) more rounds for each bad item. Sites and foru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -140,13 +140,22 @@ class Written:
     new: set[tuple[type[Stored], str, str]] = field(default_factory=set)
     """New posts and comments: (`Post` or `Comment`, site, id)."""
     changes: list[Change] = field(default_factory=list)
+    dropped: set[int] = field(default_factory=set)
+    """Places in the batch of items of removed sites."""
 
 
-def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf, written: Written) -> list[Refused]:
+def store(
+    connection: Connection,
+    items: Sequence[Stored],
+    rechecks: RechecksOf,
+    written: Written,
+    removed: Callable[[], Collection[str]] = frozenset,
+) -> list[Refused]:
     """Store `items` in the connection's transaction; return the items that the database refused, in no particular order.
 
     `rechecks` is the recheck policy of each site. New rows and changes are added to `written`, changes also to the table
-    `events`. Raises SQLAlchemy's error if the database failed.
+    `events`. Items of the sites that `removed` returns, once no other writer is at work, are dropped. Raises SQLAlchemy's
+    error if the database failed.
     """
     new, changes = written.new, written.changes
 
@@ -172,9 +181,11 @@ def store(connection: Connection, items: Sequence[Stored], rechecks: RechecksOf,
         store_mentions(connection, items, changes)
 
     refused = [Refused(place=place, reason=reason) for place, reason in too_large(connection, items).items()]
-    large = {one.place for one in refused}
+    gone = removed()
+    written.dropped.update(place for place, item in enumerate(items) if not isinstance(item, RunRow) and item.site in gone)
+    large = {one.place for one in refused} | written.dropped
     refused += _store(connection, mention, [(place, item) for place, item in enumerate(items) if place not in large], changes)
-    unmentioned = {one.place for one in refused}
+    unmentioned = {one.place for one in refused} | written.dropped
     for kind, act in how.items():
         group = [(place, item) for place, item in enumerate(items) if type(item) is kind and place not in unmentioned]
         if group:

@@ -1,0 +1,159 @@
+"""Removed sites: nothing is asked of them any more, and what still comes is dropped.
+
+A removed site is paused by a hold that is marked so. Crawlers set aside what they meet of it, the seeder leaves it out, and the
+writer drops its items, until a site file of that name is made again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import redis
+
+from forums.environment import Sites
+from forums.state.alerts import Alerts
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
+from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
+from forums.state.thread_records import forget_fields
+from redis_components.admin.crawl_records import CrawlRecords, keys_in
+from redis_components.admin.find_entries import Search, find, take_out
+from redis_components.frontier.holds import BREAKER, REQUESTS, SITE, TASKS, Hold, HoldKind
+from redis_components.items.stream import parse as parse_refused
+from redis_components.keys import CrawlKeys, limits_key
+from redis_components.politeness import limits
+from redis_components.server.untrusted_values import server_time
+from workers.application import application
+from workers.fleet.sizes import declared_fleet
+from workers.state.holds import FleetHolds
+
+_AT_ONCE = 1000
+_COUNTERS = {REQUESTS: "parked", TASKS: "parked_tasks"}
+
+
+def removed_sites(client: redis.Redis) -> dict[str, float]:
+    """Return the removed sites, with the time of the removal (epoch s of Redis)."""
+    held = FleetHolds(client).fields()
+    return {name.removeprefix(SITE): hold.at for name, hold in held.items() if name.startswith(SITE) and hold.removed}
+
+
+def mark_removed(client: redis.Redis, site: str, by: str) -> None:
+    """Pause the site everywhere, as a removed one."""
+    hold = Hold(word=HoldKind.PAUSE, at=server_time(client), by=by, reason="a new site file ends this", removed=True)
+    _hold(client, site, hold)
+
+
+def readmit_sites(client: redis.Redis) -> list[str]:
+    """Let sites in again that have a newer site file than their removal; return them. Of the others drop what is set aside."""
+    back = []
+    for site, at in removed_sites(client).items():
+        try:
+            is_back = (Sites.read().sites_dir / f"{site}.toml").stat().st_mtime > at
+        except OSError:
+            is_back = False
+        if is_back:
+            forget_site(client, site)
+            _hold(client, site, None)
+            back.append(site)
+        else:
+            for keys in _crawls(client):
+                _drop_parked(client, keys, site)
+    return back
+
+
+def _hold(client: redis.Redis, site: str, hold: Hold | None) -> None:
+    fleet = FleetHolds(client)
+    fleet.change({SITE + site: hold, BREAKER + site: None})
+    fleet.spread(declared_fleet(client))
+
+
+def waiting(client: redis.Redis, site: str) -> int:
+    """Return the number of requests and start tasks of a site, in all places."""
+    found: list[Search] = [find(client, keys, [site.encode()], lambda one: _is_of(one, site)) for keys in _crawls(client)]
+    return sum(len(one.entries) for one in found)
+
+
+def alerts_of(client: redis.Redis, site: str) -> list[int]:
+    """Return the numbers of the alerts for this site alone."""
+    return [int(number) for number, alert in Alerts(client).all().items() if alert.site == site]
+
+
+def forget_site(client: redis.Redis, site: str) -> int:
+    """Delete all that Redis has of a site, but its holds; return the number of requests and start tasks. Repeatable."""
+    gone = 0
+    for keys in _crawls(client):
+        gone += take_out(client, keys, [site.encode()], lambda fields: _is_of(fields, site)) + _drop_parked(client, keys, site)
+        _drop_refused(client, keys, site)
+        _forget_ids(client, keys.fed_ids(), site)
+        of_crawl = ForumCrawlKeys(keys)
+        for key in (
+            *(keys.threads(), keys.start_tokens(), keys.fed_waiting(), keys.pending(), keys.seeded()),
+            *(of_crawl.marks(), of_crawl.forum_states(), of_crawl.forum_dues()),
+        ):
+            forget_fields(client, key, f"{site}/")
+    fleet = ForumFleetKeys()
+    forget_fields(client, fleet.drift(), f"{site}/")
+    for key in (fleet.delays(), fleet.writer_figures()):
+        forget_fields(client, key, f"{site}|")
+    for key in (fleet.wrong_sites(), fleet.budgets(), fleet.breakers()):
+        client.hdel(key, site)
+    client.unlink(fleet.spent(site), fleet.counted(site))
+    limits.change(client, limits_key(), site, None)
+    for number in alerts_of(client, site):
+        Alerts(client).remove(number)
+    return gone
+
+
+def _crawls(client: redis.Redis) -> list[CrawlKeys]:
+    """Return the keys of the crawls whose items the forum writer stores."""
+    writers = application().consumers()
+    crawls = [one.keys for one in CrawlRecords(client).all().values() if one.consumer in writers and not one.redis]
+    known = {keys.start_urls: keys for keys in (*crawls, keys_in(client, FORUM_LIST), keys_in(client, FORUM_DETAIL))}
+    return list(known.values())
+
+
+def _is_of(fields: dict[str, Any], site: str) -> bool:
+    """Return True for a start task, or a request, of this site."""
+    meta = fields.get("t")
+    return fields.get("site") == site or (isinstance(meta, dict) and meta.get("site") == site)
+
+
+def _drop_parked(client: redis.Redis, keys: CrawlKeys, site: str) -> int:
+    """Delete the requests and start tasks that crawlers have set aside."""
+    gone = 0
+    for kind, counter in _COUNTERS.items():
+        lot = keys.parked_lot(f"{kind}{site}")
+        while dropped := len(cast("Sequence[bytes]", client.lpop(lot, _AT_ONCE) or ())):
+            client.hincrby(keys.counters(), counter, -dropped)
+            gone += dropped
+        client.hdel(keys.parked(), f"{kind}{site}")
+    return gone
+
+
+def _drop_refused(client: redis.Redis, keys: CrawlKeys, site: str) -> None:
+    for raw in _values(client, keys.bad_items()):
+        item = parse_refused(raw, 0)
+        if item is not None and site.encode() in item.payload and _site_of(item.payload) == site:
+            client.lrem(keys.bad_items(), 1, cast("str", raw))
+
+
+def _values(client: redis.Redis, key: str) -> Iterable[bytes]:
+    for start in range(client.llen(key) // _AT_ONCE * _AT_ONCE, -1, -_AT_ONCE):  # from the end: what is removed moves the rest
+        yield from cast("list[bytes]", client.lrange(key, start, start + _AT_ONCE - 1))
+
+
+def _site_of(payload: bytes) -> object:
+    try:
+        fields = json.loads(payload)
+    except (ValueError, RecursionError):
+        return None
+    return fields.get("site") if isinstance(fields, dict) else None
+
+
+def _forget_ids(client: redis.Redis, key: str, site: str) -> None:
+    """Delete the ids of start tasks of a site: `<wide>|<how many>|<order>|<site>/<thread>`, by the digest of their texts."""
+    head = f"{site}/".encode()
+    for digest, value in cast("Iterable[tuple[str, bytes]]", client.hscan_iter(key, count=_AT_ONCE)):
+        if value.split(b"|", 3)[-1].startswith(head):
+            client.hdel(key, digest)
