@@ -156,6 +156,11 @@ class RowsPage(Page):
         description="the last page, without `next`, `pages`, `total`, `cursor`, `has_more`: no rows, or fewer than `per_page`",
     )
 
+    @property
+    def tells_next(self) -> bool:
+        """Return True if a page shows that another one follows, so that none behind the last is requested."""
+        return any(getattr(self, name) is not None for name in ("next", "pages", "total", "cursor", "has_more"))
+
     @model_validator(mode="after")
     def _can_be_followed(self) -> Self:
         for name in ("next", "pages", "total", "cursor", "has_more", "current"):

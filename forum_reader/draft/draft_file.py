@@ -304,7 +304,8 @@ async def preview(site: Site, get: Get, forum: str) -> Preview:
         return Preview([], f"{site.list_url(forum)}: no threads")
     step = max(1, len(listed.threads) // MOST)
     titles = {one.title for one in listed.threads if one.title}
-    threads = [await _thread(site, get, forum, thread, titles) for thread in listed.threads[::step][:MOST]]
+    ids: dict[str, str] = {}
+    threads = [await _thread(site, get, forum, thread, titles, ids) for thread in listed.threads[::step][:MOST]]
     faults = faults_of_list(listed, seen_without_file(response), by_activity=site.pages.list.order == "activity")
     return Preview(threads, None, next(faults, None))
 
@@ -319,7 +320,10 @@ def _faults(thread: ListedThread, page: CommentsPage, titles: set[str], response
     return faults_of_thread(thread, page, titles, seen, response.text if seen is not None else "")
 
 
-async def _thread(site: Site, get: Get, forum: str, thread: ListedThread, titles: set[str]) -> PreviewedThread:
+async def _thread(
+    site: Site, get: Get, forum: str, thread: ListedThread, titles: set[str], ids: dict[str, str]
+) -> PreviewedThread:
+    """Read a thread's first page. `ids`: those of the comments of the threads before, each with its thread."""
     url = site.url("comments", forum=forum, thread=thread.id, url=thread.url)
     shown = PreviewedThread(id=thread.id, title=thread.title, url=url, replies=thread.reply_count)
     try:
@@ -332,6 +336,9 @@ async def _thread(site: Site, get: Get, forum: str, thread: ListedThread, titles
         return shown
     posts: list[ReadPost | ReadComment] = [*([page.post] if page.post else []), *page.comments]
     first = posts[0] if posts else None
+    shared = next((one.id for one in page.comments if one.id in ids), None)
+    same = f"it has a comment {shared}, as thread {ids[shared]}: look at `id`" if shared is not None else None
+    ids |= {one.id: thread.id for one in page.comments}
     return msgspec.structs.replace(
         shown,
         posts=len(posts),
@@ -345,5 +352,5 @@ async def _thread(site: Site, get: Get, forum: str, thread: ListedThread, titles
             if any(not getattr(post, name) for post in posts if not post.deleted)
         ),
         problem=None if posts else "no posts",
-        fault=next(_faults(thread, page, titles, response), None),
+        fault=next(_faults(thread, page, titles, response), same),
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from forum_reader.page.records import PageKind, SeenPage
 from forum_reader.page.response import is_text
 from forum_reader.reading.parse_body import content_type
+from forum_reader.reading.read_page import SHARED
 
 from .page_reader import read_page
 
@@ -74,7 +75,10 @@ def faults_of_thread(
         yield f"{same} of {len(bodies)} texts are titles of threads: look at `body`, and whether these are threads or boards"
     for name in ("author", "created_at", "body"):
         yield from _lacking("posts", [getattr(one, name) for one in posts], name)
-    yield from _rows_lost(page.fields, len(page.comments) + (page.post_id is not None), "posts")
+    shared = sum(SHARED in one.id for one in page.comments)
+    yield from _rows_lost(page.fields, len(page.comments) - shared + (page.post_id is not None), "posts")
+    if shared * 4 > len(page.comments):
+        yield f"{shared} of {len(page.comments)} posts have the id of another one: look at `id`"
     yield from _repeated(bodies)
     yield from _counted(listed, page, len(posts))
     title, whole = _normal(re.sub(r"(…|\.\.\.)\s*$", "", listed.title or "")), _normal(text)

@@ -122,4 +122,4 @@ def read(site: Site, response: Response, asked: Asked) -> AnyPage:
         return read_thread(site, response, asked.thread)
     if asked.kind == "more":
         return read_more(site, response, asked)
-    return read_comments(site, response, asked.thread, asked.number, forum=asked.forum, url=asked.url)
+    return read_comments(site, response, asked.thread, asked.number, forum=asked.forum, url=asked.url, opening=asked.opening)

@@ -262,3 +262,31 @@ def cut(elements: Iterable[Any], root: Any) -> None:
             element.tail = xml_text("".join(parts))
         else:
             element.text = xml_text("".join(parts))
+
+
+_REMOVED = re.compile(
+    r"""\W*(?:
+      (?:deleted|removed|gelöscht|supprimé|eliminado|удалено|削除済み|あぼ[ーん]ん?)
+    | (?:(?:this|the)\s)?(?:post|comment|message|reply)\s(?:(?:has\sbeen|was|is|got)\s)?(?:deleted|removed|withdrawn)
+    | (?:dieser?\s)?(?:beitrag|kommentar|nachricht|antwort)\s(?:(?:wurde|ist)\s)?(?:[^.!?]{0,40}\s)?
+      (?:gelöscht|entfernt)(?:\sworden)?
+    | (?:cet?\s|le\s)?(?:message|commentaire)\s(?:a\sété\s|est\s)?(?:supprimé|effacé|retiré)
+    | (?:este\s|el\s)?(?:mensaje|comentario|post)\s(?:ha\ssido\s|fue\s)?(?:eliminado|borrado|retirado)
+    | (?:questo\s)?(?:messaggio|commento|post)\s(?:è\sstato\s)?(?:eliminato|rimosso|cancellato)
+    | (?:est[ae]\s)?(?:mensagem|comentário|postagem|post)\sfoi\s(?:apagad|removid|excluíd|eliminad)[ao]
+    | (?:dit\s|deze\s)?(?:bericht|reactie)\s(?:is|werd)\sverwijderd
+    | (?:ten\s|ta\s)?(?:post|komentarz|wpis|wiadomość)\s(?:został[ay]?\s)?usunięt[yaeo]
+    | (?:эт[оа]\s)?(?:сообщение|комментарий|пост)\s(?:был[оа]?\s)?удал[её]н[оа]?
+    | bu\s(?:mesaj|yorum|gönderi)\ssil(?:indi|inmiştir)
+    | この(?:コメント|投稿|メッセージ|書き込み)は削除され(?:ました|ています)
+    | [该此本]?(?:帖子?|评论|留言|回复|楼层?|內容|内容)已?经?被?(?:作者|管理员|版主|用户|发布者)?(?:删除|屏蔽|刪除)
+    | 삭제된\s?(?:댓글|글|게시물|게시글|메시지)입니다
+    )(?:\s(?:by|von|par|por|da|dal|door|przez|tarafından)\s[^.!?\n]{1,40})?\W*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LONGEST_PLACEHOLDER = 120  # characters
+
+
+def is_placeholder(text: str) -> bool:
+    """Return True if a text is no more than what forums show in the place of a deleted post."""
+    return 0 < len(text) <= _LONGEST_PLACEHOLDER and _REMOVED.fullmatch(text) is not None

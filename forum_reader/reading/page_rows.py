@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """A requested page: its kind, forum and thread; `number` from 1; `url`: the thread's own, where its list gave one. Of
-    comments that a page leaves out: `more` from that page, and `comment` that they answer.
+    comments that a page leaves out: `more` from that page, and `comment` that they answer. `opening`: the opening post's id among
+    the comments, where an earlier page showed it.
     """
 
     kind: PageKind
@@ -32,6 +33,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None = None
     comment: str = ""
     more: str = ""
+    opening: str = ""
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """Return the values of the names in the templates of addresses."""
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if name != "opening"}
 
 
 class Ahead(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +100,7 @@ def _goes_on(doc: Document, page: RowsPage, place: Asked, rows: int, pages: int 
 def _address(doc: Document, place: Asked, cursor: str | None = None) -> str:
     """Return the address of the page after this one."""
     after = msgspec.structs.replace(place, number=place.number + 1)
-    return doc.site.url(**msgspec.structs.asdict(after), cursor=cursor)
+    return doc.site.url(**after.names, cursor=cursor)
 
 
 _DEEPEST = 500  # levels; a page that nests deeper is cut there

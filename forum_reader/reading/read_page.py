@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from . import page_rows
+from .html_text import is_placeholder
 from .page_rows import Ahead, Asked, ahead, is_behind_the_end, own_number
 from .page_values import Document, FieldCount
 
@@ -27,6 +28,8 @@ __all__ = [
 ]  # fmt: skip
 
 _LONGEST_TOKEN = 200  # characters
+SHARED = "~"
+"""Between the id that several posts of a page share and the number of the second and further ones."""
 
 
 class ListedForum(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,10 +183,11 @@ def read_comments(
     *,
     forum: str = "",
     url: str | None = None,
+    opening: str = "",
     root: Any = None,
 ) -> CommentsPage:
     """Read the comments of a page, the oldest first, answers after the post that they answer, and the opening post where it is
-    on the page. `number` None: the page's own. `root`: its tree, where it was parsed already.
+    on the page. `number` None: the page's own. `opening` as in `Asked`. `root`: its tree, where it was parsed already.
     """
     page = site.pages.comments
     doc = Document(site, page, response, root, thread=thread)
@@ -197,22 +201,22 @@ def read_comments(
     has_oldest = number == 1 if is_forward else after.next is None
     has_opening = page.first_is_post and has_oldest
     post = doc.values(doc.root, page.post) if page.post and (has_opening or number == 1) else None
-    opening: str | None = None  # the row's id of the opening post: an answer to it answers no comment
+    own: str | None = None  # the row's id of the opening post: an answer to it answers no comment
     if page.first_is_post and number == 1 and not rows:
         raise page_rows.nothing_of("an opening post", page.fields)
     is_again = page.first_is_post and page.repeats_post and is_forward and not has_opening
     if (has_opening or is_again) and rows:
-        opening = read[0]["id"]
+        own = read[0]["id"]
     if has_opening and rows:
         post = read[0] | {"id": thread} | {name: value for name, value in (post or {}).items() if value is not None}
     size = page.per_page - page.repeats_post if page.per_page and is_forward else None  # number of comments
     before = 0 if has_oldest and number == 1 else None if size is None else (number - 1) * size
     first = None if before is None else before + (0 if page.first_is_post else 1)
-    comments = _comments(rows, read, opening=opening, first=first, skips=has_opening or is_again)
+    comments = _comments(rows, read, opening=own or opening, first=first, skips=has_opening or is_again)
     return CommentsPage(
         comments=tuple(comments.values()),
-        post=_post(post, thread) if post and (opening is not None or post.get("body") or post.get("deleted")) else None,
-        post_id=opening,
+        post=_post(post, thread) if post and (own is not None or post.get("body") or post.get("deleted")) else None,
+        post_id=own,
         next=after.next,
         pages=after.pages,
         total=after.total,
@@ -252,17 +256,33 @@ def _comments(
     numbers = page_rows.Numbers(read)
     comments: dict[str, ReadComment] = {}
     for at, (row, values) in enumerate(zip(rows, read, strict=True)):
-        if (skips and at == 0) or values["id"] is None or values["id"] in comments:
+        if (skips and at == 0) or values["id"] is None or (opening and values["id"] == opening):
             continue
         answered = row.parent_id or values.get("parent_id") or numbers.answered(values["id"])
+        body = values.get("body") or ""
         given = {
-            "body": values.get("body") or "",
+            "body": body,
+            "deleted": bool(values.get("deleted")) or is_placeholder(body),
             "parent_id": None if answered == opening else answered,
             "position": values.get("position") or (None if first is None else first + at),
         }
         kept = {name: value for name, value in values.items() if name != "load_more"}
-        comments[values["id"]] = ReadComment(**(kept | given))
+        _add(comments, ReadComment(**(kept | given)))
     return comments
+
+
+def _add(comments: dict[str, ReadComment], one: ReadComment) -> None:
+    """Add a comment, unless it is there: a page may repeat a post, whole or in part. Another post with the same id gets
+    another one.
+    """
+    id_, times = one.id, 1
+    while (known := comments.get(id_)) is not None:
+        is_same = known.created_at is not None and (known.author, known.created_at) == (one.author, one.created_at)
+        if is_same or known.body in one.body or one.body in known.body:
+            return
+        times += 1
+        id_ = f"{one.id}{SHARED}{times}"
+    comments[id_] = one if id_ == one.id else msgspec.structs.replace(one, id=id_)
 
 
 def _left_out(doc: Document, page: CommentRows, read: list[dict[str, Any]]) -> tuple[MoreComments, ...]:
@@ -274,7 +294,7 @@ def _left_out(doc: Document, page: CommentRows, read: list[dict[str, Any]]) -> t
 
 def _post(values: dict[str, Any], thread: str) -> ReadPost:
     known = {name: values[name] for name in ReadPost.__struct_fields__ if values.get(name) is not None}
-    return ReadPost(**({"id": thread} | known))
+    return ReadPost(**({"id": thread} | known | ({"deleted": True} if is_placeholder(known.get("body", "")) else {})))
 
 
 def _short(token: str) -> str:

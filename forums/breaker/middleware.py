@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from forum_reader.reading.read_page import FieldCount
 
 MISSING = frozenset({404, 410})
+_WALLS = frozenset({Cause.LOGIN, Cause.REFUSED, Cause.CHALLENGE})
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +101,7 @@ class SiteWatch:
         self._crawler = crawler
         self._inc_value = crawler.stats.inc_value
         self._health: dict[tuple[str, str], SiteHealth] = {}
+        self._walled: set[str] = set()  # sites whose later pages of threads are not for guests
         self._missing: dict[tuple[str, str], MissingPages] = {}
         self._with_rows: set[tuple[str, str]] = set()  # forums whose first list page had rows
         self._counted: set[tuple[str, str]] = set()  # (site, kind of page) whose fields are all in the stats
@@ -168,8 +170,11 @@ class SiteWatch:
         site, context = asked
         kind, number = context["kind"], context.get("number", 1)
         rows = max((count.rows for count in page.fields.values()), default=0)
-        if not rows and number == 1 and (found := self._without_rows(response, site, context)) is not None:
+        is_expected = number == 1 or (kind == "comments" and site.pages.comments.tells_next)
+        if not rows and is_expected and (found := self._without_rows(response, site, context)) is not None:
             self._block_again(request, site, context, found)
+        if number > 1 and rows:
+            self._walled.discard(site.name)
         self._of(site, context).good()
         self._missing_of(site, kind).good()
         if kind == "list" and rows and number == 1:
@@ -263,12 +268,17 @@ class SiteWatch:
         self._inc_value(f"sites/{site.name}/{page['kind']}/blocked/{found.cause}")
         if page["kind"] in DISPENSABLE:
             raise SiteBlocked(f"blocked by {found.reason}")
+        is_later = found.cause in _WALLS and page["kind"] == "comments" and _is_later(request)
+        if is_later and (found.cause is Cause.LOGIN or site.name in self._walled):
+            raise SiteBlocked(f"blocked by {found.reason}", is_private=True)  # this thread's first pages were there
         health, is_held = self._of(site, page), self._is_held(site)
         url = first_url(request) if found.cause is Cause.ELSEWHERE else request.url  # many pages may be redirected to one
         step = health.bad(found, url, blocks, site.breaker, held=is_held, now=time.monotonic())
         if step in (Step.GIVE_UP, Step.PRIVATE):
             reason = f"blocked {blocks} times, at last by {found.reason}"
-            raise SiteBlocked(reason, is_private=step is Step.PRIVATE)
+            if is_later:
+                self._walled.add(site.name)
+            raise SiteBlocked(reason, is_private=is_later or step is Step.PRIVATE)
         if step is Step.OPEN:
             self._open(request, site, page, found)
         else:
@@ -316,6 +326,12 @@ def _reading(request: Request) -> dict[str, Any]:
     """Return the thread reading that a request belongs to; empty for other requests."""
     reading = request.cb_kwargs.get("reading")
     return reading if isinstance(reading, dict) else {}
+
+
+def _is_later(request: Request) -> bool:
+    """Return True for a page of a thread of which pages were read before it."""
+    reading = _reading(request)
+    return int(reading.get("page", 1)) > int(reading.get("first", 1))
 
 
 def _context(request: Request, page: Mapping[str, Any]) -> dict[str, Any]:

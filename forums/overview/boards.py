@@ -90,7 +90,8 @@ class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         failed = f"{self.state.errors:,} scan{'' if self.state.errors == 1 else 's'} failed" if self.state.errors else ""
         gap = "a gap is open" if self.state.gap_at is not None else ""
         first = str(self.hold or self.wrong_file or self.over_budget)
-        return ": ".join(filter(None, (first, failed or gap, self.state.reason or "")))
+        wall = f"guests see only the first pages of its threads: {self.state.wall}" if self.state.wall else ""
+        return ": ".join(filter(None, (first, failed or gap, self.state.reason or ""))) or wall
 
 
 class Boards(Sequence[BoardView]):

@@ -240,7 +240,7 @@ def _read(site: Site, page: RawPage, report: ReparseReport) -> Iterator[dict[str
         raise UnreadablePage(f"the site file has no [pages.{kind}] any more")
     if (wall := soft_block.verdict(response, site.page(kind).answer)) is not None:
         raise UnreadablePage(wall.reason)
-    given = {name: page.page[name] for name in ("forum", "thread", "url", "comment", "more") if page.page.get(name)}
+    given = {name: page.page[name] for name in ("forum", "thread", "url", "comment", "more", "opening") if page.page.get(name)}
     asked = Asked(kind=kind, number=page.page["number"], **given)
     read = isolated.read(site, response, asked)
     _count(report, kind, read.fields)

@@ -228,6 +228,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="ch
     reply_count: BigInt | None = None  # of the thread, from the list that led to the reading
     last_reply_at: Moment | None = None  # from that list, too
     asked: str | None = None  # digest of the site file that made the request (`file_digest`)
+    walled: bool = False  # its first pages only are for guests; `reason` has the rest
     counted_back: bool = False  # positions of its comments are counted from the newest one, which has 0, the one before it -1
 
 

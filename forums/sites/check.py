@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
+from scrapy import Request
 from scrapy.http import HtmlResponse
 
 from forum_reader.definition.fields import NEEDED
 from forum_reader.draft.paging_links import second_page
 from forum_reader.errors import UnreadablePage
+from forum_reader.page import soft_block
 from forum_reader.readers.file_faults import falls, faults_of_list, faults_of_thread, seen_without_file
 from forum_reader.reading import read_page
 from forum_reader.reading.asked_page import Asked
@@ -236,7 +238,7 @@ class Trial:
     async def _more(self, forum: str, thread: ListedThread, left_out: MoreComments) -> None:
         """Try the first of the pages with comments that the thread's page leaves out."""
         asked = Asked(kind="more", forum=forum, thread=thread.id, url=thread.url, comment=left_out.comment, more=left_out.more)
-        page: read_page.CommentsPage | None = await self._read(self._site.url(**msgspec.structs.asdict(asked)), asked)
+        page: read_page.CommentsPage | None = await self._read(self._site.url(**asked.names), asked)
         if page:
             nothing = None if page.comments else "no rows: look at `rows` of [pages.more]"
             self._note("more", page.comments, f"comments that the page of thread {thread.id} leaves out", page, [nothing])
@@ -267,6 +269,9 @@ class Trial:
             response = await self._visitor.get(self._site.asking(asked.kind, url))
             if response.status != 200:
                 raise FetchFailed(f"answers with status {response.status}")
+            response.request = Request(url)  # a redirect to a login is seen by what was requested
+            if (wall := soft_block.verdict(response, self._site.page(asked.kind).answer)) is not None:
+                raise FetchFailed(f"guests do not see it: {wall.reason}")
             self._response, self._url = response, response.url
             return await isolated.read_soon(self._site, response, asked)
         except (FetchFailed, UnreadablePage) as exc:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -21,23 +22,20 @@ from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.page_tracker import reason_of
 
 from .base import ForumSpider, address_of, following, page_request, read_page
+from .left_out import after_left_out, follow_left_out, next_left_out, placed, with_left_out
+from .odd_pages import merged, merged_into, was_read_before, with_head
 from .thread_reading import (
     Reading,
     Step,
     ThreadWas,
-    after_left_out,
     counted_back,
     follow,
-    follow_left_out,
     from_start,
     missing,
-    next_left_out,
-    placed,
     report,
     unchanged_report,
-    with_left_out,
     with_own_id,
-)
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -45,6 +43,8 @@ if TYPE_CHECKING:
 
     from forum_reader.definition.pages import PageKind
     from forum_reader.reading.read_page import MoreComments
+
+logger = logging.getLogger(__name__)
 
 LATER = -10
 """Priority of re-checks and history, which may wait."""
@@ -57,6 +57,10 @@ class ForumDetailSpider(ForumSpider):
 
     name = FORUM_DETAIL
     lane_later = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._walls: set[str] = set()  # sites whose later pages were refused
 
     def make_request_from_data(self, data: bytes) -> Request:
         """Return the request for the opening post's page, or for the first comment page to be read. Raises for a task without
@@ -110,6 +114,8 @@ class ForumDetailSpider(ForumSpider):
         )
         if reading.own is not None:
             request.meta["page"]["own"] = reading.own  # for a later reading of the raw page
+        if reading.opening:
+            request.meta["page"]["opening"] = reading.opening
         return request
 
     def _opening(self, site: Site, reading: Reading) -> Request:
@@ -144,8 +150,11 @@ class ForumDetailSpider(ForumSpider):
             yield self._comments(site, read) if read.was.comments else unchanged_report(site.name, read, read.was)
             return
         read = msgspec.structs.replace(read, changed=True)
+        if (other := merged_into(site, response, read.thread)) is not None:
+            yield report(site.name, read, gone=True, reason=f"merged into thread {other}")
+            read = merged(read, other, response.url)
         try:
-            page: ThreadPage = await read_page(self, response)
+            page: ThreadPage = await read_page(self, response, thread=read.thread)
         except UnreadablePage as error:
             yield self._unreadable(site, response, read, error)
             return
@@ -177,8 +186,14 @@ class ForumDetailSpider(ForumSpider):
                 yield self._again(site, read)
                 return
             read = msgspec.structs.replace(read, changed=True)
+        if (other := merged_into(site, response, read.thread)) is not None:
+            yield report(site.name, read, gone=True, reason=f"merged into thread {other}")
+            read = merged(read, other, response.url)
+            if response.meta["page"]["number"] > 1 or site.pages.thread is not None:
+                yield self._again(site, read)
+                return
         try:
-            page: CommentsPage = await read_page(self, response, url=read.url)
+            page: CommentsPage = await read_page(self, response, url=read.url, thread=read.thread)
         except UnreadablePage as error:
             yield self._unreadable(site, response, read, error)
             return
@@ -189,19 +204,22 @@ class ForumDetailSpider(ForumSpider):
             thread, post = read.own or read.thread, with_listed(page.post, read)
             yield post_item(post, site=site.name, thread=thread, forum=read.forum, url=url, fetched_at=fetched_at)
         is_back = site.pages.comments.order != "oldest"
-        for comment in counted_back(page.comments, read) if is_back else page.comments:
+        ids = [comment.id for comment in page.comments]
+        again = was_read_before(read, ids)
+        for comment in () if again else counted_back(page.comments, read) if is_back else page.comments:
             thread = read.own or read.thread
             yield comment_item(comment, site=site.name, thread=thread, url=response.url, fetched_at=fetched_at)
         numbered = site.pages.comments.is_numbered
         step = follow(
-            with_left_out(read, page.left_out),
-            [comment.id for comment in page.comments],
+            with_left_out(with_head(read, ids, page.post_id), page.left_out),
+            ids,
             total=page.total,
             has_next=page.next is not None,
             numbered=numbered,
             limit=site.limits.comments_per_thread,
             url=None if numbered or read.page == 1 else address_of(response),
             newest_first=is_back,
+            again=again,
         )
         yield self._after(site, step, page.next)
 
@@ -270,11 +288,20 @@ class ForumDetailSpider(ForumSpider):
         has_own_page = site.pages.thread is not None
         if place["kind"] == "thread" or (place["number"] == 1 and not has_own_page):
             return report(site.name, read, reason=reason, gone=True)
-        if has_own_page and not read.opened:
-            return self._opening(site, read)
-        if not has_own_page and read.first > 1:
-            return self._comments(site, from_start(read))
-        return report(site.name, read, reason=reason)
+        if place["kind"] == "comments" and read.page == read.first:
+            if has_own_page and not read.opened:
+                return self._opening(site, read)
+            if not has_own_page and read.first > 1:
+                return self._comments(site, from_start(read))
+        return self._walled(site, read, reason)
+
+    def _walled(self, site: Site, read: Reading, reason: str) -> dict[str, Any]:
+        """Return the report of a thread whose first pages only are for guests."""
+        if site.name not in self._walls:
+            self._walls.add(site.name)
+            logger.warning("%s: the later pages of threads are not for guests, such as page %d of thread %s: %s",
+                           site.name, read.page, read.thread, reason)  # fmt: skip
+        return report(site.name, read, reason=reason, walled=True)
 
     def _not_there(self, site: Site, place: dict[str, Any], read: Reading, reason: str) -> Any:
         """Return the next step after a page that the site does not have. A page requested by an older site file is requested once
@@ -306,6 +333,8 @@ class ForumDetailSpider(ForumSpider):
         if isinstance(error, PageGone):
             return self._not_there(site, response.meta["page"], read, str(error))
         assert response.request is not None
+        if isinstance(error.__cause__, SiteBlocked) and error.__cause__.is_private:
+            return self._refused(site, response.meta["page"], read, str(error))
         set_aside(self.crawler, response.request, f"{type(error).__name__}: {error}")
         return report(site.name, read, reason=str(error))
 

@@ -12,7 +12,7 @@ comments that these pages leave out in turn.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -40,8 +40,12 @@ def unchanged_report(site: str, read: Reading, was: ThreadWas) -> dict[str, Any]
     }
 
 
-def report(site: str, read: Reading, *, reason: str | None = None, gone: bool = False, cut: bool = False) -> dict[str, Any]:
-    """Return the report. `reason`: why the reading failed; `gone`: the site does not have the thread; `cut`: a limit ended it."""
+def report(
+    site: str, read: Reading, *, reason: str | None = None, gone: bool = False, cut: bool = False, walled: bool = False
+) -> dict[str, Any]:
+    """Return the report. `reason`: why the reading failed; `gone`: the site does not have the thread; `cut`: a limit ended it;
+    `walled`: the rest of the thread is not for guests.
+    """
     ended = reason is None and not cut
     claimed, short = listed(read) if ended else (read.replies, 0)
     return {
@@ -71,6 +75,7 @@ def report(site: str, read: Reading, *, reason: str | None = None, gone: bool = 
         "reason": reason,
         "asked": read.asked or None,
         "counted_back": read.counted_back,
+        "walled": walled,
     }
 
 
@@ -119,6 +124,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_url: str | None = None  # its URL, on sites without numbered page URLs
     last: str | None = None  # last comment
     tail: tuple[str, ...] = ()  # comments of the previous page, as some sites repeat the last one
+    head: str = ""  # digest of the comments of the first page, which some sites send for numbers behind the end
+    opening: str = ""  # the opening post's id among the comments
     seen: int = 0  # comments of this pass
     fresh: int = 0  # of these, after the last stored one
     total: int | None = None  # the site's claim, on the last page that had one
@@ -164,14 +171,15 @@ def follow(
     limit: int,
     url: str | None = None,
     newest_first: bool = False,
+    again: bool = False,
 ) -> Step:
     """Return the step after a page with the comments `ids`. `numbered`: page URLs have numbers, else the reading can go back
     to the beginning only; `limit`: comments after which a reading ends; `url`: the page's, on sites without numbered page URLs;
-    `newest_first`: the thread's first page has its newest comments.
+    `newest_first`: the thread's first page has its newest comments; `again`: the page was read before, so this is the end.
     """
     if newest_first:
-        return _follow_back(reading, ids, total=total, has_next=has_next, numbered=numbered, limit=limit)
-    news = [one for one in ids if one not in reading.tail]
+        return _follow_back(reading, ids, total=total, has_next=has_next, numbered=numbered, limit=limit, again=again)
+    news = [] if again else [one for one in ids if one not in reading.tail]
     repeated = bool(ids) and not news
     fresh = reading.fresh + len(news)
     if reading.after is not None and (reading.after in news or not reading.met):
@@ -186,8 +194,8 @@ def follow(
         seen=reading.seen + len(news),
         fresh=fresh,
         total=reading.total if total is None else total,
-        steady=reading.steady and not repeated and (reading.total is None or total is None or total == reading.total),
-        tail=tuple(ids),
+        steady=reading.steady and (again or not repeated) and (reading.total is None or total is None or total == reading.total),
+        tail=reading.tail if again else tuple(ids),
     )
     if news:
         read = msgspec.structs.replace(read, last=news[-1], last_page=reading.page, last_url=url)
@@ -201,12 +209,14 @@ def follow(
     return Step(msgspec.structs.replace(read, page=reading.page + 1), "on")
 
 
-def _follow_back(reading: Reading, ids: Sequence[str], *, total: int | None, has_next: bool, numbered: bool, limit: int) -> Step:
+def _follow_back(
+    reading: Reading, ids: Sequence[str], *, total: int | None, has_next: bool, numbered: bool, limit: int, again: bool
+) -> Step:
     """Return the step in a thread with its newest comments on the first page; within a page the oldest come first."""
     news = [one for one in ids if one not in reading.tail]
     known = overlap(news, reading.after) if reading.after is not None else None
     fell = reading.total is not None and total is not None and total < reading.total
-    is_steady = bool(news or not ids) and (reading.total is None or total is None or total == reading.total)
+    is_steady = bool(news or not ids or again) and (reading.total is None or total is None or total == reading.total)
     read = msgspec.structs.replace(
         reading,
         met=known is not None,
@@ -347,52 +357,3 @@ def _pass(reading: Reading, page: int, *, back: int = 0, again: bool = False) ->
         met=False, partly=False, after=None if page == 1 else reading.after, left_out=(), at_left_out=0, left_out_page=1,
     )  # fmt: skip
     return Step(begun, page)
-
-
-MOST_LEFT_OUT = 1000
-"""Limit of places in one thread with comments left out; the report of a thread with more is marked as cut."""
-
-
-def with_left_out(reading: Reading, found: Iterable[MoreComments]) -> Reading:
-    """Return the reading with the places of a page added, each once."""
-    left_out = tuple(dict.fromkeys((*reading.left_out, *found)))
-    return reading if left_out == reading.left_out else msgspec.structs.replace(reading, left_out=left_out)
-
-
-def next_left_out(reading: Reading) -> MoreComments | None:
-    """Return the next place to request; None at the end."""
-    return reading.left_out[reading.at_left_out] if reading.at_left_out < len(reading.left_out) else None
-
-
-def follow_left_out(
-    reading: Reading, comments: Sequence[ReadComment], found: Iterable[MoreComments], *, has_next: bool, limit: int
-) -> Step:
-    """Return the step after a page of left-out comments: "on" to its next page or to the next place; None at the end."""
-    ids = tuple(comment.id for comment in comments)
-    news = [one for one in ids if one not in reading.tail]
-    read = with_left_out(msgspec.structs.replace(reading, seen=reading.seen + len(news), tail=ids), found)
-    if has_next and news:
-        return _within(msgspec.structs.replace(read, left_out_page=read.left_out_page + 1), limit)
-    return after_left_out(read, limit)
-
-
-def after_left_out(reading: Reading, limit: int, *, missing: bool = False) -> Step:
-    """Return the step to the next place. `missing`: the site does not have the requested page."""
-    at = reading.at_left_out + 1
-    read = msgspec.structs.replace(reading, at_left_out=at, left_out_page=1, tail=(), steady=reading.steady and not missing)
-    return _within(read, limit) if next_left_out(read) is not None else Step(read, None)
-
-
-def placed(comments: Sequence[ReadComment], reading: Reading) -> list[ReadComment]:
-    """Assign positions to comments that continue the thread's pages; positions of nested answers are unknown."""
-    left_out = next_left_out(reading)
-    if left_out is None or left_out.comment:
-        return list(comments)
-    return [
-        msgspec.structs.replace(comment, position=comment.position or reading.seen + at) for at, comment in enumerate(comments, 1)
-    ]
-
-
-def _within(reading: Reading, limit: int) -> Step:
-    is_cut = reading.seen >= limit or reading.at_left_out >= MOST_LEFT_OUT
-    return Step(reading, None, cut=True) if is_cut else Step(reading, "on")

@@ -58,6 +58,7 @@ class ForumState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     gap_scans: Count = 0  # scans since then, including the first
     errors: Count = 0  # consecutive failed scans
     reason: str | None = None  # of the last failure, or of the gap
+    wall: str | None = None  # why guests see the first pages only of its threads
     events: Amount = 0.0  # changes seen, decayed
     exposure: Amount = 0.0  # seconds in which they were seen, decayed in the same way
     burst_events: Amount = 0.0  # changes with a short memory

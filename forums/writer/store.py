@@ -16,7 +16,7 @@ import logging
 import socket
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -64,7 +64,9 @@ def learn(client: redis.Redis, items: Sequence[Item]) -> None:
     scans = sorted((one for one in items if isinstance(one, Scan)), key=lambda scan: scan.started_at)
     forums = [one for one in items if isinstance(one, Forum)]
     states = ForumStates(client)
-    _learn_states(states, [scan for scan in scans if scan.mode != "back"], _within_bounds(client, states, forums))
+    of_forums = sorted((one for one in items if isinstance(one, Check) and one.forum_id), key=lambda check: check.walled)
+    checked = {f"{one.site}/{one.forum_id}": one for one in of_forums if one.walled or one.last_page > 1}
+    _learn_states(states, [scan for scan in scans if scan.mode != "back"], _within_bounds(client, states, forums), checked)
     checks = [_of_check(one) for one in items if isinstance(one, Check)]
     Ledger(client).add([*(_of_scan(one) for one in scans), *checks])
 
@@ -86,8 +88,9 @@ def _within_bounds(client: redis.Redis, states: ForumStates, forums: Sequence[Fo
     return [one for one in forums if one.site not in full or known[_id(one)].found_at is not None]
 
 
-def _learn_states(states: ForumStates, scans: Sequence[Scan], forums: Sequence[Forum]) -> None:
-    known = states.read(dict.fromkeys([*(f"{one.site}/{one.forum_id}" for one in scans), *map(_id, forums)]))
+def _learn_states(states: ForumStates, scans: Sequence[Scan], forums: Sequence[Forum], checked: Mapping[str, Check]) -> None:
+    """Update the states from scans, from the index, and from a reading of a long thread of each forum in `checked`."""
+    known = states.read(dict.fromkeys([*(f"{one.site}/{one.forum_id}" for one in scans), *map(_id, forums), *checked]))
     changed: dict[str, ForumState] = {}
     for forum in forums:
         before = changed.get(_id(forum)) or known[_id(forum)]
@@ -96,6 +99,9 @@ def _learn_states(states: ForumStates, scans: Sequence[Scan], forums: Sequence[F
     for scan in scans:
         name = f"{scan.site}/{scan.forum_id}"
         changed[name] = observe(changed.get(name) or known[name], observation(scan))
+    for name, check in checked.items():
+        wall = check.reason if check.walled else None
+        changed[name] = msgspec.structs.replace(changed.get(name) or known[name], wall=wall)
     states.write({name: state for name, state in changed.items() if state != known[name]})
 
 
@@ -157,7 +163,7 @@ def remember(client: redis.Redis, items: Sequence[Item]) -> None:
 
 
 def _records(items: Iterable[Item]) -> dict[str, ThreadRecord]:
-    """Return the records of successful readings; failed ones leave the former record."""
+    """Return the records of successful readings; failed ones leave the former record, but where the rest is not for guests."""
     return {
         f"{item.site}/{item.listed_as or item.id}": ThreadRecord(
             token=item.token or "",
@@ -173,7 +179,7 @@ def _records(items: Iterable[Item]) -> dict[str, ThreadRecord]:
             told_at=_told_at(item),
         )
         for item in items
-        if isinstance(item, Check) and (item.reason is None or item.gone)
+        if isinstance(item, Check) and (item.reason is None or item.gone or item.walled)
     }
 
 

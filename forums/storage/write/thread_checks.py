@@ -60,6 +60,7 @@ _OF_THREAD = (
     "last_reply_at",
     "asked",
     "counted_back",
+    "walled",
 )  # fields of a check without a column in `checks`
 _COPIED = [name for name in Check.__struct_fields__ if name not in ("site", "id", "forum_id", *_OF_THREAD)]
 _OF_CHECK = attrgetter("site", "id", *_COPIED)
