@@ -23,7 +23,8 @@ RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))
 # What no process reads: tests of packages, and debugging symbols where a `strip` can be had.
 RUN find /opt/trawl/lib -type d \( -name tests -o -name test \) -prune -exec rm -rf {} + \
  && { command -v strip > /dev/null || { apt-get update -qq && apt-get install -yqq --no-install-recommends binutils; } > /dev/null 2>&1 || true; } \
- && if command -v strip > /dev/null; then find /opt/trawl/lib -name '*.so' -not -path '*.libs/*' -exec strip --strip-debug {} +; fi
+ && if command -v strip > /dev/null; then find /opt/trawl/lib -name '*.so' -not -path '*.libs/*' -exec strip --strip-debug {} +; \
+    else echo 'no strip here, and none from a mirror of Debian: the image is some 50 MB larger (--build-arg BUILD_IMAGE)' >&2; fi
 
 COPY . .
 RUN pip wheel --quiet --no-deps --no-build-isolation -C apart=true --wheel-dir /wheels packaging/frontier packaging/reader . \
@@ -33,14 +34,18 @@ RUN pip wheel --quiet --no-deps --no-build-isolation -C apart=true --wheel-dir /
 RUN cd / && find /usr/local/lib -name __pycache__ -prune -exec rm -rf {} + \
  && find /opt/trawl/lib \( -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.pyi' -o -name '*.h' -o -name '*.c' \) -delete \
  && PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet /opt/trawl/bin/python /src/packaging/bytecode.py --whole \
- && mkdir /library && cd /usr/local/lib/python3.12 && find . -name '*.pyc' -not -path './site-packages/*' -exec cp --parents -t /library {} +
+ && mkdir /library && cd /usr/local && find lib/python3.12 -name '*.pyc' -not -path '*/site-packages/*' -exec cp --parents -t /library {} + \
+ && find bin lib -type f \( -name '*.so*' -o -path bin/python3.12 \) -not -path '*/site-packages/*' -exec cp --parents -t /library {} + \
+ && if command -v strip > /dev/null; then find /library -type f -not -name '*.pyc' -exec strip --strip-unneeded {} +; fi
 # Of all this what the exporter needs.
 RUN python -m venv --without-pip /opt/exporter && /opt/trawl/bin/python /src/packaging/exporter_part.py /opt/exporter \
  && PYTHONPATH=/opt/exporter/lib/python3.12/site-packages/trawl_fleet /opt/exporter/bin/python -c "import monitoring.app"
 
 
-# The base without what only builds or installs (pip), tests, and character sets that Python does not use.
+# The base with bytecode and without debugging symbols of Python's library, and without what only builds or installs (pip), tests,
+# and character sets that Python does not use.
 FROM ${PYTHON_IMAGE} AS base
+COPY --from=build /library /usr/local
 RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin trawl \
  && cd /usr/local && rm -rf bin/pip* bin/idle* bin/2to3* include lib/pkgconfig /root/.cache \
  && cd lib/python3.12 && rm -rf site-packages/* ensurepip lib2to3 idlelib turtledemo tkinter config-* lib-dynload/_test* test \
@@ -54,7 +59,6 @@ ENV LANG=C.UTF-8 \
     PYTHONUNBUFFERED=1 \
     TRAWL_DATA_DIR=/data \
     TRAWL_SITES_DIR=/app/sites
-COPY --from=build /library /usr/local/lib/python3.12
 WORKDIR /app
 COPY workers/node/health_check.py ./health.py
 ARG VERSION=0.1.0
