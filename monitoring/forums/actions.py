@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import redis
 
-from forums.scheduling.seeding import Outcome, sentences
 from forums.state.alerts import Alert, Alerts, shown_address
 from monitoring.pages.actions import SITE, Action, Field, Given
 from redis_components.errors import ConfigError, TrawlError
 
 from .search import whole_installation
 
+if TYPE_CHECKING:
+    from forums.scheduling.seeding import Outcome
+
 FORUMS = Field(name="forums", label="Boards", hint="their ids, with spaces between them")
 
 
 def _outcomes(found: Mapping[str, Outcome]) -> Iterable[str]:
+    from forums.scheduling.seeding import sentences  # with Scrapy, which the exporter's own image lacks
+
     if not found:
         raise ConfigError("there is no site file: trawl sites new URL writes one")
     refused = [name for name, one in found.items() if one.kind.is_refused]
