@@ -58,6 +58,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_documented_commands\.py
       | test_services_page\.py
       | test_page_trial\.py
+      | test_pages_figures_of_boards\.py::.*\[10000\]
       | test_alerts_live\.py::test_(alerts_fire|that_redis)
       | test_prometheus_crawl\.py
       | test_deploy\.py::test_versions_with_other

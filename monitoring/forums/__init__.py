@@ -42,6 +42,7 @@ PART = Part(
         "board_tone": pages.board_tone,
         "board_why": pages.board_why,
         "why_tones": pages.WHY_TONES,
+        "scan_ends": pages.SCAN_ENDS,
     },
     rows=data.ForumRows,
     overview=pages.overview,

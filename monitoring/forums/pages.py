@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from forums.overview import BoardView, ForumSites, forum_sites
+from forums.overview import BoardView, forum_sites
 from forums.overview.boards import BAD_STATES, BoardState
 from forums.overview.model import BoardTally
 from forums.state.alerts import Alerts, shown_address
@@ -23,10 +23,10 @@ from workers.state.breakers import Breakers
 from . import data
 
 BOARDS_SHOWN = 12
-SITES_SHOWN = 5  # in the line on freshness
 SITES_CHARTED = 50
 MONTHS_SHOWN = 12
 DAY_S, LATELY_S = 86_400, 300
+SCAN_ENDS = {"overlap": "down to threads that were known", "end": "to the last page", "limit": "to the limit of pages"}
 T = TypeVar("T")
 
 WHY_TONES = {
@@ -131,9 +131,9 @@ def overview(view: Overview, rows: StoredRows, is_known: bool) -> Mapping[str, o
         "figures": (
             ("posts and comments today", f"{since(view.now // DAY_S * DAY_S):,}"),
             ("fresh boards", f"{fresh:,} of {len(boards):,}"),
-            ("from published to stored", _freshness(forum_sites(view))),
+            ("from published to stored", median(*forum_sites(view).delays.values())),
         ),
-        "lately": f"{lately:,} posts and comments since {clock(lately_at)}" if lately else "",
+        "lately": f"{_counted(lately, 'post or comment', 'posts and comments')} since {clock(lately_at)[11:]}" if lately else "",
         "news": _stored(data.news_of, nothing)[0] if is_known else nothing,
     }
 
@@ -150,11 +150,8 @@ def stalest_first(boards: Iterable[BoardView]) -> list[BoardView]:
     return sorted(boards, key=lambda one: (one.word not in BAD_STATES, one.state.scanned_at or 0.0, one.name))
 
 
-def _freshness(sites: ForumSites) -> str:
-    """Return how long after their publication the posts of some sites are stored; /sites has all."""
-    medians = [f"{name} {median(one)}" for name, one in sorted(sites.delays.items()) if median(one)]
-    more = f" and {len(medians) - SITES_SHOWN:,} sites more" if len(medians) > SITES_SHOWN else ""
-    return f"{', '.join(medians[:SITES_SHOWN])}{more}"
+def _counted(number: int, one: str, more: str) -> str:
+    return f"{number:,} {one if number == 1 else more}"
 
 
 def board_tone(one: BoardView) -> str:
@@ -170,25 +167,23 @@ def board_why(one: BoardView) -> str:
     if tried is None:
         return "its first scan is due"
     if due > one.now:
-        return f"is scanned {span(due - tried)} after the last time: {_changes(one)}"
-    return f"its next scan is due since {span(one.now - due)}: {_changes(one)}"
+        return f"is scanned every {span(due - tried)}: {_changes(one)}"
+    return f"its next scan has been due for {span(one.now - due)}: {_changes(one)}"
 
 
 def _changes(one: BoardView) -> str:
     """Describe the rate of its changes, by the estimate that its scans are planned by."""
     state = one.state
     an_hour = 3600 * state.events / state.exposure if state.exposure > 0 else 0.0
-    return f"about {an_hour:,.0f} changes an hour" if an_hour >= 1 else "little changes"
+    return f"about {_counted(round(an_hour), 'change', 'changes')} an hour" if an_hour >= 1 else "changes rarely"
 
 
-def median(one: DelayHistogram | None) -> str:
-    """Format `half within 60 s` of publication; "" without a count."""
-    total = sum(one.counts) if one else 0
-    if not one or not total:
-        return ""
-    reached = 0
-    for bound, number in zip(BOUNDS_S, one.counts, strict=False):
+def median(*sites: DelayHistogram | None) -> str:
+    """Format `half within 60 s` of publication, over the posts of some sites; "" without a count."""
+    counts = [sum(numbers) for numbers in zip(*(one.counts for one in sites if one), strict=True)]
+    total, reached = sum(counts), 0
+    for bound, number in zip(BOUNDS_S, counts, strict=False) if total else ():
         reached += number
         if reached * 2 >= total:
             return f"half within {span(bound)}"
-    return f"half take over {span(BOUNDS_S[-1])}"
+    return f"half take over {span(BOUNDS_S[-1])}" if total else ""

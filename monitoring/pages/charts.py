@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from workers.overview.samples import History, Resolution, Sample, rates
 
-WIDTH, HEIGHT = 360, 90
+WIDTH, HEIGHT, ALONE = 360, 90, 4
 MOST_POINTS = 240
 GAP_STEPS = 3  # a line is broken where so many samples are missing
 
@@ -65,10 +65,10 @@ def _path(points: Points, top: float, window: Window) -> str:
         if value is None:
             before = -math.inf
             continue
-        x = (at - window.start) / window.length_s * WIDTH
+        x = min(WIDTH, (at - window.start) / window.length_s * WIDTH)
         y = HEIGHT - 1 - value / top * (HEIGHT - 2)
-        # A point that stands alone is a short line: else nothing of it is seen.
-        parts.append(f"{'L' if at - before <= gap_s else 'M'}{min(x, WIDTH):.1f} {y:.1f}{'' if at - before <= gap_s else 'h3'}")
+        # A point that stands alone is a short line, to its left: else nothing of it is seen.
+        parts.append(f"L{x:.1f} {y:.1f}" if at - before <= gap_s else f"M{x - ALONE:.1f} {y:.1f}h{ALONE}")
         before = at
     return "".join(parts)
 

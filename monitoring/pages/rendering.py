@@ -20,6 +20,7 @@ from .actions import ACTIONS
 _LINKS = (("/dead", "Dead letters"), ("/history", "History"), ("/schedule", "Schedule"), ("/jobs", "Jobs"))
 REFRESH_S = 5  # as in live.js
 PROBLEMS_SHOWN = 12
+START_CHARACTERS = 200
 FOREIGN_SHOWN = 10
 
 _BAD = {CrawlerState.CRASH_LOOPING, CrawlerState.REFUSED, GONE}
@@ -45,6 +46,7 @@ def _environment() -> Environment:
         "clock": clock,
         "count": _count,
         "stamp": _stamp,
+        "start": _start,
         "clock_of": lambda at: clock(at.timestamp()),
         "web": web_address,
         "command": _command,
@@ -104,7 +106,16 @@ def _command(text: str) -> Markup:
 
 
 def _stamp(at: datetime | None) -> str:
-    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _start(text: str) -> str:
+    """Return the first words of a text, in one line."""
+    text = " ".join(text.split())
+    if len(text) <= START_CHARACTERS:
+        return text
+    begin, space, _ = text[:START_CHARACTERS].rpartition(" ")
+    return f"{begin if space and len(begin) > START_CHARACTERS / 2 else text[:START_CHARACTERS]} …"
 
 
 def web_address(url: str | None) -> str:

@@ -18,7 +18,7 @@ from monitoring.part import part
 from monitoring.source import CachedOverview
 from redis_components.connection import explain
 from workers.overview import Overview
-from workers.overview.samples import History, Samples
+from workers.overview.samples import History, Samples, until_now
 
 from . import views
 from .charts import StoredRows
@@ -76,11 +76,12 @@ class Desk:
 
     def reading(self, request: Request) -> Reading:
         """Return the reading for this request."""
+        view = self._look()
         return Reading(
             client=self.client,
             source=self._source,
-            view=self._look(),
-            history=self._history,
+            view=view,
+            history=lambda: until_now(self._history(), view),
             rows=self._rows,
             role=self.role(request),
         )

@@ -53,7 +53,7 @@ def test_tail_shows_what_fits_and_nothing_that_acts_on_a_terminal(trawl: Trawl) 
 def test_tail_shows_the_fleet_where_it_is_asked_for(trawl: Trawl) -> None:
     filled()
     assert "forum" not in trawl("events", "tail", "--no-follow").out
-    assert "new forum         demo  board f1: it was not known" in trawl("events", "tail", "--no-follow", "--kind", "forum").out
+    assert "new forum         demo  board f1 is new" in trawl("events", "tail", "--no-follow", "--kind", "forum").out
     everything = trawl("events", "tail", "--no-follow", "--kind", "all", "--json", "--match", "type:new").out.splitlines()
     assert [json.loads(line)["row"] for line in everything] == ["post", "comment", "forum"]
     one_line(trawl("events", "tail", "--no-follow", "--kind", "gapp"), 2, "--kind gapp", "did you mean 'gap'")

@@ -141,7 +141,7 @@ def test_a_thread_has_its_posts_in_order_with_edits_deletions_and_originals(
     shown = reading(redis_client, database, 3, ForumRows())
     html = pages.thread(shown, "demo", "p1", 1)
     assert re.findall(r'id="(c\d+|p1)"', html) == ["p1", *(f"c{n:03}" for n in range(100))]
-    assert "150 stored replies of 2 by the site" in html
+    assert "150 replies stored, 2 by the site" in html
     assert '<a href="http://127.0.0.1/post/p1" rel="noreferrer noopener">original</a>' in html
     assert html.count("original</a>") == 1, "a stored javascript: is no link"
     assert html.count(">deleted</span>") == html.count(">edited</span>") == 1

@@ -119,6 +119,12 @@ def sample(view: Overview) -> Sample:
     )
 
 
+def until_now(history: History, view: Overview) -> History:
+    """Return the history with the present at its end: what is read now stands in the charts of the first hour, too."""
+    now = () if view.failure is not None else (sample(view),)
+    return History(day=(*history.day, *now), month=(*history.month, *now))
+
+
 def rates(counts: Iterable[tuple[float, float | None]], per_s: float) -> list[tuple[float, float | None]]:
     """Return the growth of cumulative counts in `per_s` seconds, at the time of the later one; None after a restart from 0."""
     found: list[tuple[float, float | None]] = []

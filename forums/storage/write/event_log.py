@@ -221,9 +221,7 @@ def gap_change(gap: Any, kind: FleetKind, at: datetime, sentence: str, *, versio
 def new_forums(keys: Sequence[tuple[str, str]], seen: dict[tuple[str, str], datetime]) -> list[Change]:
     """Return the changes of boards (site, id) that were not stored before."""
     return [
-        fleet_change(
-            FleetRow.FORUM, FleetKind.NEW, id_, f"board {id_}: it was not known", seen[site, id_].timestamp(), site, forum=id_
-        )
+        fleet_change(FleetRow.FORUM, FleetKind.NEW, id_, f"board {id_} is new", seen[site, id_].timestamp(), site, forum=id_)
         for site, id_ in keys
     ]
 
