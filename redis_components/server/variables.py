@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import blake2b
 from io import StringIO
 from pathlib import Path
 from urllib.parse import unquote
@@ -42,6 +43,8 @@ IN_FILE = (
 )
 """Variables that may stand in [fleet] of `trawl.toml`: neither secrets nor addresses, and alike on all nodes."""
 _OLD_NAMES = {new: old for old, new in RENAMED.items()}
+_AS_READ = "_TRAWL_AS_READ"
+"""Holds the name of `.env`, and a digest of each variable as a program and those that it started have read it."""
 _from_env_file: dict[str, tuple[str, Path]] = {}  # text and file; a value that was set since comes from the environment
 _warned: set[str] = set()
 _are_reported = [False]
@@ -100,11 +103,51 @@ def load_env_file() -> None:
     [fleet] of `trawl.toml` is entered as well, below both. Variables with an old name get their new one, so that child processes
     warn of none. Raises ConfigError for a file that cannot be read, is malformed, or belongs to another user and is not named.
     """
-    named = os.environ.get(ENV_FILE)
-    if named != "":
-        _enter_file(named)
+    for name, text in _in_file().items():
+        twin = name.removesuffix("_FILE") if name.endswith("_FILE") else f"{name}_FILE"
+        if not _is_set(RENAMED.get(name.removesuffix("_FILE"), name), os.environ) and not {name, twin} & os.environ.keys():
+            os.environ[name] = text
+            _from_env_file[name] = text, _env_file()
     _enter_new_names()
     _enter_fleet_table()
+    _note_as_read()
+
+
+def _note_as_read() -> None:
+    """Keep digests of what the files have in the environment, unless a parent process did: its values count here, too."""
+    place, inherited = str(_env_file()), os.environ.get(_AS_READ, "")
+    if not inherited.startswith(f"{place}\n"):
+        digests = (f"{name}={_digest(text)}" for name, text in _present().items())
+        os.environ[_AS_READ] = "\n".join((place, *digests))
+
+
+def changed_variables() -> list[str]:
+    """Return the variables of `.env` and [fleet] that have changed since this program, or the one that started it, has read them.
+
+    A variable that the environment had before is not in use from the file, so it does not count. Raises ConfigError.
+    """
+    if _AS_READ not in os.environ:
+        return []
+    then = dict(line.split("=", 1) for line in os.environ[_AS_READ].split("\n")[1:])
+    now = {name: _digest(text) for name, text in _present().items()}
+    return sorted(
+        name
+        for name in then.keys() | now.keys()
+        if then.get(name) != now.get(name) and (name not in os.environ or _digest(os.environ[name]) == then.get(name))
+    )
+
+
+def _present() -> dict[str, str]:
+    """Return the variables that `.env` and [fleet] have now."""
+    from .fleet_file import declared
+
+    found = declared("fleet")
+    in_table = {f"TRAWL_{key.upper()}": _as_text(value) or "" for key, value in found.tables["fleet"].items()} if found else {}
+    return in_table | {RENAMED.get(name, name): text for name, text in _in_file().items()}
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
 
 
 def _enter_new_names() -> None:
@@ -156,14 +199,15 @@ def _as_text(value: object) -> str | None:
     return str(value) if isinstance(value, str | int | float) and "\0" not in str(value) else None
 
 
-def _enter_file(named: str | None) -> None:
-    path = Path(named).expanduser().absolute() if named else project_dir() / ".env"
-    if named or path.is_file():
-        for name, text in _variables(path, named).items():
-            twin = name.removesuffix("_FILE") if name.endswith("_FILE") else f"{name}_FILE"
-            if not _is_set(RENAMED.get(name.removesuffix("_FILE"), name), os.environ) and not {name, twin} & os.environ.keys():
-                os.environ[name] = text
-                _from_env_file[name] = text, path
+def _env_file() -> Path:
+    named = os.environ.get(ENV_FILE)
+    return Path(named).expanduser().absolute() if named else project_dir() / ".env"
+
+
+def _in_file() -> dict[str, str]:
+    """Return the variables of `.env`; none where there is no such file. Raises ConfigError."""
+    named, path = os.environ.get(ENV_FILE), _env_file()
+    return _variables(path, named) if named or (named is None and path.is_file()) else {}
 
 
 def _variables(path: Path, named: str | None) -> dict[str, str]:

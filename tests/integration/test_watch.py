@@ -124,11 +124,27 @@ def test_from_an_address_in_an_empty_folder_to_posts_on_the_page_and_back(
             address = wait_until(lambda: opened.exists() and opened.read_text(), log.read_text, 60)
             wait_until(lambda: _titles(folder), log.read_text, 60)
             wait_until(lambda: any(one in _page(address) for one in _titles(folder)), lambda: f"a post is on {address}", 60)
+            _asks_for_the_restart_that_a_changed_file_needs(folder, environment)
             _remove_while_it_is_crawled(forum, folder, environment, redis_client)
         finally:
             running.terminate()
             assert running.wait(60) == 0, log.read_text()
     assert "first author" in log.read_text(), "it shows what it found"
+
+
+def _asks_for_the_restart_that_a_changed_file_needs(folder: Path, environment: dict[str, str]) -> None:
+    (folder / ".env").write_text("HOOK_SECRET=unspeakable\n")
+    status = [*TRAWL, "status", "--json"]
+
+    def said() -> str:
+        return subprocess.run(status, cwd=folder, env=environment, capture_output=True, text=True, check=False).stdout
+
+    found = wait_until(lambda: "HOOK_SECRET" in (text := said()) and text, said, 60)
+    assert "not in use yet: HOOK_SECRET" in found
+    assert "restart `trawl up`" in found
+    assert "unspeakable" not in found
+    (folder / ".env").unlink()
+    wait_until(lambda: "HOOK_SECRET" not in said(), said, 60)
 
 
 def _remove_while_it_is_crawled(forum: ForumProcess, folder: Path, environment: dict[str, str], client: redis.Redis) -> None:

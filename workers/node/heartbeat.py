@@ -17,9 +17,10 @@ from pathlib import Path
 from redis_components import __version__
 from redis_components.connection import connect
 from redis_components.embedded import data_dir
-from redis_components.errors import TrawlError
+from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.health import Problem
 from redis_components.server.untrusted_values import server_time
+from redis_components.server.variables import changed_variables
 from workers.fleet.shared_files import shared_digests
 from workers.process.config_digest import config_digest
 from workers.process.heartbeat import PERIOD_S, Heartbeat
@@ -152,6 +153,7 @@ class _Config:
 LITTLE_BYTES = 200 * 2**20
 LITTLE_SHARE = 0.03  # of the disk
 LAST_REPORT_S = 1.0
+MOST_NAMED = 5  # variables in one sentence
 
 
 def disk_problems(folder: Path) -> Iterator[Problem]:
@@ -173,8 +175,21 @@ def clock_problem(redis_s: float, asked_s: float, answered_s: float) -> Problem 
     return Problem(what=complaint(off_s)) if off_s else None
 
 
+def restart_problem() -> Problem | None:
+    """Return the request for a restart, where a file has other variables than this process."""
+    try:
+        names = changed_variables()
+    except ConfigError as error:
+        return Problem(what=f"the changed configuration is wrong, and not in use yet: {error}")
+    if not names:
+        return None
+    shown = ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+    fix = "restart `trawl up`, or each process that you have started (worker, beat, Flower, exporter)"
+    return Problem(what=f"changed in .env or trawl.toml since it was started, and not in use yet: {shown}", fix=fix, grave=False)
+
+
 class MachineWatch:
-    """Reports the problems of the machine of the worker `name`, in a thread, from `start` to `stop`."""
+    """Reports the problems of the machine of the worker `name`, and of its configuration, in a thread, from `start` to `stop`."""
 
     def __init__(self, name: str) -> None:
         self._name = f"worker {name}"
@@ -193,7 +208,7 @@ class MachineWatch:
         """Look, and report."""
         asked_s = time.time()
         clock = clock_problem(server_time(self._client), asked_s, time.time())
-        found = [*disk_problems(data_dir()), *([clock] if clock else [])]
+        found = [*disk_problems(data_dir()), *filter(None, (clock, restart_problem()))]
         if len(found) != self._known:  # not at each look: figures in them change
             logger.error("this machine: %s", "; ".join(map(str, found)) or "well again")
         self._known = len(found)

@@ -11,7 +11,7 @@ import pytest
 from redis_components.embedded import redis_url
 from redis_components.errors import ConfigError
 from redis_components.server import variables
-from redis_components.server.variables import example_secrets, load_env_file, origin, variable
+from redis_components.server.variables import changed_variables, example_secrets, load_env_file, origin, variable
 
 
 @pytest.fixture
@@ -144,3 +144,27 @@ def test_a_program_gives_its_children_the_new_names(project: Path, monkeypatch: 
     new = ("TRAWL_TASK_MODULES", "TRAWL_JOB_RETENTION_S", "TRAWL_SHUTDOWN_GRACE_S", "TRAWL_MAX_QUEUED_THREADS")
     assert [os.environ[name] for name in new] == ["ours", "60", "20", "90"]
     assert (origin("TRAWL_TASK_MODULES"), origin("TRAWL_JOB_RETENTION_S")) == (str(path), "environment")
+
+
+def test_changed_variables_are_named_in_each_program_that_inherits_the_old_ones(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOOK", "SAME", "GONE", "NEW", "TRAWL_LOG_LEVEL", "TRAWL_EVENTS_DAYS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OVER", "of the environment")
+    env_file(project, "HOOK=one\nSAME=x\nGONE=y\nOVER=file\n")
+    (project / "trawl.toml").write_text('[fleet]\nlog_level = "INFO"\n')
+    load_env_file()
+    assert changed_variables() == []
+    env_file(project, "HOOK=two\nSAME=x\nOVER=other\nNEW='a b'\n")
+    (project / "trawl.toml").write_text('[fleet]\nlog_level = "DEBUG"\nevents_days = 3\n')
+    changed = ["GONE", "HOOK", "NEW", "TRAWL_EVENTS_DAYS", "TRAWL_LOG_LEVEL"]
+    assert changed_variables() == changed
+    load_env_file()  # as a program does that has inherited this environment
+    assert changed_variables() == [name for name in changed if name not in ("NEW", "TRAWL_EVENTS_DAYS")], "these are in use"
+    assert "two" not in str({name: text for name, text in os.environ.items() if name != "HOOK"}), "digests, no values"
+    env_file(project, "not a line of the form")
+    with pytest.raises(ConfigError, match="line 1"):
+        changed_variables()
+    (project / ".env").unlink()
+    assert {"GONE", "HOOK", "SAME"} <= set(changed_variables())
