@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -106,7 +107,10 @@ class Desk:
             return refused
         scope = self.login.scope(request)
         html, code = self._shared.get((key, scope), lambda: self.made(request, make))
-        return HTMLResponse(html, code, headers=HEADERS)
+        tag = f'"{blake2b(html.encode(), digest_size=10).hexdigest()}"'
+        if code == 200 and request.headers.get("if-none-match") == tag:  # as live.js asks every few seconds
+            return Response(status_code=304, headers=HEADERS)
+        return HTMLResponse(html, code, headers=HEADERS | {"ETag": tag})
 
     def refused(self, request: Request, *, is_open: bool = False) -> Response | None:
         """Return a redirection to the login, or a refusal, for a viewer without access."""

@@ -2,6 +2,7 @@
 (() => {
   "use strict";
   const every = 5000;
+  let tag = "";
   const wait = () => setTimeout(again, every);
   const editing = () => {
     const at = document.activeElement;
@@ -12,20 +13,10 @@
     if (document.hidden || editing()) return wait();
     const fresh = document.getElementById("fresh");
     try {
-      const answer = await fetch(location.href, { headers: { "X-Refresh": "1" }, redirect: "manual" });
-      if (!answer.ok) throw new Error(answer.status || "log in again");
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const old = document.querySelector("main"), focused = document.activeElement;
-      const at = scrolled().map((one) => [one.scrollLeft, one.scrollTop]);
-      const place = scrolled().indexOf(focused);
-      const link = old.contains(focused) ? focused.getAttribute("href") : null;
-      const open = new Set([...old.querySelectorAll("details[open]")].map((one) => one.id));
-      old.replaceChildren(...page.querySelector("main").childNodes);
-      document.title = page.title;
-      old.querySelectorAll("details").forEach((one) => { if (open.has(one.id)) one.open = true; });
-      scrolled().forEach((one, place) => { if (at[place]) [one.scrollLeft, one.scrollTop] = at[place]; });
-      if (link) old.querySelector(`a[href="${CSS.escape(link)}"]`)?.focus({ preventScroll: true });
-      if (place >= 0) scrolled()[place]?.focus({ preventScroll: true });
+      const answer = await fetch(location.href, { headers: { "X-Refresh": "1", "If-None-Match": tag }, redirect: "manual" });
+      if (!answer.ok && answer.status !== 304) throw new Error(answer.status || "log in again");
+      if (answer.ok) show(await answer.text());
+      tag = answer.headers.get("ETag") ?? tag;
       fresh.textContent = `every ${every / 1000} s`;
       document.body.classList.remove("lost");
     } catch (error) {
@@ -33,6 +24,20 @@
       document.body.classList.add("lost");
     }
     wait();
+  }
+  function show(html) {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    const old = document.querySelector("main"), focused = document.activeElement;
+    const at = scrolled().map((one) => [one.scrollLeft, one.scrollTop]);
+    const place = scrolled().indexOf(focused);
+    const link = old.contains(focused) ? focused.getAttribute("href") : null;
+    const open = new Set([...old.querySelectorAll("details[open]")].map((one) => one.id));
+    old.replaceChildren(...page.querySelector("main").childNodes);
+    document.title = page.title;
+    old.querySelectorAll("details").forEach((one) => { if (open.has(one.id)) one.open = true; });
+    scrolled().forEach((one, place) => { if (at[place]) [one.scrollLeft, one.scrollTop] = at[place]; });
+    if (link) old.querySelector(`a[href="${CSS.escape(link)}"]`)?.focus({ preventScroll: true });
+    if (place >= 0) scrolled()[place]?.focus({ preventScroll: true });
   }
   wait();
 })();
