@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+import re
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,16 +16,16 @@ import psutil
 import typer
 from rich.text import Text
 
-from cli.access.names import parse_target
+from cli.access.names import check_site, parse_target
 from cli.access.redis import redis_client, running_url
 from cli.access.values import parse_since
-from cli.views.options import AsJson, Since
+from cli.views.options import AsJson, OnlySite, Since
 from cli.views.output import complain, print_json
 from cli.views.tables import console
 from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, TrawlError, did_you_mean
 from workers.logs.follow import LogFollower
-from workers.logs.lines import LEVELS, LineReader, LogLine, last_lines
+from workers.logs.lines import LEVELS, LineReader, LogLine, is_routine, last_lines
 from workers.logs.slot_log import SlotLog, slot_logs
 from workers.state.registry import CrawlerRecord, Registry
 
@@ -44,20 +45,23 @@ def logs(
         int, typer.Option("--lines", "-n", min=0, max=1_000_000, help="Number of last lines, of all slots together.")
     ] = 50,
     since: Since = None,
+    site: OnlySite = None,
     level: Annotated[
         str, typer.Option(metavar="LEVEL", help="Only entries of this level or above: DEBUG, INFO, WARNING, ERROR, CRITICAL.")
     ] = "DEBUG",
     as_json: AsJson = False,
 ) -> int:
-    """Show the logs of the crawlers on this machine, sorted by time.
+    """Show the logs of the crawlers on this machine, sorted by time (UTC).
 
-    The files are in `data/logs/`, one for each slot: `-f` follows them through rotations and restarts of a slot's crawler. A
-    crawler on another node logs on that node; a crawler that was started by hand logs where it was started.
+    The files are in `data/logs/`, one for each slot: `-f` follows them through rotations and restarts of a slot's crawler. The
+    lists that Scrapy logs at each start, and reports that nothing was crawled, are in the files only. A crawler on another node
+    logs on that node; a crawler that was started by hand logs where it was started.
 
     **Examples:**
 
         trawl logs forum_detail/2 -f
         trawl logs forum_detail --level WARNING --since 1h
+        trawl logs --site demo -f
         trawl logs -n 200 --json
     """
     spider, number = parse_target(target) if target else (None, None)
@@ -67,6 +71,8 @@ def logs(
         lines=lines,
         since=parse_since(since).astimezone().strftime("%Y-%m-%d %H:%M:%S") if since else "",
         level=_level(level),
+        site=site,
+        places=_places_of(site) if site else None,
     )
     _check(wanted)
     printer = _Printer(as_json=as_json, named=number is None)
@@ -85,6 +91,8 @@ class _Wanted:
     lines: int
     since: str
     level: int
+    site: str | None
+    places: re.Pattern[str] | None  # the names of the site in texts
 
     def logs(self) -> dict[str, SlotLog]:
         """Return the requested logs on this machine, by slot."""
@@ -95,7 +103,24 @@ class _Wanted:
         }
 
     def fits(self, line: LogLine) -> bool:
-        return line.level >= self.level and line.at >= self.since
+        return (
+            line.level >= self.level
+            and line.at >= self.since
+            and not is_routine(line)
+            and (self.places is None or line.ids.get("site") == self.site or self.places.search(line.entry) is not None)
+        )
+
+
+def _places_of(site: str) -> re.Pattern[str]:
+    """Return the pattern of a site's name, and of the places of its pages. Raises ConfigError for an unknown site."""
+    from forum_reader.definition.origins import shown
+    from forums.sites import SiteError, load_site
+
+    check_site(site)
+    names = [site]
+    with suppress(SiteError):  # it has no file any more
+        names += [shown(place).rpartition("/")[2] for place in load_site(site).places]
+    return re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, names))})(?![\w-])")
 
 
 def _level(name: str) -> int:
@@ -151,7 +176,7 @@ def _last(wanted: _Wanted) -> list[tuple[str, LogLine]]:
     return _merged(
         wanted,
         [
-            [(slot, line) for line in last_lines(log, wanted.lines, since=wanted.since, level=wanted.level)]
+            [(slot, line) for line in last_lines(log, wanted.lines, since=wanted.since, fits=wanted.fits)]
             for slot, log in wanted.logs().items()
         ],
     )
@@ -168,7 +193,7 @@ def _follow(wanted: _Wanted, printer: _Printer) -> None:
     for slot, log in wanted.logs().items():
         follower = LogFollower(log)
         followed[slot] = follower, LineReader()
-        last = last_lines(log, wanted.lines, since=wanted.since, level=wanted.level, end=follower.position())
+        last = last_lines(log, wanted.lines, since=wanted.since, fits=wanted.fits, end=follower.position())
         parts.append([(slot, line) for line in last])
     printer.print(_merged(wanted, parts))
     look_at = 0.0
@@ -202,4 +227,4 @@ class _Printer:
                 print_json({**line.ids, "slot": slot, "at": at, "level": level, "text": line.text})
             else:
                 name = f"{slot} │ " if self._named else ""
-                self._console.print(Text.assemble((name, "cyan"), (line.text, _STYLES.get(line.level, ""))), soft_wrap=True)
+                self._console.print(Text.assemble((name, "cyan"), (line.shown, _STYLES.get(line.level, ""))), soft_wrap=True)

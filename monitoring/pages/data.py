@@ -8,7 +8,7 @@ from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.dead_letters import DeadEntry, newest
 from redis_components.errors import TrawlError
 from workers.application import application
-from workers.logs.lines import LogLine, last_lines
+from workers.logs.lines import LogLine, is_routine, last_lines
 from workers.logs.slot_log import slot_logs
 from workers.overview import Overview
 from workers.state.history import RunRow, Wanted, latest
@@ -35,7 +35,7 @@ def log_of(spider: str, number: int | None) -> list[LogLine] | None:
     """Return the last lines of a crawler's log; None where it is not on this machine."""
     log = slot_logs().get((spider, number)) if number is not None else None
     try:
-        return last_lines(log, LOG_LINES) if log else None
+        return last_lines(log, LOG_LINES, fits=lambda line: not is_routine(line)) if log else None
     except OSError:
         return None
 

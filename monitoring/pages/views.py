@@ -209,5 +209,5 @@ def _runs(reading: Reading, spider: str, number: int | None) -> tuple[list[RunRo
 def _log(one: CrawlerRecord) -> list[str] | None:
     """Return the last lines of its log; None: they are on another machine."""
     if (lines := data.log_of(one.spider, one.number)) is not None:
-        return [line.text[: data.LINE_CHARACTERS] for line in lines]
+        return [line.shown[: data.LINE_CHARACTERS] for line in lines]
     return one.log.split("\n") if one.log else None

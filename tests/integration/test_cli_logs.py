@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -99,3 +100,60 @@ def test_without_any_log_it_says_where_it_has_looked(logs: Path, capsys: pytest.
         path.unlink()
     assert main(["logs"]) == 1
     assert f"no log of crawlers in {logs}; there are: none" in capsys.readouterr().err
+
+
+SCRAPYS = """{at} INFO scrapy.addons: Enabled addons:
+  []
+{at} INFO scrapy.middleware: Enabled extensions:
+  ['scrapy.extensions.corestats.CoreStats',
+ 'scrapy.extensions.logstats.LogStats']
+{at} INFO scrapy.crawler: Overridden settings:
+  {{'RETRY_EXCEPTIONS': ['scrapy.exceptions.DownloadTimeoutError',
+                      <class 'OSError'>]}}
+{at} [scrapy.statscollectors] INFO: Dumping Scrapy stats:
+{{'downloader/request_count': 3}}
+{at} INFO scrapy.extensions.logstats: Crawled 68 pages (at 0 pages/min), scraped 665 items (at 0 items/min)
+{at} INFO scrapy.extensions.logstats: Crawled 80 pages (at 12 pages/min), scraped 665 items (at 0 items/min)
+{at} INFO scrapy.core.engine: Spider opened
+"""
+
+
+def test_scrapys_lists_are_left_out_and_times_have_their_zone(
+    logs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    time.tzset()
+    try:
+        (logs / "shop-0.log").write_text(SCRAPYS.format(at="2026-01-02 03:04:05"))
+        assert main(["logs", "shop/0"]) == 0
+        said = capsys.readouterr().out.splitlines()
+        assert main(["logs", "shop/0", "-n", "1", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["at"] == "2026-01-01T19:04:05Z"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert said == [
+        "2026-01-01 19:04:05Z INFO scrapy.extensions.logstats: Crawled 80 pages (at 12 pages/min), scraped 665 items"
+        " (at 0 items/min)",
+        "2026-01-01 19:04:05Z INFO scrapy.core.engine: Spider opened",
+    ]
+
+
+def test_entries_of_a_site_are_chosen_by_its_name_or_place(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sites = tmp_path / "sites"
+    sites.mkdir()
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(sites))
+    for name, host in (("one", "one.example"), ("two", "two.example:81")):
+        (sites / f"{name}.toml").write_text(f'profile = "generic"\nbase_url = "http://{host}"\nforums = ["a"]\n')
+    fields = {"time": "2026-01-02T03:04:05Z", "level": "INFO", "logger": "x", "message": "by its field", "site": "two"}
+    (logs / "list-0.log").write_text(
+        f"{stamp(10)} INFO a: site one: first\n  and more\n{stamp(9)} INFO a: http://two.example:81/x: second\n"
+        f"{stamp(8)} ERROR a: at http://one.example/t/1: third\n{stamp(7)} INFO a: someone\n{json.dumps(fields)}\n"
+    )
+    assert lines(capsys, "list/0", "--site", "one") == ["first", "  and more", "third"]
+    assert lines(capsys, "list/0", "--site", "one", "--level", "ERROR") == ["third"]
+    assert lines(capsys, "list/0", "--site", "two") == ["second", "by its field"]
+    assert main(["logs", "--site", "three"]) == 2
+    assert "unknown site 'three'" in capsys.readouterr().err

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,10 @@ from .slot_log import SlotLog, split_lines
 _HEAD = re.compile(
     r"(?P<at>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)\S* "
     r"(?:(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<name>\S+): |\[(?P<old_name>[^\]]*)\] (?P<old_level>[A-Z]+): )"
+)
+_ROUTINE = re.compile(
+    r"scrapy\.(addons|middleware): Enabled |scrapy\.crawler: Overridden settings|scrapy\.statscollectors: Dumping "
+    r"|scrapy\.extensions\.logstats: Crawled .* \(at 0 pages/min\), scraped .* \(at 0 items/min\)"
 )
 _ALARM = re.compile(r"Fatal |Traceback \(most recent|Current thread|Thread 0x|trawl: |[\w.]*(Error|Exception)\b")
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -39,7 +43,21 @@ class LogLine:
     at: str = ""  # `2026-01-02 03:04:05`, local time; "": unknown
     level: int = logging.ERROR  # as in `logging`
     head: bool = False  # it begins an entry
+    entry: str = ""  # the message of the line that begins its entry
     ids: Mapping[str, Any] = field(default_factory=dict)  # of JSON: its subject (site, url …), and its source
+
+    @property
+    def shown(self) -> str:
+        """The text with its time as `2026-01-02 03:04:05Z`: files have the time of this machine's zone."""
+        if not self.head:
+            return self.text
+        at = datetime.fromisoformat(self.at).astimezone(UTC)
+        return f"{at:%Y-%m-%d %H:%M:%S}Z {logging.getLevelName(self.level)} {self.message}"
+
+
+def is_routine(line: LogLine) -> bool:
+    """Return True for a line of the lists that Scrapy logs at each start, and of reports that nothing was crawled."""
+    return line.level <= logging.INFO and _ROUTINE.match(line.entry) is not None
 
 
 class LineReader:
@@ -48,6 +66,7 @@ class LineReader:
     def __init__(self) -> None:
         self._at = ""
         self._level = logging.ERROR  # of output before logging is set up
+        self._entry = ""
 
     def new_process(self) -> None:
         """Begin the output of another process."""
@@ -55,16 +74,16 @@ class LineReader:
 
     def read(self, text: str) -> LogLine:
         if text.startswith("{") and (line := _from_json(text)):
-            self._at, self._level = line.at, line.level
+            self._at, self._level, self._entry = line.at, line.level, line.message
             return line
         if m := _HEAD.match(text):
             self._at = m["at"].replace("T", " ")
             self._level = _NUMBERS.get(m["level"] or m["old_level"], logging.INFO)
-            message = f"{m['name'] or m['old_name']}: {text[m.end() :]}"
-            return LogLine(text=text, message=message, at=self._at, level=self._level, head=True)
+            self._entry = message = f"{m['name'] or m['old_name']}: {text[m.end() :]}"
+            return LogLine(text=text, message=message, at=self._at, level=self._level, head=True, entry=message)
         if self._level < logging.ERROR and _ALARM.match(text.lstrip(" ")):  # of an entry they are indented
-            self._level = logging.ERROR
-        return LogLine(text=text, message=text, at=self._at, level=self._level)
+            self._level, self._entry = logging.ERROR, ""
+        return LogLine(text=text, message=text, at=self._at, level=self._level, entry=self._entry)
 
 
 class _Record(msgspec.Struct):
@@ -93,6 +112,7 @@ def _from_json(text: str) -> LogLine | None:
         at=at,
         level=_NUMBERS.get(record.level, logging.INFO),
         head=True,
+        entry=message,
         ids={name: value for name, value in fields.items() if name not in _RECORD_FIELDS},
     )
 
@@ -100,14 +120,17 @@ def _from_json(text: str) -> LogLine | None:
 FIRST_BYTES = 64 * 1024  # of a file's end; four times as many when that was not enough
 
 
-def last_lines(log: SlotLog, n: int, *, since: str = "", level: int = 0, end: int | None = None) -> list[LogLine]:
-    """At most `n` lines, oldest first, of entries since then (`2026-01-02 03:04:05`, local time) and of that level or above.
+Fits = Callable[[LogLine], bool]
+
+
+def last_lines(log: SlotLog, n: int, *, since: str = "", fits: Fits | None = None, end: int | None = None) -> list[LogLine]:
+    """At most `n` lines, oldest first, of entries since then (`2026-01-02 03:04:05`, local time), which fit.
 
     `end`: offset in the youngest file up to which it is read. Raises OSError.
     """
     found: list[LogLine] = []
     for path in log.files():
-        lines, older_wanted = _of_file(path, n - len(found), since, level, end)
+        lines, older_wanted = _of_file(path, n - len(found), since, fits, end)
         found = lines + found
         end = None
         if len(found) >= n or not older_wanted:
@@ -123,7 +146,7 @@ def last_words(log: SlotLog, n: int = 20) -> list[str]:
         return []
 
 
-def _of_file(path: Path, n: int, since: str, level: int, end: int | None) -> tuple[list[LogLine], bool]:
+def _of_file(path: Path, n: int, since: str, fits: Fits | None, end: int | None) -> tuple[list[LogLine], bool]:
     """Return a file's last wanted lines, and True if older files may have more."""
     try:
         with path.open("rb") as file:
@@ -131,8 +154,8 @@ def _of_file(path: Path, n: int, since: str, level: int, end: int | None) -> tup
             part = min(size, FIRST_BYTES)
             while True:
                 file.seek(size - part)
-                lines = _parse(file.read(part), whole=part == size, entries=bool(since or level))
-                wanted = [line for line in lines if line.level >= level and line.at >= since]
+                lines = _parse(file.read(part), whole=part == size, entries=bool(since or fits))
+                wanted = [line for line in lines if line.at >= since and (fits is None or fits(line))]
                 reached = bool(since and lines and lines[0].at and lines[0].at < since)
                 if part == size or len(wanted) >= n or reached:
                     return wanted, not reached
