@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import redis
 import redis.asyncio
-from redis.exceptions import AuthenticationError, AuthenticationWrongNumberOfArgsError, MovedError
+from redis.exceptions import AuthenticationError, AuthenticationWrongNumberOfArgsError, MovedError, NoPermissionError
 
 from redis_components.errors import RedisUnavailable
 from redis_components.server.scripts import script
@@ -31,6 +31,10 @@ def lasting(error: Exception) -> RedisUnavailable | None:
         fix = "this is a node of a Redis Cluster: write redis+cluster://, and REDIS_NAMESPACE = '{name}' for keys of one slot"
     elif "WRONGTYPE" in text:
         fix = "use other keys, or trawl migrate scrapy-redis for a queue of that package"
+    elif isinstance(error, NoPermissionError):
+        fix = "give the user of REDIS_URL the rights that docs/security.md names"
+    elif "DB index" in text:
+        fix = "choose a database that this Redis has: CONFIG GET databases"
     else:
         return None
     return RedisUnavailable(f"Redis does not take the first exchange ({type(error).__name__}: {text}): {fix}")

@@ -66,10 +66,21 @@ def test_a_start_key_of_a_foreign_type_is_named_and_ends_the_crawl(run: Crawl, r
     assert run.hits() == {}
 
 
-def test_another_password_ends_the_crawl(run: Crawl) -> None:
-    assert run.start(REDIS_URL=re.sub("//.*@", "//:not-this-one@", run.redis_url)).wait(60) == 1, run.log()
+@pytest.mark.parametrize(
+    ("pattern", "instead", "fix"),
+    [
+        ("//.*@", "//:not-this-one@", "correct user and password in REDIS_URL or REDIS_PARAMS"),
+        ("//.*@", "//mouse:not-this-one@", "give the user of REDIS_URL the rights that docs/security.md names"),
+        (r"/\d+$", "/9999", "choose a database that this Redis has"),
+    ],
+)
+def test_a_redis_that_will_never_take_the_exchange_ends_the_crawl(
+    run: Crawl, redis_client: redis.Redis, pattern: str, instead: str, fix: str
+) -> None:
+    redis_client.acl_setuser("mouse", enabled=True, passwords=["+not-this-one"], commands=["+ping"])
+    assert run.start(REDIS_URL=re.sub(pattern, instead, run.redis_url)).wait(60) == 1, run.log()
     (line,) = [line for line in run.log().splitlines() if "ERROR" in line]
-    assert "correct user and password in REDIS_URL or REDIS_PARAMS" in line
+    assert fix in line
     assert "not-this-one" not in line
 
 
