@@ -51,6 +51,7 @@ LONG = re.compile(  # left out of `make test`, where a shorter form or another v
       | test_deaths\.py::.*\[(beat's\ lock\ deleted|beat\ killed|SIGKILL\ pool\ child|memory\ over\ its\ soft\ limit)\]
       | test_deaths\.py::.*\[(interpreter\ held|SIGSTOP\ crawler,\ its\ pool\ child\ killed|node\ killed)\]
       | test_chaos\.py::.*\[plain\]
+      | test_deploy\.py::test_a_version_that_raises
       | test_refusing_redis\.py::.*same_processes\[(NOREPLICAS|READONLY|NOPERM|MISCONF)\]
       | test_marked_secrets\.py
       | test_processes_and_time\.py::.*snapshot

@@ -21,9 +21,9 @@ from workers.deploy.deploy import blame, find, install, is_new, nodes_of, resize
 from workers.deploy.deploy import remove as forget
 from workers.deploy.project_wheel import pip_command
 from workers.fleet.holds import who
-from workers.fleet.roll import abort_roll, start_roll
+from workers.fleet.roll import abort_roll, start_roll, work_of
 from workers.state.registry import Registry
-from workers.state.rolls import Roll, RollNote, RollState
+from workers.state.rolls import Roll, RollNote, RollState, Work
 from workers.state.versions import Deployments
 
 LOOK_S = 0.5
@@ -65,11 +65,15 @@ def roll(
         if not wait or not begun.total:
             _show(begun, as_json, f"begun: {begun.total} crawlers to replace" if begun.total else "no crawler runs there")
             return 0
-        return watch(client, begun, as_json)
+        return 0 if _is_done(watch(client, begun, as_json)) else 1
 
 
-def watch(client: redis.Redis, begun: Roll, as_json: bool) -> int:
-    """Wait for the end of this roll; return the exit code."""
+def _is_done(roll: Roll | None) -> bool:
+    return roll is not None and roll.state is RollState.DONE
+
+
+def watch(client: redis.Redis, begun: Roll, as_json: bool) -> Roll | None:
+    """Wait for the end of this roll, and return it; None where it is lost."""
     note, registry, shown = RollNote(client), Registry(client), ""
     now: Roll | None = begun
     with progress_bar("roll", "replaced", shown=not as_json) as report:
@@ -83,9 +87,9 @@ def watch(client: redis.Redis, begun: Roll, as_json: bool) -> int:
             now = note.read()
     if now is None or now.id != begun.id:
         _show(now, as_json, "another roll has begun meanwhile" if now else "Redis has no roll any more: it has lost its data")
-        return 1
+        return None
     _show(now, as_json, now.sentence())
-    return 0 if now.state is RollState.DONE else 1
+    return now
 
 
 def roll_json(roll: Roll) -> dict[str, Any]:
@@ -110,7 +114,9 @@ def deploy(
 
     Each version has its own Python environment on each node, with what the project requires; Trawl and Scrapy come from the
     node's. The wheel goes into the folder TRAWL_WHEELS_DIR, which all nodes need, and its digest through Redis. If a node
-    cannot install or load it, nothing changes. If a new crawler does not stay well, all get the version before it again.
+    cannot install or load it, nothing changes. If a new crawler does not stay well, its callbacks raise or its items stop, all
+    get the version before it again, except where that one does the same now. To skip this comparison: --no-use, then trawl
+    services versions use.
 
     **Examples:**
 
@@ -124,7 +130,7 @@ def deploy(
         echo(f"{service}: version {version.name} of {version.project}, {version.file}")
         if not activate:
             return 0 if installed(client, service, version.name) else 1
-        return switch(client, service, version.name, size=size if new else None)
+        return switch(client, service, version.name, size=size if new else None, compare=True)
 
 
 def installed(client: redis.Redis, service: str, version: str) -> bool:
@@ -159,33 +165,41 @@ def installed(client: redis.Redis, service: str, version: str) -> bool:
     return not bad
 
 
-def switch(client: redis.Redis, service: str, version: str, *, size: int | None = None) -> int:
+def switch(client: redis.Redis, service: str, version: str, *, size: int | None = None, compare: bool = False) -> int:
     """Give a version to the crawlers, and the version before it again if they do not stay well; return the exit code.
 
     `size`: of a service that has no crawlers before its first version: none of them shall run what the nodes have instead.
+    `compare`: also if they work worse than those of the version before.
     """
     if version and not installed(client, service, version):
         complain(f"{service} stays as it is")
         return 1
-    before = Deployments(client).of(service)
+    before, work = Deployments(client).of(service), work_of(Registry(client), service) if compare else None
     use(client, service, version)
     if size is not None:
         resize(client, service, size)
-    if (code := _roll(client, service)) == 0:
+    rolled = _roll(client, service, work)
+    if _is_done(rolled):
         echo(f"{service}: {_name(version)} is what its crawlers have")
         return 0
-    blame(client, service, version, "its crawlers did not stay well")
-    complain(f"{service}: {_name(version)} did not stay well; back to {_name(before.current)}")
+    why = f"worse than the version before: {rolled.reason}" if rolled and rolled.worse else "its crawlers did not stay well"
+    blame(client, service, version, why)
+    complain(f"{service}: {_name(version)}: {why}; back to {_name(before.current)}")
     if size is not None:
         resize(client, service, 0)
     use(client, service, before.current, previous=before.previous)
-    _roll(client, service)
-    return code
+    back = _roll(client, service, work if rolled and rolled.worse else None)
+    if back is None or not back.worse:
+        return 1
+    complain(f"{service}: {_name(before.current)} does the same now ({back.reason}): it is the site; {_name(version)} stays")
+    blame(client, service, version, "")
+    use(client, service, version)
+    return 0 if _is_done(_roll(client, service)) else 1
 
 
-def _roll(client: redis.Redis, service: str) -> int:
-    begun = start_roll(Registry(client), RollNote(client), [service])
-    return watch(client, begun, False) if begun.total else 0
+def _roll(client: redis.Redis, service: str, work: Work | None = None) -> Roll | None:
+    begun = start_roll(Registry(client), RollNote(client), [service], before=work)
+    return watch(client, begun, False) if begun.total else begun
 
 
 def _name(version: str) -> str:

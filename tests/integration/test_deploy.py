@@ -195,3 +195,67 @@ def test_versions_with_other_libraries_are_rolled_out_and_back_without_losing_a_
         urls = [json.loads(item)["url"] for item in client.lrange("books:items", 0, -1)]
         assert len(urls) == len(set(urls)) == PAGES, "no page and no item was lost, or fetched twice"
         assert {"1.0", "2.0"} <= set(shelves())
+
+
+PAGE = """
+from redis_components.spiders import RedisSpider
+
+
+class BooksSpider(RedisSpider):
+    name = "books"
+
+    def parse(self, response):
+        {0}response.css("a")[0]  # a leaf of the site has none: the outage of this test
+        {1}yield {{"url": response.url}}
+        {2}
+"""
+INNER = range(1, 3000)
+LEAVES = range(4000, 5900)
+
+
+@pytest.mark.timeout(600)  # five deploys, each with pip and up to three rolls
+@pytest.mark.usefixtures("no_process_left")
+def test_a_version_that_raises_or_yields_nothing_is_taken_back_and_an_outage_of_the_site_is_not_blamed_on_a_version(
+    tmp_path: Path,
+) -> None:
+    with plain_fleet(tmp_path, "notes=0", settings="", pages=6000) as fleet:
+        client = fleet.redis.client()
+
+        def seed(pages: range) -> None:
+            client.delete("books:start_urls")
+            client.rpush("books:start_urls", *(f"{fleet.site}/{number}" for number in pages))
+
+        def deployed(*parts: str) -> str:
+            fleet.wait_count("books:items", client.llen("books:items") + 30) if before() else None
+            return deploy(fleet, "deploy", str(shop(tmp_path, "1.0", spider=PAGE.format(*parts))), "--service", "books")
+
+        def before() -> str:
+            return Deployments(client).of("books").current
+
+        fleet.beat()
+        fleet.node()
+        wait_until(lambda: "a@test" in fleet.trawl("nodes", "--json"), fleet.said, 60)
+        assert deployed("", "", "").endswith("0")
+        seed(INNER)
+        good = before()
+
+        raising = deployed("", "", "raise ValueError('the new page')")
+        assert raising.splitlines()[-1] == "1", raising
+        assert "failed: 0 of 1 replaced, callbacks raised" in raising
+        silent = deployed("", "return\n        ", "")
+        assert silent.splitlines()[-1] == "1", silent
+        assert "0 items from" in silent
+        known = Deployments(client).of("books")
+        assert known.current == good
+        assert [one.note.partition(":")[0] for one in known.versions] == ["", *["worse than the version before"] * 2]
+
+        better = deployed("", "self.logger.info('better')\n        ", "")
+        assert better.endswith("0"), better
+        good = before()
+        fleet.wait_count("books:items", client.llen("books:items") + 30)
+        seed(LEAVES)
+        kept = deploy(fleet, "deploy", str(shop(tmp_path, "1.0", spider=PAGE.format("_ = ", "", ""))), "--service", "books")
+        assert kept.splitlines()[-1] == "0", kept
+        assert kept.count("failed: 0 of 1 replaced, ") == 2, "so does the version before"
+        assert before() not in ("", good)
+        assert Deployments(client).of("books").versions[-1].note == ""

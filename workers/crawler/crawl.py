@@ -33,6 +33,7 @@ from .doors import close_doors
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
     from scrapy.settings import Settings
 
 
@@ -92,6 +93,8 @@ class Figures:
 
     pages: int = 0  # responses received
     items: int = 0  # items scraped
+    answered: int = 0  # responses other than HTTP errors
+    raised: int = 0  # exceptions of callbacks
     in_flight: int = 0  # requests that Scrapy has begun with and is not done with
     oldest_s: float = 0.0  # since the one of them that waits longest gave a sign of life
     oldest: str = ""  # the event that it waits for
@@ -126,7 +129,7 @@ class Crawl:
         self.kept: list[Any] = []  # the first `keep_items` items
         self._crawler: Crawler | None = None
         self._pages = 0
-        self._items = 0
+        self._items = self._answered = self._raised = 0
         self._reason = ""
         self._result: _Eventual | None = None
         self._probe: _Eventual | None = None
@@ -198,6 +201,7 @@ class Crawl:
         # Counted here and not read from the stats: those may be shared with other processes.
         crawler.signals.connect(self._count_page, signals.response_received)
         crawler.signals.connect(self._count_item, signals.item_scraped)
+        crawler.signals.connect(self._count_error, signals.spider_error)
         crawler.signals.connect(self._keep_reason, signals.spider_closed)
         crawler.signals.connect(self._find_itself, signals.spider_opened)
         crawling = self._runner.crawl(crawler, **self._arguments)
@@ -207,8 +211,12 @@ class Crawl:
         assert self._crawler is not None
         self.place = place_of(self._crawler)
 
-    def _count_page(self) -> None:
+    def _count_page(self, response: Response) -> None:
         self._pages += 1
+        self._answered += response.status < 400
+
+    def _count_error(self) -> None:
+        self._raised += 1
 
     def _count_item(self, item: Any) -> None:
         self._items += 1
@@ -225,6 +233,8 @@ class Crawl:
         return Figures(
             pages=self._pages,
             items=self._items,
+            answered=self._answered,
+            raised=self._raised,
             in_flight=scrapy_internals.pages_in_flight(engine) if engine else 0,
             oldest_s=oldest_s,
             oldest=oldest,
@@ -254,7 +264,7 @@ class Crawl:
             self.outcome = Outcome(reason=self._reason or "error", error=error)
         else:
             self.outcome = Outcome(reason=self._reason or "finished")
-        self.figures = Figures(pages=self._pages, items=self._items)  # final
+        self.figures = Figures(pages=self._pages, items=self._items, answered=self._answered, raised=self._raised)  # final
 
     def _poll_probe(self) -> None:
         if self._probe is None:

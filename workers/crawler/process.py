@@ -288,6 +288,8 @@ class CrawlerProcess:
             started_at=self._started_at,
             pages=figures.pages,
             items=figures.items,
+            answered=figures.answered,
+            raised=figures.raised,
             pages_per_s=round((pages_now - pages_then) / (now - then), 1) if now > then else 0.0,
             in_flight=figures.in_flight,
             oldest_s=round(figures.oldest_s, 1),

@@ -20,13 +20,14 @@ from redis_components.errors import FleetBusy
 from workers.process.exit_kinds import kind_of_label
 from workers.state.audit import Note
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, SlotCommand, SlotCommandKind, SlotView
-from workers.state.rolls import Roll, RollNote, RollState, RollStep
+from workers.state.rolls import Roll, RollNote, RollState, RollStep, Work
 
 from .sizes import desired_fleet, unknown_service
 
 LIVED_S = 3.0  # a new process is well when it has been running for this time, or has fetched a page
 STEP_S = 120.0  # longest time for one step, and for the rest of the fleet to be well before it: graceful end, start, back-off
 UNSEEN_S = 10.0  # after a longer pause of the beats (Redis or beat was away), that time does not count
+COMPARED_S = 60.0  # longest time that the first new crawler gets for pages to compare with the version before
 LAG_S = 2.0  # a reactor that takes longer to answer is not well
 
 Slots = Mapping[tuple[str, int], SlotView]
@@ -61,6 +62,8 @@ def advance(
     roll = _without_unwanted(_without_unseen_time(roll, now), desired, stopped, now)
     if why := _given_up(roll, slots):
         return _failed(roll, why), None
+    if roll.before and (why := _work(roll, slots).worse_than(roll.before)):
+        return replace(_failed(roll, why), worse=True), None
     if roll.current:
         roll = _judge(roll, roll.current, slots, now)
     if roll.state is RollState.ROLLING and roll.current is None:
@@ -90,12 +93,27 @@ def _judge(roll: Roll, step: RollStep, slots: Slots, now: float) -> Roll:
         healthy_at = roll.healthy_at or now
         if now - healthy_at < LIVED_S and not (record and record.pages):
             return replace(roll, healthy_at=healthy_at)
+        if now - healthy_at < COMPARED_S and _is_on_trial(roll, slots):
+            return replace(roll, healthy_at=healthy_at, reason=f"compares {step.name} with the version before")
         return replace(roll, current=None, replaced=(*roll.replaced, step), step_at=now, healthy_at=None)
     if now - roll.step_at > STEP_S:
         state = f"{record.state}, {record.note or record.last_exit or 'no reason given'}" if record else "no report"
         what = "has not made room" if _is_old(step, view) else f"is not well ({state})"
         return _failed(roll, f"{step.name} {what} {STEP_S:.0f} s after the order to reload")
     return replace(roll, healthy_at=None)
+
+
+def _is_on_trial(roll: Roll, slots: Slots) -> bool:
+    """Return True if the first new crawler has too few pages yet for a comparison with those that were at work before."""
+    before = roll.before
+    return bool(before and before.pages_per_s and not roll.replaced and not _work(roll, slots).is_enough(before))
+
+
+def _work(roll: Roll, slots: Slots) -> Work:
+    """Return the work of the new crawlers."""
+    steps = [*roll.replaced, *([roll.current] if roll.current else [])]
+    views = [view for step in steps if not _is_old(step, view := _view(slots, step))]
+    return Work.of(view.record for view in views if view.record)
 
 
 def _died(step: RollStep, record: CrawlerRecord) -> str | None:
@@ -175,8 +193,16 @@ def _failed(roll: Roll, why: str) -> Roll:
     return replace(roll, state=RollState.FAILED, reason=why)
 
 
-def start_roll(registry: Registry, note: RollNote, services: Collection[str] = ()) -> Roll:
+def work_of(registry: Registry, service: str) -> Work:
+    """Return the work of the crawlers of a service that run now."""
+    now = registry.now()
+    return Work.of(one for one in registry.crawlers() if one.spider == service and one.number is not None and one.alive(now))
+
+
+def start_roll(registry: Registry, note: RollNote, services: Collection[str] = (), *, before: Work | None = None) -> Roll:
     """Begin to replace the crawlers of these services, of all without names; where none runs, there is nothing to begin.
+
+    `before`: it fails where the work of the new crawlers is worse than this.
 
     Raises ConfigError for an unknown service, FleetBusy while another roll is under way.
     """
@@ -188,7 +214,7 @@ def start_roll(registry: Registry, note: RollNote, services: Collection[str] = (
     if running and running.state is RollState.ROLLING:
         raise FleetBusy(_busy(running))
     views = registry.slots(desired, registry.crawlers())
-    roll = begin(secrets.token_hex(4), services or desired, desired, views, registry.now())
+    roll = replace(begin(secrets.token_hex(4), services or desired, desired, views, registry.now()), before=before)
     if not roll.total:
         return replace(roll, state=RollState.DONE)
     if not note.write(roll):

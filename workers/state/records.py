@@ -82,6 +82,8 @@ class CrawlerRecord(JsonRecord, SlotStory):
     beat_at: Epoch = 0.0  # epoch s by Redis's clock, stamped there
     pages: Count = 0  # responses received
     items: Count = 0  # items scraped
+    answered: Count = 0  # responses other than HTTP errors
+    raised: Count = 0  # exceptions of callbacks
     pages_per_s: Amount = 0.0  # over the last few heartbeats
     in_flight: Count = 0  # pages leased and begun, and not yet acked
     oldest_s: Amount = 0.0  # since the one of them that waits longest gave a sign of life

@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 import redis
 
-from redis_components.server.untrusted_values import Count, Epoch, JsonRecord, RecordStore
+from redis_components.server.untrusted_values import Amount, Count, Epoch, JsonRecord, RecordStore
 from workers.state.keys import FleetKeys
 
-from .records import slot_name
+from .records import CrawlerRecord, slot_name
 
 _FIELD = "roll"
+
+
+TRIED_PAGES = 20  # of a new version, after which it is compared
+TRIED_ITEMS = 10  # which the version before had in as many pages
+RAISED = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """Figures of the crawlers of one version."""
+
+    answered: Count = 0
+    raised: Count = 0
+    items: Count = 0
+    pages_per_s: Amount = 0.0
+
+    @classmethod
+    def of(cls, records: Iterable[CrawlerRecord]) -> Work:
+        """Return the sums over crawlers since the start of each."""
+        known = list(records)
+        sums = {name: sum(getattr(one, name) for one in known) for name in ("answered", "raised", "items", "pages_per_s")}
+        return cls(**sums)
+
+    def is_enough(self, before: Work) -> bool:
+        """Return True if a version with this work can be compared with the one before."""
+        return self.answered >= TRIED_PAGES and (not before.items or self._expected(before) >= TRIED_ITEMS)
+
+    def worse_than(self, before: Work) -> str | None:
+        """Return why a version with this work is worse than the one before: its callbacks raise, or its items have stopped."""
+        raised_before = before.raised / max(1, before.answered)
+        if self.raised >= RAISED and self.raised > self.answered * (0.25 + 2 * raised_before):
+            return f"callbacks raised {self.raised} times on {self.answered} pages (before: {before.raised} on {before.answered})"
+        if self.is_enough(before) and self.items < self._expected(before) / TRIED_PAGES:
+            return f"{self.items} items from {self.answered} pages (before: {before.items} from {before.answered})"
+        return None
+
+    def _expected(self, before: Work) -> float:
+        return self.answered * before.items / max(1, before.answered)
 
 
 class RollState(StrEnum):
@@ -58,6 +97,8 @@ class Roll(JsonRecord):
     healthy_at: Epoch | None = None  # since when the present crawler's successor is well
     seen_at: Epoch = 0.0  # when it was last looked at
     reason: str | None = None  # why it ended, or what it waits for
+    before: Work | None = None  # of the version that is replaced, with which the new one is compared
+    worse: bool = False  # it failed because of this comparison
 
     @property
     def total(self) -> int:

@@ -261,6 +261,8 @@ def test_json_has_every_figure_under_a_name_of_its_own() -> None:
                 "token": None,
                 "pages": 0,
                 "items": 0,
+                "answered": 0,
+                "raised": 0,
                 "pages_per_s": 0.0,
                 "in_flight": 0,
                 "oldest_s": 0.0,

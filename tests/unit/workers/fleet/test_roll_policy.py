@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redis_components.errors import ConfigError, FleetBusy
-from workers.fleet.roll import LIVED_S, STEP_S, UNSEEN_S, abort_roll, advance, begin, go_on, start_roll
+from workers.fleet.roll import COMPARED_S, LIVED_S, STEP_S, UNSEEN_S, abort_roll, advance, begin, go_on, start_roll
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, SlotCommandKind, SlotView
-from workers.state.rolls import Roll, RollNote, RollState
+from workers.state.rolls import Roll, RollNote, RollState, Work
 
 DESIRED = {"list": 1, "detail": 3}
 
@@ -128,6 +128,54 @@ def test_an_order_is_sent_until_it_is_seen_to_be_obeyed() -> None:
     for _ in range(3):
         roll = fleet.tick(roll)
     assert fleet.told == ["list/0"] * 3
+
+
+BEFORE = Work(answered=1000, raised=20, items=400, pages_per_s=5.0)
+
+
+@pytest.mark.parametrize(
+    ("work", "why"),
+    [
+        ({"answered": 5, "raised": 5}, "callbacks raised 5 times on 5 pages (before: 20 on 1000)"),
+        ({"answered": 300, "raised": 100, "items": 80}, "callbacks raised 100 times on 300 pages"),
+        ({"answered": 30}, "0 items from 30 pages (before: 400 from 1000)"),
+        ({"answered": 500, "items": 9}, "9 items from 500 pages"),
+    ],
+)
+def test_a_version_whose_callbacks_raise_or_whose_items_stop_fails_at_its_first_crawler(work: dict[str, int], why: str) -> None:
+    fleet = Fleet(obey=lambda fleet, view: fleet.restart(view, pages=1, **work))
+    roll = fleet.end(replace(fleet.begin("detail"), before=BEFORE))
+    assert (roll.state, roll.worse, fleet.told) == (RollState.FAILED, True, ["detail/0"])
+    assert (roll.reason or "").startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("before", "work"),
+    [
+        (BEFORE, {"answered": 25, "items": 1}),  # fewer items, by chance or by the kind of these pages
+        (BEFORE, {"answered": 40, "raised": 4, "items": 12}),
+        (replace(BEFORE, raised=400), {"answered": 40, "raised": 40, "items": 9}),  # so did the version before
+        (replace(BEFORE, items=0), {"answered": 40}),
+        (Work(), {"answered": 4, "raised": 1}),
+    ],
+)
+def test_a_version_that_works_as_the_one_before_is_rolled_out(before: Work, work: dict[str, int]) -> None:
+    fleet = Fleet(obey=lambda fleet, view: fleet.restart(view, pages=1, **work))
+    roll = fleet.end(replace(fleet.begin("detail"), before=before))
+    assert (roll.state, fleet.told) == (RollState.DONE, ["detail/0", "detail/1", "detail/2"])
+
+
+def test_the_first_crawler_of_a_version_gets_time_for_its_pages_and_a_site_that_is_away_does_not_fail_it() -> None:
+    fleet = Fleet(obey=lambda fleet, view: fleet.restart(view, pages=99))  # each a 503
+    roll = fleet.tick(fleet.tick(replace(fleet.begin("detail"), before=BEFORE)))
+    assert roll.reason == "compares detail/0 with the version before"
+    for _ in range(int(COMPARED_S / 2) - 1):
+        roll = fleet.tick(roll)
+    assert fleet.told == ["detail/0"]
+    assert fleet.end(roll).state is RollState.DONE
+    idle = Fleet(obey=lambda fleet, view: fleet.restart(view, pages=1))
+    roll = idle.tick(idle.tick(replace(idle.begin("detail"), before=replace(BEFORE, pages_per_s=0.0))))
+    assert len(roll.replaced) == 1, "crawlers that had nothing to do have nothing to be compared by"
 
 
 @pytest.mark.parametrize(
