@@ -108,6 +108,29 @@ def remove(
     return remove_site(name, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
+@app.command("forget-rows")
+def forget_rows(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a site.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Take nothing out; show what there is.")] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> int:
+    """Take out what a wrong site file stored, so that the site is read again: rows with their history and events, and what
+    Redis knows of its boards and threads.
+
+    Correct the file first. Shows the numbers and asks; without a terminal it needs --yes. The file, limits, alerts, holds
+    and kept pages stay; trawl reparse reads kept pages again without requests.
+
+    **Examples:**
+
+        trawl sites forget-rows example --dry-run
+        trawl sites forget-rows example --yes
+    """
+    from .sites_remove import forget_rows
+
+    return forget_rows(name, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
 @app.command("list")
 def list_sites(as_json: AsJson = False) -> int:
     """List the sites, and the faults of invalid site files. Exit code 2 if a file is invalid."""

@@ -1,4 +1,4 @@
-"""`trawl sites remove`: a site with everything that is stored of it."""
+"""`trawl sites remove`: a site with everything that is stored of it; `trawl sites forget-rows`: what is stored alone."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from cli.views.output import complain, counted, echo, print_json
 from forums.records import FORUM_WRITER
 from forums.sites import sites_dir
 from forums.sites.load import is_site_name
-from forums.state.removed_sites import alerts_of, forget_site, mark_removed, waiting
+from forums.state.removed_sites import alerts_of, forget_site, mark_removed, readmit, waiting
 from forums.storage import Database
 from forums.storage.write.remove_site import remove_rows, rows_of_site
-from forums.writer.store import check_claim
+from forums.writer.store import check_claim, store
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.items.stream import ItemStream, Lock, new_token
@@ -55,16 +55,40 @@ def remove_site(name: str, *, dry_run: bool, yes: bool, as_json: bool) -> int:
             return 0
         _ask(name, files, numbers, yes=yes)
         mark_removed(client, name, who())
-        with _no_writer(client):
-            numbers |= remove_rows(database, name)
-            if any(one.alive(Registry(client).now()) for one in Registry(client).crawlers()):
-                time.sleep(HELD_WITHIN_S)
-            forget_site(client, name)
+        _take_out(client, database, name, numbers, crawled_only=False)
         for file in files:  # last: a crawler that still asks the site would report it as missing
             file.unlink(missing_ok=True)
         shutil.rmtree(raw_dir() / name, ignore_errors=True)
     _report(name, files, numbers, as_json, done=True)
     return 0
+
+
+def forget_rows(name: str, *, dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Show what is stored of a site, ask, and take it out, so that it is read again; return the exit code. Raises ConfigError for
+    an unknown site.
+    """
+    with redis_client() as client, Database.from_url() as database:
+        check_claim(client, database)
+        check_site(name, stored=database, client=client)
+        numbers = _numbers(client, database, name, crawled_only=True)
+        if dry_run:
+            _report(name, [], numbers, as_json, done=False)
+            return 0
+        _ask(name, [], numbers, yes=yes)
+        before = mark_removed(client, name, who())  # meanwhile nothing is asked of it, and what was under way is dropped
+        _take_out(client, database, name, numbers, crawled_only=True)
+        store(client, declared_fleet(client))
+        readmit(client, name, before)
+    _report(name, [], numbers, as_json, done=True)
+    return 0
+
+
+def _take_out(client: redis.Redis, database: Database, name: str, numbers: dict[str, int], *, crawled_only: bool) -> None:
+    with _no_writer(client):
+        numbers |= remove_rows(database, name)
+        if any(one.alive(Registry(client).now()) for one in Registry(client).crawlers()):
+            time.sleep(HELD_WITHIN_S)
+        forget_site(client, name, crawled_only=crawled_only)
 
 
 def _files(name: str) -> list[Path]:
@@ -76,13 +100,17 @@ def _files(name: str) -> list[Path]:
     return files
 
 
-def _numbers(client: redis.Redis, database: Database, name: str) -> dict[str, int]:
+def _numbers(client: redis.Redis, database: Database, name: str, *, crawled_only: bool = False) -> dict[str, int]:
     found = rows_of_site(database, name)
-    others = {
-        "waiting": waiting(client, name),
-        "alerts": len(alerts_of(client, name)),
-        "raw_bytes": size_of(raw_dir(), name),
-    }
+    others = {"waiting": waiting(client, name)}
+    others |= (
+        {}
+        if crawled_only
+        else {
+            "alerts": len(alerts_of(client, name)),
+            "raw_bytes": size_of(raw_dir(), name),
+        }
+    )
     return found | {key: number for key, number in others.items() if number}
 
 
@@ -120,7 +148,7 @@ def _report(name: str, files: list[Path], numbers: dict[str, int], as_json: bool
         print_json({"site": name, "files": [str(file) for file in files], "removed": done, "numbers": numbers})
         return
     echo(f"{name}: {'removed' if done else 'would be removed'}: {_listed(files, numbers)}")
-    if done and not any(sites_dir().glob("*.toml")):
+    if done and files and not any(sites_dir().glob("*.toml")):
         complain("no site file is left: nothing is crawled until `trawl sites new ADDRESS` has written one")
 
 

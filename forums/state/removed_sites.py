@@ -38,9 +38,16 @@ def removed_sites(client: redis.Redis) -> dict[str, float]:
     return {name.removeprefix(SITE): hold.at for name, hold in held.items() if name.startswith(SITE) and hold.removed}
 
 
-def mark_removed(client: redis.Redis, site: str, by: str) -> None:
-    """Pause the site everywhere, as a removed one."""
+def mark_removed(client: redis.Redis, site: str, by: str) -> Hold | None:
+    """Pause the site everywhere, as a removed one; return the hold of an operator that this replaces."""
+    before = FleetHolds(client).fields().get(SITE + site)
     hold = Hold(word=HoldKind.PAUSE, at=server_time(client), by=by, reason="a new site file ends this", removed=True)
+    _hold(client, site, hold)
+    return None if before is None or before.removed else before
+
+
+def readmit(client: redis.Redis, site: str, hold: Hold | None) -> None:
+    """Let a site in again, with the hold that it had before."""
     _hold(client, site, hold)
 
 
@@ -79,8 +86,10 @@ def alerts_of(client: redis.Redis, site: str) -> list[int]:
     return [int(number) for number, alert in Alerts(client).all().items() if alert.site == site]
 
 
-def forget_site(client: redis.Redis, site: str) -> int:
-    """Delete all that Redis has of a site, but its holds; return the number of requests and start tasks. Repeatable."""
+def forget_site(client: redis.Redis, site: str, *, crawled_only: bool = False) -> int:
+    """Delete all that Redis has of a site, but its holds; return the number of requests and start tasks. Repeatable.
+    `crawled_only`: limits and alerts, which operators set, stay.
+    """
     gone = 0
     for keys in _crawls(client):
         gone += take_out(client, keys, [site.encode()], lambda fields: _is_of(fields, site)) + _drop_parked(client, keys, site)
@@ -99,6 +108,8 @@ def forget_site(client: redis.Redis, site: str) -> int:
     for key in (fleet.wrong_sites(), fleet.budgets(), fleet.breakers()):
         client.hdel(key, site)
     client.unlink(fleet.spent(site), fleet.counted(site))
+    if crawled_only:
+        return gone
     limits.change(client, limits_key(), site, None)
     for number in alerts_of(client, site):
         Alerts(client).remove(number)

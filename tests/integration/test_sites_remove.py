@@ -186,3 +186,23 @@ def test_what_was_under_way_is_dropped_until_a_new_file_comes(filled: Trawl, red
     }
     redis_client.rpush(DETAIL.item_stream(), *items("example"))
     assert store(redis_client, ("forum_detail",))["forum_detail"].posts == 1
+
+
+def test_what_a_wrong_file_stored_is_taken_out_and_read_again(filled: Trawl, redis_client: redis.Redis, tmp_path: Path) -> None:
+    shown = filled("sites", "forget-rows", "example", "--dry-run")
+    assert shown.code == 0
+    assert shown.out.startswith("example: would be removed: 1 post, 1 comment, ")
+    one_line(filled("sites", "forget-rows", "example"), 2, "example will be removed for good", "1 post", "add --yes")
+    FleetHolds(redis_client).change({"site:example": holds.Hold(word=holds.HoldKind.PAUSE, by="me")})
+    redis_client.rpush(DETAIL.item_stream(), *items("example"))  # was read by the wrong file and is not stored yet
+    assert filled("sites", "forget-rows", "example", "--yes").code == 0
+    assert filled("sql", "select site from posts", "--json").out.count("example") == 0
+    assert not redis_client.hexists(DETAIL.threads(), "example/p1"), "each thread is read again"
+    assert not redis_client.hexists(ForumCrawlKeys(LIST).marks(), "example/news")
+    assert (tmp_path / "sites/example.toml").exists()
+    assert (tmp_path / "data/raw/example").exists(), "kept pages can be read again by the corrected file"
+    assert "example" in {alert.site for alert in Alerts(redis_client).all().values()}
+    assert FleetHolds(redis_client).fields()["site:example"].by == "me"
+    assert redis_client.hexists(DETAIL.threads(), "other/1")
+    redis_client.rpush(DETAIL.item_stream(), *items("example"))
+    assert store(redis_client, ("forum_detail",))["forum_detail"].posts == 1, "it is let in again"

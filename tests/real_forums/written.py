@@ -19,5 +19,6 @@ def written_by_sites_new(url: str, folder: Path) -> str:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     text = (sites / "written.toml").read_text()
-    assert re.search(r"^\[politeness\]$", text, re.MULTILINE), text
-    return text.replace("[politeness]", "[politeness]\nrate = 0\nconcurrency = 8", 1)
+    changed, times = re.subn(r"^\[politeness\].*$", "[politeness]\nrate = 0\nconcurrency = 8", text, count=1, flags=re.MULTILINE)
+    assert times == 1, text
+    return changed
