@@ -203,6 +203,8 @@ task_annotations = {
 
 task_annotations["trawl.install_version"] = {"soft_time_limit": 600, "time_limit": 660}  # pip downloads
 
+task_annotations["trawl.run_group"] = {"soft_time_limit": 700, "time_limit": 760}  # a project of thousands of modules is imported
+
 # A small crawl ends by its own timeout, of an hour at most, and has 40 s to close then. These are for one that does not.
 task_annotations["trawl.crawl_once"] = {"soft_time_limit": 3700, "time_limit": 3800}
 

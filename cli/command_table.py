@@ -27,6 +27,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "seed": (CRAWL, OF_FORUMS, "Queue forums for a scan, which finds their new and changed threads."),
     "seed-urls": (CRAWL, "seed_urls.seed_urls", "Queue URLs for a spider, in the order of the lines."),
     "job": (CRAWL, "job.app", "Start and manage jobs: crawls with their own queue, shared by several crawlers."),
+    "run": (CRAWL, "run.app", "Start and follow runs: groups of spiders, each with a verdict."),
     "crawl-once": (CRAWL, "crawl_once.crawl_once", "Run one crawl with a spider and show its result."),
     "schedule": (CRAWL, "schedule.app", "Show and change which tasks beat sends, and how often."),
     "status": (LOOK, "status.status", "Show what needs attention, services, queues, crawlers and the last errors."),
@@ -56,7 +57,6 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "read": (DATA, OF_FORUMS, "Show what Trawl reads from a page of any forum."),
     "dead": (REPAIR, "dead.app", "Show, replay and delete requests, items and messages that were given up."),
     "dupefilter": (REPAIR, "dupefilter.dupefilter", "Show size and false positives of a dupefilter, or remove URLs from it."),
-    "reparse": (REPAIR, OF_FORUMS, "Read the kept raw pages of a site again, and store the results."),
     "backup": (REPAIR, "backup.app", "Write the fleet's state, queues and database into one file, and restore it."),
     "db": (REPAIR, OF_FORUMS, "Check, upgrade and move the database."),
     "upgrade": (REPAIR, "upgrade.upgrade", "Show what this version of Trawl will change in the running fleet and its data."),
@@ -89,8 +89,11 @@ trawl help all          all commands, in groups
 Exit codes: 0 done, 1 failed, 2 wrong use, 130 Ctrl-C
 """
 
+SYNONYMS = {"groups": ("run", "groups"), "runs": ("run",)}
+"""Words for a command that has another name in the list; `trawl runs` alone lists them."""
 GROUPS = {  # groups that do something without a subcommand: their subcommands, the default first
     "forums": ("list", "rescan", "backfill", "forget"),
+    "run": ("start", "groups", "list", "show", "pause", "resume", "cancel", "rerun", "silence"),
     "nodes": ("list", "capacity"),
     "items": ("list", "consume"),
     "dead": ("list", "replay", "purge", "items", "messages"),
@@ -99,7 +102,6 @@ GROUPS = {  # groups that do something without a subcommand: their subcommands, 
     "backup": ("create", "restore"),
 }
 RENAMED = {  # until the release after 0.1
-    "run": "job start",
     "jobs": "job",
     "restore": "backup restore",
     "rescan": "forums rescan",
@@ -109,6 +111,7 @@ RENAMED = {  # until the release after 0.1
     "consume": "items consume",
     "versions": "services versions",
     "lanes": "sites lanes",
+    "reparse": "sites reparse",
     "tail": "events tail",
     "query": "search",
     "crawl": "crawl-once",
@@ -136,11 +139,12 @@ _CHANGING = {
         "autoscale",
         "limit",
     ),
-    *("alert", "sites remove", "forums rescan", "forums backfill", "forums forget", "dupefilter", "reparse"),
+    *("alert", "sites remove", "forums rescan", "forums backfill", "forums forget", "dupefilter", "sites reparse"),
     *("backup create", "backup restore"),
     *("schedule set", "schedule enable", "schedule disable", "schedule remove", "schedule run"),
     *(f"dead{kind} {act}" for kind in ("", " items", " messages") for act in ("replay", "purge")),
     *("migrate scrapy-redis", "db upgrade", "db move", "services add", "services remove", "services forget-group"),
+    *(f"run {act}" for act in ("start", "pause", "resume", "cancel", "rerun", "silence")),
     *("items consume", "job start", "job cancel", "job resume", "job rerun", "deploy", "events replay"),
     *("services versions use", "services versions rollback", "services versions remove"),
 }
@@ -161,6 +165,8 @@ def in_present_words(arguments: Sequence[str]) -> tuple[list[str], str]:
     words = words_of_command(arguments)
     before = list(arguments)[: len(arguments) - len(words)]
     renamed = None
+    if words and words[0] in SYNONYMS:
+        words[:1] = SYNONYMS[words[0]] if words[1:] or words[0] != "runs" else ("run", "list")
     if words and (new := RENAMED.get(words[0])):
         renamed = words[0], new
         words[:1] = new.split()

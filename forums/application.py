@@ -100,7 +100,6 @@ def commands() -> Mapping[str, str]:
         "events": "cli.commands.events.app",
         "alert": "cli.commands.alert.alert",
         "read": "cli.commands.read.read",
-        "reparse": "cli.commands.reparse.reparse",
         "db": "cli.commands.db.app",
     }
 

@@ -72,6 +72,7 @@ FLEET_SAMPLES = {
     "number": "<number>",
     "task_id": "<task id>",
     "job": "<job>",
+    "run": "<run>",
     "word": "<word>",
     "key": "<key>",
     "step": "<step>",

@@ -2,7 +2,7 @@
 
 Within the Scheduler the check is a part of the step that stores the request, for all of these classes and for their subclasses
 that keep `request_seen`; only their `fingerprint` is then called. Used alone, each check is one call of Redis.
-`docs/dupefilters.md` helps to choose a class.
+`docs/reference/dupefilters.md` helps to choose a class.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ from .fleet import (
     stop_fleet,
 )
 from .jobs import cancel_job, crawl, seed_urls
+from .runs import run_group
 
 if collecting:
     gc.enable()
@@ -53,6 +54,7 @@ __all__ = [  # noqa: RUF022 - in groups
     "roll_fleet",
     "crawl",
     "cancel_job",
+    "run_group",
     "crawl_once",
     "cancel_crawl",
     "pause_fleet",

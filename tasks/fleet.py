@@ -24,6 +24,7 @@ from workers.fleet.holds import Target, hold, resume, stopped_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan
 from workers.fleet.roll import go_on, start_roll
 from workers.fleet.sizes import desired_fleet, scale, tend_streams
+from workers.jobs import runs
 from workers.jobs.jobs import advance, closed_slots
 from workers.node.host import FULL, HELD, NODE
 from workers.state.autoscaling import Autoscaling
@@ -85,12 +86,13 @@ def reconcile_fleet() -> list[str]:
     client = connect()
     registry, nodes = Registry(client), Nodes(client)
     jobs = _apart(registry, "jobs", lambda: advance(client, registry)) or []
+    of_runs = _apart(registry, "runs", lambda: runs.advance(client)) or []
     desired, crawlers = desired_fleet(registry), registry.crawlers()
     known, now = nodes.all(), registry.now()
     views, strangers = registry.slots(desired, crawlers), [r for r in crawlers if r.number is None]
     held = FleetHolds(client)
     holds = held.fields()
-    done: list[str] = []
+    done: list[str] = of_runs
     apart = partial(_apart, registry)
     if resized := apart("sizing itself", lambda: resize(client, desired, views, known, now)) or {}:
         desired |= resized

@@ -1,4 +1,4 @@
-"""`trawl reparse`: reads kept pages again, after a site file was corrected."""
+"""`trawl sites reparse`: reads kept pages again, after a site file was corrected."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def reparse(
 
     **Examples:**
 
-        trawl reparse books --since 3d --dry-run
-        trawl reparse --site books --kind comments
+        trawl sites reparse books --since 3d --dry-run
+        trawl sites reparse --site books --kind comments
     """
     if unknown := [name for name in kind or () if name not in KINDS]:
         raise ConfigError(f"--kind {unknown[0]!r}: kinds of pages are {', '.join(KINDS)}")
     if (site := either(site, of_site)) is None:
-        raise ConfigError("name a site: trawl reparse SITE")
+        raise ConfigError("name a site: trawl sites reparse SITE")
     declared = load_site(site)
     moment = parse_since(since) if since else None
     if not stored_days(raw_dir(), site, moment):

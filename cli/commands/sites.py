@@ -21,9 +21,11 @@ from forums.sites import load_all, sites_dir
 from forums.sites.load import checked, layers_of, site_path
 
 from .limit import lanes
+from .reparse import reparse
 
 app = typer.Typer(no_args_is_help=True, help="Make, try, list and show site files; show the limits of sites as they are now.")
 app.command()(lanes)
+app.command()(reparse)
 
 
 @app.command()

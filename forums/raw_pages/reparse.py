@@ -1,4 +1,4 @@
-"""Stored raw pages, read again by the present site file (`trawl reparse`); files may be missing or damaged.
+"""Stored raw pages, read again by the present site file (`trawl sites reparse`); files may be missing or damaged.
 
 The functions of a crawl read them, and the items have the time at which their page was fetched: so they replace what was read
 wrongly, are not edits by an author, and never overwrite what was fetched since. Scans and checks are not made: what is missing on

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
 from celery.schedules import crontab
@@ -13,6 +13,7 @@ from celery.schedules import schedule as interval
 from redis_components.errors import ConfigError
 from redis_components.server.fleet_file import FILE
 from workers.application import application
+from workers.jobs.groups import group_entries, zone_of
 from workers.state.schedules import Round, RoundState, StoredEntry, Unreadable, schedule_in_file
 
 MIN_EVERY_S = 1.0  # more often is a loop, not a schedule
@@ -29,7 +30,9 @@ class ScheduledTask:
     name: str
     task: str
     every_s: float | None = None
-    cron: str | None = None  # minute, hour, day of the month, month, day of the week; UTC
+    cron: str | None = None  # minute, hour, day of the month, month, day of the week
+    timezone: str = "UTC"  # of `cron`
+    catch_up: bool = True  # a round that was due while no beat led is made up once
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)  # of `apply_async`
@@ -40,7 +43,8 @@ class ScheduledTask:
     @property
     def rhythm(self) -> str:
         """`every 10 s`, or `cron */5 * * * *`."""
-        return f"cron {self.cron}" if self.cron else f"every {self.every_s:g} s"
+        zone = "" if self.timezone == "UTC" else f" {self.timezone}"
+        return f"cron {self.cron}{zone}" if self.cron else f"every {self.every_s:g} s"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +81,9 @@ def effective(
         except ConfigError as error:
             refused[name] = str(error)
     in_file, faults = schedule_in_file()
-    refused |= faults
+    of_groups, wrong_groups = group_entries()
+    refused |= faults | wrong_groups
+    in_file = {**of_groups, **in_file}
     changes: list[tuple[str, StoredEntry | Unreadable, str]] = [(name, change, FILE) for name, change in in_file.items()]
     changes += [(name, one, "changed" if name in {*defaults.entries, *in_file} else "added") for name, one in stored.items()]
     for name, change, origin in changes:
@@ -104,6 +110,7 @@ def changed(name: str, default: ScheduledTask | None, change: StoredEntry) -> Sc
     rhythm: dict[str, Any] = {}
     if change.every_s is not None or change.cron is not None:
         rhythm = {"every_s": change.every_s, "cron": change.cron}
+    rhythm |= {name: one for name in ("timezone", "catch_up") if (one := getattr(change, name)) is not None}
     return replace(
         base,
         task=task,
@@ -154,6 +161,7 @@ def _check_rhythm(entry: ScheduledTask) -> None:
         raise ConfigError(f"{entry.name}: give its rhythm, with either --every 10s or --cron '*/5 * * * *'")
     if entry.cron is not None:
         cron_of(entry)
+        zone_of(entry.timezone)
     elif entry.every_s is not None and not MIN_EVERY_S <= entry.every_s <= MAX_EVERY_S:
         raise ConfigError(
             f"{entry.name}: every {entry.every_s:g} s is out of bounds: from {MIN_EVERY_S:g} s to {MAX_EVERY_S / 86_400:g} d"
@@ -199,6 +207,8 @@ def _default(name: str, raw: dict[str, Any]) -> ScheduledTask:
 
 # At least so long, although the next round may be sooner: machines' clocks differ, and a worker uses its own.
 MIN_EXPIRES_S = 10.0
+LATE_S = 300.0
+"""After this long a round was missed, for an entry that makes up none: a beat that restarts is back sooner."""
 
 
 def next_due(entry: ScheduledTask, last: Round | None, now: float) -> float:
@@ -236,11 +246,27 @@ def _next_of_cron(entry: ScheduledTask, last: Round | None, now: float) -> float
         return last.due
     starts = [at for at in (last.due if last else 0.0, entry.changed_at) if 0.0 < at <= now]
     due = _following(entry, max(starts, default=now))
-    return due if due > now or _following(entry, due) > now else now
+    if due <= now - LATE_S and not entry.catch_up:
+        due = _following(entry, now - LATE_S)
+    return due if due > now or entry.catch_up is False or _following(entry, due) > now else now
 
 
 def _following(entry: ScheduledTask, after: float) -> float:
-    """Return the first time after `after` that the five fields name."""
-    start, delta, _ = cron_of(entry).remaining_delta(datetime.fromtimestamp(after, UTC), tz=UTC)
-    found: datetime = start + delta
-    return found.timestamp()
+    """Return the first time after `after` that the five fields name, by the entry's clock.
+
+    Where a clock is set forward, a time that it leaves out is the same number of minutes later; where it is set back, a time
+    that it has twice is the first one. An entry of each hour, or of many, is not bound to the clock: it goes on in the hour
+    that is there twice.
+    """
+    zone: tzinfo = zone_of(entry.timezone)
+    begin = datetime.fromtimestamp(after, zone)
+    if (entry.cron or "").split()[1][:1] == "*":
+        zone = timezone(begin.utcoffset() or timedelta())
+        begin = datetime.fromtimestamp(after, zone)
+    parsed = cron_of(entry)
+    while True:
+        start, delta, _ = parsed.remaining_delta(begin, tz=zone)
+        found: datetime = (start + delta).replace(fold=0)
+        if found.timestamp() > after:
+            return found.timestamp()
+        begin = found  # it was in the hour before, which the clock has twice

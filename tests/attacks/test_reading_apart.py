@@ -71,7 +71,7 @@ def test_a_tag_with_thousands_of_attributes_is_refused_before_any_reader_parses_
     monkeypatch.setattr(parse_body, "_parsed", parsed)
     sent = CIMultiDictProxy(CIMultiDict({"Content-Type": "text/html"}))
     refused = r"has a tag with more than 4,000 attributes"
-    with pytest.raises(UnreadablePage, match=refused):  # of a crawl, apart, and `trawl reparse`
+    with pytest.raises(UnreadablePage, match=refused):  # of a crawl, apart, and `trawl sites reparse`
         isolated.reading.read(site, page(markup), COMMENTS)
     with pytest.raises(NotAPage, match=f"{URL}: {refused}".replace("?", r"\?")):  # `trawl read`
         read_page(markup, URL)

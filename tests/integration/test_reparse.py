@@ -101,14 +101,14 @@ def test_after_a_selector_fix_what_was_lost_is_stored_with_its_old_time_and_with
         comments_page("p1", ["hello", "world"]), comments_page("p1", ["hello", "world!"], hours=2), comments_page("p2", ["moin"])
     )
     with Database.from_url() as database:
-        code, _, err = trawl("reparse", "--site", "one")
+        code, _, err = trawl("sites", "reparse", "--site", "one")
         assert (code, stored(database)) == (2, []), "not one text: a slip must not empty what is stored"
         assert "nothing is stored: body is empty in all 5 rows of comments: mend pages.comments.fields.body" in err
-        assert trawl("reparse", "--site", "one", "--force")[0] == 1
+        assert trawl("sites", "reparse", "--site", "one", "--force")[0] == 1
         assert [row[1] for row in stored(database)] == ["", "", ""]
         mend_selector(sites)
 
-        code, out, _ = trawl("reparse", "--site", "one", "--dry-run", "--json")
+        code, out, _ = trawl("sites", "reparse", "--site", "one", "--dry-run", "--json")
         report = json.loads(out)
         assert (code, report["pages"], report["items"]) == (0, {"comments": 3}, 5)
         assert [row[1] for row in stored(database)] == ["", "", ""], "a dry run changes nothing"
@@ -116,7 +116,7 @@ def test_after_a_selector_fix_what_was_lost_is_stored_with_its_old_time_and_with
             "comments": {"body gained": 3}
         }
 
-        code, out, _ = trawl("reparse", "--site", "one")
+        code, out, _ = trawl("sites", "reparse", "--site", "one")
         assert code == 0
         assert "3 pages read, 5 items stored" in out
         later = T0 + timedelta(hours=2)
@@ -124,7 +124,7 @@ def test_after_a_selector_fix_what_was_lost_is_stored_with_its_old_time_and_with
         edits = [tuple(row) for row in database.stream(select(revisions.c.id, revisions.c.body))]
         assert edits == [("p1-c1", "world")], "what the author changed, and not that it was read wrongly"
 
-        again = json.loads(trawl("reparse", "--site", "one", "--json")[1])
+        again = json.loads(trawl("sites", "reparse", "--site", "one", "--json")[1])
         assert set(again["changes"]["comments"]) <= {"same", "older than stored"}
         assert count(database, revisions) == 1
 
@@ -158,7 +158,7 @@ def test_pages_that_are_none_are_told_with_their_reasons_and_the_others_are_stor
         page("thread", "/post/p3", {"id": "p3", "forum_id": "f1", "title": "T", "body": "B"}, thread="p3"),
         page("index", "/forums", {"forums": [{"id": "f1", "name": "One"}]}),
     )
-    code, out, _ = trawl("reparse", "--site", "one")
+    code, out, _ = trawl("sites", "reparse", "--site", "one")
     assert code == 1, "some pages could not be read"
     assert "1 pages not read: a login page, 'Log in'" in out
     assert "1 pages not read: has no list of rows at comments" in out
@@ -166,17 +166,17 @@ def test_pages_that_are_none_are_told_with_their_reasons_and_the_others_are_stor
         assert [tuple(row) for row in database.stream(select(posts.c.id, posts.c.title, posts.c.url))] == [
             ("p3", "T", "http://forum.test/post/p3")
         ]
-    code, out, _ = trawl("reparse", "--site", "one", "--kind", "list", "--json")
+    code, out, _ = trawl("sites", "reparse", "--site", "one", "--kind", "list", "--json")
     assert (code, json.loads(out)["pages"], json.loads(out)["items"]) == (0, {"list": 1}, 0)
 
 
 def test_a_site_without_pages_says_why(sites: Path, trawl: Trawl) -> None:
-    assert trawl("reparse", "--site", "one")[::2] == (
+    assert trawl("sites", "reparse", "--site", "one")[::2] == (
         1,
         f"trawl: no pages of one in {raw_dir() / 'one'}: it keeps them for 7 days\n",
     )
-    assert trawl("reparse", "--site", "two")[0] == 2
-    assert "kinds of pages are index, list" in trawl("reparse", "--site", "one", "--kind", "posts")[2]
+    assert trawl("sites", "reparse", "--site", "two")[0] == 2
+    assert "kinds of pages are index, list" in trawl("sites", "reparse", "--site", "one", "--kind", "posts")[2]
 
 
 def test_it_holds_few_items_however_many_pages_there_are(sites: Path) -> None:

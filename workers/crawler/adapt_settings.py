@@ -31,6 +31,7 @@ from workers.state.keys import FleetKeys
 from workers.tracing.page_spans import add_page_spans
 
 from .crawl_record import bound_items, check_own_settings
+from .evidence import Evidence
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -178,7 +179,7 @@ def share_job(settings: Settings, spider: type[Spider], service: str, *, first: 
     }
     items = named.get("REDIS_ITEMS_KEY", defaults.PIPELINE_KEY)
     changed |= {**_OWN, "REDIS_ITEMS_KEY": filled(items, service).replace("%", "%%"), FIRST: int(first)}
-    changed["SPIDER_MIDDLEWARES"] = {**named.getdict("SPIDER_MIDDLEWARES"), StartOnce: 0}
+    changed["SPIDER_MIDDLEWARES"] = {**named.getdict("SPIDER_MIDDLEWARES"), StartOnce: 0, Evidence: 1}
     settings.setdict(changed, priority="cmdline")
 
 

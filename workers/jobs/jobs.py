@@ -41,6 +41,8 @@ MOST_ENDED = 1000
 MOST_URLS = 1000
 """In a job's record, so that it can be run again."""
 CANCELLED = "cancelled"
+PAUSED = "paused"
+"""Reason of a job that its run has cancelled for a while."""
 MOST_ROUNDS = 3
 """Times that its crawlers may come to an end with something left in the queue, as after leases of a dead one came back."""
 _SCAN = 1000
@@ -113,14 +115,17 @@ def start(client: redis.Redis, order: JobOrder) -> Job:
     return job
 
 
-def cancel(client: redis.Redis, name: str) -> Job:
-    """End a job: pages in flight are finished, and the rest of the queue is kept for `resume`. Raises ConfigError."""
+def cancel(client: redis.Redis, name: str, *, reason: str = CANCELLED) -> Job:
+    """End a job: pages in flight are finished, and the rest of the queue is kept for `resume`. Raises ConfigError.
+
+    `reason`: `CANCELLED` or `PAUSED`.
+    """
     jobs = Jobs(client)
     while True:
         job = find(client, name)
         if job.state is not JobState.RUNNING:
             return job
-        ending = replace(job, state=JobState.ENDING, reason=CANCELLED)
+        ending = replace(job, state=JobState.ENDING, reason=reason)
         if _swapped(jobs, job, ending):
             client.hdel(FleetKeys().desired(), job.id)  # a size from `trawl scale`
             return ending
@@ -228,7 +233,7 @@ def next_step(job: Job, ends: Mapping[int, str], views: Iterable[SlotView], done
         if alive:
             return job
         failed = JobState.FAILED if trouble else JobState.FINISHED
-        return replace(job, state=JobState.CANCELLED if job.reason == CANCELLED else failed)
+        return replace(job, state=JobState.CANCELLED if job.reason in (CANCELLED, PAUSED) else failed)
     if trouble:
         return replace(job, state=JobState.ENDING, reason=trouble)
     closed = sorted(reason for reason in ends.values() if reason != FINISHED)
@@ -330,8 +335,13 @@ def _forget(client: redis.Redis, jobs: Iterable[Job], now: float) -> None:
     ended = sorted((job for job in jobs if job.ended_at is not None), key=lambda job: job.ended_at or 0.0)
     old = [job for job in ended if now - (job.ended_at or now) > job.keep_s]
     for job in {job.id: job for job in (*old, *ended[: max(0, len(ended) - MOST_ENDED)])}.values():
-        Jobs(client).forget(job)
-        client.hdel(FleetKeys().crawls(), job.id)
+        forget(client, job)
+
+
+def forget(client: redis.Redis, job: Job) -> None:
+    """Drop the record of a job that is over; the keys of its crawl expire on their own."""
+    Jobs(client).forget(job)
+    client.hdel(FleetKeys().crawls(), job.id)
 
 
 def _swapped(jobs: Jobs, before: Job, after: Job) -> bool:

@@ -65,6 +65,39 @@ class FleetKeys(NamespaceKeys):
         """
         return f"{self.prefix}:job_ends:{job}"
 
+    def group_runs(self) -> str:
+        """HASH: runs of groups (id -> JSON with group, state, deadline, counts by verdict).
+
+        Written by `trawl run`, the task `run_group` and `reconcile_fleet` (`swap.lua`); read by these.
+        """
+        return f"{self.prefix}:group_runs"
+
+    def run_waiting(self, run: str) -> str:
+        """ZSET: members of a run that have not begun (spider -> place in the order).
+
+        Written by `trawl run` and `reconcile_fleet`.
+        """
+        return f"{self.prefix}:group_run:{run}:waiting"
+
+    def run_modules(self, run: str) -> str:
+        """HASH: modules of a run's spiders (spider -> module), each the only one that its crawlers import.
+
+        Written by `trawl run` and the task `run_group`; read by `reconcile_fleet`.
+        """
+        return f"{self.prefix}:group_run:{run}:modules"
+
+    def run_crawling(self, run: str) -> str:
+        """HASH: members of a run that crawl (spider -> time of the start). Written by `reconcile_fleet`."""
+        return f"{self.prefix}:group_run:{run}:crawling"
+
+    def run_members(self, run: str) -> str:
+        """HASH: outcomes of a run's members (spider -> JSON with verdict, reason, figures). Written by `reconcile_fleet`."""
+        return f"{self.prefix}:group_run:{run}:members"
+
+    def silenced(self) -> str:
+        """HASH: members whose verdicts raise no alert (spider -> reason). Written by `trawl run silence`."""
+        return f"{self.prefix}:silenced"
+
     def consumers(self) -> str:
         """HASH: the last consumer of each service's items, or of a group's (`books`, `books/files` -> JSON with target, node,
         host, and the mark of a file's folder).

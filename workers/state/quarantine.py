@@ -34,6 +34,7 @@ from workers.state.keys import FleetKeys
 
 from .autoscaling import autoscaled_of
 from .breakers import Breaker
+from .group_runs import group_run_of
 from .history import Run
 from .jobs import job_of
 from .keys import script
@@ -129,6 +130,8 @@ def _types(fleet: FleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tuple[str
             fleet.crawls(),
             fleet.services(),
             fleet.jobs(),
+            fleet.group_runs(),
+            fleet.silenced(),
             fleet.versions(),
             fleet.breakers(),
             fleet.samples("minute"),
@@ -191,6 +194,7 @@ def _hashes(fleet: FleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, Check]:
         fleet.crawls(): crawl_record_of,
         fleet.services(): service_record_of,
         fleet.jobs(): job_of,
+        fleet.group_runs(): group_run_of,
         fleet.versions(): deployment_of,
         fleet.nodes(): node_of,
         fleet.troubles(): reported_of,

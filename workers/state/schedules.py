@@ -37,7 +37,9 @@ class StoredEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     task: str | None = None
     every_s: float | None = None
-    cron: str | None = None  # five fields, UTC; it takes the place of `every_s`, and the other way round
+    cron: str | None = None  # five fields; it takes the place of `every_s`, and the other way round
+    timezone: str | None = None  # of `cron`; None: UTC
+    catch_up: bool | None = None  # False: a round that was due while no beat led is left out
     args: list[Any] | None = None
     kwargs: dict[str, Any] | None = None
     enabled: bool | None = None

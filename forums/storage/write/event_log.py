@@ -43,7 +43,7 @@ class ChangeKind(StrEnum):
     RESTORED = "restored"  # it was removed and is back
     MOVED = "moved"  # a post is in another forum
     EDITED = "edited"  # another text, fetched later; the former one is a revision
-    CORRECTED = "corrected"  # another text of the same moment: a better reading of the page (`trawl reparse`), not an edit
+    CORRECTED = "corrected"  # another text of the same moment: a better reading of the page (`trawl sites reparse`), not an edit
     DELETED = "deleted"  # its site shows it as removed, or a complete reading of the thread did not show it
 
 

@@ -103,7 +103,7 @@ def test_an_older_state_that_comes_late_is_a_revision(database: Database) -> Non
 
 def test_a_better_reading_of_the_same_page_is_no_edit(database: Database) -> None:
     write(database, comment(body="menu a", fetched_at=at(1)), comment(body="menu b", fetched_at=at(2)))
-    write(database, comment(body="a", fetched_at=at(1)), comment(body="b", fetched_at=at(2)))  # `trawl reparse`
+    write(database, comment(body="a", fetched_at=at(1)), comment(body="b", fetched_at=at(2)))  # `trawl sites reparse`
     assert one(database, comments)["body"] == "b"
     assert one(database, comments)["changed_at"] == minute(2)
     assert texts(database) == [("a", minute(1), minute(1))]

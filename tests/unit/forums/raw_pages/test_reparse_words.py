@@ -1,4 +1,4 @@
-"""What `trawl reparse` says of texts that are lost."""
+"""What `trawl sites reparse` says of texts that are lost."""
 
 from __future__ import annotations
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 from tasks.beat.schedule import MIN_EXPIRES_S, ScheduledTask, expires_s, needs_anchor, next_due
 from workers.state.schedules import Round, RoundState
@@ -91,3 +93,29 @@ def test_a_message_is_worth_something_until_the_next_round() -> None:
     assert expires_s(CRON, at("2026-01-01 03:00")) == 86_400
     assert expires_s(EVERY, NOW) == 10
     assert expires_s(ScheduledTask(name="e", task="t", every_s=1.0), NOW) == MIN_EXPIRES_S
+
+
+def berlin(cron: str, last: str, now: str) -> str:
+    entry = ScheduledTask(name="n", task="t", cron=cron, timezone="Europe/Berlin")
+    due = next_due(entry, sent(datetime.fromisoformat(last).timestamp()), datetime.fromisoformat(now).timestamp())
+    return datetime.fromtimestamp(due, UTC).astimezone(ZoneInfo("Europe/Berlin")).isoformat(timespec="minutes")
+
+
+def test_cron_goes_by_the_clock_of_its_time_zone_also_where_that_is_set() -> None:
+    assert berlin("0 3 * * *", "2026-03-28T03:00+01:00", "2026-03-28T12:00+01:00") == "2026-03-29T03:00+02:00"
+    # forward at 02:00: 02:30 is left out, and its round is half an hour after the next hour began
+    assert berlin("30 2 * * *", "2026-03-28T02:30+01:00", "2026-03-28T12:00+01:00") == "2026-03-29T03:30+02:00"
+    assert berlin("30 2 * * *", "2026-03-29T03:30+02:00", "2026-03-29T04:00+02:00") == "2026-03-30T02:30+02:00"
+    # back at 03:00: 02:30 is there twice, and its round once
+    assert berlin("30 2 * * *", "2026-10-24T02:30+02:00", "2026-10-24T12:00+02:00") == "2026-10-25T02:30+02:00"
+    assert berlin("30 2 * * *", "2026-10-25T02:30+02:00", "2026-10-25T02:10+01:00") == "2026-10-26T02:30+01:00"
+    assert berlin("30 2 * * *", "2026-10-25T02:10+01:00", "2026-10-25T02:20+01:00") == "2026-10-26T02:30+01:00"
+    # each half hour goes on in the hour that is there twice
+    assert berlin("*/30 * * * *", "2026-10-25T02:30+02:00", "2026-10-25T02:59+02:00") == "2026-10-25T02:00+01:00"
+
+
+def test_a_round_that_was_missed_is_left_out_where_the_entry_makes_up_none() -> None:
+    entry = replace(CRON, catch_up=False)
+    assert next_due(entry, sent(at("2026-01-01 03:00")), at("2026-01-02 09:00")) == at("2026-01-03 03:00")
+    assert next_due(entry, sent(at("2026-01-01 03:00")), at("2026-01-02 03:01")) == at("2026-01-02 03:00"), "a beat restarted"
+    assert next_due(CRON, sent(at("2026-01-01 03:00")), at("2026-01-02 09:00")) == at("2026-01-02 03:00")

@@ -1,0 +1,179 @@
+"""Runs of a group on a real fleet: each member has the verdict that its site gives cause for."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.plain_project import PlainFleet
+from tests.support.processes import wait_until
+from tests.support.watched_site import Page, WatchedSite
+from workers.state.group_runs import GroupRun, GroupRuns
+
+SETTINGS = """
+from tests.support.light_scrapy import *
+SPIDER_MODULES = ["shop_spiders"]
+RETRY_TIMES = 1
+ROBOTSTXT_OBEY = False
+ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}
+"""
+BASE = '''
+import os
+import scrapy
+
+
+class Shop(scrapy.Spider):
+    """Items of the pages of one path, which `path` names."""
+
+    owner = "shops"
+    path = ""
+    site = os.environ["TEST_SITE"]
+
+    async def start(self):
+        yield scrapy.Request(f"{self.site}/{self.path}", dont_filter=True)
+
+    def parse(self, response):
+        for row in response.css("li"):
+            yield {"name": row.css("b::text").get(), "price": row.css("i::text").get()}
+        yield from response.follow_all(css="a")
+'''
+MEMBERS = {
+    "fine": ("", "fine"),
+    "empty": ("", "no_items"),
+    "gone": ("", "moved"),
+    "refused": ("", "refused"),
+    "walled": ("", "wall"),
+    "broken": ("", "unreachable"),
+    "closed": ('site = "http://127.0.0.1:1"', "unreachable"),
+    "unnamed": ('site = "http://no-such-host.invalid"', "unresolved"),
+    "idle": ("async def start(self):\n        return\n        yield", "nothing_due"),
+    "raising": ("def parse(self, response):\n        raise ValueError('no price')", "crashed"),
+    "forbidden": ('path = "hidden/1"\n    custom_settings = {"ROBOTSTXT_OBEY": True}', "robots"),
+    "limited": ('path = "fine"\n    custom_settings = {"CLOSESPIDER_ITEMCOUNT": 1}', "own_limit"),
+    "elsewhere": ("", "moved"),
+    "chain": ('path = "chain/1"\n    custom_settings = {"DOWNLOAD_DELAY": 0.5}', "fine"),
+}
+"""The body of each spider, and its verdict."""
+if os.environ.get("SHORT_TESTS"):
+    MEMBERS = {name: one for name, one in MEMBERS.items() if name in ("fine", "empty", "refused", "raising", "chain")}
+CHAIN = 20
+TRAWL_TOML = """
+[groups.shops]
+attributes = {owner = "shops"}
+at_once = 4
+"""
+
+
+def rows(*prices: str) -> Page:
+    return Page("".join(f"<li><b>n{price}</b><i>{price}</i></li>" for price in prices))
+
+
+def shop(site: WatchedSite, other: WatchedSite) -> None:
+    site.pages = {
+        "/fine": Page(f"{rows('1', '2', '3').body}<a href=/fine/2>more</a>"),
+        "/fine/2": rows("4", "5"),
+        "/empty": Page("<p>sold out</p>"),
+        "/refused": Page("no", 403),
+        "/walled": Page('<html><body><script id="anubis_challenge">{}</script></body></html>'),
+        "/broken": Page("oh", 500),
+        "/raising": rows("1"),
+        "/hidden/1": rows("1"),
+        "/robots.txt": Page("User-agent: *\nDisallow: /hidden/", headers={"Content-Type": "text/plain"}),
+        "/elsewhere": Page("", 302, {"Location": f"http://localhost:{other.port}/parked"}),
+    }
+    site.pages |= {f"/chain/{n}": Page(f"{rows(str(n)).body}<a href=/chain/{n + 1}>next</a>") for n in range(1, CHAIN)}
+    site.pages[f"/chain/{CHAIN}"] = rows(str(CHAIN))
+    other.pages = {"/parked": Page("<p>this domain is for sale</p>")}
+
+
+@contextmanager
+def shop_fleet(folder: Path) -> Iterator[tuple[PlainFleet, WatchedSite]]:
+    package = folder / "project" / "shop_spiders"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "base.py").write_text(BASE)
+    for name, (body, _) in MEMBERS.items():
+        text = f'from .base import Shop\n\n\nclass Spider(Shop):\n    name = path = "{name}"\n    {body}\n'
+        (package / f"{name}.py").write_text(text)
+    (package / "not_installed.py").write_text("import no_such_package\n")
+    (folder / "project" / "shop_settings.py").write_text(SETTINGS)
+    (folder / "trawl.toml").write_text(TRAWL_TOML)
+    with WatchedSite() as site, WatchedSite() as other:
+        shop(site, other)
+        environment = {
+            "SCRAPY_SETTINGS_MODULE": "shop_settings",
+            "PYTHONPATH": str(folder / "project"),
+            "TRAWL_CONFIG": str(folder / "trawl.toml"),
+            "TRAWL_DATABASE_URL": f"sqlite:///{folder / 'forums.sqlite'}",
+            "TRAWL_NODE_CRAWLERS": "4",
+            "TEST_SITE": site.url,
+        }
+        with PlainFleet(folder, "fine=0", **environment) as fleet:
+            yield fleet, site
+
+
+def ended(fleet: PlainFleet, run: str) -> GroupRun:
+    store = GroupRuns(fleet.redis.client())
+
+    def state() -> str:
+        return f"{store.all().get(run)}; crawl: {store.crawling(run)}\n{fleet.said()}"
+
+    wait_until(lambda: (found := store.all().get(run)) is not None and found.state.ended, state, 120)
+    return store.all()[run]
+
+
+def verdicts(fleet: PlainFleet, run: str) -> dict[str, Any]:
+    shown = json.loads(fleet.trawl("runs", "show", run, "--json"))
+    return {one["spider"]: one for one in shown["members"]}
+
+
+@pytest.mark.usefixtures("no_process_left")
+def test_each_member_of_a_run_has_its_verdict_and_the_next_night_is_compared(tmp_path: Path) -> None:
+    with shop_fleet(tmp_path) as (fleet, site):
+        fleet.beat()
+        fleet.node()
+        listed = json.loads(fleet.trawl("groups", "--json").splitlines()[0])
+        assert listed[0]["members"] == sorted(MEMBERS), "the module that cannot be imported costs no other spider"
+        first = fleet.trawl("run", "--group", "shops").split()[0]
+        again = fleet.trawl("run", "--group", "shops").split()[0]
+        assert again == first, "a run is skipped while the last one goes on"
+        slot = f"chain.{first}/0"
+        wait_until(lambda: slot in fleet.crawlers(), fleet.said, 60)
+        os.kill(fleet.crawlers()[slot].pid, signal.SIGKILL)
+        run = ended(fleet, first)
+        found = verdicts(fleet, first)
+        assert {name: one["verdict"] for name, one in found.items()} == {name: verdict for name, (_, verdict) in MEMBERS.items()}
+        assert sum(run.counts.values()) == run.members == len(MEMBERS)
+        stored = [json.loads(one)["name"] for one in fleet.redis.client().lrange("chain:items", 0, -1)]
+        assert set(stored) == {f"n{n}" for n in range(1, CHAIN + 1)}, "a kill costs no item"
+        assert (found["fine"]["items"], found["fine"]["fields"]) == (5, {"name": 1.0, "price": 1.0})
+        assert "no price" in found["raising"]["reason"]
+        assert "parse" in found["raising"]["traceback"]
+        assert found["refused"]["url"] == f"{site.url}/refused"
+        assert list((tmp_path / "data" / "raw" / "refused").rglob("*.warc.gz")) or list(
+            tmp_path.rglob("raw/refused*/*/*.warc.gz")
+        )
+
+        # the second night: prices are gone, and few items are left
+        site.pages["/fine"] = Page("".join(f"<li><b>n{n}</b></li>" for n in range(5)))
+        site.pages["/fine/2"] = Page("nothing", 404)
+        site.pages["/empty"] = rows("1")
+        second = fleet.trawl("run", "--group", "shops").split()[0]
+        ended(fleet, second)
+        found = verdicts(fleet, second)
+        assert (found["fine"]["verdict"], found["fine"]["reason"]) == ("field_gone", "price: 0% of the items, 100% before")
+        assert found["empty"]["verdict"] == "fine"
+        failed = fleet.trawl("runs", "rerun", second, "--failed").split()[0]
+        third = ended(fleet, failed)
+        assert third.members == sum(not verdict_is_sound(one["verdict"]) for one in found.values())
+
+
+def verdict_is_sound(verdict: str) -> bool:
+    return verdict in ("fine", "nothing_due", "own_limit")

@@ -1,0 +1,85 @@
+"""Groups in `trawl.toml`, their members, and their deadlines on the days on which clocks change."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from redis_components.errors import ConfigError
+from workers.jobs.groups import Group, check_names, deadline_at, group_entries, group_named, groups_in_file, members_of
+from workers.jobs.spider_list import SpiderEntry
+
+KNOWN = [
+    SpiderEntry(name="shop_a", module="p.spiders.shops.a", attributes={"owner": "ops", "item_attributes.brand": "A"}),
+    SpiderEntry(name="shop_b", module="p.spiders.shops.b", attributes={"owner": "web"}),
+    SpiderEntry(name="news", module="p.spiders.newsroom"),
+]
+
+
+@pytest.mark.parametrize(
+    ("group", "members"),
+    [
+        (Group(spiders=("shop_*",)), ["shop_a", "shop_b"]),
+        (Group(spiders=("news", "shop_b")), ["shop_b", "news"]),
+        (Group(modules=("p.spiders.shops",)), ["shop_a", "shop_b"]),
+        (Group(modules=("p.spiders.news",)), []),
+        (Group(attributes={"owner": "ops"}), ["shop_a"]),
+        (Group(attributes={"item_attributes.brand": "*"}), ["shop_a"]),
+        (Group(attributes={"owner": "*", "missing": "*"}), []),
+        (Group(spiders=("*",), exclude=("shop_*",)), ["news"]),
+    ],
+)
+def test_members(group: Group, members: list[str]) -> None:
+    assert members_of(group, KNOWN) == members
+
+
+def test_an_unknown_spider_is_named_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"no spider 'shop_c'.*did you mean 'shop_"):
+        check_names(Group(spiders=("shop_c",)), KNOWN)
+    check_names(Group(spiders=("other_*",)), KNOWN)
+
+
+def seconds(text: str) -> float:
+    return datetime.fromisoformat(text).astimezone(UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("deadline", "start", "end"),
+    [
+        ("06:00", "2026-03-28T23:00+01:00", "2026-03-29T06:00+02:00"),
+        ("06:00", "2026-03-29T06:00+02:00", "2026-03-30T06:00+02:00"),
+        ("06:00", "2026-10-24T23:00+02:00", "2026-10-25T06:00+01:00"),
+        ("3h", "2026-10-25T01:30+02:00", "2026-10-25T03:30+01:00"),
+    ],
+)
+def test_a_deadline_is_by_the_groups_clock(deadline: str, start: str, end: str) -> None:
+    assert deadline_at(Group(deadline=deadline, timezone="Europe/Berlin"), seconds(start)) == seconds(end)
+
+
+def test_wrong_groups_are_named_with_their_lines_and_the_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (file := tmp_path / "trawl.toml").write_text(
+        '[groups.good]\nspiders = ["a*"]\ncron = "0 3 * * *"\ntimezone = "Europe/Berlin"\ncatch_up = false\n'
+        '[groups.empty]\ncron = "0 3 * * *"\n[groups.zone]\nspiders = ["a"]\ntimezone = "Mars/Base"\n'
+        '[groups.late]\nspiders = ["a"]\ndeadline = "25:00"\n[groups.typo]\nspider = ["a"]\n'
+    )
+    monkeypatch.setenv("TRAWL_CONFIG", str(file))
+    entries, faults = group_entries()
+    assert list(entries) == ["group.good"]
+    good = entries["group.good"]
+    assert (good.task, good.kwargs, good.timezone, good.catch_up) == (
+        "trawl.run_group",
+        {"group": "good"},
+        "Europe/Berlin",
+        False,
+    )
+    assert set(faults) == {"group.empty", "group.zone", "group.late", "group.typo"}
+    for line, words in ((6, "no members"), (10, "Mars/Base"), (13, "25:00"), (15, "did you mean 'spiders'")):
+        assert any(f"line {line}: " in text and words in text for text in faults.values()), (line, faults)
+    with pytest.raises(ConfigError, match="Mars/Base"):
+        groups_in_file()
+    file.write_text("[groups]\n")
+    assert group_named("all") == Group(spiders=("*",))
+    with pytest.raises(ConfigError, match="unknown group 'brands'"):
+        group_named("brands")

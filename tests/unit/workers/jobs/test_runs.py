@@ -1,0 +1,154 @@
+"""The steps of a run, with jobs that a test ends: nothing is begun twice, paused members go on, a deadline ends the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import redis
+
+from redis_components.errors import ConfigError
+from redis_components.server.untrusted_values import server_time
+from workers.jobs import jobs, runs
+from workers.jobs.groups import Group, Overlap
+from workers.state.group_runs import GroupRun, GroupRuns, RunState, Verdict
+from workers.state.jobs import Jobs, JobState
+
+NAMES = ("a", "b", "c", "d", "e")
+
+
+def begin(client: redis.Redis, overlap: Overlap = "skip", deadline: str = "") -> GroupRun:
+    group = Group(spiders=NAMES, at_once=2, overlap=overlap, deadline=deadline)
+    return runs.start(client, runs.RunOrder(group="g", declared=group, spiders=dict.fromkeys(NAMES, "m")))
+
+
+def crawling(client: redis.Redis, run: GroupRun) -> set[str]:
+    found = Jobs(client).all().values()
+    return {job.service for job in found if job.id.endswith(run.id) and job.state is JobState.RUNNING}
+
+
+def end(client: redis.Redis, run: GroupRun, *spiders: str, state: JobState = JobState.FINISHED) -> None:
+    """End jobs as `jobs.advance` does when their crawlers are gone."""
+    store = Jobs(client)
+    for spider in spiders:
+        job = store.of(f"{spider}.{run.id}")
+        assert job is not None
+        cancelled = job.state is JobState.ENDING
+        after = JobState.CANCELLED if cancelled else state
+        assert store.swap(replace(job, state=after, reason=job.reason if cancelled else "finished", ended_at=server_time(client)))
+
+
+def now(client: redis.Redis, run: GroupRun) -> GroupRun:
+    runs.advance(client)
+    return GroupRuns(client).all()[run.id]
+
+
+def test_members_crawl_so_many_at_once_and_each_once(redis_client: redis.Redis) -> None:
+    run = begin(redis_client)
+    now(redis_client, run)
+    assert crawling(redis_client, run) == {"a", "b"}
+    assert Jobs(redis_client).all()[f"a.{run.id}"].settings == {"SPIDER_MODULES": "m"}, "its crawlers import no other module"
+    now(redis_client, run)
+    assert crawling(redis_client, run) == {"a", "b"}, "a step that is taken twice begins nothing twice"
+    end(redis_client, run, "a")
+    assert now(redis_client, run).counts == {Verdict.NOTHING_DUE: 1}
+    assert crawling(redis_client, run) == {"b", "c"}
+    assert f"a.{run.id}" not in Jobs(redis_client).all(), "its outcome is kept, its job is not"
+    end(redis_client, run, "b", "c", state=JobState.FAILED)
+    now(redis_client, run)
+    end(redis_client, run, "d", "e")
+    over = now(redis_client, run)
+    assert (over.state, over.counts) == (RunState.FINISHED, {Verdict.NOTHING_DUE: 3, Verdict.CRASHED: 2})
+    assert runs.advance(redis_client) == []
+    again = runs.rerun(redis_client, run.id, failed=True)
+    assert (again.members, again.of) == (2, run.id)
+    assert set(GroupRuns(redis_client).waiting(again.id)) == {"b", "c"}
+
+
+def test_a_member_whose_process_died_between_two_steps_begins_all_the_same(redis_client: redis.Redis) -> None:
+    run = begin(redis_client)
+    GroupRuns(redis_client).begin(run.id, ["a", "b"], 1.0)  # and its jobs were not started
+    now(redis_client, run)
+    assert crawling(redis_client, run) == {"a", "b"}
+
+
+def test_a_paused_run_goes_on_where_it_stopped(redis_client: redis.Redis) -> None:
+    run = begin(redis_client)
+    now(redis_client, run)
+    assert runs.pause(redis_client, run.id).state is RunState.PAUSED
+    now(redis_client, run)
+    assert crawling(redis_client, run) == set()
+    end(redis_client, run, "a")
+    runs.resume(redis_client, "latest")
+    now(redis_client, run)
+    end(redis_client, run, "b")  # it needed longer for its pages than the pause lasted
+    now(redis_client, run)
+    assert crawling(redis_client, run) == {"a", "b"}
+    assert Jobs(redis_client).all()[f"a.{run.id}"].resumed == 1
+    assert not GroupRuns(redis_client).members(run.id), "a pause is no verdict"
+    with pytest.raises(ConfigError, match="is running: this is for a run that is paused"):
+        runs.resume(redis_client, run.id)
+
+
+def test_a_deadline_ends_members_that_crawl_and_those_that_wait(redis_client: redis.Redis) -> None:
+    run = begin(redis_client, deadline="1h")
+    now(redis_client, run)
+    end(redis_client, run, "a")
+    store = GroupRuns(redis_client)
+    late = store.all()[run.id]
+    assert store.swap(replace(late, deadline_at=1.0))
+    assert now(redis_client, run).state is RunState.ENDING
+    end(redis_client, run, "b")
+    over = now(redis_client, run)
+    assert (over.state, over.counts) == (RunState.FINISHED, {Verdict.DEADLINE: 4, Verdict.NOTHING_DUE: 1})
+
+
+def test_a_deadline_that_will_be_missed_is_reported_before(redis_client: redis.Redis) -> None:
+    run = begin(redis_client, deadline="1h")
+    now(redis_client, run)
+    store = GroupRuns(redis_client)
+    slow = store.crawling(run.id)["a"] - 3000
+    redis_client.hset(store._keys.run_crawling(run.id), "a", repr(slow))
+    end(redis_client, run, "a")
+    after = now(redis_client, run)
+    assert after.late is not None
+    assert after.deadline_at is not None
+    assert after.late > after.deadline_at, "four members of 50 minutes, two at a time"
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])
+def test_overlap(redis_client: redis.Redis, overlap: Overlap) -> None:
+    first = begin(redis_client, overlap)
+    now(redis_client, first)
+    second = begin(redis_client, overlap)
+    if overlap == "skip":
+        assert second == GroupRuns(redis_client).all()[first.id]
+        return
+    assert second.id != first.id
+    assert second.state is RunState.QUEUED
+    now(redis_client, second)
+    if overlap == "queue":
+        assert begin(redis_client, overlap).id == second.id, "one run waits, not a line of them"
+        runs.cancel(redis_client, first.id)
+        now(redis_client, first)
+    end(redis_client, first, "a", "b")
+    assert now(redis_client, first).state is RunState.CANCELLED
+    assert now(redis_client, second).state is RunState.RUNNING
+    now(redis_client, second)
+    assert crawling(redis_client, second) == {"a", "b"}
+
+
+def test_a_job_that_is_cancelled_by_hand_is_a_verdict_and_old_runs_go(redis_client: redis.Redis) -> None:
+    run = begin(redis_client)
+    now(redis_client, run)
+    jobs.cancel(redis_client, f"a.{run.id}")
+    end(redis_client, run, "a")
+    assert now(redis_client, run).counts == {Verdict.CANCELLED: 1}
+    store = GroupRuns(redis_client)
+    assert store.swap(replace(store.all()[run.id], state=RunState.FINISHED, keep_runs=1))
+    newer = begin(redis_client)
+    assert store.swap(replace(store.all()[newer.id], state=RunState.FINISHED, keep_runs=1, started_at=server_time(redis_client)))
+    begin(redis_client)
+    runs.advance(redis_client)
+    assert run.id not in store.all()
+    assert not redis_client.exists(store._keys.run_members(run.id))

@@ -1,0 +1,200 @@
+"""Verdict on a member of a run, from the stats of its crawl and from its own last runs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from workers.state.group_runs import (
+    ELSEWHERE,
+    ERROR,
+    FIELDS,
+    MOST_FIELDS,
+    PAGES,
+    RAISED,
+    URL,
+    WALL,
+    WALLS,
+    Member,
+    Verdict,
+)
+from workers.state.jobs import FINISHED, JobFigures, JobState
+
+_REFUSED = frozenset({"401", "402", "403", "429", "451"})
+_MOVED = frozenset({"301", "302", "303", "307", "308", "404", "410"})
+_NO_NAME = ("CannotResolveHostError", "DNSLookupError", "gaierror")
+_NOT_SENT = ("IgnoreRequest", "NotNow", "UnsupportedURLSchemeError")
+"""Exceptions of requests that were not sent to the site."""
+_EXCEPTIONS = "downloader/exception_type_count/"
+HALF = 0.5
+"""Part of the lowest of the last runs below which items, and the coverage of a field, are fewer than they were."""
+LEAST_COVERAGE = 0.2
+"""A field that fewer of the items had before is not missed."""
+SLOWER = 3.0
+"""Times the slowest of the last runs, by seconds a page."""
+SLOW_S = 60.0
+"""A member that takes less than this is not slow."""
+
+
+class Finding(NamedTuple):
+    """A verdict with its reason, and the page that shows it."""
+
+    verdict: Verdict
+    reason: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlEvidence:
+    """The end of a member's job and its stats over all crawlers."""
+
+    state: JobState
+    reason: str = ""
+    figures: JobFigures = field(default_factory=JobFigures)
+    seconds: float = 0.0
+    stats: Mapping[str, str] = field(default_factory=dict)
+
+    def number(self, name: str) -> int:
+        """Return a stat that is a count; 0 where there is none."""
+        text = self.stats.get(name, "0")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else 0
+
+    def below(self, prefix: str) -> dict[str, int]:
+        """Return the counts whose names begin with the prefix, by the rest of the name."""
+        return {name.removeprefix(prefix): self.number(name) for name in self.stats if name.startswith(prefix)}
+
+    @property
+    def pages(self) -> int:
+        """Responses that its callbacks were given."""
+        return sum(self.below(PAGES).values())
+
+    @property
+    def coverage(self) -> dict[str, float]:
+        """Share of the items that have each field."""
+        items = self.figures.items
+        found = sorted(self.below(FIELDS).items(), key=lambda one: -one[1])[:MOST_FIELDS]
+        return {name: round(min(1.0, number / items), 3) for name, number in found} if items else {}
+
+    def url(self, *faults: str) -> str:
+        """Return the stored page of the first of these faults that has one."""
+        return next((url for fault in faults if (url := self.stats.get(f"{URL}{fault}", ""))), "")
+
+
+def find(crawl: CrawlEvidence, before: Sequence[Member] = ()) -> Finding:
+    """Return the verdict on a crawl that is over. `before`: the member in its last runs, the newest first."""
+    if crawl.state is JobState.FAILED:
+        return Finding(Verdict.CRASHED, _last_line(crawl), crawl.url("raised", "page"))
+    if crawl.reason.startswith("closespider_"):
+        return Finding(Verdict.OWN_LIMIT, crawl.reason)
+    return _without_pages(crawl) or _by_pages(crawl) or _by_items(crawl) or _by_past(crawl, before) or Finding(Verdict.FINE)
+
+
+def _without_pages(crawl: CrawlEvidence) -> Finding | None:
+    if crawl.pages or crawl.figures.items:
+        return None
+    failed = {name.rpartition(".")[2]: number for name, number in crawl.below(_EXCEPTIONS).items()}
+    lost = {name: number for name, number in failed.items() if name not in _NOT_SENT}
+    if crawl.number("robotstxt/forbidden") and not lost:
+        return Finding(
+            Verdict.ROBOTS, f"robots.txt forbids {crawl.number('robotstxt/forbidden')} pages, and no other was asked for"
+        )
+    if lost and all(name in _NO_NAME for name in lost):
+        return Finding(Verdict.UNRESOLVED, "there is no such host")
+    if lost:
+        return Finding(Verdict.UNREACHABLE, f"the site does not answer ({', '.join(sorted(map(_worded, lost)))})")
+    if crawl.number("log_count/ERROR") or crawl.number("log_count/CRITICAL"):
+        return Finding(Verdict.CRASHED, _last_line(crawl))
+    if crawl.figures.dead:
+        return Finding(Verdict.UNREACHABLE, f"{crawl.figures.dead} requests were given up: trawl dead shows the reasons")
+    return Finding(Verdict.NOTHING_DUE, "it asked for no page")
+
+
+def _by_pages(crawl: CrawlEvidence) -> Finding | None:
+    by_status, pages = crawl.below(PAGES), crawl.pages
+    walls = crawl.number(WALLS)
+    if 2 * walls > pages:
+        return Finding(Verdict.WALL, crawl.stats.get(WALL, ""), crawl.url("wall"))
+    refused, moved = (sum(n for status, n in by_status.items() if status in some) for some in (_REFUSED, _MOVED))
+    broken = sum(n for status, n in by_status.items() if status >= "500")
+    sound = sum(n for status, n in by_status.items() if status < "300")
+    for number, verdict, what in (
+        (refused, Verdict.REFUSED, "refused"),
+        (moved, Verdict.MOVED, "not there"),
+        (broken, Verdict.UNREACHABLE, "errors of the server"),
+    ):
+        if number and (2 * number > pages or not (sound or crawl.figures.items)):
+            some = [status for status in sorted(by_status, key=lambda one: -by_status[one]) if status >= "300"]
+            counts = ", ".join(f"{by_status[one]} x {one}" for one in some[:4])
+            return Finding(verdict, f"{number} of {pages} pages {what} (HTTP {counts})", crawl.url(*some))
+    elsewhere = crawl.number(ELSEWHERE)
+    if not crawl.figures.items and 2 * elsewhere > pages:
+        return Finding(Verdict.MOVED, f"{elsewhere} of {pages} pages led to another host", crawl.url("elsewhere"))
+    unchanged = by_status.get("304", 0)
+    if unchanged and not crawl.figures.items and unchanged >= sound:
+        return Finding(Verdict.NOTHING_DUE, f"{unchanged} pages are unchanged")
+    return None
+
+
+def _by_items(crawl: CrawlEvidence) -> Finding | None:
+    raised, url = crawl.number(RAISED), crawl.url("raised")
+    if raised and (not crawl.figures.items or 2 * raised > crawl.pages):
+        return Finding(Verdict.CRASHED, f"{raised} of {crawl.pages} pages raised: {_last_line(crawl)}", url)
+    if not crawl.figures.items:
+        return Finding(Verdict.NO_ITEMS, f"{crawl.pages} pages and no item", crawl.url("page"))
+    return None
+
+
+def _by_past(crawl: CrawlEvidence, before: Sequence[Member]) -> Finding | None:
+    past = [one for one in before if one.items and one.verdict in _COMPARABLE]
+    if not past:
+        return None
+    coverage, page = crawl.coverage, crawl.url("page")
+    gone = []
+    for name in past[0].fields.keys() | coverage.keys():
+        lowest = min(one.fields.get(name, 0.0) for one in past)
+        if lowest >= LEAST_COVERAGE and coverage.get(name, 0.0) < HALF * lowest:
+            gone.append(f"{name}: {coverage.get(name, 0.0):.0%} of the items, {lowest:.0%} before")
+    if gone:
+        return Finding(Verdict.FIELD_GONE, "; ".join(sorted(gone)[:10]), page)
+    fewest = min(one.items for one in past)
+    if crawl.figures.items < HALF * fewest:
+        return Finding(Verdict.FEWER_ITEMS, f"{crawl.figures.items} items, at least {fewest} before", page)
+    slowest = max(one.seconds / max(1, one.pages) for one in past)
+    if crawl.seconds > SLOW_S and crawl.seconds / max(1, crawl.pages) > SLOWER * slowest > 0:
+        return Finding(Verdict.SLOWER, f"{crawl.seconds / max(1, crawl.pages):.1f} s a page, at most {slowest:.1f} s before")
+    return None
+
+
+_COMPARABLE = (Verdict.FINE, Verdict.SLOWER, Verdict.OWN_LIMIT)
+"""Outcomes with which later runs are compared: fewer items are not the measure of the next run."""
+
+
+def _last_line(crawl: CrawlEvidence) -> str:
+    lines = crawl.stats.get(ERROR, "").strip().splitlines()
+    return lines[-1][:500] if lines else ("see its log" if crawl.reason in ("", FINISHED) else crawl.reason)
+
+
+def _worded(name: str) -> str:
+    """Return an exception's class as words: `connection refused` for `DownloadConnectionRefusedError`."""
+    plain = name.removeprefix("Download").removesuffix("Error")
+    return "".join(f" {one.lower()}" if one.isupper() else one for one in plain).strip() or name
+
+
+def as_member(spider: str, crawl: CrawlEvidence, found: Finding, *, started_at: float, ended_at: float, silenced: str) -> Member:
+    """Return the outcome as it is kept."""
+    return Member(
+        spider=spider,
+        verdict=found.verdict,
+        reason=found.reason,
+        url=found.url,
+        traceback=crawl.stats.get(ERROR, ""),
+        pages=crawl.pages,
+        items=crawl.figures.items,
+        errors=crawl.figures.errors,
+        seconds=round(crawl.seconds, 1),
+        fields=crawl.coverage,
+        started_at=started_at,
+        ended_at=ended_at,
+        silenced=silenced,
+    )

@@ -1,0 +1,287 @@
+"""Runs of groups as data: one record for each run, one for each of its members, and what waits and crawls.
+
+To the fleet a member that crawls is a job, called by spider and run: `books.brands-20261129T030000`. `workers.jobs` starts,
+follows and ends runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import redis
+
+from redis_components.server.untrusted_values import (
+    Amount,
+    Count,
+    Epoch,
+    JsonRecord,
+    RecordStore,
+    as_text,
+    check_signature,
+    decoded,
+    encoded,
+    hash_at,
+    readable,
+)
+from workers.state.keys import FleetKeys
+
+SIGNED = "group run"
+"""Its records name settings of crawlers."""
+MOST_FIELDS = 200
+"""Fields of a member's items of which the coverage is kept."""
+
+PAGES, URL, FIELDS = "run/pages/", "run/url/", "run/fields/"
+"""Beginnings of stats of a member's crawl: pages by status; a page of each fault; items in which a field had a value."""
+WALLS, WALL, ELSEWHERE, RAISED, ERROR = "run/walls", "run/wall", "run/elsewhere", "run/raised", "run/error"
+"""Further ones: pages that were walls, and the last one's reason; pages of another host than the one that was asked; callbacks
+that raised, and the traceback of the first.
+"""
+
+
+class RunState(StrEnum):
+    """The state of a run."""
+
+    QUEUED = "queued"  # it begins when the run before it is over
+    RUNNING = "running"
+    PAUSED = "paused"  # no member crawls; those that did go on where they stopped
+    ENDING = "ending"  # it was cancelled, or its deadline is over: members that crawl finish their pages
+    FINISHED = "finished"  # each member has a verdict
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        """No member crawls or will."""
+        return self in (RunState.FINISHED, RunState.CANCELLED)
+
+
+class Verdict(StrEnum):
+    """The outcome of a member of a run."""
+
+    FINE = "fine"
+    NOTHING_DUE = "nothing_due"
+    UNRESOLVED = "unresolved"
+    UNREACHABLE = "unreachable"
+    REFUSED = "refused"
+    ROBOTS = "robots"
+    WALL = "wall"
+    MOVED = "moved"
+    NO_ITEMS = "no_items"
+    FIELD_GONE = "field_gone"
+    FEWER_ITEMS = "fewer_items"
+    SLOWER = "slower"
+    CRASHED = "crashed"
+    DEADLINE = "deadline"
+    OWN_LIMIT = "own_limit"
+    CANCELLED = "cancelled"
+
+    @property
+    def sound(self) -> bool:
+        """The member did what it should; it is not run again with the failed ones."""
+        return self in (Verdict.FINE, Verdict.NOTHING_DUE, Verdict.OWN_LIMIT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member(JsonRecord):
+    """The outcome of one spider in one run, as it is kept; its figures are sums over its crawlers."""
+
+    CUT = True
+
+    spider: str
+    verdict: Verdict
+    reason: str = ""
+    url: str = ""
+    """The page that shows it; it is among the kept raw pages of the node that fetched it."""
+    traceback: str = ""
+    """Of the first callback that raised."""
+    pages: Count = 0
+    """Responses that the spider's callbacks were given."""
+    items: Count = 0
+    errors: Count = 0
+    seconds: Amount = 0.0
+    fields: dict[str, float] = field(default_factory=dict)
+    """Share of the items in which each field had a value, from 0 to 1."""
+    started_at: Epoch = 0.0
+    ended_at: Epoch = 0.0
+    silenced: str = ""
+    """Why its verdict raises no alert: `known broken since 2026-11-02, by ops: new site`."""
+
+    @property
+    def alerting(self) -> bool:
+        """An operator should look at it."""
+        return not self.verdict.sound and not self.silenced and self.verdict is not Verdict.CANCELLED
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupRun(JsonRecord):
+    """One run from its start to its end. Times are Redis's, in epoch seconds."""
+
+    MOST = 1024 * 1024  # with arguments and settings
+
+    id: str
+    group: str
+    state: RunState = RunState.RUNNING
+    reason: str = ""
+    started_at: Epoch = 0.0
+    ended_at: Epoch | None = None
+    deadline_at: Epoch | None = None
+    deadline: str = ""
+    timezone: str = "UTC"
+    """As the group declares them, for runs that begin later, and for those of the same members."""
+    members: Count = 0
+    at_once: Count = 10
+    crawlers: Count = 1
+    project: str = ""
+    arguments: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    """Members that are over, by verdict."""
+    late: Epoch | None = None
+    """When the run is forecast to end, where that is after its deadline."""
+    keep_runs: Count = 30
+    by: str = ""
+    of: str = ""
+    """The run whose failed members it runs again."""
+
+    def sentence(self) -> str:
+        """Return the run in one line: `finished: 3 members: 2 fine, 1 no_items`."""
+        done = ", ".join(f"{number} {verdict}" for verdict, number in sorted(self.counts.items(), key=lambda one: -one[1]))
+        reason = f" ({self.reason})" if self.reason else ""
+        left = self.members - sum(self.counts.values())
+        more = f"{', ' if done else ''}{left} to go" if left else ""
+        return f"{self.state}{reason}: {self.members} members: {done}{more}"
+
+
+class GroupRuns:
+    """The runs of one fleet. Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._client = client
+        self._keys = keys or FleetKeys()
+        self._store = RecordStore(client, self._keys.group_runs(), GroupRun, signed=SIGNED)
+
+    def all(self) -> dict[str, GroupRun]:
+        """Return the runs by id; unreadable ones are left out."""
+        return self._store.all()
+
+    def newest(self, group: str = "") -> list[GroupRun]:
+        """Return the runs, or those of a group, the newest first."""
+        found = [run for run in self.all().values() if group in ("", run.group)]
+        return sorted(found, key=lambda run: (run.started_at, run.id), reverse=True)
+
+    def add(self, run: GroupRun, modules: Mapping[str, str]) -> bool:
+        """Add a run with its members, spiders and their modules in the order of their start; False, and change nothing, where
+        there is one with its id. Raises ConfigError.
+        """
+        line = self._store.encoded(run.id, run)
+        with self._client.pipeline() as pipe:
+            pipe.watch(self._keys.group_runs())  # type: ignore[no-untyped-call]
+            if pipe.hexists(self._keys.group_runs(), run.id):
+                return False
+            pipe.multi()
+            pipe.zadd(self._keys.run_waiting(run.id), {spider: place for place, spider in enumerate(modules)})
+            pipe.hset(self._keys.run_modules(run.id), mapping=modules)  # type: ignore[arg-type]
+            pipe.hset(self._keys.group_runs(), run.id, line)
+            try:
+                pipe.execute()
+            except redis.WatchError:
+                return False
+        return True
+
+    def modules(self, run: str, spiders: Sequence[str]) -> list[str]:
+        """Return the modules of these spiders; "" where it is not known."""
+        found: Any = self._client.hmget(self._keys.run_modules(run), list(spiders)) if spiders else []
+        return [as_text(one or b"") for one in found]
+
+    def swap(self, run: GroupRun) -> bool:
+        """Put the run in the place of the one that `all` has read; False if it has changed meanwhile."""
+        return self._store.swap(run.id, run)
+
+    def waiting(self, run: str, number: int = -1) -> list[str]:
+        """Return the members that have not begun, the first ones first; at most `number` of them where that is given."""
+        found: Any = self._client.zrange(self._keys.run_waiting(run), 0, number - 1 if number >= 0 else -1)
+        return [as_text(one) for one in found]
+
+    def crawling(self, run: str) -> dict[str, float]:
+        """Return the members that crawl, with the time of their start."""
+        found = hash_at(self._client, self._keys.run_crawling(run))
+        return readable(found, lambda _, raw: decoded(raw, float))
+
+    def begin(self, run: str, spiders: Iterable[str], now: float) -> None:
+        """Take members from those that wait; to begin one twice has the effect of doing it once."""
+        with self._client.pipeline() as pipe:
+            for spider in spiders:
+                pipe.zrem(self._keys.run_waiting(run), spider)
+                pipe.hsetnx(self._keys.run_crawling(run), spider, repr(now))
+            pipe.execute()
+
+    def put_back(self, run: str, spiders: Iterable[str]) -> None:
+        """Let members that crawled wait again, before all others."""
+        with self._client.pipeline() as pipe:
+            for spider in spiders:
+                pipe.hdel(self._keys.run_crawling(run), spider)
+                pipe.zadd(self._keys.run_waiting(run), {spider: -1})
+            pipe.execute()
+
+    def end(self, run: str, members: Iterable[Member]) -> None:
+        """Store the outcome of members, which neither wait nor crawl from now on."""
+        with self._client.pipeline() as pipe:
+            for one in members:
+                pipe.hset(self._keys.run_members(run), one.spider, encoded(one, f"member {one.spider}", cut=True))
+                pipe.hdel(self._keys.run_crawling(run), one.spider)
+                pipe.zrem(self._keys.run_waiting(run), one.spider)
+            pipe.execute()
+
+    def members(self, run: str) -> dict[str, Member]:
+        """Return the members that are over, by spider."""
+        return readable(hash_at(self._client, self._keys.run_members(run)), lambda _, raw: decoded(raw, Member))
+
+    def before(self, run: GroupRun, spiders: Sequence[str], runs: Iterable[GroupRun], number: int = 5) -> dict[str, list[Member]]:
+        """Return the outcomes of these members in the last runs of the group before this one, the newest first."""
+        older = [one.id for one in runs if one.group == run.group and one.id != run.id and one.started_at <= run.started_at]
+        found: dict[str, list[Member]] = {spider: [] for spider in spiders}
+        with self._client.pipeline(transaction=False) as pipe:
+            for one in older[:number] if spiders else ():
+                pipe.hmget(self._keys.run_members(one), list(spiders))
+            for answers in pipe.execute():
+                for spider, raw in zip(spiders, answers, strict=True):
+                    try:
+                        found[spider] += [decoded(raw, Member)] if raw else []
+                    except ValueError:
+                        continue
+        return found
+
+    def forget(self, run: str) -> None:
+        """Drop a run with the outcomes of its members."""
+        with self._client.pipeline() as pipe:
+            pipe.hdel(self._keys.group_runs(), run)
+            keys = self._keys
+            pipe.delete(keys.run_waiting(run), keys.run_modules(run), keys.run_crawling(run), keys.run_members(run))
+            pipe.execute()
+
+    def silence(self, spider: str, why: str) -> None:
+        """Raise no alert for the verdicts of this member any more; "": raise them again."""
+        if why:
+            self._client.hset(self._keys.silenced(), spider, why[:500])
+        else:
+            self._client.hdel(self._keys.silenced(), spider)
+
+    def silenced(self) -> dict[str, str]:
+        """Return the members whose verdicts raise no alert, with the reasons."""
+        return {as_text(name): as_text(why) for name, why in hash_at(self._client, self._keys.silenced()).items()}
+
+
+def counted(members: Iterable[Member]) -> dict[str, int]:
+    """Return the number of members by verdict."""
+    found: dict[str, int] = {}
+    for one in members:
+        found[one.verdict] = found.get(one.verdict, 0) + 1
+    return found
+
+
+def group_run_of(name: str, raw: bytes) -> GroupRun:
+    """Return the record of a run. Raises ValueError."""
+    check_signature(SIGNED, name, raw)
+    return GroupRun.from_json(raw)
