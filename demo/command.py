@@ -10,7 +10,7 @@ import redis
 from rich.console import Console
 from rich.text import Text
 
-from cli.processes.interrupts import Interrupts
+from cli.processes.services import Interrupts
 from cli.views.tables import console as make_console
 from redis_components.connection import explain
 from redis_components.embedded import redis_url

@@ -19,8 +19,7 @@ from typing import IO, Any
 import psutil
 import redis
 
-from cli.processes.node_services import FlowerAccess, PageAccess, node_services
-from cli.processes.ports import prefer
+from cli.processes.node_services import FlowerAccess, PageAccess, node_services, prefer
 from cli.processes.services import Services
 from forums.scheduling import rechecking, seeding
 from forums.storage import Database

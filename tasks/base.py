@@ -29,7 +29,7 @@ from workers.state.schedules import Schedules
 
 from .celery_internals import gave_up_on_results
 from .flower_crawlers import ROUND_HEADER
-from .guard.message_signatures import SIGNATURE, is_first_run
+from .guard.envelope import SIGNATURE, is_first_run
 
 logger = logging.getLogger(__name__)
 

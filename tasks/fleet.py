@@ -19,10 +19,10 @@ from workers.application import application
 from workers.deploy.deploy import install
 from workers.fleet.autoscale import resize
 from workers.fleet.consumers import ConsumerHost, without_consumer
-from workers.fleet.file_limits import write_file_limits
 from workers.fleet.holds import Target, hold, resume, stopped_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan
 from workers.fleet.roll import go_on, start_roll
+from workers.fleet.service_file import write_file_limits
 from workers.fleet.sizes import desired_fleet, scale, tend_streams
 from workers.jobs import runs
 from workers.jobs.jobs import advance, closed_slots

@@ -28,10 +28,8 @@ from redis_components import __version__
 from redis_components.embedded.files import private_file
 from redis_components.server.names import fleet_namespace
 from redis_components.server.untrusted_values import server_time
-from workers.backup.archive import FORMAT, MANIFEST, SIGNATURE, SUMS, Parts, Writer, members_again, records, verified
-from workers.backup.key_names import KeyNames, key_names
-from workers.backup.snapshot import BackupError, read, snapshot
-from workers.backup.staging import Staging
+from workers.backup.archive import FORMAT, MANIFEST, SIGNATURE, SUMS, Parts, Staging, Writer, members_again, records, verified
+from workers.backup.snapshot import BackupError, KeyNames, key_names, read, snapshot
 from workers.fleet.sizes import default_fleet
 from workers.state.nodes import Nodes
 

@@ -108,8 +108,7 @@ def check(as_json: AsJson = False) -> int:
 def _faults() -> Iterator[str]:
     from redis_components.server.variables import load_env_file
     from workers.application import application
-    from workers.fleet.file_limits import limits_in_file
-    from workers.fleet.service_file import services_in_file
+    from workers.fleet.service_file import limits_in_file, services_in_file
     from workers.state.schedules import schedule_in_file
 
     yield from _lines_of(load_env_file)

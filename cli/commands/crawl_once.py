@@ -15,9 +15,9 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.access.names import pairs
 from cli.access.redis import redis_client
-from cli.access.values import pairs
-from cli.processes.interrupts import Interrupts
+from cli.processes.services import Interrupts
 from cli.views.options import AsJson, ScrapySettings, SpiderArguments
 from cli.views.output import complain, print_json
 from cli.views.tables import console, plain_table

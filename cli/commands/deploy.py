@@ -24,7 +24,7 @@ from workers.fleet.holds import who
 from workers.fleet.roll import abort_roll, start_roll, work_of
 from workers.state.registry import Registry
 from workers.state.rolls import Roll, RollNote, RollState, Work
-from workers.state.versions import Deployments
+from workers.state.services import Deployments
 
 LOOK_S = 0.5
 STUCK_S = 30.0  # without a step of `reconcile_fleet`

@@ -14,8 +14,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from cli.access.names import check_site
-from cli.access.values import parse_since
+from cli.access.names import check_site, parse_since
 from cli.views.options import AsJson, OnlySite
 from cli.views.output import complain, echo, print_json, report
 from cli.views.progress import progress_bar

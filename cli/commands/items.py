@@ -12,10 +12,9 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from cli.access.names import check_spiders
+from cli.access.names import check_spiders, item_keys
 from cli.access.redis import redis_client
-from cli.access.values import item_keys
-from cli.processes.interrupts import Interrupts
+from cli.processes.services import Interrupts
 from cli.views.options import AsJson
 from cli.views.output import complain, counted, duration, echo
 from cli.views.tables import Columns, console, plain_table, show

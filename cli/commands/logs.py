@@ -16,9 +16,8 @@ import psutil
 import typer
 from rich.text import Text
 
-from cli.access.names import check_site, parse_target
+from cli.access.names import check_site, parse_since, parse_target
 from cli.access.redis import redis_client, running_url
-from cli.access.values import parse_since
 from cli.views.options import AsJson, OnlySite, Since
 from cli.views.output import complain, print_json
 from cli.views.tables import console

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.access.names import either
+from cli.access.names import either, parse_since
 from cli.access.redis import redis_client, running_url
-from cli.access.values import parse_since
 from cli.views.options import AsJson, Since, SiteArgument, SiteOption
 from cli.views.output import complain, echo, print_json
 from cli.views.progress import progress_bar

@@ -14,8 +14,8 @@ import redis
 import typer
 from rich.text import Text
 
+from cli.access.names import parse_span
 from cli.access.redis import redis_client, report_nothing_runs, running_url
-from cli.access.values import parse_span
 from cli.views.options import AsJson
 from cli.views.output import duration, echo, iso, report
 from cli.views.tables import Column, figure, show

@@ -17,10 +17,8 @@ import typer
 
 from cli.access.names import project_spiders
 from cli.access.redis import redis_client, running_url
-from cli.processes.interrupts import Interrupts
-from cli.processes.node_services import FlowerAccess, PageAccess, node_services
-from cli.processes.ports import PortInUse, answers, take
-from cli.processes.services import Services
+from cli.processes.node_services import FlowerAccess, PageAccess, PortInUse, answers, node_services, take
+from cli.processes.services import Interrupts, Services
 from cli.views.environment import rows, unknown
 from cli.views.output import complain
 from cli.views.tables import console

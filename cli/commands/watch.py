@@ -11,8 +11,7 @@ from typing import Annotated
 import typer
 
 from cli.access.addresses import addresses
-from cli.processes.node_services import EXPORTER_PORT, FLOWER_PORT
-from cli.processes.ports import prefer
+from cli.processes.node_services import EXPORTER_PORT, FLOWER_PORT, prefer
 from cli.views.output import echo
 from forum_reader.definition.origins import is_this_machine, place_of
 from forums.sites import load_all

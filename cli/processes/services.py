@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from shutil import which
+from types import FrameType
 from typing import IO
 
 from redis_components.embedded.die_with_parent import tied
@@ -231,3 +232,29 @@ class _Running:
 
     def _last_words(self) -> str:
         return " | ".join(line.strip() for line in list(self._said)[-4:] if line.strip()) or "it printed nothing"
+
+
+class Interrupts:
+    """The first asks for the end, the second for a quick one. An exception in the middle of a start would lose a process."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.last = 0  # the number of the last signal
+
+    def listen(self) -> None:
+        """From now on count SIGINT, SIGTERM and SIGHUP (the terminal was closed). From the main thread."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup: the terminal may go
+                signal.signal(number, self._hear)
+
+    @property
+    def asked(self) -> bool:
+        return self.count > 0
+
+    @property
+    def impatient(self) -> bool:
+        return self.count > 1
+
+    def _hear(self, number: int, _frame: FrameType | None) -> None:
+        self.count += 1
+        self.last = number

@@ -36,8 +36,7 @@ from forums.storage import Database, InvalidItem, Item, parse
 from forums.storage.engine import among, listed
 from forums.storage.schema.tables import comments, posts
 from redis_components.errors import ConfigError
-from workers.raw_pages.store import days_of, files_of
-from workers.raw_pages.warc_record import RawPage
+from workers.raw_pages.store import RawPage, days_of, files_of
 
 _TABLES: tuple[tuple[type[Post | Comment], Table[Any]], ...] = ((Post, posts), (Comment, comments))
 _LEFT_OUT = frozenset({"site", "id", "fetched_at", "deleted"})

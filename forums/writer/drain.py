@@ -23,8 +23,7 @@ from forums.storage.write.event_log import is_of_fleet
 from forums.storage.write.upsert import Written
 from redis_components.items.stream import ItemStream, new_token
 from workers.consumers import consume as loop
-from workers.consumers.consume import Outcome
-from workers.consumers.sink import Sink, Stored
+from workers.consumers.consume import Outcome, Sink, Stored
 from workers.tracing import traces
 
 

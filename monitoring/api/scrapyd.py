@@ -35,8 +35,7 @@ from workers.logs.lines import LogLine, last_lines
 from workers.logs.slot_log import SlotLog, slot_logs
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.registry import Registry
-from workers.state.services import ServiceRecord
-from workers.state.versions import Deployments
+from workers.state.services import Deployments, ServiceRecord
 
 from .access import audited
 from .entrance import AsciiJson, FormFields

@@ -4,7 +4,7 @@
 [services.NAME]                workers/fleet/service_file.py
 [groups.NAME]                  workers/jobs/groups.py
 [rules.NAME], [outputs.NAME]   forums/events/rules.py
-[limits.SITE]                  workers/fleet/file_limits.py
+[limits.SITE]                  workers/fleet/service_file.py
 [schedule.NAME]                workers/state/schedules.py
 
 For one release the tables may also stand in the files of the release before, `OLD_FILES`.

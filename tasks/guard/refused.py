@@ -26,8 +26,8 @@ from redis_components.connection import connect
 from redis_components.errors import TrawlError
 from workers.state.dead_messages import MOST_KEPT, RAW, DeadMessages
 
-from .message_signatures import sign as sign_headers
-from .message_signatures import signed_again
+from .envelope import sign as sign_headers
+from .envelope import signed_again
 
 logger = logging.getLogger(__name__)
 

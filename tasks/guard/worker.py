@@ -22,8 +22,7 @@ from tasks.base import note_remote
 from tasks.celery_internals import release_place
 from workers.state.dead_messages import PARTS
 
-from .envelope import fault_of_command, fault_of_task
-from .message_signatures import ReceivedCommands, SigningMailbox, fault_of_signature
+from .envelope import ReceivedCommands, SigningMailbox, fault_of_command, fault_of_signature, fault_of_task
 from .refused import one_line, set_aside
 
 logger = logging.getLogger(__name__)

@@ -18,8 +18,8 @@ import redis
 
 from cli.commands.backup import _check_room
 from workers.backup import archive
+from workers.backup.archive import Staging
 from workers.backup.snapshot import BackupError
-from workers.backup.staging import Staging
 
 MIB = 1 << 20
 

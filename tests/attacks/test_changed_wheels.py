@@ -13,7 +13,7 @@ import redis
 
 from redis_components.errors import ConfigError
 from workers.deploy import environments
-from workers.state.versions import Version
+from workers.state.services import Version
 
 GOOD, BAD = b"what was deployed", b"what somebody has put there"
 DIGEST = hashlib.sha256(GOOD).hexdigest()

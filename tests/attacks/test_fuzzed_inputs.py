@@ -28,13 +28,11 @@ from redis_components.errors import ConfigError
 from redis_components.server.printable import masked_text, masked_values
 from workers.consumers.targets import parse_target
 from workers.deploy import project_wheel
-from workers.fleet.file_limits import limits_in_file
-from workers.fleet.service_file import services_in_file
+from workers.fleet.service_file import limits_in_file, services_in_file
 from workers.process.stat_metrics import readable_metrics
 from workers.state.jobs import job_of
 from workers.state.schedules import schedule_in_file
-from workers.state.services import service_record_of
-from workers.state.versions import deployment_of
+from workers.state.services import deployment_of, service_record_of
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "40"))
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "0"))

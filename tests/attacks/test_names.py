@@ -22,8 +22,7 @@ from tests.support.broker_attack import AttackedWorker, body, task
 from workers.environment.declaration import parse_fleet
 from workers.logs.slot_log import SlotLog
 from workers.process.options import parse
-from workers.raw_pages.store import RawStore, days_of, prune
-from workers.raw_pages.warc_record import RawPage
+from workers.raw_pages.store import RawPage, RawStore, days_of, prune
 from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry

@@ -29,7 +29,7 @@ from tests.support.processes import wait_until
 from workers.logs.slot_log import SlotLog
 from workers.state.audit import latest
 from workers.state.jobs import Jobs, JobState
-from workers.state.versions import Deployment, Deployments, Version
+from workers.state.services import Deployment, Deployments, Version
 
 READ, ACT = "r" * 24, "a" * 24
 

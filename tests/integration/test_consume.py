@@ -20,9 +20,8 @@ from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
-from workers.consumers.consume import consume
+from workers.consumers.consume import Item, Sink, consume
 from workers.consumers.files import JsonLines
-from workers.consumers.sink import Item, Sink
 from workers.state.services import ServiceRecord, Services
 
 KEYS = CrawlKeys.for_spider("books")

@@ -26,9 +26,8 @@ from redis_components.keys import CrawlKeys
 from tests.support import warm_start
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
-from workers.consumers.consume import consume
+from workers.consumers.consume import Item, consume
 from workers.consumers.s3_objects import Parts
-from workers.consumers.sink import Item
 
 KEYS = CrawlKeys.for_spider("books")
 GROUPED = CrawlKeys.for_spider("books", item_groups=["files"])

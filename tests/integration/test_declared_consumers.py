@@ -15,7 +15,7 @@ from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
 from tests.support.plain_project import PlainFleet, plain_fleet
 from tests.support.processes import wait_until
-from workers.consumers.sink import Sink
+from workers.consumers.consume import Sink
 from workers.consumers.targets import parse_target
 from workers.fleet.consumers import MARK, ConsumerPlaces, declared_consumers, without_consumer
 from workers.state.services import ServiceRecord, Services

@@ -24,8 +24,7 @@ from workers.deploy.environments import prepare
 from workers.deploy.project_wheel import BuildFailed, build, settings_module
 from workers.fleet.sizes import desired_fleet
 from workers.state.registry import Registry
-from workers.state.services import MAX_WAITING, ServiceRecord, Services
-from workers.state.versions import Deployments, Version
+from workers.state.services import MAX_WAITING, Deployments, ServiceRecord, Services, Version
 
 SPIDER = """
 import shelf

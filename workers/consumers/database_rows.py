@@ -18,6 +18,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, StatementError
 from redis_components.errors import ConfigError
 from redis_components.server.url import masked
 
+from .consume import Item, Sink, SinkUnavailable, as_cell, as_row, by_halves
 from .mysql_dialect import (
     CONNECT_ARGS,
     DRIVER,
@@ -31,7 +32,6 @@ from .mysql_dialect import (
     sent_bytes,
     why_too_large,
 )
-from .sink import Item, Sink, SinkUnavailable, as_cell, as_row, by_halves
 
 # data exception, integrity violation, program limit (index row too long), raised by a trigger
 _SQLSTATES = ("22", "23", "54", "P0")

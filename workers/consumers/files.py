@@ -14,7 +14,7 @@ from typing import Any
 
 from redis_components.errors import ConfigError
 
-from .sink import Item, Sink, SinkUnavailable, as_cell, as_row, to_line
+from .consume import Item, Sink, SinkUnavailable, as_cell, as_row, to_line
 
 Ends = Callable[[bytes], int]
 """Returns the number of bytes of a file that are whole records."""

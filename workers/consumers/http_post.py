@@ -16,7 +16,7 @@ from redis_components.errors import ConfigError
 from redis_components.server.url import masked
 from workers.http.public_addresses import Allowance, private_addresses_allowed
 
-from .sink import Item, Sink, SinkUnavailable, by_halves, to_line
+from .consume import Item, Sink, SinkUnavailable, by_halves, to_line
 
 TIMEOUT_S = 15.0
 """Shorter than the consumer's lock lives."""

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from redis_components.errors import ConfigError
 
+from .consume import Item, Sink, SinkUnavailable, as_row, to_line
 from .files import RotatedFile, whole_lines
-from .sink import Item, Sink, SinkUnavailable, as_row, to_line
 
 MOST_COLUMNS = 1_000
 DEFAULT_MAX_AGE_S = 3600.0

@@ -20,7 +20,7 @@ from redis_components.items.groups import ItemGroup, ItemParts, PartNote
 from redis_components.items.stream import ItemStream
 from workers.environment.variables import S3
 
-from .sink import Item, Sink, SinkUnavailable, to_line
+from .consume import Item, Sink, SinkUnavailable, to_line
 
 MOST_ITEMS = 5_000
 FIRST_ITEMS = 500  # of the first part: how large the items are is not known yet

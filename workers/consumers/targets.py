@@ -12,7 +12,7 @@ from redis_components.embedded import data_dir
 from redis_components.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
-    from .sink import Sink
+    from .consume import Sink
 
 
 MIB = 1024 * 1024

@@ -20,8 +20,7 @@ from redis_components.server.untrusted_values import server_time
 from workers.fleet.sizes import declared_fleet
 from workers.state.nodes import Nodes
 from workers.state.registry import Registry
-from workers.state.services import MAX_WAITING, ServiceRecord, Services
-from workers.state.versions import Deployment, Deployments, Version
+from workers.state.services import MAX_WAITING, Deployment, Deployments, ServiceRecord, Services, Version
 
 from .environments import copied, digest_of, prepare, wheel_of, wheels_dir
 from .project_wheel import build, settings_module

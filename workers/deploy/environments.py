@@ -26,7 +26,7 @@ from redis_components.embedded.files import private_folder
 from redis_components.errors import ConfigError
 from redis_components.server.names import below, service_name
 from workers.environment.variables import Fleet
-from workers.state.versions import Deployments, Version
+from workers.state.services import Deployments, Version
 
 from .project_wheel import BuildFailed, pip_command, run_pip
 

@@ -4,7 +4,6 @@ Each name of a site or a spider has a folder with days, `<data dir>/raw/<name>/<
 process in the WARC format (ISO 28500). Each record is compressed separately, so that other tools can read the files.
 """
 
-from .store import RawStore, raw_dir
-from .warc_record import RawPage
+from .store import RawPage, RawStore, raw_dir
 
 __all__ = ["RawPage", "RawStore", "raw_dir"]

@@ -19,8 +19,7 @@ from redis_components.server.names import service_name
 from redis_components.setting_values import number_of
 from workers.process.page_at_work import is_site_page
 
-from .store import RawPageStats, prune, raw_dir
-from .warc_record import RawPage
+from .store import RawPage, RawPageStats, prune, raw_dir
 
 if TYPE_CHECKING:
     from scrapy import Request

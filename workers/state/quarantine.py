@@ -43,9 +43,8 @@ from .records import ErrorRecord, parse_slot, slot_name
 from .registry import crawler_of, size_of
 from .rolls import Roll
 from .schedules import StoredEntry, round_of
-from .services import service_record_of
+from .services import deployment_of, service_record_of
 from .troubles import reported_of
-from .versions import deployment_of
 
 MOST_FIELDS = 5_000
 """Fields of one hash that are checked: hashes of the fleet have fewer, hashes of forums rarely more."""

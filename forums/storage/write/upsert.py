@@ -21,7 +21,7 @@ from forums.records.stored import Check, Comment, Forum, Post, Scan, Stored
 from forums.storage.engine import among, listed, too_large
 from forums.storage.errors import row_refusal
 from forums.storage.schema.tables import comments, crawler_runs, forums, posts, scans, sites
-from workers.consumers.sink import by_halves
+from workers.consumers.consume import by_halves
 from workers.state.history import RunRow
 
 from .bulk import execute_many, upsert

@@ -26,9 +26,8 @@ from tests.support.items import at, comment, post, wire
 from tests.support.mariadb_server import MariadbServer
 from tests.support.prepared_databases import PreparedDatabases
 from tests.support.processes import wait_until
-from workers.consumers.consume import consume
+from workers.consumers.consume import Item, SinkUnavailable, consume
 from workers.consumers.database_rows import DatabaseRows
-from workers.consumers.sink import Item, SinkUnavailable
 
 IDS = [
     "a",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cli.access.values import parse_since
+from cli.access.names import parse_since
 from cli.commands.scale import parse_sizes, sentence
 from cli.processes.node_services import FlowerAccess, PageAccess, node_services
 from cli.views.output import duration

@@ -22,7 +22,7 @@ from forums.spiders.thread_reading import Reading
 from forums.storage import parse
 from forums.writer.store import _records
 from tests.support.callbacks import collected
-from workers.raw_pages.warc_record import RawPage
+from workers.raw_pages.store import RawPage
 
 CHANGED = PostTask(site="example", post="p", mode="changed", token="t", page=4, after="c70", known=70)
 

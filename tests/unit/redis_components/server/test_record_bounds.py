@@ -28,8 +28,7 @@ from workers.state.nodes import NodeRecord
 from workers.state.records import CrawlerRecord, CrawlerState
 from workers.state.rolls import Roll
 from workers.state.schedules import Schedules, StoredEntry
-from workers.state.services import ServiceRecord, Services
-from workers.state.versions import Deployment
+from workers.state.services import Deployment, ServiceRecord, Services
 
 LARGE = 2_000_000
 GIVEN: dict[Any, Any] = {

@@ -17,8 +17,7 @@ from workers.state.jobs import Job, Jobs
 from workers.state.keys import FleetKeys
 from workers.state.quarantine import find
 from workers.state.schedules import Schedules, StoredEntry, Unreadable
-from workers.state.services import ServiceRecord, Services
-from workers.state.versions import Deployments
+from workers.state.services import Deployments, ServiceRecord, Services
 
 OLD, NEW = "0" * 32, "1" * 32
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from celery.schedules import crontab, schedule
 
-from cli.access.values import parse_span
+from cli.access.names import parse_span
 from redis_components.errors import ConfigError
 from tasks.beat.schedule import FLEETS_OWN, Schedule, ScheduledTask, changed, checker, defaults_of, effective
 from workers.state.schedules import StoredEntry, Unreadable

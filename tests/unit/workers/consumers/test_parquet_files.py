@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from redis_components.errors import ConfigError
+from workers.consumers.consume import Item
 from workers.consumers.parquet_files import MOST_COLUMNS, ParquetFiles
-from workers.consumers.sink import Item
 
 
 def batch(*values: Any) -> list[Item]:

@@ -17,10 +17,10 @@ import pytest
 import sqlalchemy as sa
 
 from redis_components.errors import ConfigError
+from workers.consumers.consume import Item, SinkUnavailable
 from workers.consumers.database_rows import DatabaseRows
 from workers.consumers.files import CsvRows, JsonLines, whole_rows
 from workers.consumers.http_post import HttpPost
-from workers.consumers.sink import Item, SinkUnavailable
 from workers.consumers.targets import parse_target
 
 
