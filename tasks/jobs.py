@@ -14,6 +14,7 @@ from kombu.exceptions import OperationalError
 from redis_components.connection import connect
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.start_tasks.seeding import Pushed
+from workers.consumers.targets import check_place, parse_target
 from workers.jobs import jobs
 from workers.jobs.orders import check_settings
 from workers.state.jobs import Job, Jobs, JobState
@@ -24,23 +25,36 @@ logger = logging.getLogger(__name__)
 
 
 @app.task(name="trawl.seed_urls", ignore_result=False)
-def seed_urls(service: str, urls: Sequence[str | dict[str, Any]], unique: bool = False) -> dict[str, Any]:
+def seed_urls(
+    service: str,
+    urls: Sequence[str | dict[str, Any]],
+    unique: bool = False,
+    unless_in: str = "",
+    table: str = "",
+    key: str = "url",
+) -> dict[str, Any]:
     """Queue URLs for the crawlers of any service: `["https://…", {"url": "https://…", "meta": {"page": 1}}]`, in this order.
 
     The fields are those of a start task (docs/start-tasks.md). `unique`: fetch nothing that the crawl's dupefilter
     knows; it does not know what was queued without `unique`, and all are counted as queued. Returns
-    `{"queued": 2, "waiting": 17, "refused": {"3": "it is neither a URL …"}}`, where positions begin at 1. Where as many tasks
-    wait as may (`max_waiting`), those that fit are queued, and the rest is refused: `{"12-99": "no room for 88: …"}`.
+    `{"queued": 2, "known": 0, "waiting": 17, "refused": {"3": "it is neither a URL …"}}`, where positions begin at 1. Where as
+    many tasks wait as may (`max_waiting`), those that fit are queued, and the rest is refused: `{"12-99": "no room for 88: …"}`.
+    `unless_in`: a database, such as `postgresql://…` or `sqlite:///PATH` in the data folder; URLs that have a row there, in
+    `table` (by default the service's name) with this `key`, are left out.
     Raises ConfigError for an unknown service and for `urls` that are not a list, OnHold where the service is being drained.
     """
     from workers.fleet import seed_urls as seeding
 
     if not isinstance(urls, (list, tuple)):
         raise ConfigError(f'urls = {urls!r:.100}: must be a list of URLs or objects, as in ["https://example.org/"]')
-    *_, done = Pushed(), *seeding.seed_urls(connect(), service, urls, unique=unique)
+    target = parse_target(unless_in) if unless_in else None
+    if target and target.kind.name == "database":
+        check_place(target)
+    seeded = seeding.seed_urls(connect(), service, urls, unique=unique, unless_in=target, table=table, key=key)
+    *_, done = Pushed(), *seeded
     if done.no_room:
         logger.warning("seed_urls: %s: %s", service, done.no_room_sentence())
-    return {"queued": done.queued, "waiting": done.waiting, "refused": done.reasons()}
+    return {"queued": done.queued, "known": done.known, "waiting": done.waiting, "refused": done.reasons()}
 
 
 PROGRESS = "PROGRESS"

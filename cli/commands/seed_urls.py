@@ -18,6 +18,7 @@ from cli.views.output import complain, counted, echo, print_json
 from cli.views.progress import Report, progress_bar
 from redis_components.errors import ConfigError
 from redis_components.start_tasks.seeding import Pushed
+from workers.consumers.targets import parse_target
 from workers.fleet import seed_urls as seeding
 
 ROOM_S = 0.5
@@ -31,6 +32,12 @@ def seed_urls(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A URL or a JSON object a line; - reads standard input.")] = "-",
     unique: Annotated[bool, typer.Option("--unique", help="Skip URLs that the crawl's dupefilter has.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Queue lines as they are, for a spider with its own format.")] = False,
+    unless_in: Annotated[
+        str,
+        typer.Option("--unless-in", metavar="DATABASE", help="Leave out what has a row there, such as sqlite:///books.sqlite."),
+    ] = "",
+    table: Annotated[str, typer.Option(metavar="NAME", help="Its table; by default the service's name.")] = "",
+    key: Annotated[str, typer.Option(metavar="FIELD", help="Its column of the URL, or of another field of a line.")] = "url",
     skip: Annotated[int, typer.Option(help="Skip so many lines, after an interruption.", min=0, metavar="LINES")] = 0,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Refuse what has no room, with exit code 1.")] = False,
     as_json: AsJson = False,
@@ -47,9 +54,13 @@ def seed_urls(
 
     With --raw a line is what the spider's `make_request_from_data` reads: only empty lines are left out, nothing is checked.
 
+    With --unless-in lines are left out whose row is stored already: --key is the column. It is compared with the line's field of
+    that name, also in `meta` or `cb_kwargs`, else with its URL; with --raw with the line.
+
     **Examples:**
 
         trawl seed-urls books urls.txt
+        trawl seed-urls books urls.txt --unless-in postgresql://host/shop --key url
         zcat urls.txt.gz | trawl seed-urls books --unique
     """
     if raw and unique:
@@ -59,20 +70,25 @@ def seed_urls(
     with redis_client() as client, _opened(file) as lines, bar as progress:
         kept = _Lines(islice(lines, skip, None), skip, raw=raw)
         wait = None if no_wait else _Room(service, progress)
-        seeded = seeding.seed_urls(client, service, kept, unique=unique, raw=raw, wait=wait)
+        target = parse_target(unless_in) if unless_in else None
+        seeded = seeding.seed_urls(
+            client, service, kept, unique=unique, raw=raw, wait=wait, unless_in=target, table=table, key=key
+        )
         try:
             for done in seeded:
                 refused |= kept.settle(done)
                 progress(done.queued)
         except BaseException:
-            line = kept.settled
-            complain(f"{counted(done.queued, 'URL')} of the lines up to {line:,} are queued; to go on: --skip {line}")
+            if done.settled:
+                line = kept.settled
+                complain(f"{counted(done.queued, 'URL')} of the lines up to {line:,} are queued; to go on: --skip {line}")
             raise
     if as_json:
-        print_json({"queued": done.queued, "refused": refused, "no_room": done.no_room})
+        print_json({"queued": done.queued, "known": done.known, "refused": refused, "no_room": done.no_room})
     else:
+        stored = f"; {done.known:,} are stored already" if unless_in else ""
         left_out = "; its crawlers leave out URLs in their dupefilter" if unique else ""
-        echo(f"{counted(done.queued, 'URL')} queued for {service}{left_out}")
+        echo(f"{counted(done.queued, 'URL')} queued for {service}{stored}{left_out}")
     for number, reason in islice(refused.items(), MOST_SHOWN):
         complain(f"{file}, line {number}: {reason}")
     if len(refused) > MOST_SHOWN:

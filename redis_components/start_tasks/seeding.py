@@ -153,6 +153,8 @@ class Pushed:
     """Position (the first is 1) -> the fault."""
     waiting: int = 0
     """Tasks that wait after the last batch."""
+    known: int = 0
+    """Tasks that are left out because their rows are stored."""
     settled: int = 0
     """Position up to which each task is queued or refused."""
     no_room: int = 0
@@ -184,6 +186,7 @@ def push_urls(
     schemes: Collection[str] = WEB,
     max_waiting: int = 0,
     wait: Callable[[Pushed], None] | None = None,
+    known: Callable[[Sequence[bytes]], Sequence[bool]] = lambda tasks: [False] * len(tasks),
 ) -> Iterator[Pushed]:
     """Append start tasks in the order given; yields what became of them so far after each batch of at most `CHUNK`.
 
@@ -191,7 +194,7 @@ def push_urls(
     others go on. `unique`: all are queued, and the crawl's dupefilter leaves out what it knows when a crawler takes them
     (`dont_filter` is false; else start tasks are always fetched and not remembered, as in scrapy-redis). In a start key that is
     a sorted set the task's `priority` is its score. `raw`: bytes in a format of the spider's own are queued as they are. URLs
-    have one of `schemes`. `first` is the position of the first task.
+    have one of `schemes`. `first` is the position of the first task. `known` is asked for each batch which tasks to leave out.
 
     Where `max_waiting` tasks wait (0: any number may), those that do not fit are refused, with all after them. `wait` is called
     in place of that, as often as there is no room; what is queued until then was yielded.
@@ -209,6 +212,9 @@ def push_urls(
                 good.append((place, text, priority))  # type: ignore[arg-type]
             except BadStartTask as error:
                 done.refused[place] = str(error)
+        stored = known([text for _, text, _ in good]) if good else []
+        good = [one for one, is_known in zip(good, stored, strict=True) if not is_known]
+        done.known += sum(stored)
         while good and not done.no_room:
             fitted, done.waiting = _push(client, keys, good, max_waiting)
             done.queued, good = done.queued + fitted, good[fitted:]

@@ -5,6 +5,7 @@ A failing database taken for a refused row would throw good items away: an unkno
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -65,6 +66,7 @@ LONGEST_NAME = 60
 KEY_CHARS = 500  # of a key in MySQL, which cannot index a text of any length
 _KINDS: dict[type, Any] = {bool: sa.Boolean, int: sa.BigInteger, float: sa.Double}
 _INT64 = 2**63
+_INTEGER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
 class DatabaseRows(Sink):
@@ -95,6 +97,26 @@ class DatabaseRows(Sink):
         except sa.exc.SQLAlchemyError as error:
             raise ConfigError(f"{self._shown}, table {self._name}: {_message(error)}") from None
         return refused
+
+    def known(self, values: Sequence[str]) -> set[str]:
+        """Return those of the values that rows have in the column of the key. Raises SinkUnavailable, ConfigError."""
+        try:
+            with self._engine.connect() as connection:
+                if self._table is None and sa.inspect(connection).has_table(self._name):
+                    self._table = sa.Table(self._name, sa.MetaData(), autoload_with=connection)
+                if self._table is None:
+                    return set()  # nothing is stored yet
+                if self._key not in self._table.columns:
+                    names = ", ".join(self._table.columns.keys())
+                    raise ConfigError(
+                        f"{self._shown}, table {self._name}: there is no column {self._key!r:.80}, only {names:.300}"
+                    )
+                column = self._table.columns[self._key]
+                is_number = isinstance(column.type, sa.Integer)
+                wanted = [int(one) if is_number else one for one in values if not is_number or _INTEGER.fullmatch(one)]
+                return {str(one) for one in connection.scalars(sa.select(column).where(column.in_(wanted)))}
+        except sa.exc.SQLAlchemyError as error:
+            raise SinkUnavailable(f"{self._shown}: {_message(error)}") from None
 
     def close(self) -> None:
         """Close its connections."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import redis
 
 from redis_components.admin.crawl_records import CrawlRecords
@@ -17,6 +18,7 @@ from redis_components.keys.crawl import filled
 from redis_components.server.names import fleet_namespace, prefixed
 from redis_components.start_tasks.format import WEB
 from redis_components.start_tasks.seeding import Pushed, push_urls
+from workers.consumers.targets import Target
 from workers.state.services import MAX_WAITING
 
 from .holds import refuse_if_draining
@@ -32,11 +34,16 @@ def seed_urls(
     raw: bool = False,
     first: int = 1,
     wait: Callable[[Pushed], None] | None = None,
+    unless_in: Target | None = None,
+    table: str = "",
+    key: str = "url",
 ) -> Iterator[Pushed]:
     """Append start tasks to the start key that the crawlers of `service` really read; as `push_urls`.
 
-    Raises ConfigError for a service that the fleet does not have, or whose crawl is in another Redis, and OnHold where it is
-    being drained.
+    `unless_in`: a database; those are left out that have a row in `table` (by default the service's name) with this `key`.
+
+    Raises ConfigError for a service that the fleet does not have, or whose crawl is in another Redis, OnHold where it is
+    being drained, and SinkUnavailable where the database does not answer.
     """
     keys = _keys_of(client, service)
     refuse_if_draining(client, service, "")
@@ -51,7 +58,38 @@ def seed_urls(
         schemes=schemes_of(client, service),
         max_waiting=declared.max_waiting if declared else MAX_WAITING,
         wait=wait,
+        **({"known": _stored(unless_in, table or service, key)} if unless_in else {}),
     )
+
+
+def _stored(target: Target, table: str, key: str) -> Callable[[Sequence[bytes]], list[bool]]:
+    if target.kind.name != "database":
+        raise ConfigError(f"{target.kind.form} has no rows to look for: name a database, such as sqlite:///PATH")
+    from workers.consumers.database_rows import DatabaseRows  # SQLAlchemy
+
+    rows = DatabaseRows(target.place, table, key)
+
+    def known(tasks: Sequence[bytes]) -> list[bool]:
+        if target.path and not target.path.exists():  # a look would make the file
+            return [False] * len(tasks)
+        values = [key_of(task, key) for task in tasks]
+        stored = rows.known(values)
+        return [value in stored for value in values]
+
+    return known
+
+
+def key_of(task: bytes, key: str) -> str:
+    """Return the value by which the row of a start task is found: its field `key`, or that in its meta or cb_kwargs, else its
+    URL, else all of it.
+    """
+    try:
+        fields = msgspec.json.decode(task) if task.startswith(b"{") else {}
+    except msgspec.DecodeError:
+        fields = {}
+    places = (fields, fields.get("meta"), fields.get("cb_kwargs"), {key: fields.get("url")})
+    found = (one.get(key) for one in places if isinstance(one, dict))
+    return str(next((one for one in found if one is not None), task.decode("utf-8", "replace")))
 
 
 def schemes_of(client: redis.Redis, service: str) -> frozenset[str]:
