@@ -17,8 +17,7 @@ from redis_components.frontier.send_times import shared_clock
 from redis_components.server.names import service_name
 from workers.application import application
 from workers.breaker.hosts import first_url
-from workers.raw_pages.store import RawPageStats, prune, raw_dir
-from workers.raw_pages.warc_record import RawPage
+from workers.raw_pages.store import RawPage, RawPageStats, prune, raw_dir
 from workers.state.group_runs import ELSEWHERE, ERROR, FIELDS, MOST_FIELDS, PAGES, RAISED, URL, WALL, WALLS
 
 if TYPE_CHECKING:
