@@ -190,8 +190,12 @@ class WebhookOutput:
             raise NotTaken(f"no answer within {self._options.timeout_s:g} s") from None
         except CannotResolveHostError as error:
             raise NotTaken(str(error)) from None
+        except aiohttp.ClientConnectorError as error:
+            number = error.errno or 0
+            reason = os.strerror(number).lower() if number > 0 else "no connection"
+            raise NotTaken(f"{error.host}:{error.port} does not answer ({reason})") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise NotTaken(f"{type(error).__name__}: {error}") from None
+            raise NotTaken(f"the receiver broke off: {error or 'no answer'}") from None
 
     def _allowance(self) -> Allowance:
         """Return the allowance of private addresses: if the file allows them, or names one as the URL."""

@@ -24,7 +24,7 @@ from workers.overview.samples import Resolution
 
 POSTS_SHOWN = 10
 EVENTS_SHOWN = 50
-NEWS_SHOWN = 12
+NEWS_SHOWN, NEWS_LOOKED_AT = 12, 200
 COMMENTS_SHOWN = 100
 MOST_OF_TREE = 20_000
 """Comments of a thread that are shown as a tree; a longer one is shown in order."""
@@ -141,8 +141,11 @@ def events_of(database: Database) -> list[Event]:
 
 
 def news_of(database: Database) -> list[Event]:
-    """Return the newest posts and comments, the newest first. Raises StorageError."""
-    return EventLog(database).latest(NEWS_SHOWN, kinds={ChangeKind.NEW})
+    """Return posts and comments, the last published first: among those stored last, of which a first reading has old ones.
+    Raises StorageError.
+    """
+    found = EventLog(database).latest(NEWS_LOOKED_AT, kinds={ChangeKind.NEW})
+    return sorted(found, key=lambda one: one.created_at or one.stored_at, reverse=True)[:NEWS_SHOWN]
 
 
 def fleet_events_of(database: Database) -> list[Event]:

@@ -25,7 +25,7 @@ from . import data
 BOARDS_SHOWN = 12
 SITES_CHARTED = 50
 MONTHS_SHOWN = 12
-DAY_S, LATELY_S = 86_400, 300
+DAY_S, HOUR_S, LATELY_S = 86_400, 3600, 300
 SCAN_ENDS = {"overlap": "down to threads that were known", "end": "to the last page", "limit": "to the limit of pages"}
 T = TypeVar("T")
 
@@ -133,6 +133,7 @@ def overview(view: Overview, rows: StoredRows, is_known: bool) -> Mapping[str, o
             ("fresh boards", f"{fresh:,} of {len(boards):,}"),
             ("from published to stored", median(*forum_sites(view).delays.values())),
         ),
+        "of_last_hour": f"{since(view.now - HOUR_S):,} stored in the last hour",
         "lately": f"{_counted(lately, 'post or comment', 'posts and comments')} since {clock(lately_at)[11:]}" if lately else "",
         "news": _stored(data.news_of, nothing)[0] if is_known else nothing,
     }

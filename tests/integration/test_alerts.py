@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import socketserver
 import threading
 from collections.abc import Iterator
@@ -184,3 +185,13 @@ def test_an_alert_made_while_a_fleet_runs_gets_a_new_post_of_the_forum(
         wait_until(lambda: len(receiver.events) > 1, lambda: f"a message of a new post; {fleet.said()}", 120, every_s=0.2)
         assert receiver.events[0]["type"] == "test"
         assert receiver.events[1]["type"] == "new"
+
+
+def test_a_receiver_that_is_away_is_named_in_words(trawl: Trawl, redis_client: redis.Redis) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    said = trawl("alert", "gpu", "--to", f"http://127.0.0.1:{port}/hook")
+    one_line(
+        said, 1, f"the test message was not taken, so there is no alert: 127.0.0.1:{port} does not answer (connection refused)"
+    )
+    assert Alerts(redis_client).all() == {}

@@ -130,6 +130,12 @@ def test_the_newest_posts_are_for_those_who_may_read(redis_client: redis.Redis, 
     assert "3 min ago" in html
     assert EVIL not in html
     assert "an answer" not in views.overview(shown, is_known=False)
+    old = (comment(f"old{n}", body=f"of {n} years ago", created_at=at(-n * 525_600)) for n in range(1, 100))
+    write(database, 2, *old, comment("c2", body="the newest", created_at=at(2)))
+    write(database, 3, *(comment(f"older{n}", created_at=at(-600_000)) for n in range(90)))
+    html = views.overview(reading(redis_client, database, 200, ForumRows()), is_known=True)
+    assert html.index("the newest") < html.index("an answer") < html.index("of 1 years ago"), "a first reading has old posts, too"
+    assert "192 stored in the last hour" in html
 
 
 def test_a_thread_has_its_posts_in_order_with_edits_deletions_and_originals(
