@@ -20,7 +20,8 @@ from monitoring.pages.views import NotThere, Reading
 from redis_components.keys import CrawlKeys
 from tests.support.items import at, forum, post, wire
 from tests.unit.monitoring.metrics.test_metrics import CRAWL, CRAWLER, NOW, VIEW, viewed
-from workers.overview import Overview
+from workers.overview import Overview, problems
+from workers.state.group_runs import GroupRun, GroupRuns, Member, RunState, Verdict, newest_of_groups
 from workers.state.nodes import NodeRecord
 
 EVIL = "<script>alert('x')</script>\x1b[2J\u202e\""
@@ -131,3 +132,29 @@ def test_a_page_is_made_once_for_all_who_look(redis_client: redis.Redis) -> None
     for number in range(500):
         shared.get(number, lambda: ("", 404))
     assert len(shared._pages) == 200, "whoever asks for names that there are not does not fill the memory"
+
+
+def test_the_verdicts_of_a_groups_nights_are_a_table_whose_bad_ones_come_first(redis_client: redis.Redis) -> None:
+    known = GroupRuns(redis_client)
+    for night, verdicts in enumerate([("fine", "fine", "moved"), ("fine", "no_items", "moved")]):
+        run = GroupRun(id=f"brands-{night}", group="brands", state=RunState.FINISHED, started_at=NOW - 90_000 + night, members=3)
+        members = [
+            Member(
+                spider=spider, verdict=Verdict(verdict), url="javascript:alert(1)" if spider == "books" else f"http://a/{spider}"
+            )
+            for spider, verdict in zip(("apples", "books", "cars"), verdicts, strict=True)
+        ]
+        members[2] = replace(members[2], silenced="known broken since May")
+        assert known.add(run, dict.fromkeys(("apples", "books", "cars"), "m"))
+        known.end(run.id, [replace(one, reason=EVIL if one.spider == "books" else "") for one in members])
+        assert known.swap(replace(known.all()[run.id], counts=dict.fromkeys(verdicts, 1), alerting=verdicts.count("no_items")))
+    html = views.jobs(reading(redis_client))
+    text = re.sub(r"\s+", " ", _Text(html).text)
+    assert text.index("books") < text.index("apples") < text.index("cars")
+    assert "no_items" in text
+    assert "known broken since May" in text
+    assert "<script>alert" not in html
+    assert not [link for link in _Text(html).links if link.startswith("javascript")]
+    found = [one for one in problems(replace(VIEW, runs=tuple(newest_of_groups(known.newest())))) if "brands" in one.what]
+    assert [one.what for one in found] == ["run brands-1: 1 member needs a look (1 no_items, 1 moved)"]
+    assert found[0].fix.startswith("trawl runs show brands-1")

@@ -337,7 +337,8 @@ class _Step:
         ]
         members = self._runs.members(run.id) if over or run.state is RunState.ENDING else {}
         counts = counted(members.values()) if members else run.counts
-        after = replace(run, counts=counts, late=self._forecast(run, counts, members))
+        alerting = sum(one.alerting for one in members.values()) if members else run.alerting
+        after = replace(run, counts=counts, alerting=alerting, late=self._forecast(run, counts, members))
         if sum(counts.values()) >= run.members:
             ended = RunState.CANCELLED if run.state is RunState.ENDING and run.reason != _DEADLINE else RunState.FINISHED
             after = replace(after, state=ended, ended_at=self._now, late=None)

@@ -20,6 +20,7 @@ from redis_components.server.untrusted_values import Amount, Count
 from workers.state.autoscaling import Autoscaled
 from workers.state.beats import BeatView
 from workers.state.breakers import Breaker
+from workers.state.group_runs import GroupRun
 from workers.state.holds import Held, word_of
 from workers.state.nodes import NodeRecord
 from workers.state.quarantine import Foreign
@@ -195,6 +196,7 @@ class Overview:
     roll: Roll | None = None  # the present or last one
     autoscaled: Mapping[str, Autoscaled] = field(default_factory=dict)  # services that size themselves
     beats: BeatView | None = None  # the process that sends scheduled tasks; None: could not be read
+    runs: tuple[GroupRun, ...] = ()  # the newest run of each group
     sites: SitesView = field(default_factory=SitesView)
     errors: tuple[ErrorRecord, ...] = ()  # the last ones, newest first
     dead_messages: int | None = None  # of the broker, that no worker could read or run; None: could not be read

@@ -10,6 +10,7 @@ from redis_components.admin.lanes import LaneCondition
 from redis_components.server.health import Problem
 from workers.fleet.shared_files import differences
 from workers.state.breakers import HOST
+from workers.state.group_runs import Verdict
 from workers.state.records import GONE_AFTER_S
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import RollState
@@ -27,7 +28,7 @@ def problems(view: Overview) -> list[Problem]:
     """Return all problems; empty for a fleet that is well. Holds by an operator are not problems."""
     if view.failure is not None:
         return [Problem(what=view.failure, fix="")]
-    parts = (_redis, _beat, _crawlers, _services, _nodes, _items, _roll, _sites, _lanes, _dead)
+    parts = (_redis, _beat, _crawlers, _services, _nodes, _items, _roll, _runs, _sites, _lanes, _dead)
     found = [one for part in parts for one in part(view)]
     return sorted(found, key=lambda one: not one.grave)
 
@@ -179,6 +180,20 @@ def _items(view: Overview) -> Iterator[Problem]:
 def _roll(view: Overview) -> Iterator[Problem]:
     if view.roll is not None and view.roll.state is RollState.FAILED:
         yield Problem(what=f"roll {view.roll.sentence()}", fix="mend it and roll again, or run trawl roll --abort")
+
+
+def _runs(view: Overview) -> Iterator[Problem]:
+    for run in view.runs:
+        fix = f"trawl runs show {run.id}"
+        if run.late:
+            hours = span(run.late - (run.deadline_at or run.late))
+            at_once = f"more members at a time (at_once = {run.at_once}), if nodes have room and the sites allow it"
+            yield Problem(what=f"run {run.id} will miss its deadline by {hours}", fix=f"{at_once}; {fix}", grave=False)
+        if run.alerting:
+            bad = {verdict: n for verdict, n in run.counts.items() if not Verdict(verdict).sound}
+            counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(bad.items(), key=lambda one: -one[1]))
+            members = "1 member needs" if run.alerting == 1 else f"{run.alerting} members need"
+            yield Problem(what=f"run {run.id}: {members} a look ({counts})", fix=f"{fix}; trawl run silence", grave=False)
 
 
 def _sites(view: Overview) -> Iterator[Problem]:

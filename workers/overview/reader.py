@@ -33,6 +33,7 @@ from workers.state.autoscaling import Autoscaling
 from workers.state.beats import Beats
 from workers.state.breakers import Breakers
 from workers.state.dead_messages import DeadMessages
+from workers.state.group_runs import GroupRuns, newest_of_groups
 from workers.state.holds import FleetHolds, Held
 from workers.state.nodes import NodeRecord, Nodes, shortages
 from workers.state.quarantine import Foreign, find
@@ -86,6 +87,7 @@ FLEET_PARTS = (
     "pauses",
     "roll",
     "autoscaling",
+    "runs",
     "beat",
     "messages",
     "troubles",
@@ -216,6 +218,7 @@ class Reading:
             roll=self.part("roll", RollNote(client).read),
             autoscaled=self.part("autoscaling", Autoscaling(client).all) or {},
             beats=self.part("beat", lambda: Beats(client).look(now)),
+            runs=tuple(self.part("runs", lambda: newest_of_groups(GroupRuns(client).newest())) or ()),
             sites=self._sites.read(self),
             errors=tuple(self.part("errors", lambda: self._registry.errors(ERRORS_READ)) or []),
             dead_messages=self.part("messages", DeadMessages(client).__len__),

@@ -138,6 +138,8 @@ class GroupRun(JsonRecord):
     settings: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     """Members that are over, by verdict."""
+    alerting: Count = 0
+    """Members whose verdict is not sound and not silenced."""
     late: Epoch | None = None
     """When the run is forecast to end, where that is after its deadline."""
     keep_runs: Count = 30
@@ -271,6 +273,14 @@ class GroupRuns:
     def silenced(self) -> dict[str, str]:
         """Return the members whose verdicts raise no alert, with the reasons."""
         return {as_text(name): as_text(why) for name, why in hash_at(self._client, self._keys.silenced()).items()}
+
+
+def newest_of_groups(runs: Iterable[GroupRun]) -> list[GroupRun]:
+    """Return the first run of each group; `runs`: the newest first."""
+    found: dict[str, GroupRun] = {}
+    for run in runs:
+        found.setdefault(run.group, run)
+    return list(found.values())
 
 
 def counted(members: Iterable[Member]) -> dict[str, int]:
