@@ -16,6 +16,7 @@ import json
 import os
 import secrets
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -28,7 +29,8 @@ import psutil
 import redis
 from sqlalchemy import create_engine, text
 
-from benchmarks.support.report import Report, options
+from benchmarks.fleet.kill_table import CONSUMERS
+from benchmarks.support.report import Report, options, table, write_section
 from tests.support.crawl import hits_of, link_site
 from tests.support.deployments import WAYS, Deployment
 from tests.support.postgres_server import PostgresServer, binaries
@@ -50,8 +52,6 @@ class BooksSpider(RedisSpider):
         yield from response.follow_all(css="a")
 """
 SETTINGS = """
-BOT_NAME = "shop"
-SPIDER_MODULES = ["shop.spiders"]
 SCHEDULER = "redis_components.scheduler.Scheduler"
 DUPEFILTER_CLASS = "redis_components.dupefilter.RFPDupeFilter"
 STATS_CLASS = "redis_components.stats.RedisStatsCollector"
@@ -191,11 +191,9 @@ class Case:
 def books(way: str, folder: Path, *, pages: int, replicas: int, latency_s: float = 0.5) -> Iterator[Case]:
     """Start the case in one way; everything is ended with the block."""
     project = folder / "shop"
-    (project / "shop/spiders").mkdir(parents=True)
-    for name in ("shop/__init__.py", "shop/spiders/__init__.py"):
-        (project / name).touch()
-    (project / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
-    (project / "shop/settings.py").write_text(SETTINGS)
+    subprocess.run([sys.executable, "-m", "scrapy", "startproject", "shop", str(project)], check=True, capture_output=True)
+    with (project / "shop/settings.py").open("a") as settings:
+        settings.write(SETTINGS)
     (project / "shop/spiders/books.py").write_text(SPIDER)
     with ExitStack() as stack:
         found = binaries()
@@ -245,7 +243,23 @@ def main() -> int:
     report.target(f"copies in the file at most what was in flight at the kills, {most}", all(row.copies <= most for row in rows))
     report.figures["rows"] = [asdict(row) for row in rows]
     report.finish(chosen)
+    if chosen.page and [*chosen.only] == [*WAYS] and not chosen.quiet:
+        write_section(chosen.page.with_name("kill_table.md"), CONSUMERS, consumers(rows))
     return int(bool(missing))
+
+
+def consumers(rows: list[Row]) -> str:
+    """Return the section of the kill table."""
+    head = ["way", "nodes", "items", "missing", "copies in the file", "rows twice", "recovered after SIGKILL of the consumer, s"]
+    cells = [
+        (one.way, one.nodes, 2 * one.pages, one.lines_missing + one.rows_missing, one.copies, one.rows_twice, one.consumer_s)
+        for one in rows
+    ]
+    about = (
+        "A project of one's own in each way to start a fleet, with SIGKILL of a crawler, Redis, consumer and worker in each\n"
+        "crawl ([books.md](books.md), whose benchmark writes this): one consumer into a file, one into PostgreSQL with a key."
+    )
+    return f"{about}\n\n{table(head, cells)}"
 
 
 HEAD = (

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.support.report import BenchmarkFailed, Report, options
+from benchmarks.support.report import BenchmarkFailed, Report, options, section, write_section
 from tests.support.crawl import Crawl, crawl
 from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
@@ -31,6 +31,7 @@ from tests.support.redis_groups import TAG, ClusterGroup, Group, SentinelGroup
 from tests.support.redis_server import RedisServer
 
 TIMEOUT_S = 240
+CONSUMERS = "Consumers"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,7 +294,10 @@ def main() -> int:
     missing = sum(row.pages_missing + row.items_missing for row in rows)
     report.target(f"nothing missing in {len(rows)} crawls: {missing} pages and items", not missing)
     report.figures["rows"] = [asdict(row) for row in rows]
+    consumers = section(chosen.page, CONSUMERS) if chosen.page else ""  # written by `books`
     report.finish(chosen)
+    if consumers:
+        write_section(chosen.page, CONSUMERS, consumers.partition("\n\n")[2].strip())
     return int(bool(missing))
 
 

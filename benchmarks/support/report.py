@@ -56,8 +56,7 @@ class Report:
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Add a table; the first column is text, numbers are shown with what is significant of them."""
-        lines = [head, ["---"] * len(head), *([_cell(value) for value in row] for row in rows)]
-        self.tables.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+        self.tables.append(table(head, rows))
         self.figures.setdefault("tables", []).append([dict(zip(head, row, strict=True)) for row in rows])
 
     def target(self, text: str, reached: bool) -> None:
@@ -91,6 +90,24 @@ class Report:
             facts = {"title": self.title, "command": _command(), "date": f"{self.begun:%Y-%m-%d}", "machine": self.machine()}
             targets = [{"target": text, "reached": reached} for text, reached in self.targets]
             chosen.out.write_text(json.dumps({**facts, "targets": targets, **self.figures}, indent=1) + "\n", encoding="utf-8")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ["---"] * len(head), *([_cell(value) for value in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def section(page: Path, heading: str) -> str:
+    """Return the last section of a page, which another benchmark has written; "" where there is none."""
+    _, found, text = page.read_text("utf-8").partition(f"\n## {heading}\n") if page.is_file() else ("", "", "")
+    return found + text
+
+
+def write_section(page: Path, heading: str, text: str) -> None:
+    """Write the last section of another benchmark's page again."""
+    before = page.read_text("utf-8").removesuffix(section(page, heading)) if page.is_file() else ""
+    page.write_text(f"{before.rstrip()}\n\n## {heading}\n\n{text}\n" if text else before, encoding="utf-8")
 
 
 def _cell(value: object) -> str:
