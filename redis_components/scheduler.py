@@ -17,10 +17,12 @@ from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.asyncio import call_later
 
+from redis_components.server.error_words import in_words
+
 from . import defaults
 from .dupefilter import is_fused
 from .dupefilters.kinds import Notes
-from .errors import TrawlError, Undecodable, Unserializable
+from .errors import TrawlError, Undecodable
 from .frontier.frontier import Frontier, FrontierConfig, score_of
 from .frontier.holds import names_of
 from .frontier.messages import NO_FILTER, NewRequest, QueueOrder
@@ -171,7 +173,7 @@ class Scheduler(StandaloneScheduler):
             self._unasked.wait(request)
             return True
         except Exception as exc:  # Unserializable; or a class of the user's that raises, which must not wedge the engine
-            self._keep_here(request, str(exc) if isinstance(exc, Unserializable) else f"{type(exc).__name__}: {exc}")
+            self._keep_here(request, in_words(exc))
             return True
         self._frontier.add_request(stored)
         self._inc_value("scheduler/enqueued/redis")

@@ -20,6 +20,7 @@ from kombu.exceptions import OperationalError
 from redis_components.connection import connect, explain, is_servers_state
 from redis_components.embedded import redis_url
 from redis_components.errors import RedisUnavailable, TrawlError
+from redis_components.server.error_words import in_words
 from redis_components.server.signing import signing_is_on
 from workers.fleet.holds import who
 from workers.node.host import GivenUp
@@ -143,18 +144,18 @@ class FleetTask(Task):
         try:
             return super().apply_async(*args, **kwargs)
         except (OperationalError, redis.RedisError) as error:
-            raise NotSent(f"{self.name} was not sent: {_in_one_line(error)}") from error
+            raise NotSent(f"{self.name} was not sent: {in_words(error)}") from error
         except RuntimeError as error:
             if not gave_up_on_results(error):
                 raise
             away = error.__cause__ or error.__context__
-            reason = _in_one_line(away) if isinstance(away, redis.RedisError) else "Redis does not answer"
+            reason = in_words(away) if isinstance(away, redis.RedisError) else "Redis does not answer"
             raise NotSent(f"{self.name} was not sent: {reason}") from error
 
     def on_failure(self, exc: Exception, *_: Any) -> None:
         if isinstance(exc, GivenUp):  # logged by its supervisor
             return
-        what = _in_one_line(exc)
+        what = in_words(exc)
         try:
             is_news = Registry(connect()).report_error(self.name, what)
         except (redis.RedisError, TrawlError):  # without Redis there is no list to put it in
@@ -181,7 +182,3 @@ def is_needless(record: logging.LogRecord) -> bool:
 
 def _is_of_beat() -> bool:
     return bool(current_task) and getattr(current_task.request, ROUND_HEADER, None) is not None
-
-
-def _in_one_line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -13,6 +13,7 @@ from billiard.process import current_process
 
 from redis_components.connection import connect
 from redis_components.errors import TrawlError
+from redis_components.server.error_words import in_words
 from workers.node.crawl_once_result import OnceOutcome
 from workers.node.host import NODE
 from workers.process.heartbeat import Heartbeat
@@ -110,7 +111,7 @@ class _RunLink:
         if self._run.ended_at is None:
             by_celery = error is not None and not isinstance(error, TrawlError)  # SystemExit, SoftTimeLimitExceeded
             revoked = isinstance(error, SystemExit)  # its number has no meaning for the user
-            why = "its task was revoked, or its worker shut down cold" if revoked else f"{type(error).__name__}: {error}"
+            why = "its task was revoked, or its worker shut down cold" if revoked or error is None else in_words(error)
             self.ended(OnceOutcome.CANCELLED if by_celery else OnceOutcome.CRASHED, why)
         self._heartbeat.errand(self._record())
         self._heartbeat.stop()

@@ -25,6 +25,7 @@ from redis_components import __version__
 from redis_components.embedded import data_dir, redis_url
 from redis_components.embedded.files import is_free
 from redis_components.errors import TrawlError
+from redis_components.server.error_words import in_words
 from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import impatient, masked
 from redis_components.server.variables import example_secrets
@@ -223,8 +224,7 @@ def _broker(redis_url: str) -> Iterable[Verdict]:
     except TrawlError as error:
         return [Verdict("broker", "bad", str(error))]
     except Exception as error:  # each transport has its own error classes
-        finding = " ".join(f"{type(error).__name__}: {error}".split())
-        return [Verdict("broker", "bad", finding, fix="check TRAWL_BROKER_URL, and that it runs")]
+        return [Verdict("broker", "bad", in_words(error), fix="check TRAWL_BROKER_URL, and that it runs")]
     return [Verdict("broker", "ok", "takes a connection")]
 
 

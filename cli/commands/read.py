@@ -27,6 +27,7 @@ from forum_reader.page.response import in_web_encoding
 from forum_reader.page.soft_block import refusal
 from forum_reader.readers.limited_reading import read_limited
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.server.error_words import in_words
 
 _PAGES = (".html", ".htm", ".xhtml", ".mhtml", ".xml", ".json", ".txt")  # what a file may be called, and no host is
 _BINARY = (b"%PDF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"PK\x03\x04", b"\x1f\x8b")
@@ -225,7 +226,7 @@ def _answer(line: bytes, *, author_names: bool) -> dict[str, Any]:
         url = asked["url"]
         return _row(read_limited(_html(asked), url), author_names=author_names)
     except (TrawlError, ReaderError, ValueError, OSError, RecursionError) as exc:
-        reason = f"not JSON: {exc}" if isinstance(exc, json.JSONDecodeError) else str(exc) or type(exc).__name__
+        reason = f"not JSON: {exc}" if isinstance(exc, json.JSONDecodeError) else str(exc) or in_words(exc)
         return {"url": url, "kind": None, "reader": None, "profile": None, "posts": [], "error": reason}
 
 

@@ -28,6 +28,7 @@ from redis_components.frontier.holds import HoldKind
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import current_lease, plain, silence_of
+from redis_components.server.error_words import kind_of
 from workers.breaker.health import SiteHealth, Step
 from workers.breaker.hosts import BLOCKED, first_url, in_background, sent_again
 from workers.http.connector import PrivateAddress
@@ -154,7 +155,7 @@ class SiteWatch:
             return self._blocked(request, site, page, soft_block.led_elsewhere(str(exception)))
         if not isinstance(exception, self._no_answer):
             return None
-        why = silence_of(exception) or f"does not answer ({plain(str(exception)) or type(exception).__name__})"
+        why = silence_of(exception) or f"does not answer ({plain(str(exception)) or kind_of(exception)})"
         reason = f"the forum's server {why}"
         nameless = isinstance(exception, CannotResolveHostError) and not isinstance(exception, PrivateAddress)
         found = BlockVerdict(cause=Cause.NO_NAME if nameless else Cause.UNREACHABLE, reason=" ".join(reason.split())[:300])

@@ -34,6 +34,7 @@ from forums.state.keys import ForumFleetKeys
 from redis_components.admin.lock_release import give_back
 from redis_components.keys import limits_key
 from redis_components.politeness.limits import LanePermits
+from redis_components.server.error_words import in_words
 from redis_components.server.untrusted_values import server_time
 from workers.breaker.state import close_breaker, due
 from workers.state.breakers import HOST, Breaker, Breakers
@@ -173,7 +174,7 @@ async def _probe_all(client: redis.Redis, sites: Sequence[tuple[Site, str, str]]
             return str(error)
         except Exception as error:  # a page of one site must not end the probes of the others
             logger.exception("the probe of site %s failed", site.name)
-            return f"the probe failed: {type(error).__name__}: {error}"
+            return f"the probe failed: {in_words(error)}"
 
     found = await asyncio.gather(*(one(site, kind, cause) for site, kind, cause in sites))
     return {site.name: result for (site, _, _), result in zip(sites, found, strict=True)}

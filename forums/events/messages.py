@@ -19,6 +19,7 @@ import redis
 from forums.state.keys import ForumFleetKeys
 from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError
+from redis_components.server.error_words import kind_of
 from redis_components.server.printable import in_one_line, printable
 from redis_components.server.untrusted_values import server_time
 
@@ -41,7 +42,7 @@ def _send(service: Any, title: str, body: str) -> None:
     try:
         taken = service.notify(title=in_one_line(title), body=printable(body), body_format="text")
     except Exception as error:
-        raise NotTaken(f"{type(error).__name__} in Apprise") from None  # its text may have the token
+        raise NotTaken(f"Apprise: {kind_of(error)}") from None  # its text may have the token
     if not taken:
         raise NotTaken(f"{service[0].service_name} did not take the message")
 

@@ -37,6 +37,7 @@ from forums.storage.read.event_reader import Event
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.politeness.limits import retry_after_s
+from redis_components.server.error_words import in_words
 from workers.http.connector import GuardedConnector, allowing
 from workers.http.public_addresses import Allowance, private_addresses_allowed
 
@@ -191,11 +192,9 @@ class WebhookOutput:
         except CannotResolveHostError as error:
             raise NotTaken(str(error)) from None
         except aiohttp.ClientConnectorError as error:
-            number = error.errno or 0
-            reason = os.strerror(number).lower() if number > 0 else "no connection"
-            raise NotTaken(f"{error.host}:{error.port} does not answer ({reason})") from None
+            raise NotTaken(f"{error.host}:{error.port} does not answer ({in_words(error.os_error)})") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise NotTaken(f"the receiver broke off: {error or 'no answer'}") from None
+            raise NotTaken(f"the receiver broke off: {in_words(error)}") from None
 
     def _allowance(self) -> Allowance:
         """Return the allowance of private addresses: if the file allows them, or names one as the URL."""

@@ -24,6 +24,7 @@ import redis
 
 from forums.storage.read.event_reader import Event
 from forums.storage.write.event_log import Position
+from redis_components.server.error_words import kind_of
 
 from .outputs import NotTaken, Taken, acknowledged, encode, require
 from .rules import KafkaOptions, NatsOptions
@@ -194,7 +195,7 @@ class NatsOutput:
                 f"no stream of JetStream keeps the subject {self._options.subject}: nats stream add, with that subject"
             ) from None
         except (Error, OSError) as error:  # their texts have no address, so no password
-            raise NotTaken(f"NATS: {error or type(error).__name__}") from None
+            raise NotTaken(f"NATS: {error or kind_of(error)}") from None
         finally:
             if client is not None:
                 with suppress(Error, OSError):

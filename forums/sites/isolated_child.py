@@ -12,6 +12,7 @@ from forum_reader.errors import PageGone, SiteError, UnreadablePage
 from forum_reader.jail import allow, serve
 from forum_reader.reading import asked_page as reading
 from forums.sites.load import site_in_use
+from redis_components.server.error_words import in_words
 
 from .isolated import MEMORY_BYTES, ChildReply, Task, cpu_s
 
@@ -34,7 +35,7 @@ def reply_to(task: Task) -> ChildReply:
     except UnreadablePage as error:
         return ChildReply(unreadable=error.reason, gone=isinstance(error, PageGone))
     except (SiteError, MemoryError, RecursionError) as error:
-        return ChildReply(unreadable=f"{type(error).__name__}: {error}")
+        return ChildReply(unreadable=in_words(error))
 
 
 if __name__ == "__main__":

@@ -335,7 +335,7 @@ class ForumDetailSpider(ForumSpider):
         assert response.request is not None
         if isinstance(error.__cause__, SiteBlocked) and error.__cause__.is_private:
             return self._refused(site, response.meta["page"], read, str(error))
-        set_aside(self.crawler, response.request, f"{type(error).__name__}: {error}")
+        set_aside(self.crawler, response.request, f"unreadable page: {error}")
         return report(site.name, read, reason=str(error))
 
 

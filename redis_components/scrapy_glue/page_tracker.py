@@ -26,6 +26,8 @@ from scrapy.exceptions import (
 from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils.asyncio import is_asyncio_available
 
+from redis_components.server.error_words import in_words, without_class_names
+
 from .engine import stop_crawl
 from .internals import take_back
 
@@ -195,12 +197,12 @@ _TLS_SETTINGS = re.compile(r" ssl:(?:<[^<>]*>|default|True|False|None)(?= \[|$)"
 
 
 def reason_of(failure: Failure) -> str:
-    """Return the reason of a failure for display: `HTTP 404`, why there is no response, or the error's name and text."""
+    """Return the reason of a failure for display: `HTTP 404`, why there is no response, or the error in words."""
     if isinstance(failure.value, HttpError):
         return f"HTTP {failure.value.response.status}"
     if why := silence_of(failure.value):
         return f"the server {why}"
-    return f"{type(failure.value).__name__}: {plain(failure.getErrorMessage())}"
+    return plain(in_words(failure.value)) if failure.value else ""
 
 
 def silence_of(error: BaseException | None) -> str:
@@ -222,7 +224,7 @@ def plain(message: str) -> str:
     """Return an exception's message without the object of the TLS settings, which aiohttp names also where the
     address is http.
     """
-    return _TLS_SETTINGS.sub("", message)
+    return without_class_names(_TLS_SETTINGS.sub("", message))
 
 
 class PageTracker:

@@ -22,6 +22,7 @@ from redis_components.errors import BadStartTask, TaskMustWait
 from redis_components.frontier.holds import names_of
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import Page, current_page
+from redis_components.server.error_words import in_words
 
 from .format import StartTask
 
@@ -257,7 +258,7 @@ class TaskFeed:
             self._frontier.ack(lease.id)  # the task that asks for the end is done
             raise
         except Exception as exc:  # a user's method may raise anything on foreign data: only this task is set aside
-            reason = f"{type(exc).__name__}: {exc}"
+            reason = in_words(exc)
             logger.error("start task %.200r is set aside in %s: %s", lease.data, self._frontier.config.keys.dead(), reason)
             self._stats.inc_value("start_tasks/bad")
             self._frontier.bury(lease.id, reason)

@@ -28,6 +28,7 @@ from kombu.exceptions import OperationalError
 from redis_components.connection import connect, explain
 from redis_components.embedded import redis_url
 from redis_components.server import health
+from redis_components.server.error_words import in_words
 from redis_components.server.health import Problem
 from redis_components.server.untrusted_values import is_foreign
 from redis_components.server.url import impatient
@@ -213,11 +214,11 @@ class LeaderScheduler(Scheduler):
             self._publish(entry, due, token)
         except self._broker_errors() as error:
             self._drop_broker()
-            self._away("the broker", " ".join(f"{type(error).__name__}: {error}".split()))
+            self._away("the broker", in_words(error))
             return False
         except Exception as error:  # an error in one entry must not stop the others; it is tried again at its next round
             logger.exception("beat: %s could not be sent", entry.name)
-            self._registry.report_error("beat", f"{entry.name} could not be sent: {type(error).__name__}: {error}")
+            self._registry.report_error("beat", f"{entry.name} could not be sent: {in_words(error)}")
         else:
             self._back("the broker")
             logger.debug("beat: sent %s (%s)", entry.name, entry.task)

@@ -24,6 +24,7 @@ from kombu.transport import redis as over_redis
 
 from redis_components.connection import connect
 from redis_components.errors import TrawlError
+from redis_components.server.error_words import in_words
 from workers.state.dead_messages import MOST_KEPT, RAW, DeadMessages
 
 from .envelope import sign as sign_headers
@@ -49,8 +50,8 @@ def set_aside(raw: bytes, *, queue: str, reason: str, form: str = RAW) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """Format an error as `ValueError: text`, printable."""
-    text = " ".join(f"{type(error).__name__}: {error}".split())
+    """Return an error in words, printable."""
+    text = in_words(error)
     return text if text.isprintable() else ascii(text)
 
 

@@ -82,7 +82,7 @@ def test_one_process_crawls_as_often_as_wanted_and_every_crawl_can_be_ended(flee
     assert (first["outcome"], first["pages"], first["items"], first["kept"]) == ("finished", 1, 1, [{"page": "data:,one"}])
     assert "T" in first["stats"]["finish_time"]
     assert (said["second"]["outcome"], said["second"]["kept"]) == ("finished", [])
-    assert (said["error"]["outcome"], said["error"]["error"]) == ("crashed", "RuntimeError: this spider cannot be made")
+    assert (said["error"]["outcome"], said["error"]["error"]) == ("crashed", "runtime error: this spider cannot be made")
     assert (said["timeout"]["outcome"], said["timeout"]["reason"]) == ("timeout", "shutdown")
     assert said["timeout"]["pages"] > 0
     assert (said["cancelled"]["outcome"], said["cancelled"]["reason"]) == ("cancelled", "shutdown")

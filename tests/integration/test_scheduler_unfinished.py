@@ -122,4 +122,4 @@ def test_a_failure_of_a_request_kept_in_memory_keeps_the_page_it_came_from(
     (dead,) = redis_client.lrange(run.keys.dead(), 0, 9)
     assert dead.partition(b"\n")[2].startswith(b"\x01")
     assert f"{run.site}/1".encode() in dead
-    assert b"/3>, found here and kept in memory: ValueError: page 3 has changed its looks" in dead
+    assert b"/3>, found here and kept in memory: value error: page 3 has changed its looks" in dead

@@ -46,9 +46,9 @@ def test_what_a_start_task_says_is_what_the_site_gets(redis_url: str, redis_clie
     assert answers["parseGET{'q': 'x'}"]["body"] == ""
     assert answers["failedNone"]["url"].endswith("/nowhere")
     assert [reason.partition(";")[0] for reason in reasons] == [
-        "BadStartTask: unknown field 'colour'",
-        "BadStartTask: field 'callback': spider 'rich' has no method 'spider_idle' for it",
-        "BadStartTask: field 'priority': expected `int`, got `str`",
+        "unknown field 'colour'",
+        "field 'callback': spider 'rich' has no method 'spider_idle' for it",
+        "field 'priority': expected `int`, got `str`",
     ]
     assert (shot.start_tasks, shot.leased_tasks, shot.leased, shot.ready) == (0, 0, 0, 0)
 

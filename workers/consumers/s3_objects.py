@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from redis_components.errors import ConfigError
 from redis_components.items.groups import ItemGroup, ItemParts, PartNote
 from redis_components.items.stream import ItemStream
+from redis_components.server.error_words import in_words
 from workers.environment.variables import S3
 
 from .consume import Item, Sink, SinkUnavailable, to_line
@@ -143,9 +144,7 @@ class S3Objects:
         except ValueError:  # of the providers; a role may come
             raise SinkUnavailable(f"{shown}: no login is found: set TRAWL_S3_ACCESS_KEY and TRAWL_S3_SECRET_KEY") from None
         except (MinioException, HTTPError, OSError) as error:
-            raise SinkUnavailable(
-                f"{shown} cannot be put: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            ) from None
+            raise SinkUnavailable(f"{shown} cannot be put: {in_words(error)[:200]}") from None
         return {}
 
 

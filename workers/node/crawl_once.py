@@ -19,6 +19,7 @@ from itemadapter.adapter import ItemAdapter
 from scrapy.utils.project import get_project_settings
 
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.server.error_words import in_words
 from workers.crawler.adapt_settings import crawl_alone, fed_from_redis
 from workers.crawler.crawl import Crawl, make_crawl
 from workers.jobs.orders import check_settings
@@ -150,7 +151,7 @@ def _result(order: OnceOrder, crawl: Crawl, stopped: OnceOutcome | None, seconds
         spider=order.spider,
         outcome=stopped or crashed,
         reason=ended.reason,
-        error=f"{type(ended.error).__name__}: {ended.error}" if ended.error else None,
+        error=in_words(ended.error) if ended.error else None,
         pages=crawl.figures.pages,
         items=crawl.figures.items,
         seconds=round(seconds, 3),

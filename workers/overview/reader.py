@@ -24,6 +24,7 @@ from redis_components.frontier.holds import HoldKind
 from redis_components.items.groups import group_states
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server import health
+from redis_components.server.error_words import in_words
 from redis_components.server.health import Finding
 from workers.application import application
 from workers.fleet.consumers import without_consumer
@@ -192,7 +193,7 @@ class Reading:
         try:
             return read()
         except (redis.ResponseError, ValueError, TypeError, KeyError) as error:
-            self.unreadable[name] = " ".join(f"{type(error).__name__}: {error}".split())
+            self.unreadable[name] = in_words(error)
             return None
 
     def overview(self, find: Callable[[Reading, list[str], list[CrawlKeys]], _Found]) -> Overview:

@@ -15,6 +15,7 @@ from typing import cast
 
 import redis
 
+from redis_components.server.error_words import without_class_names
 from redis_components.server.names import MOST_SLOTS, service_name, slot_number
 from redis_components.server.untrusted_values import (
     WrongValue,
@@ -234,7 +235,7 @@ class Registry:
 
         Where the key of the errors holds something else nothing is added: that must not undo what led to the report.
         """
-        now, claim_ms, what = self.now(), NEWS_CLAIM_MS, what[:LONGEST_ERROR]
+        now, claim_ms, what = self.now(), NEWS_CLAIM_MS, without_class_names(what)[:LONGEST_ERROR]
         try:
             before = self._add_error(where, what, now)
         except redis.ResponseError as error:

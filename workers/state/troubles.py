@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 import redis
 
+from redis_components.server.error_words import without_class_names
 from redis_components.server.health import Problem
 from redis_components.server.untrusted_values import Epoch, as_text, decoded, hash_at, readable, server_time
 from workers.state.keys import FleetKeys
@@ -43,7 +44,7 @@ class Troubles:
         if not found:
             self._client.hdel(self._key, process)
             return
-        short = [Problem(what=one.what[:LONGEST], fix=one.fix[:LONGEST], grave=one.grave) for one in found]
+        short = [Problem(what=without_class_names(one.what)[:LONGEST], fix=one.fix[:LONGEST], grave=one.grave) for one in found]
         reported = Reported(at=server_time(self._client), found=short)
         known = readable(hash_at(self._client, self._key), reported_of)
         over = [name for name, one in known.items() if reported.at - one.at > COUNTS_S]

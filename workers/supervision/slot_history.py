@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from redis_components.server.error_words import without_class_names
 from workers.logs.lines import last_words
 from workers.logs.slot_log import SlotLog
 from workers.process.exit_kinds import Exit, ExitKind, Next
@@ -202,4 +203,5 @@ class SlotHistory:
 
     def error(self) -> str | None:
         """Return the line of the log with the reason of the last crawler's end, if there is one."""
-        return error_line(last_words(self._log, LAST_LINES))
+        line = error_line(last_words(self._log, LAST_LINES))
+        return line and without_class_names(line)

@@ -35,6 +35,7 @@ from forums.sites.load import allowance_of
 from redis_components.errors import TrawlError
 from redis_components.politeness.limits import LanePermits, default_lane, lane_names, retry_after_s
 from redis_components.politeness.robots_cache import readable
+from redis_components.server.error_words import in_words
 from workers.http.bot_identity import bot_identity
 from workers.http.connector import GuardedConnector, PrivateAddress, allowing
 from workers.http.public_addresses import Allowance, private_addresses_allowed
@@ -272,12 +273,22 @@ class Visitor:
         except aiohttp.ClientConnectorDNSError as exc:
             raise NameNotResolved(f"{url}: the name {exc.host} is not resolved: {exc.strerror or exc.os_error}") from exc
         except aiohttp.ClientConnectorError as exc:
-            raise FetchFailed(f"{url}: nothing answers at {URL(url).origin()}: {exc.strerror or exc.os_error}") from exc
+            raise FetchFailed(f"{url}: nothing answers at {URL(url).origin()}: {in_words(exc.os_error)}") from exc
         except (aiohttp.ClientError, TimeoutError, ValueError, IndexError) as exc:  # the last: yarl's, of `http://[::1]@/`
-            reason = f"no answer within {TIMEOUT_S:.0f} s" if isinstance(exc, TimeoutError) else str(exc) or type(exc).__name__
-            raise FetchFailed(f"{url}: {reason}") from exc
+            raise FetchFailed(f"{url}: {_reason(exc)}") from exc
         finally:
             self._next_at = time.monotonic() + self._delay_s
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case TimeoutError():
+            return f"no answer within {TIMEOUT_S:.0f} s"
+        case aiohttp.ClientPayloadError():
+            return "the server broke off its response"
+        case aiohttp.ClientResponseError():
+            return f"the server does not speak HTTP ({error.message.strip().partition(':')[0].lower()})"
+    return in_words(error)
 
 
 def _target(url: str) -> URL:

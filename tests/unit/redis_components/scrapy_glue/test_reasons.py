@@ -39,7 +39,7 @@ def test_no_class_of_python_stands_in_a_reason_why_a_server_is_silent() -> None:
         CannotResolveHostError("h"): "the server does not answer (its name is not resolved: h)",
         ResponseDataLossError("x"): "the server broke off its response",
         DownloadFailedError("not enough data"): "the server does not answer (not enough data)",
-        ValueError("of a callback"): "ValueError: of a callback",
+        ValueError("of a callback"): "value error: of a callback",
     }
     assert {error: reason_of(Failure(error)) for error in reasons} == reasons
 
