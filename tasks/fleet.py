@@ -24,8 +24,8 @@ from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, 
 from workers.fleet.roll import go_on, start_roll
 from workers.fleet.service_file import write_file_limits
 from workers.fleet.sizes import desired_fleet, scale, tend_streams
-from workers.jobs import runs
 from workers.jobs.jobs import advance, closed_slots
+from workers.jobs.run_steps import advance as advance_runs
 from workers.node.host import FULL, HELD, NODE
 from workers.state.autoscaling import Autoscaling
 from workers.state.holds import FleetHolds, Held
@@ -86,7 +86,7 @@ def reconcile_fleet() -> list[str]:
     client = connect()
     registry, nodes = Registry(client), Nodes(client)
     jobs = _apart(registry, "jobs", lambda: advance(client, registry)) or []
-    of_runs = _apart(registry, "runs", lambda: runs.advance(client)) or []
+    of_runs = _apart(registry, "runs", lambda: advance_runs(client)) or []
     desired, crawlers = desired_fleet(registry), registry.crawlers()
     known, now = nodes.all(), registry.now()
     views, strangers = registry.slots(desired, crawlers), [r for r in crawlers if r.number is None]

@@ -121,7 +121,7 @@ def forget_rows(
     Redis knows of its boards and threads.
 
     Correct the file first. Shows the numbers and asks; without a terminal it needs --yes. The file, limits, alerts, holds
-    and kept pages stay; trawl reparse reads kept pages again without requests.
+    and kept pages stay; trawl sites reparse reads kept pages again without requests.
 
     **Examples:**
 

@@ -11,6 +11,7 @@ from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
 from workers.jobs import jobs, runs
 from workers.jobs.groups import Group, Overlap
+from workers.jobs.run_steps import advance
 from workers.state.group_runs import GroupRun, GroupRuns, RunState, Verdict
 from workers.state.jobs import Jobs, JobState
 
@@ -39,7 +40,7 @@ def end(client: redis.Redis, run: GroupRun, *spiders: str, state: JobState = Job
 
 
 def now(client: redis.Redis, run: GroupRun) -> GroupRun:
-    runs.advance(client)
+    advance(client)
     return GroupRuns(client).all()[run.id]
 
 
@@ -59,7 +60,7 @@ def test_members_crawl_so_many_at_once_and_each_once(redis_client: redis.Redis) 
     end(redis_client, run, "d", "e")
     over = now(redis_client, run)
     assert (over.state, over.counts) == (RunState.FINISHED, {Verdict.NOTHING_DUE: 3, Verdict.CRASHED: 2})
-    assert runs.advance(redis_client) == []
+    assert advance(redis_client) == []
     again = runs.rerun(redis_client, run.id, failed=True)
     assert (again.members, again.of) == (2, run.id)
     assert set(GroupRuns(redis_client).waiting(again.id)) == {"b", "c"}
@@ -149,6 +150,6 @@ def test_a_job_that_is_cancelled_by_hand_is_a_verdict_and_old_runs_go(redis_clie
     newer = begin(redis_client)
     assert store.swap(replace(store.all()[newer.id], state=RunState.FINISHED, keep_runs=1, started_at=server_time(redis_client)))
     begin(redis_client)
-    runs.advance(redis_client)
+    advance(redis_client)
     assert run.id not in store.all()
     assert not redis_client.exists(store._keys.run_members(run.id))

@@ -1,0 +1,201 @@
+"""The steps of a run: `reconcile_fleet` takes the next one of each run that goes on, until each member has a verdict.
+
+Everything is in Redis: a run goes on after the death of any process. A step that was done twice, by two at once or after a
+death in its middle, has the effect of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import redis
+
+from redis_components.admin.crawl_records import CrawlRecords
+from redis_components.admin.inspector import snapshot
+from redis_components.errors import ConfigError
+from redis_components.server.untrusted_values import server_time
+from workers.state.group_runs import GroupRun, GroupRuns, Member, RunState, Verdict, counted
+from workers.state.jobs import Job, Jobs, JobState
+
+from . import jobs
+from .groups import Group, deadline_at
+from .verdict import CrawlEvidence, Finding, as_member, find
+
+STARTS_AT_ONCE = 50
+"""Members that one step begins: a step lasts a moment."""
+_DEADLINE = "its deadline is over"
+
+
+def advance(client: redis.Redis) -> list[str]:
+    """Take the next step of each run that is not over; return a line for each change. Safe to run concurrently."""
+    runs = GroupRuns(client)
+    everything = runs.newest()
+    lines: list[str] = []
+    if not any(not run.state.ended for run in everything):
+        return lines
+    now, known = server_time(client), Jobs(client).all()
+    for run in reversed(everything):
+        if not run.state.ended:
+            lines += _Step(client, runs, run, everything, known, now).take()
+    for group in {run.group for run in everything}:
+        ended = [run for run in everything if run.group == group and run.state.ended]
+        for run in ended[ended[0].keep_runs :] if ended else ():
+            runs.forget(run.id)
+    return lines
+
+
+class _Step:
+    """One step of one run."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        runs: GroupRuns,
+        run: GroupRun,
+        everything: Sequence[GroupRun],
+        known: Mapping[str, Job],
+        now: float,
+    ) -> None:
+        self._client, self._runs, self._run, self._everything = client, runs, run, everything
+        self._known, self._now = known, now
+        self._jobs = Jobs(client)
+
+    def take(self) -> list[str]:
+        """Take the step; return lines for the log."""
+        run = self._run
+        if run.state is RunState.QUEUED:
+            return self._begin_queued()
+        if run.state in (RunState.RUNNING, RunState.PAUSED) and run.deadline_at is not None and self._now >= run.deadline_at:
+            run = replace(run, state=RunState.ENDING, reason=_DEADLINE)
+        crawling = self._runs.crawling(run.id)
+        over = self._ended(run, crawling)
+        left = {spider: at for spider, at in crawling.items() if spider not in over}
+        if run.state is RunState.ENDING:
+            self._cancel(left)
+            over |= self._given_up(run)
+        elif run.state is RunState.PAUSED:
+            self._cancel(left, jobs.PAUSED)
+            stopped = [spider for spider in left if (job := self._job(spider)) is not None and job.state.ended]
+            self._runs.put_back(run.id, stopped)
+        else:
+            over |= self._fill(run, left)
+        if over:
+            self._runs.end(run.id, over.values())
+            self._forget_jobs(over)
+        return self._store(run, over)
+
+    def _begin_queued(self) -> list[str]:
+        before = [one for one in self._everything if one.group == self._run.group and one.started_at < self._run.started_at]
+        if any(not one.state.ended for one in before):
+            return []
+        group = Group(deadline=self._run.deadline, timezone=self._run.timezone)
+        begun = replace(self._run, state=RunState.RUNNING, started_at=self._now, deadline_at=deadline_at(group, self._now))
+        return [f"run {begun.id} begins"] if self._runs.swap(begun) else []
+
+    def _job(self, spider: str) -> Job | None:
+        return self._known.get(f"{spider}.{self._run.id}")
+
+    def _ended(self, run: GroupRun, crawling: Mapping[str, float]) -> dict[str, Member]:
+        """Return the outcomes of members whose jobs are over."""
+        over = {spider: job for spider in crawling if (job := self._job(spider)) is not None and job.state.ended}
+        if run.state is not RunState.ENDING:  # a job that was paused goes on
+            over = {spider: job for spider, job in over.items() if job.reason != jobs.PAUSED}
+        if not over:
+            return {}
+        before, silenced = self._runs.before(run, list(over), self._everything), self._runs.silenced()
+        outcomes = {}
+        for spider, job in over.items():
+            evidence = self._evidence(job, crawling[spider])
+            found = self._of_end(run) if job.state is JobState.CANCELLED else find(evidence, before[spider])
+            times = {"started_at": crawling[spider], "ended_at": job.ended_at or self._now}
+            outcomes[spider] = as_member(spider, evidence, found, silenced=silenced.get(spider, ""), **times)
+        return outcomes
+
+    def _evidence(self, job: Job, started_at: float) -> CrawlEvidence:
+        stats = snapshot(self._client, job.id, CrawlRecords(self._client).keys_of(job.id)).stats
+        seconds = max(0.0, (job.ended_at or self._now) - started_at)
+        return CrawlEvidence(state=job.state, reason=job.reason, figures=job.figures, seconds=seconds, stats=stats)
+
+    def _of_end(self, run: GroupRun) -> Finding:
+        if run.reason == _DEADLINE:
+            return Finding(Verdict.DEADLINE, "the run's deadline came before its end")
+        return Finding(Verdict.CANCELLED, run.reason)
+
+    def _given_up(self, run: GroupRun) -> dict[str, Member]:
+        found = self._of_end(run)
+        reason = "the run's deadline came before its turn" if found.verdict is Verdict.DEADLINE else found.reason
+        return {
+            spider: Member(spider=spider, verdict=found.verdict, reason=reason, ended_at=self._now)
+            for spider in self._runs.waiting(run.id)
+        }
+
+    def _cancel(self, crawling: Iterable[str], reason: str = jobs.CANCELLED) -> None:
+        for spider in crawling:
+            if (job := self._job(spider)) is not None and job.state is JobState.RUNNING:
+                jobs.cancel(self._client, job.id, reason=reason)
+
+    def _fill(self, run: GroupRun, crawling: Mapping[str, float]) -> dict[str, Member]:
+        """Begin members where there is room, and those whose job is missing; return the outcomes of members that cannot begin."""
+        room = min(STARTS_AT_ONCE, max(0, run.at_once - len(crawling)))
+        fresh = self._runs.waiting(run.id, room) if room else []
+        self._runs.begin(run.id, fresh, self._now)  # first: after a death here the next step starts their jobs
+        missing = [spider for spider in (*crawling, *fresh) if self._job(spider) is None]
+        stopped = [spider for spider in (*crawling, *fresh) if (job := self._job(spider)) is not None and job.state.ended]
+        refused = {}
+        for spider in stopped:
+            with suppress(ConfigError):  # it has gone on already
+                jobs.resume(self._client, f"{spider}.{run.id}")
+        for spider, module in zip(missing, self._runs.modules(run.id, missing), strict=True):
+            try:
+                self._start(run, spider, module)
+            except ConfigError as error:
+                if self._jobs.of(f"{spider}.{run.id}") is None:  # not started by another process meanwhile
+                    refused[spider] = Member(spider=spider, verdict=Verdict.CRASHED, reason=str(error)[:500], ended_at=self._now)
+        return refused
+
+    def _start(self, run: GroupRun, spider: str, module: str) -> None:
+        settings = {**({"SPIDER_MODULES": module} if module else {}), **run.settings}
+        arguments = dict(run.arguments)
+        given = jobs.JobOrder(
+            service=spider,
+            crawlers=run.crawlers,
+            arguments=arguments,
+            settings=settings,
+            project=run.project,
+            id=run.id,
+            by=run.id,
+        )
+        jobs.start(self._client, given)
+
+    def _forget_jobs(self, over: Iterable[str]) -> None:
+        """Drop the records of jobs whose outcome is stored: thousands of them would be read at every step."""
+        for spider in over:
+            if job := self._job(spider):
+                jobs.forget(self._client, job)
+
+    def _store(self, run: GroupRun, over: Mapping[str, Member]) -> list[str]:
+        lines = [
+            f"run {run.id}: {spider}: {one.verdict}{f' ({one.reason})' if one.reason else ''}" for spider, one in over.items()
+        ]
+        members = self._runs.members(run.id) if over or run.state is RunState.ENDING else {}
+        counts = counted(members.values()) if members else run.counts
+        alerting = sum(one.alerting for one in members.values()) if members else run.alerting
+        after = replace(run, counts=counts, alerting=alerting, late=self._forecast(run, counts, members))
+        if sum(counts.values()) >= run.members:
+            ended = RunState.CANCELLED if run.state is RunState.ENDING and run.reason != _DEADLINE else RunState.FINISHED
+            after = replace(after, state=ended, ended_at=self._now, late=None)
+            lines.append(f"run {after.id}: {after.sentence()}")
+        if after != self._run:
+            self._runs.swap(after)
+        return lines
+
+    def _forecast(self, run: GroupRun, counts: Mapping[str, int], members: Mapping[str, Member]) -> float | None:
+        """Return the time at which the run will be over at the pace of its last members, where that is after its deadline."""
+        if run.deadline_at is None or not members or run.state is not RunState.RUNNING:
+            return run.late
+        seconds = [one.seconds for one in members.values()]
+        left = run.members - sum(counts.values())
+        end = self._now + left * sum(seconds) / len(seconds) / min(run.at_once, max(1, left))
+        return end if end > run.deadline_at else None
