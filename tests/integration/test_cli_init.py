@@ -16,7 +16,7 @@ import yaml
 
 from cli.main import main
 from redis_components.server.fleet_file import TABLES
-from tests.support import compose_file
+from tests.support import compose_file, warm_start
 from tests.support.fleet import ROOT
 
 SPIDER = """
@@ -31,7 +31,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """In the project's folder, as a person would, without any variable of Trawl's."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("TRAWL_", "SCRAPY_"))}
     environment["PYTHONPATH"] = str(ROOT)
-    return subprocess.run(
+    return warm_start.run(
         [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
 

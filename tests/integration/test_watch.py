@@ -140,7 +140,7 @@ def _asks_for_the_restart_that_a_changed_file_needs(folder: Path, environment: d
     status = [*TRAWL, "status", "--json"]
 
     def said() -> str:
-        return subprocess.run(status, cwd=folder, env=environment, capture_output=True, text=True, check=False).stdout
+        return warm_start.run(status, cwd=folder, env=environment, capture_output=True, text=True, check=False).stdout
 
     found = wait_until(lambda: "HOOK_SECRET" in (text := said()) and text, said, 60)
     assert "not in use yet: HOOK_SECRET" in found
@@ -155,7 +155,7 @@ def _remove_while_it_is_crawled(forum: ForumProcess, folder: Path, environment: 
     forum.control(rate=20)
     (site,) = (path.stem for path in (folder / "sites").glob("*.toml"))
     trawl = [*TRAWL, "sites", "remove", site, "--yes"]
-    removed = subprocess.run(trawl, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    removed = warm_start.run(trawl, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert removed.returncode == 0, removed.stderr
     assert " posts, " in removed.stdout
     asked = forum.stats()["total"]
@@ -165,7 +165,7 @@ def _remove_while_it_is_crawled(forum: ForumProcess, folder: Path, environment: 
         wait_until(lambda: all(one.beat_at != before.get(one.name) for one in Registry(client).crawlers()), "heartbeats", 30)  # noqa: B023
     assert forum.stats()["total"] == asked, "no page was asked for"
     assert _titles(folder) == []
-    said = subprocess.run([*TRAWL, "status", "--json"], cwd=folder, env=environment, capture_output=True, check=True)
+    said = warm_start.run([*TRAWL, "status", "--json"], cwd=folder, env=environment, capture_output=True, check=True)
     found = json.loads(said.stdout)
     assert {one.get("name") for one in found["problems"]} <= {"no_aof"}, found["problems"]
     assert not [one for one in found["errors"] if site in json.dumps(one)], found["errors"]
