@@ -29,6 +29,7 @@ from tests.attacks.test_refusing_redis import REFUSALS
 from tests.attacks.test_stored_requests import BAD
 from tests.attacks.test_stored_requests import pack as stored
 from tests.attacks.two_sites import SECRET
+from tests.support import warm_start
 from tests.support.broker_attack import raw, task
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
@@ -148,7 +149,7 @@ def _(fleet: AttackedFleet, stack: ExitStack) -> None:
 def exporter(fleet: AttackedFleet) -> Iterator[int]:
     """The port of an exporter of this fleet."""
     command = [sys.executable, "-m", "monitoring.exporter", "--port=0"]
-    process = subprocess.Popen(command, cwd=ROOT, env=fleet.fleet.environment, stdout=subprocess.PIPE, text=True)
+    process = warm_start.Popen(command, cwd=ROOT, env=fleet.fleet.environment, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         yield int(process.stdout.readline().split("127.0.0.1:")[1].split()[0])

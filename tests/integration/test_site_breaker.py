@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from forums.raw_pages.reparse import read_pages
 from forums.scheduling.seeding import seed, sentences
 from redis_components.admin.inspector import snapshot
 from redis_components.keys import CrawlKeys
+from tests.support import warm_start
 from tests.support.demo_sites import declare
 from tests.support.processes import stays, wait_until
 from tests.support.scrapy_command import crawl_command
@@ -53,7 +53,7 @@ def crawlers(redis_url: str, folder: Path) -> Iterator[Callable[[], str]]:
     for spider, log in zip(SPIDERS, logs, strict=True):
         with log.open("wb") as out:
             command = crawl_command(spider)
-            processes.append(subprocess.Popen(command, cwd=ROOT, env=environment, stderr=out))
+            processes.append(warm_start.Popen(command, cwd=ROOT, env=environment, stderr=out))
     try:
         yield lambda: "\n".join(log.read_text()[-3000:] for log in logs)
     finally:
