@@ -2,8 +2,8 @@
 
     python -m benchmarks.forums.writer_rows [--rows 40000] [--rounds 5] [--only SQLite]
 
-One row is a post with a body of 600 characters or a comment with one of 300, three comments for each post, 1,000 rows in each
-transaction, in an order in which keys do not rise. Stored one after the other into an empty database: fresh rows; the same rows
+One row is a post with a body of 600 characters or a comment with one of 300, of words among 20,000, three comments for each
+post, 1,000 rows in each transaction, in an order in which keys do not rise. Stored one after the other into an empty database: fresh rows; the same rows
 unchanged, fetched a minute later, as most are in a crawl that comes back; every row edited, its former text kept as a revision.
 A whole drain is fresh rows from Redis' item stream to the database: read, check, store, settle. The plain upsert is what a
 script would do: the driver's executemany with INSERT … ON CONFLICT DO UPDATE of every field, the same durability, no reading
@@ -194,11 +194,22 @@ def one(n: int, fetched: str, letter: str) -> dict[str, object]:
     common = {"site": "demo", "author": f"user {n % 997}", "created_at": START.isoformat(), "fetched_at": fetched}
     thread = f"p{n // 4}"
     if n % 4:
-        of_comment = {"kind": "comment", "id": f"c{n}", "post_id": thread, "parent_id": None, "body": letter * 300}
+        of_comment = {"kind": "comment", "id": f"c{n}", "post_id": thread, "parent_id": None, "body": _text(n, letter, 300)}
         return common | of_comment | {"url": f"http://127.0.0.1/comment/{thread}/1"}
     counts = {"views": n, "reply_count": 3, "last_reply_at": START.isoformat()}
-    text = {"title": f"Title {n}", "body": letter * 600, "url": f"http://127.0.0.1/post/{thread}"}
+    text = {"title": f"Title {n}", "body": _text(n, letter, 600), "url": f"http://127.0.0.1/post/{thread}"}
     return common | counts | text | {"kind": "post", "id": thread, "forum_id": f"f{n % 20}"}
+
+
+def _text(n: int, letter: str, characters: int) -> str:
+    """Return words, common ones more often: each costs the index of words."""
+    chance = random.Random(f"{n}{letter}")
+    words = (_word(int(20_000 * chance.random() ** 3)) for _ in range(characters // 4))
+    return " ".join(words)[:characters]
+
+
+def _word(number: int) -> str:
+    return "".join(chr(97 + number // 26**place % 26) for place in range(4)) + "er"
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ BYTES_PER_SEEN = 39.9
 BYTES_PER_THREAD = 100
 BYTES_PER_ROW = 830  # SQLite, posts of 600 characters and comments of 300, indexes and the log of changes included
 BROWSER_MIB = 450
-# benchmarks/results/writer_rows.md, "whole drain, fresh" (SQLite)
-ROWS_PER_S = 26_396
+# benchmarks/results/writer_rows.md, "new rows, SQLite"
+ROWS_PER_S = 8_679
 # Docker containers of the demo fleet, 2026-11-22: a crawler 105 MiB more, a worker 215 to 312 MiB, the others together 300 MiB
 CRAWLER_MIB = 128
 WORKER_MIB = 312
