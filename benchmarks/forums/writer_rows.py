@@ -3,12 +3,12 @@
     python -m benchmarks.forums.writer_rows [--rows 40000] [--rounds 5] [--only SQLite]
 
 One row is a post with a body of 600 characters or a comment with one of 300, of words among 20,000, three comments for each
-post, 1,000 rows in each transaction, in an order in which keys do not rise. Stored one after the other into an empty database: fresh rows; the same rows
-unchanged, fetched a minute later, as most are in a crawl that comes back; every row edited, its former text kept as a revision.
-A whole drain is fresh rows from Redis' item stream to the database: read, check, store, settle. The plain upsert is what a
-script would do: the driver's executemany with INSERT … ON CONFLICT DO UPDATE of every field, the same durability, no reading
-before, no hashes, no revisions, no removals. Each round runs every variant once, in random order, each in a database of its own;
-rates are medians over the rounds, the ratio is taken within a round.
+post, 1,000 rows in each transaction, in an order in which keys do not rise. Stored one after the other into an empty database:
+fresh rows; the same rows unchanged, fetched a minute later, as most are in a crawl that comes back; every row edited, its
+former text kept as a revision. A whole drain is fresh rows from Redis' item stream to the database: read, check, store,
+settle. The plain upsert is what a script would do: the driver's executemany with INSERT … ON CONFLICT DO UPDATE of every
+field, the same durability, no reading before, no hashes, no revisions, no removals. Each round runs every variant once, in
+random order, each in a database of its own; rates are medians over the rounds, the ratio is taken within a round.
 """
 
 from __future__ import annotations
