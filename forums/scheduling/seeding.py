@@ -17,6 +17,7 @@ from forums.environment import Scheduling
 from forums.records.start_tasks import NEWEST_FIELDS, NO_FORUMS, ForumTask, PostTask, encode, thread_id
 from forums.scheduling.site_limits import write_limits
 from forums.sites import Site, SiteError, load_all, load_site
+from forums.state.database_identity import DatabaseClaim
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, ForumStates, Ledger, Spent
 from forums.state.removed_sites import readmit_sites
 from forums.state.site_faults import note_wrong_files, wrong_files
@@ -177,11 +178,29 @@ def seed_scans(
     """Seed scans by their ids, each at most once in its number of seconds (with `force` now); return the results by id."""
     if not scans:
         return {}
+    if DatabaseClaim(client).holder() is None:
+        _recall_threads(client)
     spans = begin_traces(task for _, task, _ in scans)
     seeds = [Seed(id=name, data=encode(task), wait_s=wait_s) for name, task, wait_s in scans]
     ends = seeding.seed(client, keys_in(client, FORUM_LIST), seeds, max_pending=max_pending(), force=force)
     end_traces(spans, (end.outcome is SeedOutcome.SEEDED for end in ends))
     return {one.id: end for one, end in zip(seeds, ends, strict=True)}
+
+
+def _recall_threads(client: redis.Redis) -> None:
+    """Put the records of stored threads back before a scan looks for them: Redis has forgotten them, or nothing is stored yet."""
+    from forums.storage.database import Database  # SQLAlchemy
+    from forums.storage.errors import StorageError
+    from forums.storage.read.recall import recall
+
+    try:
+        database = Database.from_url()
+        try:
+            recall(client, database)
+        finally:
+            database.close()
+    except StorageError as error:
+        logger.warning("known threads may be fetched again: %s", error)
 
 
 def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:

@@ -130,6 +130,14 @@ def keep(client: redis.Redis, keys: CrawlKeys, records: Mapping[str, ThreadRecor
         script("remember")(client, names, {"most": most_records(), "entries": entries[begin : begin + 3 * CHUNK]})
 
 
+def put_back(client: redis.Redis, keys: CrawlKeys, records: Mapping[str, ThreadRecord]) -> None:
+    """Store these records where there are none."""
+    with client.pipeline(transaction=False) as pipe:
+        for one, record in records.items():
+            pipe.hsetnx(keys.threads(), one, _encode(record))
+        pipe.execute()
+
+
 def adopt(client: redis.Redis, keys: CrawlKeys, seen: Mapping[str, tuple[ThreadRecord, str, int | None]]) -> None:
     """Give records the change token and count of a list row that they cover, if they have not changed since they were read: from
     then on another token is a change. `seen`: by id the record as read, the row's token and its count.

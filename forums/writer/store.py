@@ -39,6 +39,7 @@ from forums.storage.database import default_url
 from forums.storage.engine import FILE_OF, place_of
 from forums.storage.history import read_operator_state, write_operator_state
 from forums.storage.read.event_reader import EventLog
+from forums.storage.read.recall import recall
 from redis_components.admin.crawl_records import CrawlRecords, keys_in
 from redis_components.items.stream import ItemStream
 from redis_components.server.health import Problem
@@ -235,6 +236,7 @@ class AnotherDatabase(StorageError):
 
 def claim(client: redis.Redis, database: Database) -> None:
     """Claim the database for the fleet. Raises AnotherDatabase; then nothing was made or changed in it."""
+    recall(client, database)
     if (theirs := DatabaseClaim(client).take(database.found_identity() or "", place_of(database.engine.url))) is not None:
         raise _another(database, theirs)
 

@@ -111,6 +111,11 @@ def test_only_what_changed_is_read_again_and_a_check_finds_what_was_removed(
         checks = [encode(PostTask(site="demo", post=post, mode="check")) for post in rows(database, "posts")]
         redis_client.rpush(DETAILS.later_tasks(), *checks)
         assert scan_and_store() >= len(checks)
+        redis_client.flushdb()  # each thread is stored: none is fetched again
+        assert set(sentences(seed(redis_client, site="demo")).values()) == {"seeded"}
+        crawl(redis_url, forum, "forum_list", "forum_detail")
+        assert [item["threads"] for item in stored(redis_client, LISTS) if item["kind"] == "scan"]
+        assert stored(redis_client, DETAILS) == []
     assert rows(database, "posts") == set(truth["posts"])
     assert rows(database, "comments") == set(truth["comments"])
     with closing(sqlite3.connect(database)) as connection:
