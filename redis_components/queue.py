@@ -56,9 +56,9 @@ class Base:
 
     def push(self, request: Request) -> None:
         """Store a request, without dedupe. Raises Unserializable for what cannot be stored exactly."""
-        payload = self._encode_request(request)
+        payload = to_bytes(self._encode_request(request))
         number = int(script("order_number")(self.server, {"counters": self._keys.counters()}, {}))
-        self.server.zadd(self.key, {struct.pack(">QB", self.rank(number), 0) + to_bytes(payload): self.score(request)})
+        self.server.zadd(self.key, {struct.pack(">QB", self.rank(number, payload), 0) + payload: self.score(request)})
 
     def pop(self, timeout: int = 0) -> Request | None:
         """Remove and return the next request, or None; `timeout` (s) waits for one. A popped request is not leased: a crash
@@ -84,7 +84,7 @@ class Base:
         self.server.delete(self.key)
 
     @staticmethod
-    def rank(number: int) -> int:
+    def rank(number: int, payload: bytes) -> int:  # noqa: ARG004
         """Return the place among requests of equal score, from the order number of the push."""
         return number
 
@@ -117,20 +117,20 @@ class LifoQueue(Base):
     order = messages.QueueOrder.LIFO
 
     @staticmethod
-    def rank(number: int) -> int:
+    def rank(number: int, payload: bytes) -> int:  # noqa: ARG004
         """Return the rank, by which later pushes come first; the same constant as in `exchange.lua`."""
         return 2**52 - number
 
 
 class RandomQueue(Base):
-    """In no order, so that the requests to one site do not come in a row."""
+    """In no order, so that the requests to one site do not come in a row. Equal requests that wait are one."""
 
     order = messages.QueueOrder.RANDOM
 
     @staticmethod
-    def rank(number: int) -> int:
-        """Return the rank, as in `exchange.lua`: scattered, the same for the same push."""
-        return int(sha1(str(number).encode(), usedforsecurity=False).hexdigest()[:12], 16)
+    def rank(number: int, payload: bytes) -> int:  # noqa: ARG004
+        """Return the rank, as in `exchange.lua`: scattered, the same for equal requests."""
+        return int(sha1(payload, usedforsecurity=False).hexdigest()[:12], 16)
 
 
 _STORAGE = ("__len__", "push", "pop", "clear", "rank")

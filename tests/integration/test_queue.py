@@ -67,6 +67,22 @@ def test_the_random_queue_loses_nothing(redis_client: redis.Redis) -> None:
     assert sorted(pages(fill(redis_client, RandomQueue))) == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize(("cls", "waiting"), [(RandomQueue, [1, 2, 3, 4]), (FifoQueue, [1, 1, 2, 2, 3, 3, 4, 4])])
+def test_equal_requests_wait_once_in_the_random_queue_and_as_often_as_pushed_in_others(
+    redis_client: redis.Redis, cls: type[Base], waiting: list[int]
+) -> None:
+    fill(redis_client, cls)
+    assert sorted(pages(fill(redis_client, cls))) == waiting
+
+
+def test_a_crawler_also_stores_equal_requests_once_where_the_order_is_random(redis_client: redis.Redis) -> None:
+    one = Owner(redis_client, "one", order=QueueOrder.RANDOM).open()
+    for page in ("1", "2", "1"):
+        one.add(page, dont_filter=True)
+    leases = [one.take() for _ in range(3)]
+    assert sorted(lease[1] for lease in leases if lease) == ["1", "2"]
+
+
 def test_what_is_pushed_by_hand_is_leased_by_crawlers(redis_client: redis.Redis) -> None:
     fill(redis_client, PriorityQueue)
     one = Owner(redis_client, "one").open()

@@ -1,14 +1,14 @@
 -- READY requests of one lane: a zset whose members are 8 bytes of order, 1 byte of attempts, payload. The order comes from a number (lib/order_numbers).
 
--- Place among requests of equal score, from the order number of the request; queue.py has the same.
-local function rank_of(order, number)
+-- Place among requests of equal score, from the order number of the request; queue.py has the same. In the order `random` from what it has: equal requests are one.
+local function rank_of(order, number, payload)
   if order == 'lifo' then return 2 ^ 52 - number end
-  if order == 'random' then return tonumber(string.sub(redis.sha1hex(string.format('%.0f', number)), 1, 12), 16) end
+  if order == 'random' then return tonumber(string.sub(redis.sha1hex(payload), 1, 12), 16) end
   return number
 end
 
 local function new_member(order, number, payload)
-  return struct.pack('>I8', rank_of(order, number)) .. '\0' .. payload
+  return struct.pack('>I8', rank_of(order, number, payload)) .. '\0' .. payload
 end
 
 -- a: store one request. Where a queue class of the user's chooses the next one, the payload begins with an order that its owner chose and knows it by.
