@@ -58,14 +58,15 @@ def rescan_forum(forum: str, site: str | None = None, depth: int | None = None) 
 
 
 @task(name="trawl.refresh_posts", ignore_result=False)
-def refresh_posts(post_ids: list[str], site: str) -> int:
-    """Fetch these posts and their comments again; returns how many start tasks wait for the detail service then.
+def refresh_posts(post_ids: list[str], site: str, only: Any = None) -> int:
+    """Fetch these posts and their comments again, or `only` the "post" or the "comments"; returns how many start tasks wait for
+    the detail service then.
 
     Raises SiteError for an unknown site, ConfigError for bad arguments.
     """
     from forums.scheduling import seeding
 
-    return seeding.refresh(connect(), post_ids, site)
+    return seeding.refresh(connect(), post_ids, site, only)
 
 
 @task(name="trawl.backfill", ignore_result=False)

@@ -12,7 +12,7 @@ from rich.text import Text
 from cli.access.names import parse_since
 from cli.access.redis import redis_client
 from cli.views.options import AsJson, OnlySite
-from cli.views.output import complain, echo, print_json
+from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import console, table_of
 from forums.scheduling import seeding
 from forums.scheduling.seeding import Outcome, OutcomeKind, sentences
@@ -99,6 +99,27 @@ def backfill(
     moment = parse_since(since) if since else None
     with redis_client() as client:
         return print_outcomes(client, rechecking.backfill(client, site, moment, forums or None), as_json)
+
+
+def refresh(
+    site: Annotated[str, typer.Argument(metavar="SITE", help="The site, as its file is named.")],
+    posts: Annotated[list[str], typer.Argument(metavar="POST", help="Ids of posts (threads).")],
+    only: Annotated[str | None, typer.Option(metavar="PART", help="post or comments: fetch this part alone.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Fetch posts again, with their comments. A post that waits already waits once.
+
+    `--only post` takes one request a post, `--only comments` leaves out the page of the post where it has a separate one.
+
+    **Examples:**
+
+        trawl refresh demo p1 p2
+        trawl refresh demo p1 --only post
+    """
+    with redis_client() as client:
+        waiting = seeding.refresh(client, posts, site, only)  # type: ignore[arg-type]  # it is checked there
+    report(as_json, {"waiting": waiting}, f"{counted(len(posts), 'post')} queued; {counted(waiting, 'thread')} of all sites wait")
+    return 0
 
 
 def print_outcomes(client: redis.Redis, outcomes: Mapping[str, Outcome], as_json: bool) -> int:

@@ -9,6 +9,7 @@ import msgspec
 ListMode = Literal["scan", "deep", "backfill"]
 ScanMode = Literal[ListMode, "index", "recent", "back"]
 ReadMode = Literal["new", "changed", "check", "backfill"]
+Part = Literal["post", "comments"]
 
 INDEX = "*"
 """Name in place of the forum, in a task and in a report, of a scan of the pages that list the forums."""
@@ -57,6 +58,8 @@ class PostTask(msgspec.Struct, omit_defaults=True):
     post: str
     forum: str | None = None
     mode: ReadMode = "new"
+    only: Part | None = None
+    """The one part that is read again; the thread's record stays as it is."""
     token: str | None = None
     """The list row's change token, which is stored in the thread's record after the reading."""
     url: str | None = None
@@ -96,7 +99,7 @@ def thread_id(site: str, thread: str) -> str:
 
 def is_wide(task: PostTask) -> bool:
     """Return True for a full read; it also covers any other task for the thread."""
-    return task.mode != "changed"
+    return task.mode != "changed" and task.only is None
 
 
 def encode(task: ForumTask | PostTask) -> bytes:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from itertools import repeat
+from typing import get_args
 
 import redis
 
 from forums.environment import Scheduling
-from forums.records.start_tasks import NEWEST_FIELDS, NO_FORUMS, ForumTask, PostTask, encode, thread_id
+from forums.records.start_tasks import NEWEST_FIELDS, NO_FORUMS, ForumTask, Part, PostTask, encode, thread_id
 from forums.scheduling.site_limits import write_limits
 from forums.sites import Site, SiteError, load_all, load_site
 from forums.state.database_identity import DatabaseClaim
@@ -203,18 +204,22 @@ def _recall_threads(client: redis.Redis) -> None:
         logger.warning("known threads may be fetched again: %s", error)
 
 
-def refresh(client: redis.Redis, posts: Sequence[str], site: str) -> int:
-    """Fetch these posts and their comments again; return the number of start tasks that wait then. A waiting post waits once, and
-    is read whole. While the site or the service is paused the tasks wait. Raises SiteError, ConfigError, and OnHold while it is
-    being drained.
+def refresh(client: redis.Redis, posts: Sequence[str], site: str, only: Part | None = None) -> int:
+    """Fetch these posts and their comments again, or `only` one of both; return the number of start tasks that wait then.
+
+    A waiting post waits once, and is read whole; a part of it waits apart. While the site or the service is paused the tasks
+    wait. Raises SiteError, ConfigError, and OnHold while it is being drained.
     """
     if isinstance(posts, str) or not posts or not all(isinstance(post, str) and post for post in posts):
         raise ConfigError(f'posts = {posts!r}: must be a list of post ids, as in ["p1", "p2"]')
+    if only not in (None, *get_args(Part)):
+        raise ConfigError(f"only = {only!r:.50}: must be one of {', '.join(get_args(Part))}, or be left out")
     name = load_site(site).name
     refuse_if_draining(client, FORUM_DETAIL, name)
-    tasks = [PostTask(site=name, post=post) for post in posts]
+    tasks = [PostTask(site=name, post=post, only=only) for post in posts]
     spans = begin_traces(tasks)
-    named = [NamedTask(thread_id(name, task.post), encode(task)) for task in tasks]
+    apart = f"?{only}" if only else ""
+    named = [NamedTask(thread_id(name, task.post) + apart, encode(task)) for task in tasks]
     waiting = seeding.push_named(client, keys_in(client, FORUM_DETAIL), named, NEWEST_FIELDS)
     end_traces(spans)
     return waiting

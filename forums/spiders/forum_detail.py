@@ -72,6 +72,7 @@ class ForumDetailSpider(ForumSpider):
         reading = Reading(
             started_at=utc_now(),
             mode=task.mode,
+            only=task.only,
             thread=task.post,
             forum=task.forum,
             token=task.token,
@@ -90,7 +91,7 @@ class ForumDetailSpider(ForumSpider):
             last_activity=task.last_activity,
             was=_was(site, task),
         )
-        if task.mode == "changed" or site.pages.thread is None:
+        if task.mode == "changed" or task.only == "comments" or site.pages.thread is None:
             cursor = task.cursor if first > 1 else None  # the cursor belongs to its last page
             return following(self._comments(site, reading, cursor), task)
         return following(self._opening(site, reading), task)
@@ -168,6 +169,8 @@ class ForumDetailSpider(ForumSpider):
             url=read.url or response.url,
             fetched_at=_fetched_at(read, response),
         )
+        if read.only == "post":
+            return
         read = msgspec.structs.replace(read, opened=True, forum=read.forum or post.forum_id)
         if post.reply_count == 0:
             yield report(site.name, msgspec.structs.replace(read, total=0))
@@ -202,7 +205,10 @@ class ForumDetailSpider(ForumSpider):
             url = read.url or response.url
             read = with_own_id(read, page.post)
             thread, post = read.own or read.thread, with_listed(page.post, read)
-            yield post_item(post, site=site.name, thread=thread, forum=read.forum, url=url, fetched_at=fetched_at)
+            if read.only != "comments":
+                yield post_item(post, site=site.name, thread=thread, forum=read.forum, url=url, fetched_at=fetched_at)
+            if read.only == "post":
+                return
         is_back = site.pages.comments.order != "oldest"
         ids = [comment.id for comment in page.comments]
         again = was_read_before(read, ids)

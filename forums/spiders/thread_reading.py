@@ -19,7 +19,7 @@ import msgspec
 
 from forum_reader.reading.read_page import MoreComments, ReadComment
 from forums.records.items import now_in_reading
-from forums.records.start_tasks import ReadMode
+from forums.records.start_tasks import Part, ReadMode
 from forums.state.thread_records import ThreadRecord
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     back: int = 0  # pages of the last step back
     repairs: int = 0
     again: bool = False  # the whole thread is read because comments were missing
+    only: Part | None = None  # the one part that is wanted
     own: str | None = None  # its id on its page, if the list has another one
     author: str | None = None  # from the list, as the next two
     created_at: str | None = None

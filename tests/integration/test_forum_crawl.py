@@ -16,7 +16,7 @@ import redis
 
 from demo.forum.process import ForumProcess
 from forums.records.start_tasks import INDEX, ForumTask, PostTask, encode
-from forums.scheduling.seeding import seed, sentences
+from forums.scheduling.seeding import refresh, seed, sentences
 from forums.spiders.scan_marks import Marks
 from forums.state.keys import ForumCrawlKeys
 from forums.writer.store import store
@@ -111,11 +111,21 @@ def test_only_what_changed_is_read_again_and_a_check_finds_what_was_removed(
         checks = [encode(PostTask(site="demo", post=post, mode="check")) for post in rows(database, "posts")]
         redis_client.rpush(DETAILS.later_tasks(), *checks)
         assert scan_and_store() >= len(checks)
+        post = next(iter(truth["posts"]))
         redis_client.flushdb()  # each thread is stored: none is fetched again
         assert set(sentences(seed(redis_client, site="demo")).values()) == {"seeded"}
         crawl(redis_url, forum, "forum_list", "forum_detail")
         assert [item["threads"] for item in stored(redis_client, LISTS) if item["kind"] == "scan"]
         assert stored(redis_client, DETAILS) == []
+        before = forum.stats()["total"]
+        assert refresh(redis_client, [post], "demo", "post") == 1
+        crawl(redis_url, forum, "forum_detail")
+        assert [item["kind"] for item in stored(redis_client, DETAILS)] == ["post"]
+        assert forum.stats()["total"] - before == 1
+        assert [refresh(redis_client, [post], "demo", part) for part in ("comments", "comments", None)] == [1, 1, 2]
+        crawl(redis_url, forum, "forum_detail")
+        kinds = [item["kind"] for item in stored(redis_client, DETAILS)[1:]]
+        assert (kinds.count("post"), kinds.count("check")) == (1, 2)
     assert rows(database, "posts") == set(truth["posts"])
     assert rows(database, "comments") == set(truth["comments"])
     with closing(sqlite3.connect(database)) as connection:
