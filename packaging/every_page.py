@@ -2,7 +2,7 @@
 
 A real fleet reads the demo's forum: while all is well (`fine`), and while the site shows a login form and a crawler was killed
 (`trouble`). Each page is taken at 390 and 1280 px, light and dark; the commands that a user sees first on a terminal of 80 by 24.
-Reports what is wider than its window; exit code 1 then. Needs Chromium.
+Reports what is wider than its window, and what is no page; exit code 1 then. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -80,6 +80,9 @@ class LookedAtFleet(PictureFleet):
 
     async def _keep(self, page: Page, name: str) -> None:
         (self._target / f"{name}.png").write_bytes(await page.picture())
+        shown = await page.evaluate("document.querySelector('main h1')?.innerText ?? ''")
+        if not shown and not name.endswith(f"{COLUMNS}x{LINES}"):
+            self.wrong.append(f"{name}: no page, {await page.evaluate('document.body.innerText.slice(0, 100)')!r}")
         if over := await page.evaluate("document.documentElement.scrollWidth - innerWidth"):
             self.wrong.append(f"{name}: {over} px wider than the window")
 
