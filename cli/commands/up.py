@@ -91,7 +91,7 @@ def run_fleet(
     verbose: bool = False,
     on_page: Callable[[str], None] | None = None,
 ) -> int:
-    """Run everything until Ctrl-C; return the exit code. `on_page` gets the link to the status page once it answers."""
+    """Run everything until Ctrl-C; return the exit code. `on_page` gets the address of the status page once it answers."""
     refuse_example_secrets(os.environ)
     _refuse_wrong_variables()
     start_checks.require_for_worker(node_crawlers())
@@ -121,7 +121,7 @@ def run_fleet(
             while not interrupts.asked:
                 services.tend()
                 if on_page is not None and answers(page.port):
-                    on_page(page.link)
+                    on_page(page.url)
                     on_page = None
                 time.sleep(TICK_S)
         shown.line("trawl", "stopping: crawlers finish their pages (Ctrl-C again: at once)")

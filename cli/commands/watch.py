@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import sys
 import threading
@@ -16,7 +15,6 @@ from cli.processes.node_services import EXPORTER_PORT, FLOWER_PORT, prefer
 from cli.views.output import echo
 from forum_reader.definition.origins import is_this_machine, place_of
 from forums.sites import load_all
-from redis_components.embedded.files import data_dir
 from redis_components.errors import ConfigError
 
 from .sites_new import write
@@ -61,16 +59,7 @@ def watch(
     return run_fleet(None, prefer(FLOWER_PORT), prefer(EXPORTER_PORT), logs=logs, on_page=on_page)
 
 
-def open_page(link: str) -> None:
-    """Open the page in the user's browser, if there is a desktop: without one the address on the screen has to do.
-
-    The link has a token: it stands in a file of this user that leads there, not in the browser's command line, which all read.
-    """
+def open_page(url: str) -> None:
+    """Open the page in the user's browser, if there is a desktop: without one the address on the screen has to do."""
     if sys.platform == "darwin" or any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")):
-        page = data_dir() / "page.html"
-        page.unlink(missing_ok=True)
-        page.touch(0o600)
-        page.write_text(
-            f'<meta http-equiv="refresh" content="0; url={html.escape(link)}"><a href="{html.escape(link)}">Trawl</a>'
-        )
-        threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()  # some browsers are waited for
+        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()  # some browsers are waited for

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import sqlite3
 import subprocess
@@ -13,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from html import unescape
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
-from urllib.request import HTTPCookieProcessor, ProxyHandler, build_opener
 
 import pytest
 import redis
@@ -124,7 +121,7 @@ def test_from_an_address_in_an_empty_folder_to_posts_on_the_page_and_back(
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
         )
         try:
-            address = _logged_in(wait_until(lambda: opened.exists() and opened.read_text(), log.read_text, 60))
+            address = wait_until(lambda: opened.exists() and opened.read_text(), log.read_text, 60)
             wait_until(lambda: _titles(folder), log.read_text, 60)
             wait_until(lambda: any(one in _page(address) for one in _titles(folder)), lambda: f"a post is on {address}", 60)
             _asks_for_the_restart_that_a_changed_file_needs(folder, environment)
@@ -169,17 +166,6 @@ def _remove_while_it_is_crawled(forum: ForumProcess, folder: Path, environment: 
     found = json.loads(said.stdout)
     assert {one.get("name") for one in found["problems"]} <= {"no_aof"}, found["problems"]
     assert not [one for one in found["errors"] if site in json.dumps(one)], found["errors"]
-
-
-def _logged_in(opened: str) -> str:
-    """The address of the page, to which the opened file leads, logged in; no other user can read the file."""
-    file = Path(unquote(urlsplit(opened).path))
-    assert file.stat().st_mode & 0o777 == 0o600
-    (link,) = re.findall(r'href="([^"]*)"', file.read_text())
-    browser = build_opener(ProxyHandler({}), HTTPCookieProcessor())
-    with browser.open(unescape(link), timeout=60) as answer:
-        assert "You may act" in answer.read().decode()
-    return str(link).partition("/login")[0]
 
 
 def _page(address: str) -> str:
