@@ -11,7 +11,7 @@ LINT := $(MAKE) --no-print-directory lint # with MAKE in the recipe itself, `mak
 ATHERIS := $(VENV)/fuzz/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo attacks test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy test-real-forums try-page chaos deaths fuzz living bench peers format docs docs-site test-docs pictures looks stack lock wheels release sbom licences audit containers test-containers test-deployments test-manifests clean
+.PHONY: help install demo attacks test test-all test-fast test-servers lint otel test-scrapy-redis try-scrapy try-releases test-real-forums try-page chaos deaths fuzz living bench peers format docs docs-site test-docs pictures looks stack lock wheels release sbom licences audit containers test-containers test-deployments test-manifests clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ test-scrapy-redis: $(TOOLS) ## scrapy-redis's own tests, downloaded, on redis_co
 
 try-scrapy: $(TOOLS) ## Contract tests and crawls with another release of Scrapy, in .venv-try-scrapy (VERSION=2.20.0, pre-releases too)
 	@$(BIN)/python -m tests.support.try_scrapy "$(VERSION)"
+
+try-releases: $(TOOLS) ## Tests of the fleet with other releases of libraries, in the same environment (WITH="sqlalchemy==2.0.58")
+	@$(BIN)/python -m tests.support.try_scrapy $(WITH)
 
 test-docs: $(TOOLS) ## Run each command that README.md and docs/ print, as printed, in an empty home folder (25 minutes; ONLY=services.md for one page)
 	@$(BIN)/python -m pytest -q tests/acceptance/test_documented_commands.py tests/unit/docs $(if $(ONLY),-k "$(ONLY)")

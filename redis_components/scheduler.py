@@ -29,7 +29,15 @@ from .frontier.messages import NO_FILTER, NewRequest, QueueOrder
 from .queue import order_of
 from .scrapy_glue.custom_classes import OUTAGES, CustomDupeFilter, CustomQueue
 from .scrapy_glue.engine import REASON, close_frontier, fail, frontier_of, is_refused, refusing, running_crawler, stop_crawl
-from .scrapy_glue.internals import LongWaits, check_when_sent, downloader_of, free_places, send_at_once, watch_finished
+from .scrapy_glue.internals import (
+    LongWaits,
+    check_when_sent,
+    downloader_of,
+    free_places,
+    running_scheduler,
+    send_at_once,
+    watch_finished,
+)
 from .scrapy_glue.page_age import PageAges
 from .scrapy_glue.page_tracker import Page, PageTracker, SiteSlots
 from .scrapy_glue.scheduler_parts import RequestLanes, UnstorableRequests, is_scrapys_kind, log_duplicate, watch_depth_limit
@@ -391,7 +399,7 @@ class Scheduler(StandaloneScheduler):
 
 def scheduler_of(crawler: Crawler) -> Scheduler | None:
     """Return the crawl's scheduler; None where it is of another class, or not made yet."""
-    scheduler = crawler.engine.scheduler if crawler.engine else None
+    scheduler = running_scheduler(crawler)
     # isinstance() is true for everything that has its methods
     return cast("Scheduler", scheduler) if Scheduler in type(scheduler).__mro__ else None
 

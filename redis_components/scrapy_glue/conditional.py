@@ -34,6 +34,7 @@ from redis_components.setting_values import number_of
 
 from .config import keys_of
 from .engine import in_background, in_thread, known_frontier
+from .internals import running_scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,7 +210,7 @@ class ConditionalRequests:
         return name_of(request.url, wanted if isinstance(wanted, str) else "")
 
     def _lease(self, request: Request) -> str:
-        lease_of = getattr(self._crawler.engine and self._crawler.engine.scheduler, "lease_of", None)  # of our Scheduler only
+        lease_of = getattr(running_scheduler(self._crawler), "lease_of", None)  # of our Scheduler only
         return str(lease_of(request)) if lease_of is not None else ""
 
     def _applied(self, batch: Batch, reply: Reply) -> None:  # noqa: ARG002 - the listener's form

@@ -82,7 +82,7 @@ ASSUMES = {
     "Scraper.handle_spider_error": "the scraper calls it on itself for all that callbacks, errbacks and middlewares raise",
     "Request.__hash__": "requests are compared by identity, so a copy never acks the original",
     "Request.__slots__": "`codec/requests.py` sets every field of a request without its constructor, which takes 5 µs",
-    "ExecutionEngine.scheduler": "the scheduler of a crawl is reachable while a spider runs",
+    "_Slot.scheduler": "the scheduler of a crawl; the slot is there while a spider runs",
     "ExecutionEngine.start_time": "None until the engine has started: a crawl whose components failed to open never did",
     "DownloadHandlers.download_request_async": "the downloader calls it when it is the turn of a request at its site",
     "DownloaderMiddlewareManager.download_async": "awaited for each download, its middlewares included",
@@ -133,6 +133,11 @@ class InProgress(set[Request]):
         """Remove a request, and report its end."""
         super().remove(request)
         self._finished(request)
+
+
+def running_scheduler(crawler: Crawler) -> Any:
+    """Return the scheduler of a crawl, None before it has one. `ExecutionEngine.scheduler` is public since Scrapy 2.19."""
+    return getattr(getattr(crawler.engine, "_slot", None), "scheduler", None)
 
 
 def calls_finish_request() -> bool:

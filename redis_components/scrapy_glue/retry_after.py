@@ -20,7 +20,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from redis_components.politeness.limits import LONGEST_S, default_lane, http_date, load_suffixes, needs_suffixes, retry_after_s
 
 from .engine import known_frontier
-from .internals import NotNow
+from .internals import NotNow, running_scheduler
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -195,7 +195,7 @@ class RetryAfterMiddleware:
         if not (refused or is_slow or used_up is not None):
             return response
         frontier, lane = known_frontier(self._crawler), self._lane(request)
-        put_off = getattr(self._crawler.engine and self._crawler.engine.scheduler, "put_off", None)  # of our Scheduler only
+        put_off = getattr(running_scheduler(self._crawler), "put_off", None)  # of our Scheduler only
         if frontier is None or put_off is None or not lane:
             return response
         rate = pulse.rate(time.monotonic())

@@ -38,7 +38,7 @@ from redis_components.politeness.robots_cache import FileKind, RobotsCache, Robo
 
 from .config import keys_of
 from .engine import in_thread, known_frontier, sleep
-from .internals import NotNow
+from .internals import NotNow, running_scheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -87,7 +87,7 @@ class RobotsTxt(RobotsTxtMiddleware):
             return
         began, was_limited = time.monotonic(), bool(self._lane(request))
         held, sent = await self._learned(request)
-        count_sent = getattr(self.crawler.engine and self.crawler.engine.scheduler, "count_sent", None)  # of our Scheduler only
+        count_sent = getattr(running_scheduler(self.crawler), "count_sent", None)  # of our Scheduler only
         if sent and count_sent is not None:
             count_sent(request)
         if held.file.kind is FileKind.UNREACHABLE:
@@ -246,7 +246,7 @@ class RobotsTxt(RobotsTxtMiddleware):
         return default_lane(request.meta, request.url)
 
     def _put_off(self, request: Request, *, sent: bool) -> bool:
-        put_off = getattr(self.crawler.engine and self.crawler.engine.scheduler, "put_off", None)  # of our Scheduler only
+        put_off = getattr(running_scheduler(self.crawler), "put_off", None)  # of our Scheduler only
         return put_off is not None and bool(put_off(request, sent=sent))
 
     def _redis(self) -> RobotsCache:

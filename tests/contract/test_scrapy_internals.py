@@ -35,7 +35,15 @@ from twisted.python.failure import Failure
 from forums.sites.http import politeness as of_forums
 from redis_components.errors import IncompatibleEngine
 from redis_components.scrapy_glue import internals
-from redis_components.scrapy_glue.internals import InProgress, NotNow, check_when_sent, send_at_once, take_back, watch_finished
+from redis_components.scrapy_glue.internals import (
+    InProgress,
+    NotNow,
+    check_when_sent,
+    running_scheduler,
+    send_at_once,
+    take_back,
+    watch_finished,
+)
 from tests.contract.assumptions import ASSERTED, asserts
 from workers.crawler import scrapy_internals as of_workers
 
@@ -103,16 +111,19 @@ def test_requests_are_compared_by_identity_so_that_a_copy_never_acks_the_origina
     assert len({request, request.copy()}) == 2
 
 
-@asserts("scrapy", "ExecutionEngine.scheduler")
+@asserts("scrapy", "_Slot.scheduler")
 def test_the_scheduler_is_reachable_while_a_spider_runs() -> None:
-    assert isinstance(ExecutionEngine.scheduler, property)
+    assert "self.scheduler: BaseScheduler = scheduler" in source(_Slot.__init__)
+    scheduler = object()
+    assert running_scheduler(Mock(engine=Mock(_slot=Mock(scheduler=scheduler)))) is scheduler
+    assert running_scheduler(Mock(engine=Mock(_slot=None))) is None, "as before a spider was opened"
 
 
 @asserts("scrapy", "Slot.queue")
 def test_a_request_that_waits_in_the_downloader_stands_in_its_slots_queue_with_the_deferred_that_lets_it_go_on() -> None:
     waits, other = Request("http://127.0.0.1/1"), Request("http://127.0.0.1/2")
     waits.errback = other.errback = lambda failure: None
-    slot = DownloaderSlot(concurrency=1, delay=0)
+    slot = DownloaderSlot(1, 0, 0.0)
     turns: list[Deferred[Any]] = [Deferred(), Deferred()]
     slot.queue.extend(zip((waits, other), turns, strict=True))
     ended: list[Failure] = []
@@ -154,7 +165,7 @@ def test_a_request_that_is_late_is_not_sent_when_the_downloader_comes_to_it() ->
 def test_a_paced_request_is_sent_at_once_or_not_at_all(
     monkeypatch: pytest.MonkeyPatch, since_s: float, others: int, wait_s: float, rest_s: float
 ) -> None:
-    slot = DownloaderSlot(concurrency=2, delay=1.0, jitter=0.5)
+    slot = DownloaderSlot(2, 1.0, 0.5)
     slot.active.update(Request(f"http://127.0.0.1/{number}") for number in range(others))
     monkeypatch.setattr("time.monotonic", lambda: 1000.0)
     slot.lastseen, slot.latercall = 1000 - since_s, Mock()
@@ -296,6 +307,7 @@ def test_a_crawler_process_tunes_the_reactor_and_a_runner_does_not() -> None:
 
 @asserts("scrapy", "AiohttpDownloadHandler", "_ClientResponse", "AiohttpDownloadHandler._extract_headers")
 def test_the_handler_on_aiohttp_makes_its_session_of_these() -> None:
+    pytest.importorskip("scrapy.core.downloader.handlers._aiohttp", reason="of Scrapy 2.19; the frontier does without it")
     text = source(of_workers.AiohttpDownloadHandler.__init__)
     for part in (
         "local_addr=self._bind_address",
@@ -327,7 +339,7 @@ def test_a_download_slot_takes_its_pace_from_the_settings_of_its_key() -> None:
     assert "slot_settings = self.per_slot_settings.get(key, {})" in text
     for setting in ("concurrency", "delay"):
         assert f'"{setting}"' in text.replace("'", '"')
-    slot = DownloaderSlot(concurrency=1, delay=0)
+    slot = DownloaderSlot(1, 0, 0.0)
     downloader = Mock(per_slot_settings={}, slots={"site:a": slot})
     of_forums.set_pace(Mock(engine=Mock(downloader=downloader)), "site:a", concurrency=3, delay_s=0.5)
     assert downloader.per_slot_settings == {"site:a": {"concurrency": 3, "delay": 0.5}}

@@ -1,7 +1,8 @@
-"""`make try-scrapy VERSION=2.20.0`: the contract tests and crawls with another release of Scrapy, a pre-release too.
+"""`make try-scrapy VERSION=2.20.0`: the contract tests and crawls with another release of Scrapy, a pre-release too; `make
+try-releases WITH="sqlalchemy==2.0.58"`: those of the fleet with other releases of any library.
 
-It is installed into `.venv-try-scrapy`, next to what `constraints.txt` pins. The exit code is that of pytest; 0 where the index
-does not have the release.
+They are installed into `.venv-try-scrapy`, next to what `constraints.txt` pins. The exit code is that of pytest; 0 where the
+index does not have a release.
 """
 
 from __future__ import annotations
@@ -23,27 +24,34 @@ TESTS = (
         )
     ),
 )
+FLEETS = (
+    *("tests/contract", "tests/unit/tasks", "tests/integration/storage"),
+    *(f"tests/integration/test_{name}.py" for name in ("tasks_base", "fleet_lives", "jobs", "flower", "connections")),
+)
 
 
 def main(arguments: list[str]) -> int:
     """The exit code; prints what is done."""
-    if len(arguments) != 1 or not arguments[0]:
-        sys.stderr.write("name the release: make try-scrapy VERSION=2.20.0\n")
+    words = " ".join(arguments).split()
+    if not words:
+        sys.stderr.write("name the release: make try-scrapy VERSION=2.20.0, make try-releases WITH='sqlalchemy==2.0.58'\n")
         return 2
-    wanted = f"scrapy=={arguments[0]}"
-    if not _is_in_index(wanted):
-        sys.stdout.write(f"skipped: the package index has no {wanted}\n")
-        return 0
+    wanted = [word if "=" in word else f"scrapy=={word}" for word in words]
+    for one in wanted:
+        if not _is_in_index(one):
+            sys.stdout.write(f"skipped: the package index has no {one}\n")
+            return 0
     python = FOLDER / "bin/python"
     if not python.exists():
         _run(sys.executable, "-m", "venv", str(FOLDER))
     pip = (str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "install")
-    sys.stdout.write(f"installing {wanted} into {FOLDER.name} ...\n")
+    sys.stdout.write(f"installing {' '.join(wanted)} into {FOLDER.name} ...\n")
     sys.stdout.flush()
     _run(*pip, "-e", f"{ROOT}[dev]", "-c", str(ROOT / "constraints.txt"))
     _run(*pip, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(ROOT / "deploy/embedded.txt"))
-    _run(*pip, "--pre", wanted)  # after the rest, whose range it may be out of
-    return subprocess.run([str(python), "-m", "pytest", "-q", "-n", "2", *TESTS], cwd=ROOT, check=False).returncode
+    _run(*pip, "--pre", *wanted)  # after the rest, whose range they may be out of
+    tests = TESTS if all(one.startswith("scrapy=") for one in wanted) else FLEETS
+    return subprocess.run([str(python), "-m", "pytest", "-q", "-n", "2", *tests], cwd=ROOT, check=False).returncode
 
 
 def _is_in_index(wanted: str) -> bool:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, Named, Table, TypedColumns, false, text
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, false, text
 
 from .times import NAME, SHORT_NAME, TEXT, WORD, UtcDateTime
+from .typed import Named, Table, TypedColumns
 
 metadata = MetaData(
     naming_convention={
