@@ -214,6 +214,10 @@ class CommentRows(RowsPage):
     """A page of comments: the place of answers to a comment."""
 
     fields: CommentFields
+    shape: Literal["signed", "message"] | None = Field(
+        default=None,
+        description="HTML whose posts no element holds: `signed`, a wiki's talk page; `message`, a page with one message",
+    )
     nested: bool = Field(default=False, description="HTML: a row within a row is an answer to it")
     children: Select | None = Field(default=None, description="JSON: the answers to a row, rows themselves")
     load_more: FieldSpec | None = Field(
@@ -225,6 +229,8 @@ class CommentRows(RowsPage):
     def _nests_in_its_format(self) -> Self:
         if self.nested and self.format != "html":
             raise ValueError("nested is for HTML pages; name the answers of a JSON row with `children`")
+        if self.shape is not None and self.format != "html":
+            raise ValueError("shape is for HTML pages: leave it out")
         if self.children is not None and self.format != "json":
             raise ValueError("children is for JSON pages; for HTML write nested = true, where a row within a row answers it")
         return self
@@ -330,7 +336,7 @@ class Pages(BaseModel):
         return page is not None and page.is_numbered and None not in (page.fields.id, page.fields.body, page.fields.created_at)
 
 
-_OF_ROWS = ("rows", "skip", "fields", "nested", "children", "load_more", "html_at")
+_OF_ROWS = ("rows", "skip", "fields", "shape", "nested", "children", "load_more", "html_at")
 
 
 def _as_of(comments: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -20,8 +20,9 @@ from forum_reader.errors import FetchFailed, SiteError
 from forum_reader.reading.read_page import ListedForum, read_index
 from forum_reader.reading.reading_budget import strictly
 
+from .address_shape import AddressShape, address_of, shape_of
 from .element_selectors import NAME
-from .link_groups import PAGE_WORD, AddressShape, LinkGroup, address_of, is_other_page, shape_of, target_of
+from .link_groups import PAGE_WORD, LinkGroup, is_other_page, target_of
 from .page_sample import OpenedPage
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 from forum_reader.errors import FetchFailed
 
 from .boards import MOST_BOARDS, Boards, all_boards
-from .link_groups import LinkGroup, beginning_with, is_of, is_titled, link_groups, shared, target_of, titles_of
+from .link_groups import LinkGroup, beginning_with, is_of, is_titled, link_groups, shared, target_of, titles_of, whole_threads
 from .page_sample import OpenedPage, opened
 from .paging_links import leads_to, next_selector, numbered_selector
 
@@ -80,6 +80,7 @@ class Explorer:
         found = found or (await self._above(page) if is_thread else None)
         found = found or await self._of_boards(page)
         if found is not None:
+            await self._read_whole(found)
             await self._read_boards(found)
             await self._read_more(found)
             await self._read_on(found)
@@ -249,6 +250,17 @@ class Explorer:
             self._most = before + MOST_BOARDS
             found.boards = await all_boards(found.forums, found.categories, found.listed, self._get, self._known)
             self._most = MOST_PAGES + len(self._known) - before
+
+    async def _read_whole(self, found: FoundForum) -> None:
+        """Take the pages that show a whole thread in place of those of single messages, where the list links them."""
+        group = whole_threads(found.listed) if any(page.shape == "message" for page in found.threads) else None
+        if group is None:
+            return
+        numbers = _spread(len(group.urls), _THREADS)
+        pages = [page for n in numbers if (page := await self._get(group.urls[n])) is not None and page.is_thread]
+        whole = [page for page in pages if page.shape is None]
+        if any(len(page.posts) > 1 for page in whole):
+            found.listed, found.threads = group, whole
 
     async def _read_more(self, found: FoundForum) -> None:
         """Read some more threads, including those with the longest rows: rows of long threads have links to their pages."""

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+from urllib.parse import urldefrag, urljoin, urlsplit
 
 from forum_reader.fields import post_marks
-from forum_reader.page.page_kind import is_same_thing
+from forum_reader.page.page_tree import PageTree
 
 from .page_sample import OpenedPage
 
@@ -23,6 +24,10 @@ _LEAST = 2
 ANSWER = re.compile(r"^(?:re|aw|sv|отв|antw)\s*[:：]\s*", re.IGNORECASE)
 """Prefix of a title where a link leads to an answer."""
 _MOST_LINKS = 500
+_LOOKED_AT = 20  # links of a group
+_LONGEST_LABEL = 200  # characters
+_LEVELS_OF_ROW = 4
+_NESTED = 10  # of so many rows one holds the next, in a tree
 _MOST_ALIKE = 0.5  # of a group
 _NOT_CONTENT = re.compile(
     r"(?:^|[/?&=_.-])(?:log-?in|log-?out|register|sign-?up|search|rss|feed|atom|help|faq|report|reply|quote|print|edit|new|post_new|"
@@ -30,12 +35,6 @@ _NOT_CONTENT = re.compile(
     re.IGNORECASE,
 )
 _SESSION = re.compile(r";jsessionid=[^?#/]*", re.IGNORECASE)
-_PARTS = re.compile(r"([/?&=;])")
-_YEAR = re.compile(r"(?:19|20)\d\d$")
-_MONTH_OR_DAY = re.compile(r"\d{1,2}$")
-_PART = r"([^/?&=;#]+)"
-_ENDING = re.compile(r"(?:\.\w+|/)$")
-_CODE = re.compile(r"[0-9a-zA-Z_~-]+$")
 _COUNT = re.compile(
     r"(?:\d[\d.,]*[km]?|no|keine?|aucun|sin|нет)?\s*(?:comments?|replies|reply|answers?|discuss\w*|kommentare?|antwort(?:en)?|"
     r"commentaires?|réponses?|comentarios?|respuestas?|комментари\w*|ответ\w*|评论|回复|コメント|댓글)$",
@@ -57,7 +56,7 @@ class LinkGroup:
     titles: list[str]
     named: list[int] | None = None
     shows_posts: bool = False
-    """A row holds the first post of its thread, and the newest."""
+    """A row shows its thread: the first post and the newest, or the titles of all messages."""
 
     @property
     def elements(self) -> list[Any]:
@@ -70,8 +69,12 @@ class LinkGroup:
         return [self.page.tree.elements[i] for i in self.named or self.places]
 
     def rows(self) -> list[int]:
-        """Return, for each link, the largest element around it that holds no other link of the group."""
+        """Return, for each link, the largest element around it that holds no other link of the group; in a tree of titles, whose
+        rows stand within rows, the smallest.
+        """
         tree, found = self.page.tree, []
+        if nested := self._nested():
+            return nested
         for n, place in enumerate(self.places):
             before = self.places[n - 1] if n else -1
             after = self.places[n + 1] if n + 1 < len(self.places) else len(tree)
@@ -82,6 +85,17 @@ class LinkGroup:
         tops = Counter(tree.parent[top] for top in found)
         common = tops.most_common(1)[0][0]
         return [self._below(top, common) for top in found]
+
+    def _nested(self) -> list[int]:
+        """Return the ancestors of the links, as many levels above each, where some stand within others; else nothing."""
+        tree, found, level = self.page.tree, list[int](), self.places
+        for _ in range(_LEVELS_OF_ROW):
+            level = [tree.parent[i] for i in level]
+            if len(set(level)) < len(level) or min(level) <= 0 or len({tree.tag[i] for i in level}) > 1:
+                break
+            found = level
+        holding = sum(tree.end[one] > after for one, after in itertools.pairwise(found))
+        return found if holding * _NESTED >= len(found) > 0 else []
 
     def _below(self, top: int, common: int) -> int:
         """Return the ancestor below `common`, of which most rows are children: the first link's row may reach to the page's
@@ -142,7 +156,7 @@ def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:
         if any(_is_made_like(targets[i], targets[j]) for j in groups.get(kind, ())):
             groups[kind].append(i)
     found = []
-    for members in (part for whole in groups.values() for part in _alike(whole, targets)):
+    for members in (part for whole in _interleaved(tree, groups, targets) for part in _alike(whole, targets)):
         by_url: dict[str, int] = {}
         for i in members:
             known = by_url.get(targets[i])
@@ -190,6 +204,70 @@ def beginning_with(group: LinkGroup, threads: Sequence[tuple[int, OpenedPage]]) 
     return LinkGroup(group.page, group.places, group.urls, [tree.string(i) for i in found], found, shows_posts=True)
 
 
+_WHOLE = re.compile(
+    r"(?:whole|entire|complete|full|all of the) (?:thread|topic|discussion)|all (?:messages|posts|replies)|thread view|flat view|"
+    r"(?:ganze|komplette|gesamte)[rns]? (?:thread|thema|diskussion|strang)|alle (?:beiträge|nachrichten)|fil (?:complet|entier)|"
+    r"tous les messages|hilo completo|todos los mensajes|tutti i messaggi|весь тред|вся тема|все сообщения|"
+    r"全部(?:帖子|回复)|全件表示",
+    re.IGNORECASE,
+)
+
+
+def whole_threads(listed: LinkGroup) -> LinkGroup | None:
+    """Return the links of a list that lead to whole threads (`Open the whole thread`, a picture with such a name), with the
+    titles before them; None where it has none.
+    """
+    tree, base = listed.page.tree, listed.page.base
+    titles = sorted(i for group in link_groups(listed.page) for i in group.places)
+    places: list[int] = []
+    urls: dict[str, int] = {}
+    for i, tag in enumerate(tree.tag):
+        href = tree.attributes[i].get("href") if tag == "a" else None
+        target = target_of(base, href) if href else None
+        if target is None or not _WHOLE.search(_label_of(tree, i)):
+            continue
+        before = bisect_left(titles, i) - 1
+        if before >= 0 and target not in urls:
+            urls[target] = titles[before]
+            places.append(i)
+    if len(places) < _LEAST or len(set(urls.values())) < len(urls):
+        return None
+    named = list(urls.values())
+    return LinkGroup(listed.page, places, list(urls), [tree.string(i) for i in named], named, shows_posts=True)
+
+
+def _label_of(tree: PageTree, i: int) -> str:
+    parts = [tree.string(i)]
+    parts += [tree.attributes[j].get(name, "") for j in range(i, tree.end[i]) for name in ("title", "alt", "aria-label")]
+    return " ".join(parts)[:_LONGEST_LABEL]
+
+
+def _interleaved(tree: PageTree, groups: dict[tuple[int, ...], list[int]], targets: dict[int, str]) -> list[list[int]]:
+    """Join groups that alternate on the page and lead to addresses of one form: in a tree of titles, those of threads and those
+    of answers have different classes.
+    """
+    joined: list[list[int]] = []
+    for members in sorted(groups.values(), key=len, reverse=True):
+        for other in joined:
+            both = sorted([*other, *members])
+            own = set(members)
+            changes = sum((one in own) != (after in own) for one, after in itertools.pairwise(both))
+            alike = {(tree.tag[tree.parent[i]], _make_of(targets[i])) for i in (*members[:_LOOKED_AT], *other[:_LOOKED_AT])}
+            if len(members) >= _LEAST and len(alike) == 1 and changes >= len(members):
+                other[:] = both
+                break
+        else:
+            joined.append(list(members))
+    return joined
+
+
+def _make_of(target: str) -> tuple[str, tuple[str, ...]]:
+    """Return the form of an address: its path without numbers, the names in its query."""
+    parts = urlsplit(target)
+    names = tuple(one.partition("=")[0] for one in re.split("[&;]", parts.query) if "=" in one)
+    return re.sub(r"\d+", "0", parts.path), names
+
+
 def _alike(members: list[int], targets: dict[int, str]) -> list[list[int]]:
     """Split a group by the form of its addresses, where most have one form: a menu may be a list of the same elements."""
     by_make: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)
@@ -221,109 +299,6 @@ def _is_made_like(target: str, other: str) -> bool:
     parts, others = (urlsplit(url).path.split("/") for url in (target, other))
     place = next((n for n, part in enumerate(parts) if _NOT_CONTENT.search(f"/{part}/")), len(parts))
     return len(parts) == len(others) and 1 < place < len(parts) and parts[:place] == others[:place]
-
-
-@dataclass(frozen=True, slots=True)
-class AddressShape:
-    """Form of the addresses of a group: `template` with `{id}` for the part that differs, `{url}` where more than ids differ;
-    `pattern`, whose first group is the id in an address; `inner`, the part of it that begins with the id; the links' `ids`.
-    """
-
-    template: str
-    pattern: str
-    inner: str
-    ids: tuple[str, ...]
-
-    def is_of_another(self, url: str, own: str) -> bool:
-        """Return True if an address has another thread's id than `own` has: a link to the next thread, not to the next page."""
-        found, known = (re.search(self.pattern, unquote(address_of(one))) for one in (url, own))
-        path, here = urlsplit(url).path, urlsplit(own).path
-        if found is None or known is None or found[1] == known[1] or re.match(rf"{re.escape(_ENDING.sub('', here))}\b", path):
-            return False
-        return found[1] in self.ids or not is_same_thing(path, here)
-
-
-def shape_of(urls: list[str], *, besides: frozenset[str] = frozenset(), whole: bool = False) -> AddressShape | None:
-    """Find the form of these addresses; None where no part distinguishes them. Parts in `besides` count as differing, even where
-    they are equal in these addresses. `whole`: the id is all that differs, with the title that many addresses have.
-    """
-    split = [_PARTS.split(unquote(address_of(url))) for url in urls]
-    length = Counter(map(len, split)).most_common(1)[0][0]
-    alike = [parts for parts in split if len(parts) == length]
-    if len(alike) < 0.6 * len(split) or len(alike) < 2:
-        return None
-    varying = [n for n in range(length) if len({parts[n] for parts in alike}) > 1 or alike[0][n] in besides]
-    varying = sorted({*varying, *_day_of(alike[0])} if varying else {})
-    if whole and len(varying) > 1 and set(alike[0][varying[0] + 1 : varying[-1] : 2]) == {"/"}:
-        return _of_path(urls, alike, varying)
-    best: tuple[float, int, str] | None = None
-    for n in varying:
-        for score, pattern in _patterns([parts[n] for parts in alike], whole=whole):
-            if best is None or score > best[0]:
-                best = (score, n, pattern)
-    if best is None:
-        return None
-    _, n, inner = best
-    start = max(0, n - 2)  # links may be relative: the word before the id is enough, where no word before it ends so
-    while start > 0 and (
-        start in varying or not alike[0][start] or any(word.endswith(alike[0][start]) for word in alike[0][:start:2])
-    ):
-        start -= 2
-    words = (r"[^/?&=;#]+" if m in varying else re.escape(alike[0][m]) for m in range(start, n))
-    pattern = f"{''.join(words)}{inner}"
-    if start == 0 and not alike[0][0]:
-        pattern = f"^(?:(?:https?:)?//[^/]++)?(?:\\.{{0,2}}/)*+{pattern.removeprefix('/')}"
-    ids = []
-    for url in urls:
-        match = re.search(pattern, unquote(address_of(url)))
-        ids.append(match[1] if match else "")
-    is_all = varying == [n] and inner == _PART
-    template = "".join([*alike[0][:n], "{id}", *alike[0][n + 1 :]]) if is_all else "{url}"
-    return AddressShape(template, pattern, inner, tuple(ids))
-
-
-def _day_of(parts: list[str]) -> list[int]:
-    """Return the year's index in a path, with month and day behind it: `/2026/11/how-to-prune` differs in other years."""
-    years = (n for n in range(2, len(parts) - 2, 2) if _YEAR.match(parts[n]) and parts[n - 1] == "/" == parts[n + 1])
-    if (year := next(years, None)) is None:
-        return []
-    numbers = range(year + 2, min(year + 6, len(parts) - 1), 2)
-    return [year, *itertools.takewhile(lambda n: _MONTH_OR_DAY.match(parts[n]), numbers)]
-
-
-def _of_path(urls: list[str], alike: list[list[str]], varying: list[int]) -> AddressShape:
-    """Return the form of paths with several differing parts: together they are the id."""
-    first, last = varying[0], varying[-1]
-    inner = "".join(r"[^/?&=;#]+" if m in varying else re.escape(alike[0][m]) for m in range(first, last + 1))
-    before = "".join(map(re.escape, alike[0][max(0, first - 2) : first]))
-    matches = [re.search(f"{before}({inner})", unquote(address_of(url))) for url in urls]
-    template = "".join([*alike[0][:first], "{id:path}", *alike[0][last + 1 :]])
-    return AddressShape(template, f"{before}({inner})", f"({inner})", tuple(match[1] if match else "" for match in matches))
-
-
-def _patterns(parts: list[str], *, whole: bool) -> list[tuple[float, str]]:
-    """Return patterns that take an id out of a part of the addresses, different for each address, with a score of likeness to
-    ids.
-    """
-    found = []
-    for score, pattern in (
-        (3.0, r"(\d+)(?=[-._,/?&;#]|$)"), (2.5, r"[^/?&=;#]*[-._](\d+)(?=\.html?|\.php|[/?&;#]|$)"), (2.0, _PART),
-    )[2 if whole else 0 :]:  # fmt: skip
-        matches = [re.match(pattern, part) for part in parts]
-        ids = [match[1] for match in matches if match]
-        if len(ids) == len(parts) == len(set(ids)):
-            if score < 3 and any(char.isdigit() for char in "".join(ids)) and all(_CODE.match(one) for one in ids):
-                score += 0.2
-            if score == 3.0 and all(part.isdigit() for part in parts):
-                pattern = _PART
-            found.append((score, pattern))
-    return found
-
-
-def address_of(url: str) -> str:
-    """Return the part of an address behind the host."""
-    parts = urlsplit(url)
-    return parts.path + (f"?{parts.query}" if parts.query else "")
 
 
 _MOSTLY = 0.7
@@ -360,7 +335,8 @@ def is_titled(page: OpenedPage, title: str) -> bool:
     words = _letters(title)
     shown = page.frame.title or ""
     headings = ["".join(map(str, one.itertext())) for one in page.root.iter("h1", "h2", "h3")]
-    heads = [_letters(head) for head in (shown, page.root.findtext(".//title") or "", *headings)]
+    named = [post.section or "" for post in page.shaped[:1]]
+    heads = [_letters(head) for head in (shown, *named, page.root.findtext(".//title") or "", *headings)]
     whole = any(words[:_TITLE] in head for head in heads) if words else False
     return whole or any(len(head) >= _LEAST_TITLE and head in words and len(head) >= _MOSTLY * len(words) for head in heads)
 

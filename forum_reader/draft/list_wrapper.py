@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -15,11 +16,12 @@ from forum_reader.fields import post_marks
 from forum_reader.fields.author_field import find_authors, name_of
 from forum_reader.readers.block_paths import BlockPaths
 from forum_reader.readers.checks import order
-from forum_reader.readers.repeated_blocks import Block
+from forum_reader.readers.repeated_blocks import blocks_of
 from forum_reader.reading.found_values import whole_number as number_in
 
+from .address_shape import AddressShape
 from .element_selectors import as_value, attribute_of, field_selectors, rows_selector
-from .link_groups import AddressShape, LinkGroup
+from .link_groups import LinkGroup
 from .page_sample import OpenedPage
 from .paging_links import next_selector
 from .row_fields import date_field, moves
@@ -31,6 +33,7 @@ _COUNTED = re.compile(r"^(?:\d++\s*+[:：]\s*+)?(.*\S)\s*[(（\[](\d+)[)）\]]$"
 _LONGEST_NUMBER = 30  # characters of a cell with a count
 _MOST_ALIKE = 4  # cells of a row
 _LEAST_ROWS = 0.6
+_MOST_RISING = 10  # of so many rows one may be newer than the row before
 
 
 @dataclass(slots=True)
@@ -63,6 +66,8 @@ def learn_list(group: LinkGroup, shape: AddressShape, threads: Sequence[OpenedPa
         "url": link,
         "title": as_value(titles),
     }
+    if not _newest_first(listed):
+        table["order"] = "none"
     if group.shows_posts:  # only some of its posts: what the whole row shows changes with each reply
         table["fields"] = fields | _author(listed) | {"token": "."}
         return table
@@ -74,6 +79,18 @@ def learn_list(group: LinkGroup, shape: AddressShape, threads: Sequence[OpenedPa
         fields["token"] = last  # as text: the date read from it differs in each scan
     table["fields"] = fields
     return table
+
+
+def _newest_first(listed: _Listed) -> bool:
+    """Return False if the rows of a tree of titles do not go from the newest to the oldest."""
+    group, paths = listed.group, listed.paths
+    if not any(block.inner for block in paths.blocks) and not (group.shows_posts and group.named):
+        return True
+    marks, calendar = paths.marks, group.page.calendar
+    places = [[marks.dates[i] for i in paths.dates_in(n)] for n in range(paths.count)]
+    newest = [max((one for one in calendar.read(row) if one is not None), default=None) for row in places]
+    known = [one for one in newest if one is not None]
+    return sum(one < after for one, after in itertools.pairwise(known)) * _MOST_RISING < len(known)
 
 
 def _pattern(group: LinkGroup, shape: AddressShape) -> str:
@@ -109,7 +126,7 @@ def learn_index(group: LinkGroup, shape: AddressShape) -> dict[str, Any] | None:
 def _listed(group: LinkGroup) -> _Listed:
     tree = group.page.tree
     spans = group.spans()
-    blocks = [Block(start, end, tree.text_range((start, end))) for start, end in spans]
+    blocks = blocks_of(tree, spans)
     return _Listed(group, [tree.elements[row] for row, _ in spans], BlockPaths(tree, group.page.marks, blocks))
 
 

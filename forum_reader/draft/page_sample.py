@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,11 @@ from forum_reader.errors import PageTooLarge
 from forum_reader.fields.date_field import Dates
 from forum_reader.fields.post_marks import Marks, find_marks
 from forum_reader.fields.text_field import Body, size_of
+from forum_reader.page.arranged import Shape, arranged_posts
 from forum_reader.page.page_kind import PageFrame, frame_of, kind_of
 from forum_reader.page.page_tree import PageTree
 from forum_reader.page.records import PageKind
+from forum_reader.readers.arrangement import arrange_unsure, arrange_wiki
 from forum_reader.readers.block_paths import BlockPaths
 from forum_reader.readers.list_rows import teasers, without_teasers
 from forum_reader.readers.repeated_blocks import BlockSet, blocks_of
@@ -50,6 +53,9 @@ class OpenedPage:
     is_thread: bool
     next: str | None
     pages: tuple[str, ...]
+    shape: Shape | None = None
+    """Shape of its posts, where they have no elements; `shaped` are the posts."""
+    shaped: tuple[SeenPost, ...] = ()
 
     @property
     def url(self) -> str:
@@ -64,6 +70,8 @@ class OpenedPage:
     @property
     def posts(self) -> tuple[SeenPost, ...]:
         """Return the posts; none where it is not a thread."""
+        if self.shape is not None:
+            return self.shaped
         return self.learned.posts if self.learned and self.is_thread else ()
 
     @property
@@ -104,6 +112,9 @@ def opened(response: TextResponse) -> OpenedPage | None:
     learned = marked_posts(tree, marks, calendar, learned) or learned
     posts, quality = (learned.posts, learned.quality) if learned else ((), 0.0)
     kind = kind_of(tree, frame, response.url, posts, quality, marks=marks)
+    copy = deepcopy(root)
+    is_wiki = arrange_wiki(copy, response.text)
+    shape = "signed" if is_wiki else arrange_unsure(copy, tree, frame, response.url, kind, posts)
     return OpenedPage(
         response=response,
         root=root,
@@ -111,10 +122,12 @@ def opened(response: TextResponse) -> OpenedPage | None:
         frame=frame,
         marks=marks,
         calendar=calendar,
-        learned=learned,
-        is_thread=kind.kind is PageKind.THREAD and learned is not None and _is_prose(learned),
+        learned=None if shape else learned,
+        is_thread=shape is not None or (kind.kind is PageKind.THREAD and learned is not None and _is_prose(learned)),
         next=kind.next,
         pages=kind.pages,
+        shape=shape,
+        shaped=arranged_posts(copy, calendar) if shape else (),
     )
 
 

@@ -164,6 +164,10 @@ def _as_xpath(selector: str, row: Any) -> str | None:
 
 _ATTRIBUTES = ("title", *DATE_DATA, "content", "aria-label")  # visible text comes first, unlike in `fields/post_marks.py`
 _NUMERIC = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:\s*\(\w{1,3}\))?(?:(?:,?\s+|[.T_-])\d{1,2}:\d\d(?::\d\d)?(?:\s*[AaPp][Mm])?)?)"
+_NAMED = (
+    r"(?:^|[\s,])((?:[^\W\d_]{3,}\.?,?\s+){1,2}\d{1,2},?\s+\d{4}.*"
+    r"|\d{1,2}\.?\s+(?:de\s+)?[^\W\d_]{3,}\.?\s+(?:de\s+)?\d{4}.*)$"
+)
 _LABELLED = r"^[^:\d]{1,30}:\s*(.+)$"
 _ORDERS = (("%d", "%m", "%Y"), ("%m", "%d", "%Y"), ("%Y", "%m", "%d"), ("%d", "%m", "%y"), ("%m", "%d", "%y"))
 _TIMES = ("", " %H:%M", ", %H:%M", " %H:%M:%S", ", %H:%M:%S", " %I:%M %p", ", %I:%M %p")
@@ -187,7 +191,7 @@ def date_field(selectors: list[str], wanted: Wanted) -> Any:
         best, best_right = as_value(own), right
     if best_right >= total:
         return best
-    for regex in (_LABELLED, _NUMERIC):  # a label, or other words and numbers, stand around the date
+    for regex in (_LABELLED, _NUMERIC, _NAMED):  # a label, or other words and numbers, stand around the date
         if _right(selectors[0], wanted, (), regex) >= total:
             return {"select": as_value(selectors), "regex": regex}
     for form in _forms():

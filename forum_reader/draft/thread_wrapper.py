@@ -42,6 +42,9 @@ def learn_comments(
     """Return the table `[pages.comments]` without its address; None where no selector finds the posts. `second`: the pages that
     follow some of these, by the address of the first one; `listed`: the newest date that the list has for a page.
     """
+    shapes = Counter(page.shape for page in pages)
+    if (shape := shapes.most_common(1)[0][0]) is not None:
+        return _shaped(shape, pages)
     found = _of_threads([rows for page in pages if (rows := post_rows(page)) is not None])
     if not found:
         return None
@@ -73,6 +76,24 @@ def learn_comments(
     if table["first_is_post"] and begins_each_page(found, second or {}, selector):
         table["repeats_post"] = True
     return table
+
+
+def _shaped(shape: str, pages: Sequence[OpenedPage]) -> dict[str, Any]:
+    """Return the table of pages whose posts are put into elements."""
+    own = shape == "message" and all(post.section for page in pages for post in page.shaped)
+    return {
+        "shape": shape,
+        "rows": "article.trawl-post",
+        "first_is_post": True,
+        "post": {"title": ".trawl-section" if own else title_selector([page.root for page in pages])},
+        "fields": {
+            "id": {"select": "./@data-id", "prefix": "{thread}/"},
+            "body": [".trawl-text"],
+            "author": ".trawl-author",
+            "created_at": "time",
+        }
+        | ({"parent_id": {"select": "./@data-parent", "prefix": "{thread}/"}} if shape == "signed" else {}),
+    }
 
 
 def _of_threads(found: list[PostRows]) -> list[PostRows]:

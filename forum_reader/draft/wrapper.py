@@ -24,9 +24,10 @@ from forum_reader.reading.parse_body import read_at, root_of
 from forum_reader.reading.read_page import CommentsPage, ListedForum, read_comments
 from forum_reader.reading.reading_budget import strictly
 
+from .address_shape import AddressShape, shape_of
 from .boards import board_field
 from .explore import FoundForum
-from .link_groups import AddressShape, LinkGroup, shape_of, target_of
+from .link_groups import LinkGroup, target_of
 from .list_wrapper import learn_index, learn_list
 from .page_sample import OpenedPage
 from .thread_wrapper import learn_comments
@@ -245,7 +246,7 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
         comments["post"]["forum_id"] = board
     missing = []
     for name, table, other in (("list", listed, comments), ("comments", comments, listed)):
-        if "next" not in table:
+        if "next" not in table and "shape" not in table:
             missing.append(f"pages.{name}.next: no page with a second one was seen")
             selectors = dict.fromkeys([*filter(None, [_found_next(other)]), *_ANY_NEXT])
             table["next"] = [one for one in selectors if not _leads_to_others(one, found.threads, threads)]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from lxml import etree
 
@@ -22,6 +22,7 @@ from forum_reader.reading.html_text import BREAKS, cut, text_of_elements
 
 from .signatures import Signature, cut_at, moment_of, signature_of
 
+Shape = Literal["signed", "message"]
 POST = "trawl-post"
 _SKIPPED = frozenset({"script", "style", "template", "noscript", "head", "nav", "button", "select", "svg", "iframe"})
 _BLOCKS = BREAKS.keys() | {"td", "th"}
@@ -42,6 +43,15 @@ class _Comment:
     def add(self, block: Any, level: int) -> None:
         self.blocks.append(block)
         self.level = min(self.level, level)
+
+
+def arranged(root: Any, shape: Shape) -> Any:
+    """Return a copy of a page whose posts have separate elements; without any where nothing of this shape is on it."""
+    from .one_message import message
+
+    copy = deepcopy(root)
+    (signed if shape == "signed" else message)(copy)
+    return copy
 
 
 def may_be_signed(html: str) -> bool:
@@ -150,7 +160,7 @@ def post_element(
         named.text = by.author
         when = etree.SubElement(post, "time", {"datetime": moment} if (moment := moment_of(by.date)) else {})
         when.text = by.date
-    if section and not parent:
+    if section and (not parent or id_ == "message"):
         etree.SubElement(post, "h2", {"class": "trawl-section"}).text = section
     body = etree.SubElement(post, "div", {"class": "trawl-text"})
     body.extend(blocks)

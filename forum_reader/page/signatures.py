@@ -19,10 +19,11 @@ _LONGEST_NAME = 60
 _BETWEEN = 25  # characters between the links of a signature: `(talk | contribs)`
 _NAMESPACE = re.compile(r"(?:^|[/?&=])([^/?&=#:]{2,40}):([^/?&=#:]{1,255})$")
 _OF_PAGES = re.compile(r"(?:^|[/?&=])[^/?&=#:]{2,40}:[^/?&=#:]{1,60}/([^/?&=#]{1,100})$")
-_DASH = re.compile(r"(?:-{2,3}|[—–―])[\s\xa0]*$")
-_UNSIGNED = re.compile(r"(?:-{2,3}|[—–(])[^.!?—–(]{0,80}\b(?:by|von|par|por|da|door|av|af|przez|от|de)$")
-"""`— Preceding unsigned comment added by`."""
-_NAME_BEHIND_DASH = re.compile(r"(?:-{2,3}|[—–―])[\s\xa0]*(?:[A-Z]\w*\.)?([^\W\d_][^\n—–―]{0,58}?)[\s\xa0,:(–-]*$")
+_DASHES = ("--", "—", "–", "―")
+_BY = re.compile(r"\b(?:by|von|par|por|da|door|av|af|przez|от|de)$")
+_LONGEST_UNSIGNED = 90  # characters of `— Preceding unsigned comment added by`
+_WEB = re.compile(r"^[A-Z]\w{0,40}\.(?=[A-Z])")
+"""Namespace before a name: `Main.IdaBerg`."""
 _BESIDE = re.compile(r"^[\s\xa0)）\]]*(?:[(（\[][^()（）\[\]]{0,60}[)）\]])?[\s\xa0,.:·•–—-]*")
 _ZONES = {
     "UTC": 0, "GMT": 0, "WET": 0, "BST": 60, "WEST": 60, "CET": 60, "MEZ": 60, "CEST": 120, "MESZ": 120, "EET": 120, "OEZ": 120,
@@ -82,7 +83,7 @@ def read_line(line: Any) -> tuple[str, list[Link]]:
 def cut_at(line: Any, at: int) -> None:
     """Take away the text of a line from a place on, and the dash before it."""
     text, _ = read_line(line)
-    kept = len(_UNSIGNED.sub("", _DASH.sub("", text[:at].rstrip()).rstrip("([ \xa0\n")).rstrip())
+    kept = len(_without_dash(text[:at]))
     left = kept
     for event, element in etree.iterwalk(line, events=("start", "end")):
         name = "text" if event == "start" else "tail"
@@ -93,6 +94,15 @@ def cut_at(line: Any, at: int) -> None:
         left = max(0, left - len(value))
         if event == "start" and element.tag == "img" and not left and len(text[:kept]) > 0:
             element.set("alt", "")
+
+
+def _without_dash(text: str) -> str:
+    """Return a text without the dash at its end, and without a note that what follows was not signed."""
+    kept = text.rstrip(" \xa0\n([")
+    if _BY.search(kept[-_LONGEST_UNSIGNED:]):
+        dash = max(kept.rfind(one, max(0, len(kept) - _LONGEST_UNSIGNED)) for one in (*_DASHES, "("))
+        kept = kept[:dash] if dash >= 0 else kept
+    return kept.rstrip("-—–― \xa0\n([") if kept.endswith(_DASHES) else kept.rstrip()
 
 
 def signature_of(line: Any) -> Signature | None:
@@ -130,7 +140,7 @@ def _by_links(text: str, links: list[Link], end: int) -> Signature | None:
         return Signature(best, first.href, date, first.start, is_wiki=True)
     link = zone[0]
     name = link.text.strip()
-    if _DASH.search(text[: link.start].rstrip() + " ") and 0 < len(name) <= _LONGEST_NAME:
+    if text[: link.start].rstrip().endswith(_DASHES) and 0 < len(name) <= _LONGEST_NAME:
         return Signature(name, link.href, date, link.start, is_wiki=False)
     return None
 
@@ -144,9 +154,9 @@ def _by_dash(text: str, start: int) -> Signature | None:
         if when is None or when.precision < 3 or len(behind) > _LONGEST_DATE or _date_of(behind[when.span[0] :]) is None:
             continue
         before = time_before(behind, when)
-        name = _NAME_BEHIND_DASH.search(f"{match[0]} {behind[:before]}")
-        if name is not None:
-            return Signature(name[1].strip(" /_*'"), None, behind[before:].strip(), start + match.start(), is_wiki=False)
+        name = _WEB.sub("", behind[:before].strip(" \xa0,:(–-/_*'"))
+        if 0 < len(name) <= _LONGEST_NAME and name[0].isalpha() and "\n" not in name:
+            return Signature(name, None, behind[before:].strip(), start + match.start(), is_wiki=False)
     return None
 
 

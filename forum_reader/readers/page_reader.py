@@ -9,7 +9,7 @@ can hold (`compare` infers anyway, for the evidence).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -21,17 +21,17 @@ from forum_reader.errors import NotAPage, UnreadablePage
 from forum_reader.fields import post_marks
 from forum_reader.fields.date_field import may_be_dates
 from forum_reader.fields.post_marks import Marks, find_marks
-from forum_reader.page.arranged import arranged_posts, may_be_signed, signed
-from forum_reader.page.one_message import find_message, message
+from forum_reader.page.arranged import arranged_posts
 from forum_reader.page.page_kind import Kind, PageFrame, frame_of, kind_of
 from forum_reader.page.page_tree import PageTree, around, asks_for_password, is_framed
 from forum_reader.page.records import PageKind, Reader, SeenPage, SeenPost
 from forum_reader.page.soft_block import ASKS_FOR_LOGIN, why_nothing
 from forum_reader.reading.parse_body import root_of
 
+from .arrangement import arrange_unsure, arrange_wiki
 from .checks import agreement, completed, finished, grade, has_all_posts, is_complete, with_their_posts
 from .list_rows import are_listed, are_no_posts, are_rows, teasers, titled_rows, without_teasers
-from .lone_post import lone_post, mentions_replies
+from .lone_post import lone_post
 from .profile_reader import Listed, ProfileReader
 from .schema_org import marked_posts
 from .structure import PostPattern, infer_posts
@@ -84,7 +84,7 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     and PageTooLarge.
     """
     page = _opened(html, url, now or datetime.now(UTC), profiles=profiles)
-    if may_be_signed(page.html) and signed(page.root, least=2, of_wiki=True):
+    if arrange_wiki(page.root, page.html):
         return _arranged(page)
     _ask_readers(page, compare=compare)
     of_titles = page.learned is not None and are_rows(page.learned, page.tree)
@@ -96,8 +96,8 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
         software=page.profile.software if page.profile else None, rows=kind.rows, next=kind.next, pages=kind.pages,
     )  # fmt: skip
     posts = page.found[reader] if reader else ()
-    is_unsure = kind.kind is not PageKind.THREAD or (reader is Reader.LEARNED and _are_titles(posts))
-    if is_unsure and (_is_message(page, kind, posts) or (kind.kind is not PageKind.LIST and signed(page.root, least=2))):
+    is_unsure = kind.kind is not PageKind.THREAD or reader is Reader.LEARNED
+    if is_unsure and arrange_unsure(page.root, page.tree, page.frame, url, kind, posts):
         return _arranged(page)
     if kind.kind is PageKind.OTHER:
         why = why_nothing(page.html, url) or (ASKS_FOR_LOGIN if asks_for_password(page.tree) else None)
@@ -124,38 +124,6 @@ def _arranged(page: _Page) -> SeenPage:
         software=page.profile.software if page.profile else None, posts=tuple(finished(posts, page.base)),
         confidence=round(grade(posts, sum(len(post.text) for post in posts)), 2),
     )  # fmt: skip
-
-
-def _are_titles(posts: Sequence[SeenPost]) -> bool:
-    """Return True if learned posts are few, or most are short: they may be the rows of a thread's messages."""
-    sizes = sorted(len(post.text) for post in posts)
-    return len(sizes) <= _FEW or sizes[len(sizes) // 2] < _SHORT
-
-
-def _is_message(page: _Page, kind: Kind, posts: Sequence[SeenPost]) -> bool:
-    """Return True, and arrange the page, if it has one message, and its thread as a list of titles or a form for answers; not
-    where one of these posts is read so already.
-    """
-    titles = (page.frame.title, *_titles(page.root))
-    found = find_message(page.root, titles)
-    if found is None or found.others or found.author in titles or (found.rows and not found.is_of_rows):
-        return False
-    if not found.rows:
-        if kind.kind not in (PageKind.OTHER, PageKind.THREAD) or not mentions_replies(page.tree, page.url):
-            return False
-        text, texts = _letters(found.text), [_letters(post.text) for post in posts]
-        is_read = any(one.startswith(text) for one in texts) or (len(texts) == 1 and text not in texts[0])
-        if asks_for_password(page.tree) or (kind.kind is PageKind.THREAD and is_read):
-            return False
-    return message(page.root, found)
-
-
-def _letters(text: str) -> str:
-    return "".join(char for char in text if char.isalnum())
-
-
-def _titles(root: Any) -> Iterable[str]:
-    return (" ".join("".join(one.itertext()).split()) for one in root.iter("h1", "h2", "h3"))
 
 
 def _ask_readers(page: _Page, *, compare: bool) -> None:

@@ -24,7 +24,7 @@ from .checks import order
 from .repeated_blocks import Block, BlockSet, block_sets, without
 
 _SHIFTED = 0.9
-_TARGET = re.compile(r"([0-9A-Za-z]+)/?$")
+_TARGET = re.compile(r"(?<![0-9A-Za-z])([0-9A-Za-z]++)/?$")
 _MOST = 0.85  # of the text of a page, that posts hold at most: more is taken from around them
 
 

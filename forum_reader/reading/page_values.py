@@ -61,6 +61,10 @@ class Document:
         self._around = self.root  # holds the way to the next page
         if page.html_at is not None:
             self.root = _html_in(page.html_at, self.root)
+        if (shape := getattr(page, "shape", None)) is not None:
+            from forum_reader.page.arranged import arranged
+
+            self.root = arranged(self.root, shape)
         self._values = FoundValues(site, page, response, self.root, {"thread": thread})
         if page.gone and self.find(page.gone):
             raise PageGone(f"a page of something that does not exist: it has {' or '.join(page.gone.select)}")

@@ -18,6 +18,7 @@ from tests.real_forums.fossil import Fossil
 from tests.real_forums.hyperkitty import HyperKitty
 from tests.real_forums.ikiwiki import IkiWiki
 from tests.real_forums.machina import Machina
+from tests.real_forums.mediawiki import MediaWiki
 from tests.real_forums.mezzanine import Mezzanine
 from tests.real_forums.mhonarc import MHonArc
 from tests.real_forums.misago import Misago, MisagoPages
@@ -34,7 +35,7 @@ from tests.real_forums.wordpress import WordPress, WordPressNewest, WordPressNew
 KINDS: list[type[Software]] = [
     Misago, MisagoPages, NodeBB, FlaskBB, Fossil, HyperKitty, PublicInbox, MHonArc, Askbot, Machina, Spirit,
     PunkwebBB, Redmine, WordPress, WordPressNewestPage, WordPressNewest, Roundup,
-    IkiWiki, Mezzanine,
+    IkiWiki, Mezzanine, MediaWiki,
 ]  # fmt: skip
 ONLY = os.environ.get("ONLY", "").split()
 

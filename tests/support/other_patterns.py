@@ -9,8 +9,8 @@ from typing import Any
 
 from forum_reader.dates import words
 from forum_reader.draft import boards
+from forum_reader.draft.address_shape import shape_of
 from forum_reader.draft.boards import _pattern_of
-from forum_reader.draft.link_groups import shape_of
 from forum_reader.draft.list_wrapper import _alone
 from forum_reader.recognise import recognise
 from forums.overview import why

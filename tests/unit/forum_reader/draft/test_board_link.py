@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from scrapy.http import HtmlResponse
 
+from forum_reader.draft.address_shape import shape_of
 from forum_reader.draft.boards import board_field
-from forum_reader.draft.link_groups import shape_of
 from forum_reader.draft.page_sample import OpenedPage, opened
 
 SITE = "https://yard.example"

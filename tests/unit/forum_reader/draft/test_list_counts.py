@@ -9,7 +9,8 @@ import pytest
 from scrapy.http import HtmlResponse
 
 from forum_reader.definition.selectors import compiled
-from forum_reader.draft.link_groups import link_groups, shape_of
+from forum_reader.draft.address_shape import shape_of
+from forum_reader.draft.link_groups import link_groups
 from forum_reader.draft.list_wrapper import learn_list
 from forum_reader.draft.page_sample import OpenedPage, opened
 from forum_reader.reading.found_values import matched_part, whole_number

@@ -8,7 +8,8 @@ import pytest
 from parsel import Selector
 from scrapy.http import HtmlResponse
 
-from forum_reader.draft.link_groups import link_groups, shape_of
+from forum_reader.draft.address_shape import shape_of
+from forum_reader.draft.link_groups import link_groups
 from forum_reader.draft.list_wrapper import learn_list
 from forum_reader.draft.page_sample import opened
 from forum_reader.draft.paging_links import next_selector

@@ -1,0 +1,60 @@
+"""Decides whether a page's posts have to be put into elements first: comments of a talk page, the only message of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from forum_reader.page.arranged import Shape, may_be_signed, signed
+from forum_reader.page.one_message import find_message, message
+from forum_reader.page.page_kind import Kind, PageFrame
+from forum_reader.page.page_tree import PageTree, asks_for_password
+from forum_reader.page.records import PageKind, SeenPost
+
+from .lone_post import mentions_replies
+
+_FEW = 3  # posts
+_SHORT = 60  # characters of a title
+
+
+def arrange_wiki(root: Any, html: str) -> bool:
+    """Return True, and arrange the page, if its comments are signed by links to users' pages."""
+    return may_be_signed(html) and signed(root, least=2, of_wiki=True)
+
+
+def arrange_unsure(root: Any, tree: PageTree, frame: PageFrame, url: str, kind: Kind, posts: Sequence[SeenPost]) -> Shape | None:
+    """Return the shape of a page, and arrange it, where no posts were found, or these are few or short: they may be the rows of a
+    thread's messages.
+    """
+    sizes = sorted(len(post.text) for post in posts)
+    if kind.kind is PageKind.THREAD and len(sizes) > _FEW and sizes[len(sizes) // 2] >= _SHORT:
+        return None
+    if _is_message(root, tree, frame, url, kind, posts):
+        return "message"
+    return "signed" if kind.kind is not PageKind.LIST and signed(root, least=2) else None
+
+
+def _is_message(root: Any, tree: PageTree, frame: PageFrame, url: str, kind: Kind, posts: Sequence[SeenPost]) -> bool:
+    """Return True, and arrange the page, if it has one message, and its thread as a list of titles or a form for answers; not
+    where one of these posts is read so already.
+    """
+    titles = (frame.title, *_titles(root))
+    found = find_message(root, titles)
+    if found is None or found.others or found.author in titles or (found.rows and not found.is_of_rows):
+        return False
+    if not found.rows:
+        if kind.kind not in (PageKind.OTHER, PageKind.THREAD) or not mentions_replies(tree, url):
+            return False
+        text, texts = _letters(found.text), [_letters(post.text) for post in posts]
+        is_read = any(one.startswith(text) for one in texts) or (len(texts) == 1 and text not in texts[0])
+        if asks_for_password(tree) or (kind.kind is PageKind.THREAD and is_read):
+            return False
+    return message(root, found)
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text if char.isalnum())
+
+
+def _titles(root: Any) -> Iterable[str]:
+    return (" ".join("".join(one.itertext()).split()) for one in root.iter("h1", "h2", "h3"))
