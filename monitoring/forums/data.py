@@ -16,6 +16,7 @@ from forums.storage import Database
 from forums.storage.read import read_sql
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.schema.tables import board_months, comments, forums, gaps, posts, revisions, scans
+from forums.storage.schema.tables import sites as stored_sites
 from forums.storage.write.event_log import ChangeKind
 from monitoring.pages.charts import StoredRows
 from monitoring.pages.data import LONGEST_S
@@ -161,6 +162,7 @@ class ForumRows(StoredRows):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seq = 0
+        self._sites = dict[str, datetime]()  # with stored data, and since when
         self._counts: dict[int, defaultdict[str | None, Counter[int]]] = {one.step_s: defaultdict(Counter) for one in Resolution}
         """By length of a step, site (None: of all) and number of the step."""
 
@@ -177,6 +179,7 @@ class ForumRows(StoredRows):
                 self._seq = 0
                 for counts in self._counts.values():
                     counts.clear()
+            self._forget_removed(database)
             for seq, at, sites in EventLog(database).new_rows(self._seq, now - timedelta(seconds=LOG_S)):
                 for step_s, counts in self._counts.items():
                     step = int(at.timestamp()) // step_s
@@ -189,6 +192,17 @@ class ForumRows(StoredRows):
                 for steps in self._counts[one.step_s].values():
                     for step in [step for step in steps if step < oldest]:
                         del steps[step]
+
+    def _forget_removed(self, database: Database) -> None:
+        """Take away what was counted of sites that were removed since, also of one that is there again."""
+        with database.translated(), database.engine.connect() as connection:
+            rows = connection.execute(select(stored_sites.c.name, stored_sites.c.first_seen_at))
+            sites = {row.name: row.first_seen_at for row in rows}
+        gone = {name for name, at in self._sites.items() if name not in sites or sites[name] > at}
+        for counts in self._counts.values():
+            for name in gone & counts.keys():
+                counts[None].subtract(counts.pop(name))
+        self._sites = sites
 
     def since(self, moment: float) -> int:
         """Return how many were stored since the minute of that moment, within the last day."""

@@ -24,6 +24,7 @@ from sqlalchemy import Engine, event, func, select, update
 from forums.storage import Database, parse
 from forums.storage.engine import WRITING
 from forums.storage.schema.tables import comments, events, posts
+from forums.storage.write.remove_site import remove_rows
 from monitoring.api.access import Tokens
 from monitoring.app import create_app
 from monitoring.forums import data, pages
@@ -109,6 +110,26 @@ def test_figures_are_the_databases_from_the_first_minute_of_a_new_site_and_after
             connection.execute(events.delete())
         rows.add(other)
     assert rows.since(0) == 0, "another database"
+
+
+def test_a_removed_site_leaves_no_figure_and_one_that_is_there_again_has_its_own(
+    redis_client: redis.Redis, database: Database
+) -> None:
+    rows = ForumRows()
+
+    def figures(second: float) -> tuple[int, int, list[tuple[float, float]]]:
+        one = reading(redis_client, database, second, rows).rows()
+        return rows.since(BASE), stored(database), one.steps(60, BASE + second, "other")[:1]
+
+    write(database, 1, *(post(f"p{n}") for n in range(3)), *(post(f"o{n}", site="other") for n in range(5)))
+    assert figures(59) == (8, 8, [(BASE + 59, 5.0)])
+    remove_rows(database, "other")
+    assert figures(60) == (3, 3, [])
+    write(database, 62, post("o1", site="other"))
+    assert figures(70) == (4, 4, [(BASE + 70, 1.0)])
+    remove_rows(database, "other")
+    write(database, 75, *(post(f"o{n}", site="other", fetched_at=at(60)) for n in range(2)))
+    assert figures(80) == (5, 5, [(BASE + 80, 2.0)]), "removed and there again between two readings"
 
 
 def test_the_events_page_shows_the_newest_first_also_after_a_transaction_of_thousands(
