@@ -40,7 +40,7 @@ from .scrapy_glue.internals import (
 )
 from .scrapy_glue.page_age import PageAges
 from .scrapy_glue.page_tracker import Page, PageTracker, SiteSlots
-from .scrapy_glue.scheduler_parts import RequestLanes, UnstorableRequests, is_scrapys_kind, log_duplicate, watch_depth_limit
+from .scrapy_glue.scheduler_parts import RequestLanes, UnstorableRequests, is_scrapys_kind, log_duplicate, warn_of_traps
 from .scrapy_glue.standalone_scheduler import StandaloneScheduler
 from .setting_values import number_of
 
@@ -98,7 +98,7 @@ class Scheduler(StandaloneScheduler):
         if self.flush_on_start:
             self.flush()
         crawler.signals.connect(self._book.fail_item, signals.item_error)
-        watch_depth_limit(crawler)
+        warn_of_traps(crawler)
         self._frontier.open()
         return self.df.open() if is_scrapys_kind(self.df) else None
 

@@ -9,7 +9,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from scrapy import signals
+import scrapy
+from scrapy import Spider, signals
 
 from redis_components.dupefilter import RFPDupeFilter, is_fused, named_dupefilter
 from redis_components.errors import ConfigError, Unserializable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import redis
-    from scrapy import Request, Spider
+    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
@@ -117,8 +118,24 @@ IGNORED = "depth/request_ignored_count"
 """The stat in which Scrapy's DepthMiddleware counts them; shared, it is the sum over all processes."""
 
 
-def watch_depth_limit(crawler: Crawler) -> None:
-    """Let the crawl warn once, when it closes, how many requests this process has ignored, where there are any."""
+def why_never_started(spider: type[Spider]) -> str:
+    """Return why a spider of the years before Scrapy 2.13 fetches nothing, and the fix; "" for others."""
+    if hasattr(Spider, "start_requests") or not hasattr(spider, "start_requests"):
+        return ""
+    if not spider.start.__module__.startswith("scrapy."):
+        return ""
+    return (
+        f"{spider.__name__} has start_requests() and Scrapy {scrapy.__version__} does not call it: rename it"
+        " `async def start(self)`, with the same lines"
+    )
+
+
+def warn_of_traps(crawler: Crawler) -> None:
+    """Warn of a spider whose requests Scrapy does not ask for; and once, when the crawl closes, how many requests this process
+    has ignored for their depth, where there are any.
+    """
+    if why := why_never_started(crawler.spidercls):
+        logger.warning("%s", why)
 
     def warn() -> None:
         assert crawler.stats is not None

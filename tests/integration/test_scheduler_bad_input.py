@@ -84,6 +84,13 @@ def test_a_redis_that_will_never_take_the_exchange_ends_the_crawl(
     assert "not-this-one" not in line
 
 
+def test_a_spider_with_start_requests_alone_is_named(redis_url: str, tmp_path: Path) -> None:
+    with crawl(redis_url, tmp_path, pages=1, spider="old-start") as begun:
+        assert begun.start().wait(60) == 0
+        (line,) = [line for line in begun.log().splitlines() if "start_requests()" in line]
+    assert "does not call it: rename it `async def start(self)`" in line
+
+
 BAD_TASKS = [b'{"url": ', b'{"url": "http://127.0.0.1/", "colour": "red"}', b"[1]", b"\xff\xfe", b"", b'{"url": null}']
 
 

@@ -331,3 +331,13 @@ class StopMessageSpider(LinksSpider):
         if data == b"STOP":
             raise CloseSpider("asked to")
         return super().make_request_from_data(data)
+
+
+class OldStartSpider(Spider):
+    """Of the years before Scrapy 2.13, which now calls `start()` alone."""
+
+    name = "old-start"
+    custom_settings = {"MAX_IDLE_TIME_BEFORE_CLOSE": 1}  # noqa: RUF012 - the form that Scrapy wants
+
+    def start_requests(self) -> Iterator[Request]:
+        yield Request("http://127.0.0.1:1/")

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
-import scrapy
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -26,6 +25,7 @@ from scrapy.utils.reactor import verify_installed_asyncio_event_loop, verify_ins
 from twisted.python.failure import Failure
 
 from redis_components.errors import TrawlError
+from redis_components.scrapy_glue.scheduler_parts import why_never_started
 from redis_components.setting_values import object_of
 from redis_components.spiders import RedisMixin
 
@@ -104,11 +104,8 @@ class MadeSpider:
             if self._spider.server is None:
                 raise TrawlError(f"{kind.__name__} never calls setup_redis(crawler), so it is fed nothing: do so in from_crawler")
             return
-        if self._leaves_start_requests_out():
-            raise TrawlError(
-                f"{kind.__name__} has start_requests() and Scrapy {scrapy.__version__} does not call it: rename it"
-                " `async def start(self)`, with the same lines"
-            )
+        if why := why_never_started(kind):
+            raise TrawlError(why)
         found = self._first()
         if found is None and not self._may_be_fed:
             raise TrawlError(
@@ -135,14 +132,6 @@ class MadeSpider:
         return (
             f"it ends when the requests of its start() are done{_AGAIN}run it as a job (size 0 and trawl job start), or inherit"
             " redis_components.spiders.RedisSpider to feed it"
-        )
-
-    def _leaves_start_requests_out(self) -> bool:
-        kind = type(self._spider)
-        return (
-            hasattr(kind, "start_requests")
-            and not hasattr(Spider, "start_requests")
-            and kind.start.__module__.startswith("scrapy.")
         )
 
     def _ways_of_feeding(self) -> Iterator[bool]:
