@@ -50,6 +50,12 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> ConfigError:
     return ConfigError(f"unknown {what} {name!r:.100}: {there_are(name, known)}")
 
 
+def check_choice(option: str, value: str, known: Iterable[str]) -> None:
+    """Raise ConfigError for a value of an option that is none of the known ones."""
+    if value not in (names := list(known)):
+        raise ConfigError(f"{option} {value!r:.100} is unknown: write one of {', '.join(names)}{did_you_mean(value, names)}")
+
+
 def there_are(name: str, known: Iterable[str]) -> str:
     """Return `there are a, b; did you mean 'a'?`; of more than `MOST_LISTED` names their number and the nearest three."""
     names = sorted(set(known))

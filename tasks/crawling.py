@@ -14,8 +14,8 @@ from billiard.process import current_process
 from redis_components.connection import connect
 from redis_components.errors import TrawlError
 from redis_components.server.error_words import in_words
-from workers.node.crawl_once_result import OnceOutcome
 from workers.node.host import NODE
+from workers.process.exit_kinds import OnceOutcome
 from workers.process.heartbeat import Heartbeat
 from workers.state.history import Run, RunBy, Runs
 from workers.state.keys import FleetKeys
@@ -44,7 +44,7 @@ def crawl_once(
 
     The crawl uses a queue in memory, apart from the fleet's, and ends when the spider is done. `arguments` are the spider's;
     `settings` are numbers and switches of Scrapy's settings (see `workers.node.crawl_once`); `timeout` is in seconds, at most an
-    hour. Returns the fields of `workers.node.crawl_once_result.OnceResult`; `kept` holds the first `items` items, at most 1,000
+    hour. Returns the fields of `workers.process.exit_kinds.OnceResult`; `kept` holds the first `items` items, at most 1,000
     and 1 MiB.
 
     `cancel_crawl(task_id)` stops it gracefully; `app.control.revoke(task_id, terminate=True)` does the same in a prefork worker,

@@ -23,8 +23,7 @@ from cli.views.output import complain, print_json
 from cli.views.tables import console, plain_table
 from redis_components.embedded.die_with_parent import tied
 from redis_components.errors import ConfigError, TrawlError
-from workers.node.crawl_once_result import MOST_ITEMS, OnceOutcome, OnceResult
-from workers.process.exit_kinds import Exit, ExitKind
+from workers.process.exit_kinds import MOST_ITEMS, Exit, ExitKind, OnceOutcome, OnceResult
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.pipes import PulseReader, announced_in, pulse_pipe
 from workers.process.run_module import own_module

@@ -29,7 +29,7 @@ from forums.storage import StorageError
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.read.read_sql import stored_data
 from forums.storage.write.event_log import Position
-from redis_components.errors import ConfigError, RedisUnavailable, did_you_mean
+from redis_components.errors import ConfigError, RedisUnavailable, check_choice, unknown_name
 from redis_components.server.printable import in_one_line
 from redis_components.server.url import impatient
 from workers.overview import OverviewReader, problems
@@ -103,9 +103,7 @@ def _rows_of(kinds: list[str] | None) -> tuple[str, ...]:
     """Return the kinds of `--kind`. Raises ConfigError."""
     chosen = tuple(kinds or ("post", "comment"))
     for name in chosen:
-        if name not in (*ROWS, "all"):
-            known = (*ROWS, "all")
-            raise ConfigError(f"--kind {name} is unknown: write one of {', '.join(known)}{did_you_mean(name, list(known))}")
+        check_choice("--kind", name, (*ROWS, "all"))
     return ROWS if "all" in chosen else chosen
 
 
@@ -268,8 +266,7 @@ def rules_file() -> Rules:
 def check_output(output: str, rules: Rules) -> None:
     """Raise ConfigError for an unknown output."""
     if output not in rules.outputs:
-        known, hint = ", ".join(rules.outputs) or "none", did_you_mean(output, list(rules.outputs))
-        raise ConfigError(f"there is no output {output!r:.100}; there is {known}{hint}")
+        raise unknown_name("output", output, rules.outputs)
 
 
 @notify.command("test")

@@ -12,10 +12,9 @@ from cli.access.redis import redis_client, running_url
 from cli.views.options import AsJson, Since
 from cli.views.output import complain, duration, in_plain_json
 from cli.views.tables import Column, figure, show
-from redis_components.errors import ConfigError, RedisUnavailable, TrawlError, did_you_mean
+from redis_components.errors import RedisUnavailable, TrawlError, check_choice
 from workers.application import application
-from workers.node.crawl_once_result import OnceOutcome
-from workers.process.exit_kinds import ExitKind, signal_name
+from workers.process.exit_kinds import ExitKind, OnceOutcome, signal_name
 from workers.state.history import LOST, RunRow, Wanted, latest
 
 RUNNING = "running"
@@ -56,8 +55,8 @@ def history(
 def _kind(text: str | None) -> str | None:
     """Return the kind of end. Raises ConfigError for an unknown one."""
     known = sorted({*(kind.label for kind in ExitKind), *OnceOutcome, LOST})
-    if text is not None and text not in known:
-        raise ConfigError(f"--kind {text!r} is unknown: write one of {', '.join(known)}{did_you_mean(text, known)}")
+    if text is not None:
+        check_choice("--kind", text, known)
     return text
 
 

@@ -14,7 +14,7 @@ from cli.access.redis import redis_client
 from cli.views.fleet_tables import held_json, held_lines
 from cli.views.options import AsJson
 from cli.views.output import complain, echo, print_json, report
-from redis_components.errors import ConfigError, did_you_mean
+from redis_components.errors import ConfigError, unknown_name
 from redis_components.frontier.holds import HoldKind
 from redis_components.server.untrusted_values import server_time
 from workers.application import application
@@ -75,7 +75,8 @@ def drain(
     with redis_client() as client:
         nodes = Nodes(client)
         known = [one.name for one in nodes.all()]
-        _check_node(node, known)
+        if node not in known:
+            raise unknown_name("node", node, known)
         nodes.drain(node)
         if not as_json and len(known) == 1:
             complain("this is the only node: no other node can take over its crawlers")
@@ -129,8 +130,8 @@ def resume(
         _only_the_node(services, site, whole)
         with redis_client() as client:
             nodes = Nodes(client)
-            if not nodes.undrain(node):
-                _check_node(node, [one.name for one in nodes.all()])
+            if not nodes.undrain(node) and node not in (known := [one.name for one in nodes.all()]):
+                raise unknown_name("node", node, known)
         return _show_node(node, as_json, draining=False)
     target = _target(services, site, whole, "resume")
     if breaker and (target.services or target.slots or not target.site):
@@ -220,12 +221,6 @@ def _show(client: redis.Redis, held: Sequence[Held], as_json: bool, outcome: str
 def _only_the_node(services: list[str] | None, site: str | None, whole: bool) -> None:
     if services or site or whole:
         raise ConfigError("--node cannot be combined with services, --site or --all")
-
-
-def _check_node(node: str, known: Sequence[str]) -> None:
-    if node not in known:
-        hint = did_you_mean(node, known)
-        raise ConfigError(f"unknown node {node!r}: there are {', '.join(known) or 'none'}; trawl nodes shows them{hint}")
 
 
 def _show_node(node: str, as_json: bool, *, draining: bool) -> int:

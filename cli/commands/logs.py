@@ -22,7 +22,7 @@ from cli.views.options import AsJson, OnlySite, Since
 from cli.views.output import complain, print_json
 from cli.views.tables import console
 from redis_components.embedded import data_dir
-from redis_components.errors import ConfigError, TrawlError, did_you_mean
+from redis_components.errors import TrawlError, check_choice, did_you_mean
 from workers.logs.follow import LogFollower
 from workers.logs.lines import LEVELS, LineReader, LogLine, is_routine, last_lines
 from workers.logs.slot_log import SlotLog, slot_logs
@@ -123,8 +123,7 @@ def _places_of(site: str) -> re.Pattern[str]:
 
 
 def _level(name: str) -> int:
-    if name.upper() not in LEVELS:
-        raise ConfigError(f"--level {name!r} is unknown: write one of {', '.join(LEVELS)}{did_you_mean(name, LEVELS)}")
+    check_choice("--level", name.upper(), LEVELS)
     return int(getattr(logging, name.upper()))
 
 

@@ -27,7 +27,7 @@ from forums.sites import sites_dir
 from forums.sites.http.fetch import Visitor
 from forums.sites.http.politeness import USER_AGENT, agent_with
 from forums.state.forum_states import TRIAL_PER_DAY
-from redis_components.errors import ConfigError, TrawlError, did_you_mean
+from redis_components.errors import ConfigError, TrawlError, check_choice
 from redis_components.server.names import RULE, below, is_name
 
 _SHOWN = 20  # forums in the table
@@ -117,8 +117,8 @@ async def _drafted(
     url: str, name: str, profile: str | None, *, obey_robots: bool, allow_private: bool, agent: str | None
 ) -> Drafted:
 
-    if profile is not None and profile not in (names := layers.profile_names()):
-        raise ConfigError(f"--profile {profile} is unknown: write one of {', '.join(names)}{did_you_mean(profile, names)}")
+    if profile is not None:
+        check_choice("--profile", profile, layers.profile_names())
     limits = visit_limits(url)
     async with Visitor(obey_robots=obey_robots, allow_private=allow_private, agent=agent or USER_AGENT, limits=limits) as visitor:
         known = partial(Draft, name=name, obey_robots=obey_robots, allow_private=allow_private, agent=agent)

@@ -31,7 +31,7 @@ from forum_reader.reading.read_page import CommentsPage, FieldCount, IndexPage, 
 from forums.sites import Site, SiteError, UnreadablePage, isolated, load_all, load_site, site_names
 from forums.sites.http.fetch import FetchFailed, NameNotResolved, NotNow, VisitLimits, Visitor
 from forums.state.keys import ForumFleetKeys
-from redis_components.admin.lock_release import give_back
+from redis_components.items.stream import give_back
 from redis_components.keys import limits_key
 from redis_components.politeness.limits import LanePermits
 from redis_components.server.error_words import in_words

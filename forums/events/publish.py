@@ -24,8 +24,8 @@ from forums.state.site_faults import note_troubles
 from forums.storage import Database
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.write.event_log import Position
-from redis_components.admin.lock_release import give_back
 from redis_components.errors import ConfigError
+from redis_components.items.stream import give_back
 
 from .cursors import MOST_DEAD, Cursor, Cursors
 from .expression import JudgingTime

@@ -14,8 +14,11 @@ Items that were refused wait in a separate list: `newest`, `replay`, `purge`.
 from __future__ import annotations
 
 import json
+import logging
 import secrets
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha1
@@ -25,6 +28,7 @@ import msgspec
 import redis
 
 from redis_components.admin.dead_letters import Cleared, clear
+from redis_components.connection import is_servers_state
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import script
 
@@ -218,3 +222,34 @@ def purge(client: redis.Redis, keys: CrawlKeys, *, before_s: float | None = None
         return (before_s is None or entry.at_s < before_s) and wanted in entry.reason.casefold()
 
     return clear(client, keys.bad_items(), parse, forget, is_wanted, None)
+
+
+AGAIN_S = 0.2
+
+logger = logging.getLogger(__name__)
+
+
+def give_back(release: Callable[[], object], name: str, *, held_s: float) -> None:
+    """Call `release`, which may be repeated; where Redis does not take it, a thread does until the lock expires after `held_s`.
+
+    The next round of a task runs in another process of the pool as often as not, and would find the lock taken until then.
+    """
+    try:
+        release()
+    except redis.RedisError as error:
+        logger.warning("%s could not be given back: %s", name, error)
+        if is_servers_state(error):  # else it expired, and another process may have it
+            threading.Thread(target=_again, args=(release, name, time.monotonic() + held_s), daemon=True).start()
+
+
+def _again(release: Callable[[], object], name: str, until: float) -> None:
+    while time.monotonic() < until:
+        time.sleep(AGAIN_S)
+        try:
+            release()
+        except redis.RedisError as error:
+            if not is_servers_state(error):
+                logger.debug("%s is not given back: %s", name, error)
+                return
+        else:
+            return

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 import redis
 
-from redis_components.admin.lock_release import give_back
 from redis_components.connection import is_servers_state
 from redis_components.errors import TrawlError
 from redis_components.items.groups import ItemGroup
-from redis_components.items.stream import ItemStream, Lock, Refusal, Settled, new_token
+from redis_components.items.stream import ItemStream, Lock, Refusal, Settled, give_back, new_token
 from redis_components.server.health import Problem
 from workers.state.troubles import Troubles
 

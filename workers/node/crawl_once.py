@@ -24,8 +24,7 @@ from workers.crawler.adapt_settings import crawl_alone, fed_from_redis
 from workers.crawler.crawl import Crawl, make_crawl
 from workers.jobs.orders import check_settings
 from workers.process import pipes
-
-from .crawl_once_result import MOST_ITEMS, OnceOutcome, OnceResult
+from workers.process.exit_kinds import MOST_ITEMS, OnceOutcome, OnceResult
 
 if TYPE_CHECKING:
     from scrapy import Spider
