@@ -56,7 +56,7 @@ def test_tail_shows_the_fleet_where_it_is_asked_for(trawl: Trawl) -> None:
     assert "new forum         demo  board f1 is new" in trawl("events", "tail", "--no-follow", "--kind", "forum").out
     everything = trawl("events", "tail", "--no-follow", "--kind", "all", "--json", "--match", "type:new").out.splitlines()
     assert [json.loads(line)["row"] for line in everything] == ["post", "comment", "forum"]
-    one_line(trawl("events", "tail", "--no-follow", "--kind", "gapp"), 2, "--kind gapp", "did you mean 'gap'")
+    one_line(trawl("events", "tail", "--no-follow", "--kind", "gapp"), 2, "--kind 'gapp'", "did you mean 'gap'")
 
 
 def test_an_output_whose_cursor_stands_still_is_not_ok(trawl: Trawl, tmp_path: Path) -> None:
