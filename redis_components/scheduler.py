@@ -9,7 +9,6 @@ Constructor and attributes are scrapy-redis's. Used alone (in a script or a test
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -21,12 +20,10 @@ from redis_components.server.error_words import in_words
 
 from . import defaults
 from .dupefilter import is_fused
-from .dupefilters.kinds import Notes
 from .errors import TrawlError, Undecodable
-from .frontier.frontier import Frontier, FrontierConfig, score_of
+from .frontier.frontier import Frontier, score_of
 from .frontier.holds import names_of
 from .frontier.messages import NO_FILTER, NewRequest, QueueOrder
-from .queue import order_of
 from .scrapy_glue.custom_classes import OUTAGES, CustomDupeFilter, CustomQueue
 from .scrapy_glue.engine import REASON, close_frontier, fail, frontier_of, is_refused, refusing, running_crawler, stop_crawl
 from .scrapy_glue.internals import (
@@ -140,18 +137,6 @@ class Scheduler(StandaloneScheduler):
             listeners.room = self._places.room
             if (downloader := downloader_of(crawler)) is not None:
                 self._long_waits = LongWaits(downloader, self._wake, self._frontier.now)
-
-    def _adapted(self, config: FrontierConfig) -> FrontierConfig:
-        """Return the configuration with the keys and the order of the queue and the dupefilter."""
-        keys = replace(
-            config.keys,
-            requests=self._keys.requests,
-            dupefilter=self._keys.dupefilter,
-            custom_queue=self._keys.custom_queue,
-            custom_dupefilter=self._keys.custom_dupefilter,
-        )
-        kind = Notes() if keys.custom_dupefilter else self.df.filter
-        return replace(config, keys=keys, filter=kind, order=order_of(type(self.queue)) or QueueOrder.ADVISED)
 
     def _set_up_custom_classes(self, crawler: Crawler) -> None:
         frontier, listeners = self._frontier, self._frontier.listeners

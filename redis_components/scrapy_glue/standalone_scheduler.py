@@ -27,9 +27,9 @@ from redis_components.admin.inspector import wipe
 from redis_components.codec.requests import request_codec
 from redis_components.codec.values import is_plumbing
 from redis_components.dupefilter import is_fused
-from redis_components.dupefilters.kinds import Filter, misfit
+from redis_components.dupefilters.kinds import Filter, Notes, misfit
 from redis_components.errors import LayoutError, TrawlError
-from redis_components.frontier.frontier import exact_score, score_of
+from redis_components.frontier.frontier import FrontierConfig, exact_score, score_of
 from redis_components.frontier.messages import NO_FILTER, NewRequest, QueueOrder
 from redis_components.keys import CrawlKeys
 from redis_components.queue import Base, order_of, own_codec_of, own_score_of
@@ -211,6 +211,18 @@ class StandaloneScheduler(BaseScheduler):
         if waiting := len(self.queue):
             self._log_resuming(waiting)
         return None
+
+    def _adapted(self, config: FrontierConfig) -> FrontierConfig:
+        """Return the configuration with the keys and the order of the queue and the dupefilter."""
+        keys = replace(
+            config.keys,
+            requests=self._keys.requests,
+            dupefilter=self._keys.dupefilter,
+            custom_queue=self._keys.custom_queue,
+            custom_dupefilter=self._keys.custom_dupefilter,
+        )
+        kind = Notes() if keys.custom_dupefilter else self.df.filter
+        return replace(config, keys=keys, filter=kind, order=order_of(type(self.queue)) or QueueOrder.ADVISED)
 
     def _make_keys(self) -> None:
         """Make the keys by the patterns. Raises ConfigError."""
