@@ -136,7 +136,7 @@ def test_it_crawls_consumes_holds_hosts_keeps_pages_runs_jobs_and_shows_all_of_i
         wait_until(lambda: urls(items) == pages, lambda: f"the other host's items are in the file\n{fleet.printed()}")
         assert list((fleet.data / "raw" / "books").glob("*/*.warc*")), "raw pages are kept"
 
-        job = fleet.trawl("run", "books", "--urls", str(_written(fleet, f"{well.url}/job")))
+        job = fleet.trawl("job", "start", "books", "--urls", str(_written(fleet, f"{well.url}/job")))
         assert job.returncode == 0, job.stderr
         status = json.loads(fleet.trawl("status", "--json").stdout)
         assert (status["running"], status["unreadable"]) == (True, {})
