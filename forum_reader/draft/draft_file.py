@@ -17,7 +17,7 @@ from forum_reader.definition import layers
 from forum_reader.definition.load import site_of
 from forum_reader.definition.origins import is_this_machine
 from forum_reader.errors import FetchFailed, SiteError
-from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, seen_without_file
+from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, is_by_creation, seen_without_file
 from forum_reader.reading.asked_page import AnyPage, Asked, read
 from forum_reader.reading.read_page import CommentsPage, ListPage
 from forum_reader.reading.reading_budget import strictly
@@ -78,6 +78,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     can_discover: bool = False
     obey_robots: bool = True
     allow_private: bool = False
+    also_allowed: tuple[str, ...] = ()
+    """Other places that are fetched: of a service that has the comments."""
     agent: str | None = None
     """User-Agent with a contact."""
     wrapper: Any = None
@@ -118,6 +120,8 @@ def text_of(draft: Draft) -> str:
     lines = [f"profile = {json.dumps(profile)}\n"] if profile else []
     if not draft.base_in_profile:
         lines.append(f"base_url = {json.dumps(draft.base_url)}\n")
+    if draft.also_allowed:
+        lines.append(f"also_allowed = {json.dumps(list(draft.also_allowed))}   # has the comments\n")
     if draft.allow_private:
         lines.append("allow_private = true           # its name resolves to a private address\n")
     if wrapper:
@@ -256,6 +260,8 @@ class Preview(NamedTuple):
     problem: str | None
     fault: str | None = None
     """Sign that the list is read wrongly."""
+    is_by_creation: bool = False
+    """True for a list in the order in which its threads were made."""
 
     @property
     def is_read(self) -> bool:
@@ -307,7 +313,7 @@ async def preview(site: Site, get: Get, forum: str) -> Preview:
     ids: dict[str, str] = {}
     threads = [await _thread(site, get, forum, thread, titles, ids) for thread in listed.threads[::step][:MOST]]
     faults = faults_of_list(listed, seen_without_file(response), by_activity=site.pages.list.order == "activity")
-    return Preview(threads, None, next(faults, None))
+    return Preview(threads, None, next(faults, None), is_by_creation(listed.threads))
 
 
 def _read(site: Site, response: TextResponse, asked: Asked) -> AnyPage:

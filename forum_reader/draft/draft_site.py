@@ -28,8 +28,10 @@ from forum_reader.reading.reading_budget import strictly
 from forum_reader.recognise.recognise import Guess, base_of, guesses
 
 from .boards import addressed_forums, boards_below
+from .comment_service import find_static, static_wrapper
 from .draft_file import Draft, Preview, name_of, preview_of, refuse_variables, site_of_draft, text_of
 from .explore import Explorer, FoundForum
+from .page_sample import opened
 from .paging_links import recent_of_profile, recent_page
 from .wrapper import customs_of, wrapper_of
 
@@ -163,6 +165,8 @@ async def drafted(url: str, fetch: Fetch, known: partial[Draft], profile: str | 
             draft = msgspec.structs.replace(draft, recent=recent)
         if profile or shown.is_read:
             return Drafted(draft, guess, shown, problem)
+    if not profile and (static := await _of_static_pages(response, pages, known)) is not None:
+        return static
     # Of unknown software, or with pages that its profile does not read: another skin, another version.
     found = None if profile else await pages.explorer.find(response)
     learned = _learned(found, response, known)
@@ -170,6 +174,8 @@ async def drafted(url: str, fetch: Fetch, known: partial[Draft], profile: str | 
         recent = await recent_page(fetch, found, learned.wrapper.pages)
         learned.wrapper.pages |= {"recent": recent} if recent else {}
     as_learned = await preview_of(learned, pages.get)
+    if learned.wrapper is not None and as_learned.is_by_creation:
+        learned.wrapper.pages["list"]["order"] = "created"  # answers to older threads are on any page of it
     if draft is None or as_learned.is_read:
         return Drafted(learned, None, as_learned, problem)
     return Drafted(draft, guess, shown, problem)
@@ -222,6 +228,34 @@ def _learned(found: FoundForum | None, response: TextResponse, known: partial[Dr
         can_discover=wrapper is not None and "index" in wrapper.pages,
         wrapper=wrapper,
     )
+
+
+async def _of_static_pages(response: TextResponse, pages: _Pages, known: partial[Draft]) -> Drafted | None:
+    """Return the draft for static pages whose comments come from a service; None for other pages. Raises ReaderError where it
+    cannot be written.
+    """
+    page = opened(response)
+    found = await find_static(page, pages.get) if page is not None and not page.is_thread else None
+    if found is None:
+        return None
+    service = found.service
+    at = f" at {service.address}" if service.comments is not None else ""
+    what = f"{response.url}: its comments are filled by {service.name}{at}"
+    if service.comments is None:
+        raise ReaderError(f"{what}, which is not read: write a site file for the interface that the page asks (docs/sites.md)")
+    wrapper = await static_wrapper(found, pages.get)
+    if wrapper is None:
+        raise ReaderError(f"{what}, and no list of such pages was found: give the address of the page that lists them")
+    base, place = urljoin(response.url, "/").rstrip("/"), urljoin(service.address, "/").rstrip("/")
+    draft = known(
+        profile=None,
+        software=f"static pages with comments by {service.name}",
+        base_url=base,
+        also_allowed=() if place == base else (place,),
+        forums=wrapper.forums,
+        wrapper=wrapper,
+    )
+    return Drafted(draft, None, await preview_of(draft, pages.get), None)
 
 
 def _refuse_another_host(asked: str, found: str) -> None:

@@ -179,7 +179,18 @@ def _normal(text: str | None) -> str:
     return " ".join(_WORD.findall((text or "").lower()))
 
 
-def falls(dates: Sequence[datetime | None]) -> bool:
-    """Return True if dates stand from the newest to the oldest, but for a tenth of them."""
-    steps = [after > before for before, after in pairwise(one for one in dates if one is not None)]
+def is_by_creation(threads: Sequence[ListedThread]) -> bool:
+    """Return True if a list is in the order in which its threads were made, by their dates or numbers, and not in that of their
+    last activity.
+    """
+    rows = [one for one in threads if not one.sticky]
+    activity = [one.last_activity for one in rows]
+    if sum(one is not None for one in activity) <= _FEW or _falls(activity):
+        return False
+    return _falls([one.created_at for one in rows]) or _falls([int(one.id) if one.id.isdecimal() else None for one in rows])
+
+
+def _falls(values: Sequence[Any]) -> bool:
+    """Return True if values stand from the highest to the lowest, but for a tenth of them."""
+    steps = [after > before for before, after in pairwise(one for one in values if one is not None)]
     return len(steps) >= _FEW and sum(steps) * 10 <= len(steps)

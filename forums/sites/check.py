@@ -16,7 +16,7 @@ from forum_reader.definition.fields import NEEDED
 from forum_reader.draft.paging_links import second_page
 from forum_reader.errors import UnreadablePage
 from forum_reader.page import soft_block
-from forum_reader.readers.file_faults import falls, faults_of_list, faults_of_thread, seen_without_file
+from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, is_by_creation, seen_without_file
 from forum_reader.reading import read_page
 from forum_reader.reading.asked_page import Asked
 from forums.sites import isolated
@@ -155,7 +155,7 @@ class Trial:
             faults.append("changed threads cannot be recognised: look at `reply_count` and `last_activity`, or set `token`")
         rows = [one for one in page.threads if not one.sticky] if by_activity else []
         hints.append(doubtful(((one.id, one.last_activity) for one in rows), datetime.now(UTC)))
-        if falls([one.created_at for one in rows]) and not falls([one.last_activity for one in rows]):
+        if is_by_creation(rows):
             hints.append('the threads stand in the order of their creation: write `order = "created"` in [pages.list]')
         self._note("list", page.threads, f"threads of forum {forum}", page, hints, faults)
         await self._follow(page.next, Asked(kind="list", forum=forum, number=2), {one.id for one in page.threads})

@@ -17,6 +17,7 @@ from tests.real_forums.flaskbb import FlaskBB
 from tests.real_forums.fossil import Fossil
 from tests.real_forums.hyperkitty import HyperKitty
 from tests.real_forums.ikiwiki import IkiWiki
+from tests.real_forums.isso import Isso
 from tests.real_forums.machina import Machina
 from tests.real_forums.mediawiki import MediaWiki
 from tests.real_forums.mezzanine import Mezzanine
@@ -35,7 +36,7 @@ from tests.real_forums.wordpress import WordPress, WordPressNewest, WordPressNew
 KINDS: list[type[Software]] = [
     Misago, MisagoPages, NodeBB, FlaskBB, Fossil, HyperKitty, PublicInbox, MHonArc, Askbot, Machina, Spirit,
     PunkwebBB, Redmine, WordPress, WordPressNewestPage, WordPressNewest, Roundup,
-    IkiWiki, Mezzanine, MediaWiki,
+    IkiWiki, Mezzanine, MediaWiki, Isso,
 ]  # fmt: skip
 ONLY = os.environ.get("ONLY", "").split()
 

@@ -213,7 +213,7 @@ def test_the_preview_shows_five_threads_with_their_posts(folder: Path) -> None:
     forum = FORUMS["hex"]()
     visitor = Stored(forum.page)
     wrapper = learned(visitor, "/")
-    shown, problem, fault = asyncio.run(preview(site_of(wrapper, folder), visitor.get, wrapper.tried))
+    shown, problem, fault, _ = asyncio.run(preview(site_of(wrapper, folder), visitor.get, wrapper.tried))
     assert (problem, fault) == (None, None)
     assert len(shown) == 5
     for one in shown:

@@ -1,0 +1,28 @@
+"""Lists in the order in which their threads were made, against those in the order of the last activity."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from forum_reader.readers.file_faults import is_by_creation
+from forum_reader.reading.read_page import ListedThread
+
+
+def test_a_list_in_the_order_of_creation_is_known_by_dates_or_numbers() -> None:
+    def rows(created: list[int], active: list[int], ids: list[int] | None = None) -> list[ListedThread]:
+        return [
+            ListedThread(
+                id=str(ids[n]) if ids else f"t{n}", token="", created_at=None if ids else day(one), last_activity=day(other)
+            )
+            for n, (one, other) in enumerate(zip(created, active, strict=True))
+        ]
+
+    def day(number: int) -> datetime:
+        return datetime(2026, 11, number, tzinfo=UTC)
+
+    falling, mixed = [9, 8, 7, 6, 5, 4], [9, 20, 8, 21, 5, 28]
+    assert is_by_creation(rows(falling, mixed))
+    assert is_by_creation(rows(falling, mixed, ids=[90, 80, 70, 60, 50, 40])), "by the threads' numbers"
+    assert not is_by_creation(rows(falling, falling))
+    assert not is_by_creation(rows(mixed, falling))
+    assert not is_by_creation(rows(falling, mixed, ids=[9, 80, 7, 60, 5, 40]))
