@@ -256,7 +256,7 @@ def _comments(
     numbers = page_rows.Numbers(read)
     comments: dict[str, ReadComment] = {}
     for at, (row, values) in enumerate(zip(rows, read, strict=True)):
-        if (skips and at == 0) or values["id"] is None or (opening and values["id"] == opening):
+        if values["id"] is None or (opening and values["id"] == opening and not skips):
             continue
         answered = row.parent_id or values.get("parent_id") or numbers.answered(values["id"])
         body = values.get("body") or ""
@@ -268,6 +268,8 @@ def _comments(
         }
         kept = {name: value for name, value in values.items() if name != "load_more"}
         _add(comments, ReadComment(**(kept | given)))
+    if skips and opening:
+        comments.pop(opening, None)  # what the page repeats of it is left out, too
     return comments
 
 

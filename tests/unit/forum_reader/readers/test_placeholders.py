@@ -96,3 +96,8 @@ def test_the_opening_post_is_no_comment_on_any_page() -> None:
     assert first.post_id == "a"
     assert [one.id for one in page(rows, 2, opening="a").comments] == ["b"]
     assert [one.id for one in page(rows, 2).comments] == ["a", "b"], "what it is by is known from the first page"
+
+
+def test_a_comment_with_the_id_of_the_opening_post_is_there() -> None:
+    rows = '<article id="a"><b>ida</b><p>question</p></article><article id="a"><b>kurt</b><p>answer</p></article>'
+    assert [(one.id, one.author) for one in page(rows).comments] == [("a~2", "kurt")]
