@@ -20,7 +20,8 @@ from forum_reader.errors import FetchFailed
 from forum_reader.reading.parse_body import read_at
 from forum_reader.reading.read_page import ListedForum
 
-from .link_groups import AddressShape, LinkGroup, link_groups, target_of
+from .address_shape import AddressShape
+from .link_groups import LinkGroup, link_groups, target_of
 from .list_wrapper import learn_list
 from .page_sample import OpenedPage, opened
 from .paging_links import next_selector
