@@ -30,7 +30,7 @@ import redis
 from sqlalchemy import create_engine, text
 
 from benchmarks.fleet.kill_table import CONSUMERS
-from benchmarks.support.report import Report, options, table, write_section
+from benchmarks.support.report import Report, options, section, table, write_section
 from tests.support.crawl import hits_of, link_site
 from tests.support.deployments import WAYS, Deployment
 from tests.support.postgres_server import PostgresServer, binaries
@@ -38,6 +38,7 @@ from tests.support.processes import wait_until
 from workers.state.registry import Registry
 
 TIMEOUT_S = 60
+IN_CONTAINERS = "In containers"  # of books.md, by `python -m tests.containers.books`
 IN_FLIGHT = 8  # of one crawler: SETTINGS
 BATCH = 500  # of a consumer
 SPIDER = """
@@ -243,7 +244,10 @@ def main() -> int:
     most = 4 * IN_FLIGHT + BATCH
     report.target(f"copies in the file at most what was in flight at the kills, {most}", all(row.copies <= most for row in rows))
     report.figures["rows"] = [asdict(row) for row in rows]
+    kept = section(chosen.page, IN_CONTAINERS) if chosen.page else ""
     report.finish(chosen)
+    if kept:
+        write_section(chosen.page, IN_CONTAINERS, kept.partition("\n\n")[2].strip())
     if chosen.page and [*chosen.only] == [*WAYS] and not chosen.quiet:
         write_section(chosen.page.with_name("kill_table.md"), CONSUMERS, consumers(rows))
     return int(bool(missing))
