@@ -172,4 +172,4 @@ test-manifests: ## Validate deploy/kubernetes against the published schemas of K
 	@for version in 1.29 1.33 1.37; do .venv-manifests/bin/kubernetes-validate --strict --quiet -k $$version $$(find deploy/kubernetes deploy/kubernetes-api -name '*.yaml' ! -name kustomization.yaml) || exit 1; done
 
 clean: ## Remove .venv and caches (not data/)
-	rm -rf $(VENV) .venv-containers .venv-peers .venv-servers .venv-try-scrapy .venv-docs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info
+	rm -rf $(VENV) .venv-containers .venv-peers* .venv-servers .venv-try-scrapy .venv-docs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

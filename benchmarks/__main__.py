@@ -40,8 +40,8 @@ DEATHS = ("kill_table", "deaths", "service_deaths", "unconsumed_items", "books")
 """What `make deaths` runs."""
 LIVING = ("living",)
 """What `make living` runs."""
-POLITE = ("politeness", "refusals", "pages_at_scale", "installation")
-"""Up to twenty minutes each: sites with limits, a site that refuses, a million rows, a package index; run by name."""
+POLITE = ("politeness", "refusals", "pages_at_scale", "installation", "peers_table")
+"""Up to twenty minutes each, by name: sites with limits, one that refuses, a million rows, a package index, other frameworks."""
 
 
 def module_of(name: str) -> str:

@@ -6,6 +6,7 @@ Started by `benchmarks/support/peer.py`; runs in the peers' own environment too.
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -93,6 +94,7 @@ def main() -> None:
     figures: dict[str, Any] = {"pages": len(stamps), "wall_s": 0.0, "cpu_s": max(0.0, cpu[1] - cpu[0])}
     if stamps:
         figures["wall_s"] = stamps[-1] - stamps[0]
+    figures["most_kib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if job.stamps:
         figures["stamps"] = stamps
     print(json.dumps(figures))

@@ -1,4 +1,6 @@
-"""The peers' own virtual environment, `.venv-peers`: `python -m benchmarks.peers.environment` makes it."""
+"""The peers' own virtual environments, `.venv-peers` and beside it one for each other framework: `python -m
+benchmarks.peers.environment` makes the first one.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,20 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / ".venv-peers"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-STAMP = FOLDER / ".installed"
 
 
-def interpreter() -> str | None:
-    """Return the environment's Python, installed at first use; None, after a line with the reason, if that fails."""
-    python = str(FOLDER / "bin" / "python")
-    wanted = REQUIREMENTS.read_text(encoding="utf-8")
-    if STAMP.exists() and STAMP.read_text(encoding="utf-8") == wanted:
+def interpreter(framework: str = "") -> str | None:
+    """Return the Python of scrapy-redis, or of another framework, installed at first use; None, after a line with the reason, if
+    that fails.
+    """
+    folder = ROOT / f".venv-peers{framework and '-'}{framework}"
+    requirements = REQUIREMENTS.with_stem(f"requirements-{framework}") if framework else REQUIREMENTS
+    python, stamp = str(folder / "bin" / "python"), folder / ".installed"
+    wanted = requirements.read_text(encoding="utf-8")
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return python
-    print(f"installing {REQUIREMENTS.relative_to(ROOT)} into {FOLDER.name} (once) ...", file=sys.stderr, flush=True)
+    print(f"installing {requirements.relative_to(ROOT)} into {folder.name} (once) ...", file=sys.stderr, flush=True)
     pip = [
         python,
         "-m",
@@ -27,17 +31,20 @@ def interpreter() -> str | None:
         "--quiet",
         "--disable-pip-version-check",
         "-r",
-        str(REQUIREMENTS),
-        "-c",
-        "constraints.txt",
+        str(requirements),
+        *([] if framework else ["-c", "constraints.txt"]),
     ]
-    for command in ([sys.executable, "-m", "venv", str(FOLDER)], pip):
+    for command in ([sys.executable, "-m", "venv", str(folder)], pip):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
         if done.returncode:
             reason = (done.stderr.strip() or "no reason given").splitlines()[-1]
-            print(f"scrapy-redis is left out: its environment cannot be installed: {reason}", file=sys.stderr, flush=True)
+            print(
+                f"{framework or 'scrapy-redis'} is left out: its environment cannot be installed: {reason}",
+                file=sys.stderr,
+                flush=True,
+            )
             return None
-    STAMP.write_text(wanted, encoding="utf-8")
+    stamp.write_text(wanted, encoding="utf-8")
     return python
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from scrapy import Request, Spider
 
 from .job import Job
+from .other_frameworks import children
 
 
 class Forum:
@@ -191,6 +192,18 @@ class Board:
         return Request(f"{self.job.site}/{path}", callback=callback, dont_filter=True, priority=priority)
 
 
+class Pages:
+    """The tree of `tests/support/link_site.py`, as the frameworks that are not Scrapy crawl it."""
+
+    job: ClassVar[Job]
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        """Parse any page."""
+        yield {"url": response.url}
+        for url in children(response.url, {**self.job.options, "site": self.job.site}):
+            yield Request(url)
+
+
 SPIDERS: dict[str, type] = {
     "forum": Forum,
     "chains": Chains,
@@ -200,6 +213,7 @@ SPIDERS: dict[str, type] = {
     "links": Links,
     "deep_chain": DeepChain,
     "board": Board,
+    "pages": Pages,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import urllib.error
 import urllib.request
@@ -32,7 +33,7 @@ from .comment_service import find_static, static_wrapper
 from .draft_file import Draft, Preview, name_of, preview_of, refuse_variables, site_of_draft, text_of
 from .explore import Explorer, FoundForum
 from .page_sample import opened
-from .paging_links import recent_of_profile, recent_page
+from .paging_links import feeds_of, recent_of_profile, recent_page
 from .wrapper import customs_of, wrapper_of
 
 TIMEOUT_S = 30.0
@@ -109,6 +110,10 @@ class _WebRedirects(urllib.request.HTTPRedirectHandler):
 
 
 _INDEX_PAGES = 20  # most pages of an index
+_MOST_FEEDS = 4
+_FEED = re.compile(rb"<(?:rss|feed|urlset|rdf:RDF)[\s>]")
+ARTICLES = "articles"
+"""The profile of news sites and blogs."""
 
 
 class Drafted(NamedTuple):
@@ -156,6 +161,8 @@ async def drafted(url: str, fetch: Fetch, known: partial[Draft], profile: str | 
     guess = next((one for one in guesses(response) if profile in (None, one.profile)), None)
     chosen = profile or (guess.profile if guess else None)
     draft, shown, problem = None, Preview([], None), None
+    if profile == ARTICLES or (profile is None and _FEED.search(response.body[:500])):
+        return await _by_feeds(response, known, pages)
     if chosen and chosen != "generic":
         draft, problem = await _by_profile(fetch, chosen, guess, response, known)
         shown = await preview_of(draft, pages.get)
@@ -176,6 +183,10 @@ async def drafted(url: str, fetch: Fetch, known: partial[Draft], profile: str | 
     as_learned = await preview_of(learned, pages.get)
     if learned.wrapper is not None and as_learned.is_by_creation:
         learned.wrapper.pages["list"]["order"] = "created"  # answers to older threads are on any page of it
+    if profile is None and draft is None and not (learned.forums and as_learned.is_read):
+        articles = await _by_feeds(response, known, pages)
+        if articles.shown.is_read:
+            return articles
     if draft is None or as_learned.is_read:
         return Drafted(learned, None, as_learned, problem)
     return Drafted(draft, guess, shown, problem)
@@ -256,6 +267,23 @@ async def _of_static_pages(response: TextResponse, pages: _Pages, known: partial
         wrapper=wrapper,
     )
     return Drafted(draft, None, await preview_of(draft, pages.get), None)
+
+
+async def _by_feeds(response: TextResponse, known: partial[Draft], pages: _Pages) -> Drafted:
+    """Return the draft of a site of articles by the first of its feeds that is read, else by the first one."""
+    table = layers.profile_table(ARTICLES)["recognise"]
+    base_url = urljoin(response.url, "/")
+    empty = known(profile=ARTICLES, software=table["about"], base_url=base_url.rstrip("/"))
+    first = Drafted(empty, None, Preview([], None), None)
+    linked = sorted(feeds_of(response), key=lambda url: ("comment" in url, "atom" not in url))  # Atom has the time of an update
+    for url in [response.url] if _FEED.search(response.body[:500]) else linked[:_MOST_FEEDS]:
+        path = url.removeprefix(base_url)
+        draft = msgspec.structs.replace(empty, forums=(ListedForum(id=path, name=path),))
+        found = Drafted(draft, None, await preview_of(draft, pages.get), None)
+        if found.shown.is_read:
+            return found
+        first = first if first.draft.forums else found
+    return first
 
 
 def _refuse_another_host(asked: str, found: str) -> None:

@@ -305,7 +305,7 @@ def _thread_pattern(pages: dict[str, Any]) -> str | None:
 
 
 async def _of_feeds(get: Get, response: TextResponse, pattern: str) -> dict[str, Any] | None:
-    graded = [(grade, url) for url in _feeds(response)[:MOST_FEEDS] if (grade := await _grade(get, url, pattern))]
+    graded = [(grade, url) for url in feeds_of(response)[:MOST_FEEDS] if (grade := await _grade(get, url, pattern))]
     if not graded:
         return None
     best, url = max(graded, key=lambda one: one[0])
@@ -329,7 +329,7 @@ def _thread_url(pattern: str, urls: list[str]) -> Any:
     return {"select": _ADDRESS, "regex": f"{before}{whole.removeprefix('^')}{re.escape(endings.pop())})"}
 
 
-def _feeds(response: TextResponse) -> list[str]:
+def feeds_of(response: TextResponse) -> list[str]:
     """Return the feeds on the same origin that a page links, in its order."""
     root = markup_root(response)
     links = [] if root is None else root.xpath(_LINKS)

@@ -30,6 +30,8 @@ __all__ = [
 _LONGEST_TOKEN = 200  # characters
 SHARED = "~"
 """Between the id that several posts of a page share and the number of the second and further ones."""
+NO_SIGN = "None@None"
+"""Token of a row that shows neither replies nor a date: by it no change can be seen."""
 
 
 class ListedForum(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from forum_reader.reading.read_page import NO_SIGN
 from forums.records.items import stamp
 from forums.records.start_tasks import ListMode, PostTask
 from forums.records.stored import TRAIL, FrontRow, front_of, retitled, vanished
@@ -115,6 +116,8 @@ def change_of(thread: ListedThread, record: ThreadRecord | None, at: datetime, f
         return Change.UNCHANGED if record.has_token(thread.token) and at - asked < GONE_FOR else Change.NEW
     if record.has_token(thread.token):
         return Change.CHANGED if record.short else Change.UNCHANGED
+    if thread.token == NO_SIGN:  # another list of the site shows more of it
+        return Change.UNCHANGED
     return Change.UNCHANGED if record.covers(thread.reply_count, thread.last_activity) else Change.CHANGED
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.research import depth, expiry, iteration, metrics, serializer, unstorable
+from benchmarks.research import articles, depth, expiry, iteration, metrics, serializer, unstorable
 from benchmarks.research.__main__ import BEGIN, END, NAMES, PAGES, figures_of, place
 
 
@@ -35,6 +35,13 @@ def test_a_limit_of_depth_cuts_a_chain_and_nothing_else() -> None:
     limited = found.pop("DEPTH_LIMIT = 10")
     assert (limited["pages of the chain"], limited["pages in all"]) == ("10 of 12", 51)
     assert {(row["pages of the chain"], row["pages in all"]) for row in found.values()} == {("12 of 12", 53)}
+
+
+@pytest.mark.processes
+def test_an_article_on_several_lists_is_stored_once_and_its_edits_are_seen() -> None:
+    (found,) = rows(articles.run(small=True))
+    assert (found["articles"], found["first scan"], found["after 10 edits and 5 new"]) == (17, 12, 15)
+    assert (found["edits seen by the scan"], found["by a check"]) == ("10 of 10", "10 of 10")
 
 
 @pytest.mark.thorough

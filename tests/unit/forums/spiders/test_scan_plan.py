@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forum_reader.reading.read_page import ListedThread
+from forum_reader.reading.read_page import NO_SIGN, ListedThread
 from forums.records.start_tasks import PostTask
 from forums.records.stored import MOST_KEPT, front_of, vanished
 from forums.spiders.scan_marks import Marks, after
@@ -421,6 +421,15 @@ def test_a_row_that_says_what_is_stored_is_no_change() -> None:
     assert change_of(listed_thread(5, 50), msgspec.structs.replace(record, told_at=None), START) is Change.CHANGED
     assert change_of(listed_thread(5, 50), msgspec.structs.replace(record, short=1), START) is Change.CHANGED
     assert change_of(listed_thread(7, 50), msgspec.structs.replace(record, listed=None), START) is Change.UNCHANGED
+
+
+def test_a_row_that_shows_no_sign_of_a_change_is_none_where_another_list_has_shown_one() -> None:
+    """As an article that is on a feed with dates and on a list without."""
+    record = ThreadRecord(token="None@2026-11-13T11:00:00+00:00")
+    unsigned = ListedThread(id="t1", token=NO_SIGN)
+    assert change_of(unsigned, record, START) is Change.UNCHANGED
+    assert change_of(unsigned, None, START) is Change.NEW
+    assert change_of(ListedThread(id="t1", token="None@2026-11-14T11:00:00+00:00"), record, START) is Change.CHANGED
 
 
 def test_what_the_newest_messages_will_tell_is_left_to_them_and_looked_at_again() -> None:
