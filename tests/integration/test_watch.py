@@ -21,6 +21,7 @@ from demo.forum.process import ForumProcess
 from forums.sites import load_site
 from redis_components.errors import ConfigError
 from tests.integration.test_cli_up import get
+from tests.integration.test_mcp import SDK, ask
 from tests.support import warm_start
 from tests.support.fleet import ROOT
 from tests.support.processes import none_left, wait_until
@@ -124,12 +125,44 @@ def test_from_an_address_in_an_empty_folder_to_posts_on_the_page_and_back(
             address = wait_until(lambda: opened.exists() and opened.read_text(), log.read_text, 60)
             wait_until(lambda: _titles(folder), log.read_text, 60)
             wait_until(lambda: any(one in _page(address) for one in _titles(folder)), lambda: f"a post is on {address}", 60)
+            _answers_an_operators_eight_questions(forum, folder, environment)
             _asks_for_the_restart_that_a_changed_file_needs(folder, environment)
             _remove_while_it_is_crawled(forum, folder, environment, redis_client)
         finally:
             running.terminate()
             assert running.wait(60) == 0, log.read_text()
     assert "first author" in log.read_text(), "it shows what it found"
+
+
+def _answers_an_operators_eight_questions(forum: ForumProcess, folder: Path, environment: dict[str, str]) -> None:
+    """`trawl mcp`, of a crawl that is going on; the database and the forum's own record are the judges."""
+    if not (SDK / "mcp").is_dir():
+        return  # `make test` installs it
+    thread = next(iter(forum.truth()["posts"]))
+    wait_until(lambda: len(_titles(folder)) == 6, lambda: f"all threads; {_titles(folder)}", 60)
+    title, page = _titles(folder)[0], f"{forum.url}/html/t/{thread}"
+    questions = {
+        "is all well": ("status", {}),
+        "what is stale": ("forums", {}),
+        "is this page stored": ("why", {"url": page}),
+        "why did crawlers end": ("history", {}),
+        "who wrote of a word": ("search", {"text": title}),
+        "what is on this page": ("read", {"url": page}),
+        "what was given up": ("dead", {}),
+        "who changed what": ("audit", {"limit": 50}),
+    }
+    asked = [(name, tool, given) for name, (tool, given) in questions.items()]
+    answers = ask(asked, environment=environment, cwd=folder)
+    said = {name: json.loads(answers[name]["text"]) for name in questions}
+    assert json.loads(said["is all well"]["result"])["running"] is True
+    assert {one["forum"] for one in json.loads(said["what is stale"]["result"])["forums"]} >= {"f1", "f2"}
+    why = json.loads(said["is this page stored"]["from_pages"])
+    assert (why["thread"], why["known"]) == (thread, True)
+    assert {"forum_list", "forum_detail"} <= {one["spider"] for one in json.loads(said["why did crawlers end"]["result"])}
+    assert title in said["who wrote of a word"]["from_pages"]
+    assert json.loads(said["what is on this page"]["from_pages"])["posts"]
+    assert said["what was given up"]["exit_code"] == 0
+    assert "watch" in said["who changed what"]["result"] or "status" in said["who changed what"]["result"]
 
 
 def _asks_for_the_restart_that_a_changed_file_needs(folder: Path, environment: dict[str, str]) -> None:
