@@ -72,6 +72,7 @@ def main() -> None:
     report.caveats += [
         "1,000 pages of 10 ms in deaths and with a second crawler; for a death vanilla and scrapyd have a `JOBDIR`.",
         "Crawlee's storage in Redis needs Redis 8 with its JSON commands, which this machine has not: SQLite is its shared one.",
+        "feapder has no filter of requests by default: a second one that joins begins the crawl again.",
         "Bytes are of Redis, of files (crawlee), or of the process (vanilla, scrapyd, which keep requests there).",
     ]
     report.finish(chosen)
