@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.support.report import Report
 
 PAGES = Path(__file__).parents[2] / "docs" / "research"
-NAMES = ("iteration", "expiry", "metrics", "unstorable", "serializer", "depth")
+NAMES = ("articles", "iteration", "expiry", "metrics", "unstorable", "serializer", "depth")
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 

@@ -24,11 +24,9 @@ from tests.support.redis_server import RedisServer
 from tests.support.watched_site import Page, WatchedSite
 
 SOURCES: dict[str, tuple[str, ...]] = {
-    "RSS": ("feed.rss",),
-    "Atom": ("feed.atom",),
-    "sitemap": ("sitemap.xml",),
-    "HTML list": ("list.html",),
     "RSS, Atom and sitemap": ("feed.rss", "feed.atom", "sitemap.xml"),
+    "HTML list": ("list.html",),
+    "Atom": ("feed.atom",),
 }
 IN_HTML = """
 [pages.list]
