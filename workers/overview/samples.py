@@ -22,6 +22,7 @@ MOST_CRAWLERS = 100
 MOST_SITES = 200
 FARTHEST = 2**40  # number of a minute
 MIB = 1 << 20
+LEAST_S = 15.0
 
 
 class Resolution(Enum):
@@ -120,9 +121,13 @@ def sample(view: Overview) -> Sample:
 
 
 def until_now(history: History, view: Overview) -> History:
-    """Return the history with the present at its end: what is read now stands in the charts of the first hour, too."""
-    now = () if view.failure is not None else (sample(view),)
-    return History(day=(*history.day, *now), month=(*history.month, *now))
+    """Return the history with the present at its end: what is read now stands in the charts of the first hour, too. Of a few
+    seconds no rate is computed.
+    """
+    if view.failure is not None or any(view.now - one.at < LEAST_S for one in history.day[-1:]):
+        return history if not history.day else History(day=history.day, month=(*history.month, history.day[-1]))
+    now = sample(view)
+    return History(day=(*history.day, now), month=(*history.month, now))
 
 
 def rates(counts: Iterable[tuple[float, float | None]], per_s: float) -> list[tuple[float, float | None]]:

@@ -8,7 +8,9 @@ import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
 
 from monitoring.pages.charts import MOST_POINTS, Window, chart, fleet_charts
-from workers.overview.samples import History, Sample
+from tests.unit.monitoring.metrics.test_metrics import NOW, VIEW
+from workers.overview import Overview
+from workers.overview.samples import History, Sample, until_now
 
 DAY = Window(now=86_400.0, length_s=86_400.0, step_s=60.0)
 
@@ -65,3 +67,13 @@ def test_what_a_dead_fleet_did_last_is_not_what_it_does_now() -> None:
         samples = tuple(Sample(at=now - silent_s - 60.0 * n, stored=600 - 60 * n, waiting=7) for n in range(5, -1, -1))
         history = History(day=samples)
         assert f"{word} 7, highest 7" in fleet_charts(history, now)[2], silent_s
+
+
+def test_the_present_stands_at_the_end_of_day_and_month_also_in_the_first_hour() -> None:
+    hour = Sample(at=NOW - 600.0, alive=0)
+    for age_s, alive in ((20.0, len([one for one in VIEW.crawlers if one.alive(NOW)])), (5.0, 1)):
+        found = until_now(History(day=(hour, Sample(at=NOW - age_s, alive=1)), month=(hour,)), VIEW)
+        assert [one.alive for one in found.month] == [0, alive], "of five seconds the minute's sample is the present"
+        assert found.day[-1].at == found.month[-1].at == (NOW if age_s > 15 else NOW - age_s)
+    away = History(day=(hour,), month=(hour,))
+    assert until_now(away, Overview(failure="away")).day == (hour,)
