@@ -38,7 +38,6 @@ class _Comment:
     at: datetime
     texts: list[str]
     depth: int
-    answered: _Comment | None
 
 
 @dataclass
@@ -49,6 +48,11 @@ class _Page:
     @property
     def comments(self) -> list[_Comment]:
         return [one for _, comments in self.sections for one in comments]
+
+    def answered(self, comment: _Comment) -> _Comment | None:
+        """The nearest comment above it in its section that is indented less."""
+        before = next(comments[: comments.index(comment)] for _, comments in self.sections if comment in comments)
+        return next((one for one in reversed(before) if one.depth < comment.depth), None)
 
     def wikitext(self) -> str:
         parts = []
@@ -142,7 +146,8 @@ class MediaWiki(Software):
             topics[thread] = {"forum_id": "1", "title": page.title, **self._told(first), "replies": None}
             names = self._ids(page, thread)
             for one in others:
-                parent = names[id(one.answered)] if one.answered not in (None, first) else None
+                above = page.answered(one)
+                parent = names[id(above)] if above not in (None, first) else None
                 comments[names[id(one)]] = {"topic_id": thread, **self._told(one), "parent": parent}
         assert not ids, f"the wiki has other talk pages: {ids}"
         return {"topics": topics, "comments": comments}
@@ -156,9 +161,8 @@ class MediaWiki(Software):
     def _comment(self, comments: list[_Comment]) -> None:
         self._at += timedelta(minutes=self._chance.randint(3, 90))
         depth = self._chance.randint(0, min(3, comments[-1].depth + 1)) if comments else 0
-        answered = next((one for one in reversed(comments) if one.depth < depth), None)
         texts = [self._words(self._chance.randint(6, 30)) for _ in range(self._chance.choice((1, 1, 2)))]
-        comments.append(_Comment(self._chance.choice(_USERS), self._at, texts, depth, answered))
+        comments.append(_Comment(self._chance.choice(_USERS), self._at, texts, depth))
 
     def _words(self, count: int) -> str:
         return " ".join(self._chance.choice(_WORDS) for _ in range(count)).capitalize()
