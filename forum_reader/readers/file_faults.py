@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _FEW = 4  # rows; of fewer, nothing is common
 _MOST = 50  # posts whose texts are compared
 _NEAR = timedelta(days=2)  # time zones differ
+_FRESH = timedelta(days=1)
+_SLOW = timedelta(minutes=5)  # from the fetching of a page to its reading
 _WORD = re.compile(r"\w+")
 _LONG = 20  # characters of a text that no other has by chance
 _SAME = 0.7  # share of the words that two readings of a text have in common
@@ -58,7 +60,7 @@ def faults_of_list(page: ListPage, seen: SeenPage | None, *, by_activity: bool =
         yield f"no title of a thread is that of a row of the page, such as {seen.rows[0].title!r:.80}: look at `title`"
     if by_activity and len(page.threads) >= _FEW:
         last = [one.last_activity for one in page.threads if not one.sticky and one.last_activity is not None]
-        if len(last) >= _FEW and len(set(last)) == 1:
+        if len(last) >= _FEW and len(set(last)) == 1 and not _is_from_an_age(last[0]):
             yield "all threads have the same `last_activity`: look at its selector"
 
 
@@ -177,6 +179,14 @@ def _in_common(one: Counter[str], other: Counter[str]) -> float:
 
 def _normal(text: str | None) -> str:
     return " ".join(_WORD.findall((text or "").lower()))
+
+
+def _is_from_an_age(date: datetime) -> bool:
+    """Return True if a date may come from an age ("1 minute ago", "13 months ago"), which all rows of a new or an imported forum
+    may have: it is of the last day, or of another one at this time of the day.
+    """
+    age = datetime.now(UTC) - date
+    return age < _FRESH or age % _FRESH < _SLOW or -age % _FRESH < _SLOW
 
 
 def is_by_creation(threads: Sequence[ListedThread]) -> bool:

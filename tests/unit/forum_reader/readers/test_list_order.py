@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from forum_reader.readers.file_faults import is_by_creation
-from forum_reader.reading.read_page import ListedThread
+from forum_reader.page.records import PageKind, SeenLink, SeenPage
+from forum_reader.readers.file_faults import faults_of_list, is_by_creation
+from forum_reader.reading.read_page import ListedThread, ListPage
+
+SEEN = SeenPage(
+    url="http://x/f", kind=PageKind.LIST, rows=tuple(SeenLink(url=f"http://x/t/{n}", title=f"Thread {n}") for n in range(6))
+)
 
 
 def test_a_list_in_the_order_of_creation_is_known_by_dates_or_numbers() -> None:
@@ -26,3 +31,14 @@ def test_a_list_in_the_order_of_creation_is_known_by_dates_or_numbers() -> None:
     assert not is_by_creation(rows(falling, falling))
     assert not is_by_creation(rows(mixed, falling))
     assert not is_by_creation(rows(falling, mixed, ids=[9, 80, 7, 60, 5, 40]))
+
+
+def test_one_activity_of_all_threads_is_a_fault_unless_the_forum_is_new() -> None:
+    def faults(age: timedelta) -> list[str]:
+        at = datetime.now(UTC) - age
+        rows = tuple(ListedThread(id=f"t{n}", token="", title=f"Thread {n}", last_activity=at) for n in range(6))
+        return list(faults_of_list(ListPage(threads=rows), SEEN, by_activity=True))
+
+    assert faults(timedelta(days=9, hours=5)) == ["all threads have the same `last_activity`: look at its selector"]
+    assert faults(timedelta(minutes=1)) == [], "each row shows `1 minute ago`"
+    assert faults(timedelta(days=396)) == [], "or `13 months ago`"
