@@ -25,14 +25,13 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "up": (START, "up.up", "Start Redis, a worker with its crawlers, beat, Flower and the exporter here, until Ctrl-C."),
     "doctor": (START, "doctor.doctor", "Check Redis, broker, clocks, database, disks, permissions, ports and site files."),
     "seed": (CRAWL, OF_FORUMS, "Queue forums for a scan, which finds their new and changed threads."),
-    "refresh": (CRAWL, OF_FORUMS, "Fetch posts again, with their comments or without."),
     "seed-urls": (CRAWL, "seed_urls.seed_urls", "Queue URLs for a spider, in the order of the lines."),
     "job": (CRAWL, "job.app", "Start and manage jobs: crawls with their own queue, shared by several crawlers."),
     "run": (CRAWL, "run.app", "Start and follow runs: groups of spiders, each with a verdict."),
     "crawl-once": (CRAWL, "crawl_once.crawl_once", "Run one crawl with a spider and show its result."),
     "schedule": (CRAWL, "schedule.app", "Show and change which tasks beat sends, and how often."),
     "status": (LOOK, "status.status", "Show what needs attention, services, queues, crawlers and the last errors."),
-    "forums": (LOOK, OF_FORUMS, "Show how fresh each forum is; rescan forums, fetch history, forget threads."),
+    "forums": (LOOK, OF_FORUMS, "Show how fresh each forum is; rescan forums, refresh posts, fetch history, forget threads."),
     "nodes": (LOOK, "nodes.app", "Show the nodes with their crawlers, and compute what a fleet needs."),
     "items": (LOOK, "items.app", "Show how many items wait, and write them to a file, a database or a URL."),
     "logs": (LOOK, "logs.logs", "Show the logs of the crawlers on this machine, sorted by time."),
@@ -90,10 +89,10 @@ trawl help all          all commands, in groups
 Exit codes: 0 done, 1 failed, 2 wrong use, 130 Ctrl-C
 """
 
-SYNONYMS = {"groups": ("run", "groups"), "runs": ("run",)}
+SYNONYMS = {"groups": ("run", "groups"), "runs": ("run",), "refresh": ("forums", "refresh")}
 """Words for a command that has another name in the list; `trawl runs` alone lists them."""
 GROUPS = {  # groups that do something without a subcommand: their subcommands, the default first
-    "forums": ("list", "rescan", "backfill", "forget"),
+    "forums": ("list", "rescan", "refresh", "backfill", "forget"),
     "run": ("start", "groups", "list", "show", "pause", "resume", "cancel", "rerun", "silence"),
     "nodes": ("list", "capacity"),
     "items": ("list", "consume"),
@@ -136,12 +135,12 @@ _CHANGING = {
         "resume",
         "crawl-once",
         "seed",
-        "refresh",
         "seed-urls",
         "autoscale",
         "limit",
     ),
-    *("alert", "sites remove", "forums rescan", "forums backfill", "forums forget", "dupefilter", "sites reparse"),
+    *("alert", "sites remove", "sites reparse", "sites forget-rows", "dupefilter"),
+    *("forums rescan", "forums refresh", "forums backfill", "forums forget"),
     *("backup create", "backup restore"),
     *("schedule set", "schedule enable", "schedule disable", "schedule remove", "schedule run"),
     *(f"dead{kind} {act}" for kind in ("", " items", " messages") for act in ("replay", "purge")),

@@ -92,7 +92,6 @@ def commands() -> Mapping[str, str]:
         "sites": "cli.commands.sites.app",
         "watch": "cli.commands.watch.watch",
         "seed": "cli.commands.seed.seed",
-        "refresh": "cli.commands.seed.refresh",
         "forums": "cli.commands.forums.app",
         "why": "cli.commands.why.why",
         "search": "cli.commands.export.search_stored",

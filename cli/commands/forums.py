@@ -33,7 +33,7 @@ from redis_components.admin.crawl_records import keys_in
 from redis_components.errors import ConfigError
 from workers.overview import OverviewReader
 
-from .seed import backfill, rescan
+from .seed import backfill, refresh, rescan
 
 NO_FORUM = "No forum is watched yet. `trawl seed` queues the first scans; while `trawl up` runs, beat does it."
 NO_REDIS = "No Redis runs here that has the freshness of forums: start the fleet with `trawl up`, or name it in TRAWL_REDIS_URL."
@@ -44,6 +44,7 @@ app = typer.Typer(
     help="Show how fresh each forum is (`trawl forums [SITE]`); scan forums, fetch history, forget threads.",
 )
 app.command()(rescan)
+app.command()(refresh)
 app.command()(backfill)
 
 

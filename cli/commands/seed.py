@@ -113,8 +113,8 @@ def refresh(
 
     **Examples:**
 
-        trawl refresh demo p1 p2
-        trawl refresh demo p1 --only post
+        trawl forums refresh demo p1 p2
+        trawl forums refresh demo p1 --only post
     """
     with redis_client() as client:
         waiting = seeding.refresh(client, posts, site, only)  # type: ignore[arg-type]  # it is checked there
