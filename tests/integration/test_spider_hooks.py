@@ -63,7 +63,7 @@ def test_every_spider_is_fed_whatever_it_overrides(redis_url: str, redis_client:
         assert redis_client.llen("own-item-key:items:1") == 3
         assert redis_client.hlen("own-push:latest") == 4
         assert "the second call fails" in log
-        assert "TypeError: make_request_from_data() gave {'url': 'http://" in log
+        assert "type error: make_request_from_data() gave {'url': 'http://" in log
         assert "own-scheduling scheduled 5" in log
         assert log.count("Spider closed (finished)") == len(FED)
         assert "NoSetup never called setup_redis(crawler): do so in its from_crawler" in log

@@ -110,7 +110,7 @@ def test_comments_that_no_guest_sees_say_nothing_of_their_post() -> None:
     response = TextResponse(thread.url, body=b'{"id": "p", "title": "t", "body": "b", "reply_count": 3}', request=thread)
     _, again = collected(alone().parse_thread(response, **thread.cb_kwargs))
     check = failed(again, error=private)
-    assert (check["gone"], check["whole"], check["reason"]) == (False, False, f"SiteBlocked: {private}")
+    assert (check["gone"], check["whole"], check["reason"]) == (False, False, f"site blocked: {private}")
 
 
 def test_where_the_post_is_among_the_comments_the_first_page_decides() -> None:
