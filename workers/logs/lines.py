@@ -27,7 +27,7 @@ _HEAD = re.compile(
 )
 _ROUTINE = re.compile(
     r"scrapy\.(addons|middleware): Enabled |scrapy\.crawler: Overridden settings|scrapy\.statscollectors: Dumping "
-    r"|scrapy\.extensions\.logstats: Crawled .* \(at 0 pages/min\), scraped .* \(at 0 items/min\)"
+    r"|scrapy\.extensions\.logstats: Crawled \d+ pages \(at 0 pages/min\), scraped \d+ items \(at 0 items/min\)"
 )
 _ALARM = re.compile(r"Fatal |Traceback \(most recent|Current thread|Thread 0x|trawl: |[\w.]*(Error|Exception)\b")
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")

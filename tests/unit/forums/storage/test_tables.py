@@ -35,7 +35,7 @@ ELSEWHERE = {  # fields that are no columns
     "posts": {"deleted"},
     "comments": {"deleted"},
     "scans": {"front", "seen"},
-    "checks": {"id", "forum_id", "listed_as", "reply_count", "last_reply_at", "asked", "counted_back"},
+    "checks": {"id", "forum_id", "listed_as", "reply_count", "last_reply_at", "asked", "counted_back", "walled"},
 }
 
 
