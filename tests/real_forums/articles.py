@@ -34,7 +34,7 @@ rows = "//entry | //url[re:test(loc, '/blog/(?!category|author)[^/]+/')]"
 [pages.comments]
 url = "/{thread:path}/"
 [pages.comments.fields]
-body = "//h6[contains(@class, 'post-meta')][1]/following-sibling::p"
+body = "//h6[contains(@class, 'post-meta')][1]/following-sibling::p[not(starts-with(normalize-space(), '('))]"
 author = ".post-meta a"
 created_at = false
 """
@@ -52,14 +52,14 @@ class WordPressArticles(WordPress):
 
 
 class MezzanineArticles(Mezzanine):
-    """Its sitemap has all posts with the dates of their updates, and pages that are no articles; its feed the newest 20."""
+    """Its sitemap has all posts, and pages of other kinds."""
 
     name: ClassVar[str] = "mezzanine"
     given: ClassVar[str | None] = None
     profile: ClassVar[str] = "articles"
 
     def forums(self) -> list[str]:
-        return ["sitemap.xml", "blog/feeds/atom/"]
+        return ["sitemap.xml"]
 
     def site_file(self) -> str:
         """The part of the sitemap that has articles; its addresses are of a site on port 80. A text has no element around it."""
