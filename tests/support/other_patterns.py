@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from forum_reader.dates import words
-from forum_reader.draft import boards
+from forum_reader.draft import boards, comment_service
 from forum_reader.draft.address_shape import shape_of
 from forum_reader.draft.boards import _pattern_of
 from forum_reader.draft.list_wrapper import _alone
@@ -47,6 +47,11 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/dates/words.py:_translations": lambda: [
         ("sub", found.pattern) for block in words._OF_SCRIPT for found, _ in words._translations(block, has_number=True)
     ],
+    "cli/commands/logs.py:_places_of": lambda: [("search", r"(?<![\w.-])(books|books\.example)(?![\w-])")],  # names, escaped
+    "forums/spiders/odd_pages.py:_in_its_place": lambda: [("match", r"\d+(?=\D|$)"), ("match", r"[^/?&#]+")],
+    "forum_reader/draft/comment_service.py:_matched": lambda: [
+        ("search", one[key]) for one in comment_service._known() for key in ("address", "key") if key in one
+    ],
     "redis_components/server/fleet_file.py:faulty": list,  # names, escaped
     "forum_reader/definition/page_requests.py:number_in": lambda: [("search", r"(?:^|[/?&;])page-(\d{1,9})(?![\w.])")],
     "forum_reader/draft/boards.py:_forum_pattern": lambda: [
@@ -56,13 +61,15 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/draft/paging_links.py:_thread_url": list,  # expressions of AddressShape, below
     "forum_reader/draft/paging_links.py:_grade": list,
     "forum_reader/draft/list_wrapper.py:_part": list,
-    "forum_reader/draft/link_groups.py:is_of_another": list,
+    "forum_reader/draft/address_shape.py:is_of_another": list,
     "forum_reader/draft/boards.py:_has_id": list,
     "forum_reader/draft/boards.py:of": list,
     "forum_reader/draft/row_fields.py:_right": list,  # those of its own list, which are literals
-    "forum_reader/draft/link_groups.py:_of_path": lambda: [("search", _shape(_DEEP, whole=True).pattern)],
-    "forum_reader/draft/link_groups.py:_patterns": lambda: [("match", _shape(one).inner) for one in (_NUMBERED, _NAMED)],
-    "forum_reader/draft/link_groups.py:shape_of": lambda: [("search", _shape(one).pattern) for one in (_NUMBERED, _NAMED, _DEEP)],
+    "forum_reader/draft/address_shape.py:_of_path": lambda: [("search", _shape(_DEEP, whole=True).pattern)],
+    "forum_reader/draft/address_shape.py:_patterns": lambda: [("match", _shape(one).inner) for one in (_NUMBERED, _NAMED)],
+    "forum_reader/draft/address_shape.py:shape_of": lambda: [
+        ("search", _shape(one).pattern) for one in (_NUMBERED, _NAMED, _DEEP)
+    ],
     "forum_reader/draft/boards.py:_pattern_of": lambda: [("search", _pattern_of(_shape(_NAMED)).pattern)],
     "forum_reader/draft/list_wrapper.py:_by_regex": lambda: [("search", r"(?<!\d)(\d+)\W*$")],
     "forum_reader/draft/list_wrapper.py:_token": lambda: [("search", _alone(one)) for one in ("12", "a-b")],
