@@ -106,6 +106,12 @@ CASES = {
         key="crawl_url:",
         urls=tuple(f"http://sz.lianjia.com/zufang/pg{number}/" for number in range(1, 6)),
     ),
+    "fang": Case(
+        project="Sui520/scrapy-redis-fang",
+        spider="fang_spider",
+        key="fang:start_urls",
+        urls=("http://www.fang.com/SoufunFamily.htm",),
+    ),
     "scrapy-redis-bloomfilter": Case(
         project=BASE,
         folder=EXAMPLE,
@@ -303,6 +309,14 @@ def page(url: str) -> str:
         '<p class="content__list--item--des">x/y</p><span class="content__list--item-price">1</span></div></div>'
     )
     parts += [flat.format(n, number) for n in range(3)]
+    cities = "".join(f'<a href="http://c{n}.fang.com/">c{n}</a>' for n in range(1, 6))
+    parts.append(f'<div class="outCont"><table><tr><td>p</td><td>{cities}</td></tr></table></div>')
+    if "esf." in host:
+        home = (
+            '<dl><h4 class="clearfix"><a href="/h/{0}"><span class="tit_shop">h{0} {1}</span></a></h4><p class="tel_shop">2厅</p>'
+            '<p class="add_shop"><span>a</span></p><dd class="price_right"><span class="red">1</span><span>2</span></dd></dl>'
+        )
+        parts.append(f'<div class="shop_list shop_list_4">{"".join(home.format(n, host) for n in range(4))}</div>')
     parts.append(f'<div class="professor_name"><a>p {number}</a></div><div class="J_outline_discribe_content">d</div>')
     return f"<html><head><title>{url}</title></head><body><h1>h {url}</h1><time>1</time>{''.join(parts)}</body></html>"
 
