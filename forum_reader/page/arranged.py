@@ -17,6 +17,7 @@ from lxml import etree
 
 from forum_reader.dates.dates_in_text import spotted
 from forum_reader.dates.post_calendar import Calendar
+from forum_reader.definition.selectors import xml_text
 from forum_reader.page.records import SeenPost
 from forum_reader.reading.html_text import BREAKS, cut, text_of_elements
 
@@ -151,17 +152,17 @@ def post_element(
     blocks: list[Any], id_: str, by: Signature | None, *, parent: str | None = None, section: str | None = None
 ) -> Any:
     """Return the element of a post."""
-    post = etree.Element("article", {"class": POST, "data-id": id_})
+    post = etree.Element("article", {"class": POST, "data-id": xml_text(id_)})
     for name, value in (("data-parent", parent), ("data-section", section)):
         if value:
-            post.set(name, value)
+            post.set(name, xml_text(value) or "")
     if by is not None:
-        named = etree.SubElement(post, "a", {"class": "trawl-author"} | ({"href": by.href} if by.href else {}))
-        named.text = by.author
+        named = etree.SubElement(post, "a", {"class": "trawl-author"} | ({"href": xml_text(by.href)} if by.href else {}))
+        named.text = xml_text(by.author)
         when = etree.SubElement(post, "time", {"datetime": moment} if (moment := moment_of(by.date)) else {})
-        when.text = by.date
+        when.text = xml_text(by.date)
     if section and (not parent or id_ == "message"):
-        etree.SubElement(post, "h2", {"class": "trawl-section"}).text = section
+        etree.SubElement(post, "h2", {"class": "trawl-section"}).text = xml_text(section)
     body = etree.SubElement(post, "div", {"class": "trawl-text"})
     body.extend(blocks)
     return post
@@ -197,7 +198,7 @@ def _own_text(element: Any) -> str:
 def parts_of(element: Any) -> Iterator[Any]:
     """Yield the blocks in an element, and copies of the lines between them, each as a `p`, or as a `div` behind one `br`."""
     line, is_blank = etree.Element("p"), False
-    line.text = element.text
+    line.text = xml_text(element.text)
     for child in element:
         if not isinstance(child.tag, str) or child.tag in _SKIPPED:
             _append(line, child.tail)
@@ -207,12 +208,12 @@ def parts_of(element: Any) -> Iterator[Any]:
                 yield child
             is_blank = child.tag != "br" or ((is_blank or line.tag == "div") and not _is_filled(line))
             line = etree.Element("p" if is_blank else "div")
-            line.text = child.tail
+            line.text = xml_text(child.tail)
         elif any(one.tag in _BLOCKS for one in child.iterdescendants()):  # `<font><p>…`: an element of no meaning
             yield line
             yield from parts_of(child)
             line, is_blank = etree.Element("p"), True
-            line.text = child.tail
+            line.text = xml_text(child.tail)
         else:
             line.append(deepcopy(child))
     yield line
@@ -227,11 +228,12 @@ def _lines_in(element: Any) -> Iterator[Any]:
 
 
 def _append(line: Any, text: str | None) -> None:
-    if text:
-        if len(line):
-            line[-1].tail = (line[-1].tail or "") + text
-        else:
-            line.text = (line.text or "") + text
+    if not text:
+        return
+    if len(line):
+        line[-1].tail = xml_text((line[-1].tail or "") + text)
+    else:
+        line.text = xml_text((line.text or "") + text)
 
 
 def _around(elements: list[Any]) -> Any:

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from lxml import etree
 
 from forum_reader.dates.dates_in_text import Spotted, spotted
+from forum_reader.definition.selectors import xml_text
 
 _DATED = re.compile(r"\d[:.hH]\d\d|\d{4}")
 _LONGEST_SIGNATURE = 160  # characters from a name to the end of its line
@@ -90,7 +91,7 @@ def cut_at(line: Any, at: int) -> None:
         if (event == "end" and element is line) or not isinstance(element.tag, str):
             continue
         value = getattr(element, name) or ""
-        setattr(element, name, value[:left] or None)
+        setattr(element, name, xml_text(value[:left]) or None)
         left = max(0, left - len(value))
         if event == "start" and element.tag == "img" and not left and len(text[:kept]) > 0:
             element.set("alt", "")

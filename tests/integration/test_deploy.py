@@ -8,6 +8,7 @@ import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import redis
@@ -126,7 +127,7 @@ def test_only_the_wheel_that_was_deployed_is_installed_and_its_libraries_come_fi
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redis_url: str) -> Path:
     """The folder of PATH, for an installation that has no pip, as the image's and a virtual environment of uv."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
+    monkeypatch.setattr("workers.deploy.project_wheel.PathFinder", SimpleNamespace(find_spec=lambda name: None))
     monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
     monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path / "data"))
     (folder := tmp_path / "bin").mkdir()

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import redis
-from workers.consumers.sink import Item
 
 from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.errors import ConfigError
@@ -21,6 +20,7 @@ from tasks.jobs import seed_urls as seed_urls_task
 from tests.support.plain_project import plain_fleet
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
+from workers.consumers.consume import Item
 from workers.consumers.database_rows import DatabaseRows
 from workers.state.keys import FleetKeys
 from workers.state.services import Services

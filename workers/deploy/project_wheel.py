@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ import zipfile
 from collections.abc import Iterator
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from redis_components.errors import ConfigError, TrawlError
@@ -40,7 +40,7 @@ def pip_command(python: str) -> list[str]:
     """Return the beginning of a pip command that works on this interpreter: the pip of this environment, else one on the PATH.
     Raises BuildFailed.
     """
-    found = [sys.executable, "-m", "pip"] if importlib.util.find_spec("pip") else [shutil.which("pip") or ""]
+    found = [sys.executable, "-m", "pip"] if PathFinder.find_spec("pip") else [shutil.which("pip") or ""]
     if not found[0]:
         raise BuildFailed(NO_PIP)
     return [*found, "--python", python, "--no-input", "--disable-pip-version-check"]

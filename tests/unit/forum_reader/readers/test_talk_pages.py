@@ -182,3 +182,11 @@ def test_names_behind_dashes_sign_too(form: str) -> None:
         ("BobMarsh", "Not at all, the sand is below."),
     ]
     assert [post.published.date().isoformat() for post in posts if post.published] == ["2020-06-05", "2020-06-06"]
+
+
+def test_characters_that_xml_forbids_cost_no_page() -> None:
+    html = page(WIKIS["en"]).replace(". ", ".&#8; \x1b").replace("Ida Berg<", "Ida\x0b Berg&#2;<")
+    posts = read_page(html.replace("User:Ida", "User:&#1;Ida"), "http://wiki.example/wiki/Talk:Garden", now=NOW).posts
+    assert len(posts) == sum(len(comments) for _, comments in sections())
+    assert posts[1].author == "Bob"
+    assert not any(sign in f"{post.text}{post.author}" for post in posts for sign in "\x08\x1b\x0b\x02")

@@ -4,6 +4,7 @@ several kinds of old boards.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -51,3 +52,11 @@ def test_a_whole_thread_on_one_page_keeps_its_parents(page: Callable[[Message], 
     assert [(post.author, post.text, post.published) for post in seen.posts] == [(m.author, m.text, m.at) for m in messages]
     parents = [str(m.answered.number) if m.answered else None for m in messages]
     assert [post.parent for post in seen.posts] == parents
+
+
+@pytest.mark.parametrize("page", [followups, classed, in_tables, in_rows_of_labels, indented, in_divs, in_lists])
+def test_characters_that_xml_forbids_raise_nothing(page: Callable[[Message], str]) -> None:
+    html = page(thread(7)[0]).replace(" ", "\x1b &#8;")
+    read_page(html, "http://board.example/messages/101.html", now=NOW)
+    html = re.sub(r">([^<>]*)<", lambda found: f">{found[1]}\x1b&#8;<", page(thread(7)[0]))
+    read_page(html, "http://board.example/messages/101.html", now=NOW)

@@ -22,6 +22,7 @@ from workers.fleet.consumers import ConsumerPlace
 from workers.state.audit import Act, Note
 from workers.state.autoscaling import Autoscaled, Policy
 from workers.state.breakers import Breaker, Breakers, BreakerState
+from workers.state.group_runs import GroupRun, Member, Verdict
 from workers.state.history import Run
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.nodes import NodeRecord
@@ -45,8 +46,10 @@ KINDS: list[JsonRecord] = [
     CrawlRecord(spider="books", keys=CrawlKeys.for_spider("books")),
     CrawlerRecord(spider="books", number=0, state=CrawlerState.RUNNING),
     Deployment(),
+    GroupRun(id="brands-1", group="brands"),
     Hold(word=HoldKind.PAUSE),
     Job(id="books.1", service="books"),
+    Member(spider="books", verdict=Verdict.FINE),
     NodeRecord(name="node"),
     Note(about="fleet", type="changed", said="more", at=1.0),
     Roll(id="r", services=()),
