@@ -239,6 +239,9 @@ def rollback(service: Service) -> int:
         known = Deployments(client).of(service)
         if not known.current:
             raise ConfigError(f"{service} has no deployed version: trawl deploy gives it one")
+        if not known.previous:
+            folder = "what its nodes have: a project's folder there, as it is now, also edited"
+            complain(f"before its first version {service} ran {folder}")
         return switch(client, service, known.previous)
 
 

@@ -124,6 +124,19 @@ def test_only_the_wheel_that_was_deployed_is_installed_and_its_libraries_come_fi
     assert desired_fleet(Registry(redis_client))["books"] == 2
 
 
+@pytest.mark.parametrize("before", ["", "aaaa"])
+def test_a_rollback_of_the_first_version_warns_that_the_folder_is_as_it_is_now(
+    redis_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], before: str
+) -> None:
+    monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
+    taken: list[str] = []
+    monkeypatch.setattr("cli.commands.deploy.switch", lambda _client, _service, version: taken.append(version) or 0)
+    Deployments(redis_client).change("books", lambda old: replace(old, current="bbbb", previous=before))
+    assert main(["services", "versions", "rollback", "books"]) == 0
+    assert taken == [before]
+    assert ("as it is now, also edited" in capsys.readouterr().err) is (not before)
+
+
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redis_url: str) -> Path:
     """The folder of PATH, for an installation that has no pip, as the image's and a virtual environment of uv."""
