@@ -210,8 +210,9 @@ MOST_NIGHTS, MOST_MEMBERS = 7, 300
 def _nights(client: redis.Redis) -> list[tuple[str, list[GroupRun], list[tuple[str, list[Member | None]]]]]:
     """Return of each group its last runs, and the outcomes of each member in them; members that need a look come first."""
     known, found = GroupRuns(client), []
-    for newest in newest_of_groups(known.newest()):
-        runs = known.newest(newest.group)[:MOST_NIGHTS]
+    everything = known.newest()
+    for newest in newest_of_groups(everything):
+        runs = [run for run in everything if run.group == newest.group][:MOST_NIGHTS]
         outcomes = [known.members(run.id) for run in runs]
         names = sorted({spider for one in outcomes for spider in one}, key=lambda name: (not _needs_look(outcomes, name), name))
         found.append((newest.group, runs, [(name, [one.get(name) for one in outcomes]) for name in names[:MOST_MEMBERS]]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -157,9 +158,9 @@ def test_each_member_of_a_run_has_its_verdict_and_the_next_night_is_compared(tmp
         assert "no price" in found["raising"]["reason"]
         assert "parse" in found["raising"]["traceback"]
         assert found["refused"]["url"] == f"{site.url}/refused"
-        assert list((tmp_path / "data" / "raw" / "refused").rglob("*.warc.gz")) or list(
-            tmp_path.rglob("raw/refused*/*/*.warc.gz")
-        )
+        kept = [gzip.decompress(file.read_bytes()) for file in tmp_path.rglob("raw/_runs/*/*.warc.gz")]
+        assert any(f"{site.url}/refused".encode() in pages for pages in kept)
+        assert not list(tmp_path.rglob("raw/refused*")), "a folder for each job is one that nothing deletes"
 
         # the second night: prices are gone, and few items are left
         site.pages["/fine"] = Page("".join(f"<li><b>n{n}</b></li>" for n in range(5)))

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-KEEP_DAYS = 30.0
+KEPT_AS, KEEP_DAYS = "_runs", 30.0
+"""Folder among the raw pages, one for all members: that of a job would never be looked at again, and its pages never deleted."""
 _MOST_ERROR = 1500
 
 
@@ -40,7 +41,7 @@ class Evidence:
         self._name = service_name(crawler.spidercls.name)
         self._fields: set[str] = set()
         self._kept: set[str] = set()
-        self._raw = RawPageStats(lambda *_: None, rounds=lambda: prune(raw_dir(), {self._name: KEEP_DAYS}))
+        self._raw = RawPageStats(lambda *_: None, rounds=lambda: prune(raw_dir(), {KEPT_AS: KEEP_DAYS}))
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -77,8 +78,8 @@ class Evidence:
         self._kept.add(fault)
         self._stats.set_value(f"{URL}{fault}", response.url[:2000])
         if response.body and response.request is not None:
-            at = datetime.fromtimestamp(shared_clock.time(), UTC)
-            self._raw.keep(RawPage.of(response, self._name, {"kind": f"run {fault}"}, at.isoformat(timespec="milliseconds")))
+            at = datetime.fromtimestamp(shared_clock.time(), UTC).isoformat(timespec="milliseconds")
+            self._raw.keep(RawPage.of(response, KEPT_AS, {"kind": fault, "job": self._name}, at))
 
     def _item(self, item: Any) -> None:
         try:
