@@ -202,6 +202,11 @@ may run it, but could end the fleet's connections by `pg_terminate_backend`; a u
 and `TRAWL_READING_URL=postgresql+psycopg://trawl_reader:…@host/trawl` names it. In MySQL and MariaDB words are refused
 that write files or lock rows; give `TRAWL_READING_URL` a user with SELECT alone there, too.
 
+Posts and comments have an index of the time of their publication, too (posts also one after `site`). A row without a date, or
+with a date after its first sight, counts as published at that sight. The expression that the index serves is
+`CASE WHEN created_at < first_seen_at THEN created_at ELSE first_seen_at END`; in MySQL and MariaDB it is a column,
+`published_at`.
+
 """
 
 

@@ -22,7 +22,7 @@ from cli.views.tables import echo_indented
 from forums.environment import Storage
 from forums.storage import export as write_rows
 from forums.storage.read.read_sql import read_sql, stored_data, too_long
-from forums.storage.read.search import search
+from forums.storage.read.search import Wanted, find
 from redis_components.errors import ConfigError, TrawlError
 
 
@@ -146,30 +146,42 @@ def search_stored(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Words that a post or comment has, all of them.")] = "",
     site: OnlySite = None,
     author: Annotated[str | None, typer.Option(metavar="NAME", help="Only by this author.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="WHEN", help="Published since then: 2h, 30d, 2026-01-31.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Published before then.")] = None,
     limit: Annotated[int, typer.Option(metavar="N", help="Most rows.", min=1, max=10_000)] = 20,
     as_json: AsJson = False,
 ) -> int:
-    """Search stored posts and comments, the newest first.
+    """Search stored posts and comments, the last published first; without words all of them.
 
     A word is found where it begins a word of title or text, in either case, and Chinese anywhere, since it has no spaces.
     `*word` is found anywhere, too, by reading every row, as MySQL and MariaDB always do: some seconds for a million. Removed
-    posts and comments are left out. Exit code 1: nothing was found.
+    posts and comments are left out. One without a date counts as published when it was first seen. Exit code 1: nothing was
+    found.
 
     **Examples:**
 
         trawl search "redis timeout"
         trawl search 队列 --site demo --json
         trawl search --author alice --limit 1
+        trawl search gpu --since 30d
+        trawl search --since 1h
     """
+    wanted = Wanted(
+        text=text,
+        site=site,
+        author=author,
+        since=parse_since(since) if since else None,
+        until=parse_since(until, option="--until") if until else None,
+    )
     with stored_data() as database:
         if site is not None:
             check_site(site, stored=database)
-        hits = search(database, text, site=site, author=author, limit=limit)
+        hits = find(database, wanted, limit=limit).hits
     for hit in hits:
         if as_json:
             print_json(hit)
             continue
-        day = f"{hit.created_at:%Y-%m-%d}" if hit.created_at else "no date"
+        day = f"{hit.published_at:%Y-%m-%d}" if hit.created_at else "no date"
         echo(f"{hit.site}  {hit.kind} {hit.id}  {day}  {hit.author or ''}".rstrip())
         echo_indented("  ", hit.title or hit.excerpt)
         echo(f"  {hit.url}")

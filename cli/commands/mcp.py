@@ -123,9 +123,12 @@ async def history(service: str = "", limit: int = 20) -> dict[str, Any]:
     return await _answer("history", "--json", f"--limit={limit}", "--", *filter(None, [service]))
 
 
-async def search(text: str, site: str = "", author: str = "", limit: int = 20) -> dict[str, Any]:
-    """Find stored posts and comments by their words, the newest first."""
-    options = [f"--{name}={value}" for name, value in (("site", site), ("author", author)) if value]
+async def search(text: str = "", site: str = "", author: str = "", since: str = "", limit: int = 20) -> dict[str, Any]:
+    """Find stored posts and comments by their words, the last published first; without words all.
+
+    `since` is a time: 1h, 30d, 2026-01-31.
+    """
+    options = [f"--{name}={value}" for name, value in (("site", site), ("author", author), ("since", since)) if value]
     return await _answer("search", "--json", f"--limit={min(limit, 200)}", *options, "--", text, foreign=True)
 
 

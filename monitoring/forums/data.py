@@ -15,9 +15,10 @@ from sqlalchemy import func, select
 from forums.storage import Database
 from forums.storage.read import read_sql
 from forums.storage.read.event_reader import Event, EventLog
+from forums.storage.read.search import Hit, newest
+from forums.storage.schema.published import published
 from forums.storage.schema.tables import board_months, comments, forums, gaps, posts, revisions, scans
 from forums.storage.schema.tables import sites as stored_sites
-from forums.storage.write.event_log import ChangeKind
 from monitoring.pages.charts import StoredRows
 from monitoring.pages.data import LONGEST_S
 from redis_components.errors import TrawlError
@@ -25,7 +26,8 @@ from workers.overview.samples import Resolution
 
 POSTS_SHOWN = 10
 EVENTS_SHOWN = 50
-NEWS_SHOWN, NEWS_LOOKED_AT = 12, 200
+NEWS_SHOWN, MOST_NEWS = 12, 40
+"""Posts that the start page shows: so many, and all of the last hour up to the second."""
 COMMENTS_SHOWN = 100
 MOST_OF_TREE = 20_000
 """Comments of a thread that are shown as a tree; a longer one is shown in order."""
@@ -43,7 +45,7 @@ def stored_data(gone: threading.Event | None = None) -> AbstractContextManager[D
 class Stored:
     """One site's data in the database."""
 
-    posts: tuple[Any, ...] = ()  # the latest that were seen first
+    posts: tuple[Any, ...] = ()  # published last
     gaps: tuple[Any, ...] = ()  # open ones first
     scans: tuple[Any, ...] = ()  # the latest
     threads: Mapping[str, int] = field(default_factory=dict)  # stored, by board
@@ -53,7 +55,8 @@ class Stored:
 
 def of_site(database: Database, site: str) -> Stored:
     """Read the latest posts and scans of a site, its gaps, and how many threads are stored. Raises StorageError."""
-    latest_posts = select(posts).where(posts.c.site == site).order_by(posts.c.first_seen_at.desc()).limit(POSTS_SHOWN)
+    at = published(posts, database.engine.dialect.name)
+    latest_posts = select(posts).where(posts.c.site == site).order_by(at.desc()).limit(POSTS_SHOWN)
     open_first = select(gaps).where(gaps.c.site == site).order_by(gaps.c.closed_at.is_not(None), gaps.c.opened_at.desc())
     last_scans = select(scans).where(scans.c.site == site).order_by(scans.c.started_at.desc()).limit(POSTS_SHOWN)
     months = select(board_months).where(board_months.c.site == site).order_by(board_months.c.forum_id, board_months.c.month)
@@ -141,12 +144,10 @@ def events_of(database: Database) -> list[Event]:
     return EventLog(database).latest(EVENTS_SHOWN)
 
 
-def news_of(database: Database) -> list[Event]:
-    """Return posts and comments, the last published first: among those stored last, of which a first reading has old ones.
-    Raises StorageError.
-    """
-    found = EventLog(database).latest(NEWS_LOOKED_AT, kinds={ChangeKind.NEW})
-    return sorted(found, key=lambda one: one.created_at or one.stored_at, reverse=True)[:NEWS_SHOWN]
+def news_of(database: Database, now: float) -> tuple[list[Hit], int]:
+    """Return the posts and comments that were published last, and how many were in the hour before `now`. Raises StorageError."""
+    found, of_hour = newest(database, now, limit=MOST_NEWS)
+    return found[: max(NEWS_SHOWN, of_hour)], of_hour
 
 
 def fleet_events_of(database: Database) -> list[Event]:

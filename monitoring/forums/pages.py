@@ -13,6 +13,7 @@ from forums.state.alerts import Alerts, shown_address
 from forums.state.writer_figures import BOUNDS_S, DelayHistogram
 from forums.storage import Database
 from forums.storage.read.event_reader import Event
+from forums.storage.read.search import Hit
 from monitoring.pages.charts import StoredRows, site_charts
 from monitoring.pages.rendering import clock, span
 from monitoring.pages.views import NotThere, Reading
@@ -119,7 +120,8 @@ def thread(reading: Reading, site: str, name: str, number: int) -> str:
 def overview(view: Overview, rows: StoredRows, is_known: bool) -> Mapping[str, object]:
     """Return the values of the sections on boards and posts."""
     boards = stalest_first(forum_sites(view).boards)
-    nothing: list[Event] = []
+    nothing: tuple[list[Hit], int] = [], 0
+    news, of_hour = _stored(lambda database: data.news_of(database, view.now), nothing)[0] if is_known else nothing
     since = rows.since if isinstance(rows, data.ForumRows) else lambda _: 0
     lately_at = view.now // 60 * 60 - LATELY_S
     lately = since(lately_at)
@@ -133,9 +135,10 @@ def overview(view: Overview, rows: StoredRows, is_known: bool) -> Mapping[str, o
             ("fresh boards", f"{fresh:,} of {len(boards):,}"),
             ("from published to stored", median(*forum_sites(view).delays.values())),
         ),
-        "of_last_hour": f"{since(view.now - HOUR_S):,} stored in the last hour",
+        "of_last_hour": f"{since(view.now - HOUR_S):,} stored",
         "lately": f"{_counted(lately, 'post or comment', 'posts and comments')} since {clock(lately_at)[11:]}" if lately else "",
-        "news": _stored(data.news_of, nothing)[0] if is_known else nothing,
+        "news": news,
+        "published": of_hour,
     }
 
 

@@ -58,6 +58,13 @@ MOST_AT_ONCE, MOST_WAITING = 2, 6
 WAIT_S = 20.0
 _LOOK_S = 0.25  # also between checks that the searching client is still connected
 LONGEST = 2000  # characters of a search
+WITHIN = {
+    "1h": ("in the last hour", timedelta(hours=1)),
+    "24h": ("in the last 24 hours", timedelta(days=1)),
+    "7d": ("in the last week", timedelta(days=7)),
+    "30d": ("in the last month", timedelta(days=30)),
+    "365d": ("in the last year", timedelta(days=365)),
+}
 _AUTHOR = re.compile(r'(?:^|(?<=\s))author:(?:"([^"]+)"|(\S+))')
 _running = threading.BoundedSemaphore(MOST_AT_ONCE)
 _there = threading.BoundedSemaphore(MOST_AT_ONCE + MOST_WAITING)
@@ -95,6 +102,7 @@ class Asked:
     board: str = ""
     since: str = ""  # first and last day (UTC) of publication
     until: str = ""
+    within: str = ""  # one of WITHIN, instead of the two days
     order: str = ""  # `old`: the oldest first
     page: int = 1
 
@@ -116,6 +124,11 @@ class Asked:
         return f"/search?{urlencode(values)}"
 
     @property
+    def is_given(self) -> bool:
+        """True if anything is asked for, be it all posts of a time."""
+        return any((self.q, self.author, self.site, self.board, self.since, self.until, self.within))
+
+    @property
     def alert(self) -> str:
         """Return the address of the form that makes an alert of this search."""
         words = [one if one.isalnum() else f'"{one}"' for one in self.q.replace('"', " ").split()]
@@ -125,6 +138,8 @@ class Asked:
     def wanted(self) -> Wanted:
         """Return the search for the database. Raises ConfigError."""
         since, until = _day("since", self.since), _day("until", self.until)
+        if lately := WITHIN.get(self.within):
+            since = max(datetime.now(UTC) - lately[1], since or _NO_DATE)
         return Wanted(
             text=self.q,
             author=self.author or None,
@@ -160,7 +175,7 @@ def search(reading: Reading, asked: Asked, gone: threading.Event) -> Found:
         if is_url(asked.q):
             with _turn(gone):
                 found.story = _why(reading, asked.q, gone)
-        elif asked.q or asked.author:
+        else:
             wanted = asked.wanted()
             with _turn(gone), data.stored_data(gone) as database:
                 found.results = find(database, wanted, limit=HITS, offset=(asked.page - 1) * HITS)
@@ -193,6 +208,7 @@ def _page(reading: Reading, found: Found) -> str:
         sites=sorted({*forum_sites(reading.view).names, *filter(None, [asked.site])}),
         marked=lambda text: marked(text, asked.q),
         looked_at=MOST_LOOKED_AT,
+        within=WITHIN,
         feeds=FEEDS,
     )
 
@@ -204,7 +220,7 @@ def rss(title: str, address: str, hits: Sequence[Hit]) -> bytes:
     _add(channel, title=title, link=address, description=title)
     for one in hits:
         item = ElementTree.SubElement(channel, "item")
-        date = format_datetime(one.created_at) if one.created_at else ""
+        date = format_datetime(one.published_at)
         _add(item, title=_title(one), link=web_address(one.url), description=one.excerpt, pubDate=date)
         ElementTree.SubElement(item, "guid", isPermaLink="false").text = printable(_id(one))
     return _xml(root)
@@ -213,13 +229,13 @@ def rss(title: str, address: str, hits: Sequence[Hit]) -> bytes:
 def atom(title: str, address: str, hits: Sequence[Hit]) -> bytes:
     """Return the hits as Atom 1.0 (RFC 4287)."""
     root = ElementTree.Element("feed", xmlns="http://www.w3.org/2005/Atom")
-    newest = max((one.created_at for one in hits if one.created_at), default=_NO_DATE)
+    newest = max((one.published_at for one in hits), default=_NO_DATE)
     _add(root, id=address, title=title, updated=newest.isoformat())
     ElementTree.SubElement(root, "link", rel="self", href=printable(address))
     for one in hits:
         entry = ElementTree.SubElement(root, "entry")
         identity = f"urn:trawl:{quote(_id(one))}"
-        _add(entry, id=identity, title=_title(one), updated=(one.created_at or _NO_DATE).isoformat(), summary=one.excerpt)
+        _add(entry, id=identity, title=_title(one), updated=one.published_at.isoformat(), summary=one.excerpt)
         _add(ElementTree.SubElement(entry, "author"), name=one.author or "no name")
         if address_of := web_address(one.url):
             ElementTree.SubElement(entry, "link", href=printable(address_of))
@@ -245,7 +261,7 @@ def json_feed(title: str, address: str, hits: Sequence[Hit]) -> bytes:
             "url": web_address(one.url),
             "title": _title(one),
             "content_text": one.excerpt,
-            **({"date_published": one.created_at.isoformat()} if one.created_at else {}),
+            "date_published": one.published_at.isoformat(),
             **({"authors": [{"name": one.author}]} if one.author else {}),
         }
         for one in hits
@@ -307,26 +323,31 @@ def search_routes(desk: Desk) -> APIRouter:
         board: str = "",
         since: str = "",
         until: str = "",
+        within: Literal["", "1h", "24h", "7d", "30d", "365d"] = "",
         order: Literal["", "old"] = "",
         page: Annotated[int, Query(ge=1, le=MOST_NUMBER)] = 1,
         format: Literal["", "rss", "atom", "json"] = "",
     ) -> Response:
         gone = threading.Event()
-        asked = Asked.of(q=q, author=author, site=site, board=board, since=since, until=until, order=order, page=page)
+        given = {"q": q, "author": author, "site": site, "board": board, "since": since, "until": until, "within": within}
+        asked = Asked.of(**given, order=order, page=page)
 
         def found() -> Response:
             if refused := desk.refused(request):
                 return refused
             if not format:
-                html, code = desk.made(request, lambda reading: _page(reading, search(reading, asked, gone)))
+                empty = Found(asked=asked)
+                html, code = desk.made(
+                    request, lambda reading: _page(reading, search(reading, asked, gone) if asked.is_given else empty)
+                )
                 return HTMLResponse(html, code, headers=HEADERS)
             of_url = Found(asked=asked, trouble="a feed has the posts with some words, or of an author: a URL has a story")
             result = of_url if is_url(asked.q) else search(desk.reading(request), asked, gone)
             if result.trouble:
                 return PlainTextResponse(f"{in_one_line(result.trouble)}\n", 503, headers=HEADERS)
             write, kind = FEEDS[format]
-            words = " ".join(filter(None, (asked.q, asked.author and f"author:{asked.author}")))
-            feed = write(f"Trawl: {words}", str(request.url), result.results.hits)
+            words = " ".join(filter(None, (asked.q, asked.author and f"author:{asked.author}", asked.site, asked.board)))
+            feed = write(f"Trawl: {words or 'newest posts'}", str(request.url), result.results.hits)
             return Response(feed, media_type=kind, headers=HEADERS)
 
         made = asyncio.ensure_future(run_in_threadpool(found))

@@ -53,7 +53,15 @@ def page(
         grave=grave,
         held=[one for one in view.held if not one.by_breaker],  # breakers are listed with the sites
         roll=view.roll if view.roll is not None and view.roll.state is RollState.ROLLING else None,
-        **{"boards": (), "news": (), "figures": (), "lately": "", "of_last_hour": "", **part().overview(view, rows, is_known)},
+        **{
+            "boards": (),
+            "news": (),
+            "figures": (),
+            "lately": "",
+            "of_last_hour": "",
+            "published": 0,
+            **part().overview(view, rows, is_known),
+        },
         crew=lambda one: crew(view, one),
     )
 

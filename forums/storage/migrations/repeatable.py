@@ -31,5 +31,11 @@ def create_index(name: str, table: str, columns: Sequence[str], **options: Any) 
         op.create_index(name, table, columns, **options)
 
 
+def drop_index(name: str, table: str) -> None:
+    """Drop an index, unless it may be gone and is."""
+    if not _may_be_there() or name in {one["name"] for one in sa.inspect(op.get_bind()).get_indexes(table)}:
+        op.drop_index(name, table)
+
+
 def _may_be_there() -> bool:
     return op.get_bind().dialect.name == "mysql"

@@ -291,7 +291,6 @@ Index(
     sqlite_where=posts.c.next_check_at.is_not(None),
     postgresql_where=posts.c.next_check_at.is_not(None),
 )
-Index(None, posts.c.site, posts.c.first_seen_at)
 Index(None, comments.c.site, comments.c.post_id)
 Index(None, crawler_runs.c.started_at)
 

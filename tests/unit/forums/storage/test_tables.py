@@ -53,11 +53,10 @@ def test_each_column_is_documented_with_a_sentence() -> None:
     assert [str(column) for column in columns if not (column.comment or "").endswith(".")] == []
 
 
-def test_the_indexes_serve_threads_of_a_forum_and_of_a_month_comments_of_a_post_what_is_due_and_the_latest_runs() -> None:
+def test_the_indexes_serve_threads_of_a_forum_comments_of_a_post_what_is_due_and_the_latest_runs() -> None:
     indexes = {index.name: [c.name for c in index.columns] for t in metadata.sorted_tables for index in t.indexes}
     assert indexes == {
         "ix_posts_site_forum_id_last_reply_at": ["site", "forum_id", "last_reply_at"],
-        "ix_posts_site_first_seen_at": ["site", "first_seen_at"],
         "ix_posts_site_next_check_at": ["site", "next_check_at"],
         "ix_comments_site_post_id": ["site", "post_id"],
         "ix_crawler_runs_started_at": ["started_at"],
