@@ -23,10 +23,12 @@ from redis_components.embedded.files import free_port
 from redis_components.items.groups import ItemGroup, tend
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
+from tests.integration.test_run_files import check_retention
 from tests.support import warm_start
 from tests.support.processes import wait_until
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.consumers.consume import Item, consume
+from workers.consumers.run_places import place_of, put_text
 from workers.consumers.s3_objects import Parts
 
 KEYS = CrawlKeys.for_spider("books")
@@ -137,6 +139,21 @@ def stored(client: Minio, prefix: str) -> list[int]:
         lines = gzip.decompress(body) if str(one.object_name).endswith(".gz") else body
         found += [json.loads(line)["n"] for line in lines.splitlines()]
     return found
+
+
+def test_a_bucket_is_a_place_of_files_of_runs(bucket: Minio) -> None:
+    place = place_of("s3://shop/runs")
+    check_retention(place)
+    put_text(place, "g/g-1/books.jsonl", b"1\n2\n")
+    put_text(place, "g/g-1/books.jsonl", b"3\n4\n")
+    place.point("g/latest", "g-1")
+    assert list(place.lines("g/g-1/books.jsonl")) == [b"3\n", b"4\n"]
+    assert list(place.lines("g/g-1/none")) == []
+    assert place.names("g/g-1") == ["g/g-1/books.jsonl"]
+    assert list(place.lines("g/latest.txt")) == [b"g-1\n"]
+    assert {str(one.object_name) for one in bucket.list_objects("shop", "runs/g/g-1/", recursive=True)} == {
+        "runs/g/g-1/books.jsonl"
+    }
 
 
 def test_a_consumer_of_objects_that_is_killed_loses_and_doubles_no_item(

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,32 @@ from tests.support.watched_site import Page, WatchedSite
 from workers.state.group_runs import GroupRun, GroupRuns
 
 SETTINGS = """
+import os
 from tests.support.light_scrapy import *
 SPIDER_MODULES = ["shop_spiders"]
 RETRY_TIMES = 1
 ROBOTSTXT_OBEY = False
-ITEM_PIPELINES = {"redis_components.pipelines.RedisPipeline": 300}
+FEEDS = {os.environ["TEST_FEEDS"] + "/%(name)s.geojson": {"format": "geojson"}}
+FEED_EXPORTERS = {"geojson": "shop_export.GeoJson"}
 """
+EXPORT = '''
+from scrapy.exporters import JsonItemExporter
+
+
+class GeoJson(JsonItemExporter):
+    """As projects have one: features in a collection."""
+
+    def start_exporting(self):
+        self.file.write(b'{"type": "FeatureCollection", "features": ')
+        super().start_exporting()
+
+    def export_item(self, item):
+        super().export_item({"type": "Feature", "properties": dict(item)})
+
+    def finish_exporting(self):
+        super().finish_exporting()
+        self.file.write(b"}")
+'''
 BASE = '''
 import os
 import scrapy
@@ -69,6 +90,8 @@ TRAWL_TOML = """
 [groups.shops]
 attributes = {owner = "shops"}
 at_once = 4
+files = "{folder}/files"
+key = "name"
 """
 
 
@@ -105,7 +128,8 @@ def shop_fleet(folder: Path) -> Iterator[tuple[PlainFleet, WatchedSite]]:
         (package / f"{name}.py").write_text(text)
     (package / "not_installed.py").write_text("import no_such_package\n")
     (folder / "project" / "shop_settings.py").write_text(SETTINGS)
-    (folder / "trawl.toml").write_text(TRAWL_TOML)
+    (folder / "project" / "shop_export.py").write_text(EXPORT)
+    (folder / "trawl.toml").write_text(TRAWL_TOML.replace("{folder}", str(folder)))
     with WatchedSite() as site, WatchedSite() as other:
         shop(site, other)
         environment = {
@@ -115,6 +139,7 @@ def shop_fleet(folder: Path) -> Iterator[tuple[PlainFleet, WatchedSite]]:
             "TRAWL_DATABASE_URL": f"sqlite:///{folder / 'forums.sqlite'}",
             "TRAWL_NODE_CRAWLERS": "4",
             "TEST_SITE": site.url,
+            "TEST_FEEDS": str(folder / "feeds"),
         }
         with PlainFleet(folder, "fine=0", **environment) as fleet:
             yield fleet, site
@@ -135,11 +160,29 @@ def verdicts(fleet: PlainFleet, run: str) -> dict[str, Any]:
     return {one["spider"]: one for one in shown["members"]}
 
 
+def check_files(fleet: PlainFleet, folder: Path, run: str, found: dict[str, Any]) -> None:
+    stored = folder / "files" / "shops" / run
+    wait_until(lambda: (stored / "manifest.json").exists() and not (stored / ".parts").exists(), fleet.said, 60)
+    rows = [json.loads(line) for line in (stored / "chain.jsonl").read_text().splitlines()]
+    assert sorted(rows, key=str) == sorted(({"name": f"n{n}", "price": f"{n}"} for n in range(1, CHAIN + 1)), key=str)
+    feed = json.loads((folder / "feeds" / "chain.geojson").read_text())
+    assert sorted((one["properties"] for one in feed["features"]), key=str) == sorted(rows, key=str)
+    manifest = json.loads((stored / "manifest.json").read_text())
+    assert {one["spider"]: one["verdict"] for one in manifest["members"]} == {name: one["verdict"] for name, one in found.items()}
+    chain = next(one for one in manifest["members"] if one["spider"] == "chain")
+    assert (chain["rows"], chain["error"]) == (CHAIN, "")
+    digests = {one["file"]: one["sha256"] for one in chain["files"]}
+    assert digests["chain.jsonl"] == sha256((stored / "chain.jsonl").read_bytes()).hexdigest()
+    assert str(folder / "feeds" / "chain.geojson") in digests
+    assert (folder / "files" / "shops" / "latest").resolve() == stored
+    assert not [path for path in folder.rglob("*.tmp") if "files" in path.parts or "feeds" in path.parts]
+
+
 @pytest.mark.usefixtures("no_process_left")
 def test_each_member_of_a_run_has_its_verdict_and_the_next_night_is_compared(tmp_path: Path) -> None:
     with shop_fleet(tmp_path) as (fleet, site):
         fleet.beat()
-        fleet.node()
+        node = fleet.node()
         listed = json.loads(fleet.trawl("groups", "--json").splitlines()[0])
         assert listed[0]["members"] == sorted(MEMBERS), "the module that cannot be imported costs no other spider"
         first = fleet.trawl("run", "--group", "shops").split()[0]
@@ -148,12 +191,15 @@ def test_each_member_of_a_run_has_its_verdict_and_the_next_night_is_compared(tmp
         slot = f"chain.{first}/0"
         wait_until(lambda: slot in fleet.crawlers(), fleet.said, 60)
         os.kill(fleet.crawlers()[slot].pid, signal.SIGKILL)
+        parts = tmp_path / "files" / "shops" / first / ".parts" / "chain"
+        wait_until(lambda: parts.exists(), fleet.said, 60)
+        node.process.kill()  # with the consumer
+        fleet.node("b")
         run = ended(fleet, first)
         found = verdicts(fleet, first)
         assert {name: one["verdict"] for name, one in found.items()} == {name: verdict for name, (_, verdict) in MEMBERS.items()}
         assert sum(run.counts.values()) == run.members == len(MEMBERS)
-        stored = [json.loads(one)["name"] for one in fleet.redis.client().lrange("chain:items", 0, -1)]
-        assert set(stored) == {f"n{n}" for n in range(1, CHAIN + 1)}, "a kill costs no item"
+        check_files(fleet, tmp_path, first, found)
         assert (found["fine"]["items"], found["fine"]["fields"]) == (5, {"name": 1.0, "price": 1.0})
         assert "no price" in found["raising"]["reason"]
         assert "parse" in found["raising"]["traceback"]

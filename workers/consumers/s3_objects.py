@@ -10,10 +10,11 @@ from __future__ import annotations
 import gzip
 import io
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from redis_components.errors import ConfigError
 from redis_components.items.groups import ItemGroup, ItemParts, PartNote
@@ -113,29 +114,54 @@ _LATER = frozenset(
 )
 
 
-class S3Objects:
-    """Puts parts as `<prefix>/<name>.jsonl`, or `.jsonl.gz`, into a bucket of the server that the environment names."""
+class Bucket:
+    """A prefix of a bucket of the server that the environment names. Raises SinkUnavailable where it may work later, else
+    ConfigError.
+    """
 
-    def __init__(self, url: str) -> None:
-        scheme, _, place = url.partition("://")
-        self._bucket, _, prefix = place.partition("/")
+    def __init__(self, place: str) -> None:
+        self._name, _, prefix = place.partition("/")
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-        self._zipped = scheme == "s3+gzip"
         self._client = _client(S3.read())
 
-    def put(self, name: str, items: Sequence[Item]) -> dict[int, str]:
-        """Put them, in one request; an object of that name is replaced."""
+    def put(self, name: str, content: BinaryIO, size: int, kind: str) -> None:
+        """Put an object, in place of one of that name."""
+        with self._faults(name):
+            self._client.put_object(self._name, f"{self._prefix}{name}", content, size, kind, part_size=4 * MOST_BYTES)
+
+    def read(self, name: str) -> Iterator[bytes]:
+        """Yield the lines of an object; none where there is none."""
+        from minio.error import S3Error
+
+        with self._faults(name):
+            try:
+                answer = self._client.get_object(self._name, f"{self._prefix}{name}")
+            except S3Error as error:
+                if error.code == "NoSuchKey":
+                    return
+                raise
+            with closing(answer):
+                yield from answer
+
+    def names(self, folder: str, *, below: bool = True) -> list[str]:
+        """Return the names of the objects in a folder, or only those that are directly in it, folders with `/` at the end."""
+        with self._faults(folder):
+            found = self._client.list_objects(self._name, f"{self._prefix}{folder}/", recursive=below)
+            return [one.object_name.removeprefix(self._prefix) for one in found]
+
+    def remove(self, name: str) -> None:
+        """Remove an object."""
+        with self._faults(name):
+            self._client.remove_object(self._name, f"{self._prefix}{name}")
+
+    @contextmanager
+    def _faults(self, name: str) -> Iterator[None]:
         from minio.error import MinioException, S3Error
         from urllib3.exceptions import HTTPError
 
-        body = b"".join(to_line(one.value) for one in items)
-        if self._zipped:
-            body = gzip.compress(body, 6, mtime=0)
-        path = f"{self._prefix}{name}.jsonl{'.gz' if self._zipped else ''}"
-        kind = "application/gzip" if self._zipped else "application/x-ndjson"
-        shown = f"s3://{self._bucket}/{path}"
+        shown = f"s3://{self._name}/{self._prefix}{name}"
         try:
-            self._client.put_object(self._bucket, path, io.BytesIO(body), len(body), kind, part_size=4 * MOST_BYTES)
+            yield
         except S3Error as error:
             message = f"{error.code}: {' '.join(str(error.message).split())[:200]}"
             if error.code in _LATER or error.response.status >= 500:
@@ -145,6 +171,23 @@ class S3Objects:
             raise SinkUnavailable(f"{shown}: no login is found: set TRAWL_S3_ACCESS_KEY and TRAWL_S3_SECRET_KEY") from None
         except (MinioException, HTTPError, OSError) as error:
             raise SinkUnavailable(f"{shown} cannot be put: {in_words(error)[:200]}") from None
+
+
+class S3Objects:
+    """Puts parts as `<prefix>/<name>.jsonl`, or `.jsonl.gz`, into a bucket."""
+
+    def __init__(self, url: str) -> None:
+        scheme, _, place = url.partition("://")
+        self._bucket = Bucket(place)
+        self._zipped = scheme == "s3+gzip"
+
+    def put(self, name: str, items: Sequence[Item]) -> dict[int, str]:
+        """Put them, in one request; an object of that name is replaced."""
+        body = b"".join(to_line(one.value) for one in items)
+        if self._zipped:
+            body = gzip.compress(body, 6, mtime=0)
+        kind = "application/gzip" if self._zipped else "application/x-ndjson"
+        self._bucket.put(f"{name}.jsonl{'.gz' if self._zipped else ''}", io.BytesIO(body), len(body), kind)
         return {}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,16 +17,18 @@ import redis
 from scrapy import Request
 from scrapy.settings import default_settings
 from scrapy.utils.misc import load_object
+from scrapy.utils.python import to_bytes
 
 from redis_components import defaults
 from redis_components.connection import connect, from_settings, name_of, names_redis
 from redis_components.keys.crawl import filled
-from redis_components.pipelines import RedisPipeline
+from redis_components.pipelines import RedisPipeline, default_serialize
 from redis_components.scrapy_glue.page_tracker import current_page
 from redis_components.server.names import fleet_namespace, namespace_of
 from redis_components.server.url import masked
-from redis_components.setting_values import number_of
+from redis_components.setting_values import number_of, object_of
 from redis_components.spiders import RedisMixin
+from workers.consumers.run_files import MEMBER
 from workers.state.keys import FleetKeys
 from workers.tracing.page_spans import add_page_spans
 
@@ -179,8 +181,32 @@ def share_job(settings: Settings, spider: type[Spider], service: str, *, first: 
     }
     items = named.get("REDIS_ITEMS_KEY", defaults.PIPELINE_KEY)
     changed |= {**_OWN, "REDIS_ITEMS_KEY": filled(items, service).replace("%", "%%"), FIRST: int(first)}
+    if member := named.get(MEMBER):
+        changed |= _to_files(named, member)
     changed["SPIDER_MIDDLEWARES"] = {**named.getdict("SPIDER_MIDDLEWARES"), StartOnce: 0, Evidence: 1}
     settings.setdict(changed, priority="cmdline")
+
+
+def _to_files(named: BaseSettings, member: str) -> dict[str, Any]:
+    """Return the settings by which the items of a member go to the run's consumer, also where the project sends none to Redis."""
+    changed: dict[str, Any] = {"REDIS_ITEMS_SERIALIZER": ItemOfMember(member, object_of(named, "REDIS_ITEMS_SERIALIZER"))}
+    pipelines = named.getdict("ITEM_PIPELINES")
+    if not any(issubclass(load_object(path), RedisPipeline) for path, place in pipelines.items() if place is not None):
+        changed["ITEM_PIPELINES"] = {**pipelines, RedisPipeline: 1000}
+    return changed
+
+
+class ItemOfMember:
+    """Serializes an item with the names of its member and of its class, which a file of the run is made from."""
+
+    def __init__(self, member: str, serialize: Callable[[Any], str | bytes] | None) -> None:
+        self._member, self._serialize = member.encode(), serialize or default_serialize
+
+    def __call__(self, item: Any) -> bytes:
+        """Return the line."""
+        kind = type(item)
+        named = "" if kind is dict else f"{kind.__module__}:{kind.__qualname__}"
+        return b'{"spider":"%b","class":"%b","item":%b}' % (self._member, named.encode(), to_bytes(self._serialize(item)))
 
 
 class StartOnce:

@@ -26,11 +26,14 @@ from redis_components.errors import ConfigError, TrawlError
 from redis_components.items.groups import ItemGroup
 from redis_components.items.stream import ItemStream, Lock, new_token
 from redis_components.keys import CrawlKeys
+from redis_components.server import fleet_file
 from redis_components.server.signing import signing_is_on
 from redis_components.server.untrusted_values import JsonRecord, RecordStore
 from redis_components.server.url import masked
-from workers.consumers.consume import consume, report, unlock
+from workers.consumers.consume import Sink, consume, report, unlock
+from workers.consumers.run_files import RunConsumer
 from workers.consumers.targets import SinkOptions, Target, check_place, is_target, parse_target
+from workers.state.group_runs import GroupRuns
 from workers.state.keys import FleetKeys
 from workers.state.services import ServiceRecord, Services
 
@@ -64,6 +67,10 @@ class Declared:
         if not self.in_file and not signing_is_on():
             check_place(target)
         return target
+
+    def open(self, client: redis.Redis) -> Sink:  # noqa: ARG002 - as RunConsumer has it
+        """Return the sink. Raises ConfigError."""
+        return self.target.open(self.options())
 
     def options(self) -> SinkOptions:
         """Return the options of its sink; the key counts for a database."""
@@ -102,6 +109,20 @@ def declared_consumers(client: redis.Redis) -> dict[str, Declared]:
     }
 
 
+def wanted_consumers(client: redis.Redis) -> dict[str, Declared | RunConsumer]:
+    """Return the declared consumers, and those of runs with files, as `run/ID`. Raises ConfigError and `redis.RedisError`."""
+    found: dict[str, Declared | RunConsumer] = {**declared_consumers(client)}
+    wanted = [run for run in GroupRuns(client).all().values() if run.files and run.stored_at is None]
+    here = fleet_file.declared("groups") if wanted else None
+    groups = here.tables["groups"] if here else {}
+    for run in wanted:
+        in_file = groups.get(run.group, {}).get("files") == run.files
+        found[f"run/{run.id}"] = RunConsumer(
+            run=run.id, group=run.group, files=run.files, in_file=in_file, signed=signing_is_on()
+        )
+    return found
+
+
 def crawl_keys(service: str, crawl: CrawlRecord | None, declared: ServiceRecord | None) -> CrawlKeys:
     """Return the keys of the service's crawl, with the groups that are declared."""
     items = (declared.items_key if declared else "") or defaults.PIPELINE_KEY
@@ -110,9 +131,9 @@ def crawl_keys(service: str, crawl: CrawlRecord | None, declared: ServiceRecord 
     return replace(keys, item_groups=tuple(dict.fromkeys((*keys.item_groups, *named))))
 
 
-def without_consumer(client: redis.Redis, declared: Mapping[str, Declared] | None = None) -> list[str]:
-    """Return the names in `declared`, else in `declared_consumers`, whose items no consumer takes at the moment."""
-    known = declared_consumers(client) if declared is None else declared
+def without_consumer(client: redis.Redis, declared: Mapping[str, Declared | RunConsumer] | None = None) -> list[str]:
+    """Return the names in `declared`, else in `wanted_consumers`, whose items no consumer takes at the moment."""
+    known = wanted_consumers(client) if declared is None else declared
     locks = {name: one.stream(client).writer_key for name, one in known.items() if not one.taken_by}
     with client.pipeline(transaction=False) as pipe:
         for lock in locks.values():
@@ -191,7 +212,7 @@ def _mark(mark: Path) -> str:
 class _Consumer:
     """One consumer, in a thread."""
 
-    def __init__(self, name: str, declared: Declared, node: str, log: Callable[[str], object]) -> None:
+    def __init__(self, name: str, declared: Declared | RunConsumer, node: str, log: Callable[[str], object]) -> None:
         self.declared = declared
         self._name, self._node, self._log = name, node, log
         self._over = threading.Event()
@@ -221,9 +242,8 @@ class _Consumer:
         if stream.lock(token) is Lock.BUSY:
             return
         try:
-            target = self.declared.target
-            ConsumerPlaces(client).claim(self._name, target, self._node)
-            sink = target.open(self.declared.options())
+            ConsumerPlaces(client).claim(self._name, self.declared.target, self._node)
+            sink = self.declared.open(client)
         except BaseException as error:
             report(stream, str(error))
             unlock(stream, token)
@@ -245,14 +265,14 @@ class ConsumerHost:
         """Start what is declared and missing, end what is not declared any more, until `stopped`; what the consumers write is
         finished then. Ends where nothing is declared, unless it `stays`.
         """
-        client, declared = connect(), dict[str, Declared]()
+        client, declared = connect(), dict[str, Declared | RunConsumer]()
         look_at = 0.0
         try:
             while not stopped():
                 if time.monotonic() >= look_at:
                     look_at = time.monotonic() + LOOK_S
                     with suppress(TrawlError, OSError, redis.RedisError):  # Redis is away, or the file is being edited
-                        declared = declared_consumers(client)
+                        declared = wanted_consumers(client)
                         self._follow(declared, without_consumer(client, declared))
                     if not declared and not self._running and not stays:
                         return
@@ -263,7 +283,7 @@ class ConsumerHost:
             for one in self._running.values():
                 one.join()
 
-    def _follow(self, declared: Mapping[str, Declared], missing: list[str]) -> None:
+    def _follow(self, declared: Mapping[str, Declared | RunConsumer], missing: list[str]) -> None:
         for name, one in list(self._running.items()):
             if declared.get(name) != one.declared:
                 one.stop()

@@ -23,6 +23,7 @@ import msgspec
 from redis_components.errors import ConfigError, did_you_mean, unknown_name
 from redis_components.server.fleet_file import FILE, declared, faulty, record_of
 from redis_components.server.names import is_name
+from workers.consumers.targets import is_target
 from workers.state.schedules import StoredEntry
 
 from .spider_list import SpiderEntry
@@ -70,7 +71,17 @@ class Group:
     catch_up: bool = True
     """A run that was due while no beat led is made up once."""
     keep_runs: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 30
-    """Runs of which the outcomes are kept."""
+    """Runs of which the outcomes and files are kept."""
+    files: str = ""
+    """Place of the files of its runs: a folder, taken from the data folder, or `s3://BUCKET/PREFIX`; "": their items go
+    where those of a service of this name go.
+    """
+    format: str = "jsonlines"
+    """Of the files: jsonlines, csv, parquet, or any of the project's FEED_EXPORTERS; `feeds`: only the project's own FEEDS."""
+    key: str = ""
+    """Field that is another one in each item: of items with the same value a file has one."""
+    keep_days: Annotated[int, msgspec.Meta(ge=0, le=36_500)] = 0
+    """Days after which the files of a run are removed; 0: they are not."""
 
     def entry(self, name: str) -> StoredEntry:
         """Return the entry of beat's schedule for its runs."""
@@ -110,6 +121,8 @@ def _faults(name: str, group: Group, where: str) -> Iterator[str]:
         yield f"{where}: the name of a group has letters, digits, _ and -, at most 40"
     if not (group.spiders or group.modules or group.attributes):
         yield f"{where}: has no members: name spiders, modules or attributes"
+    if ":" in group.files and not (group.files.startswith("s3:") and is_target(group.files)):
+        yield f"{where}.files: {group.files!r:.100} is not a place: write a folder, or s3://BUCKET/PREFIX"
     for module in (*group.modules, *filter(None, [group.project])):
         if not _MODULE.fullmatch(module):
             yield f"{where}: {module!r:.100} is not a module: write one such as shop.spiders"

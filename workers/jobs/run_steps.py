@@ -16,6 +16,7 @@ from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
+from workers.consumers.run_files import end_member, member_settings
 from workers.state.group_runs import GroupRun, GroupRuns, Member, RunState, Verdict, counted
 from workers.state.jobs import Job, Jobs, JobState
 
@@ -82,6 +83,7 @@ class _Step:
         else:
             over |= self._fill(run, left)
         if over:
+            end_member(self._client, run, list(over))  # first: after a death here it is done again
             self._runs.end(run.id, over.values())
             self._forget_jobs(over)
         return self._store(run, over)
@@ -156,7 +158,7 @@ class _Step:
         return refused
 
     def _start(self, run: GroupRun, spider: str, module: str) -> None:
-        settings = {**({"SPIDER_MODULES": module} if module else {}), **run.settings}
+        settings = {**({"SPIDER_MODULES": module} if module else {}), **run.settings, **member_settings(run, spider)}
         arguments = dict(run.arguments)
         given = jobs.JobOrder(
             service=spider,

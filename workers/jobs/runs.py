@@ -95,6 +95,10 @@ def start(client: redis.Redis, given: RunOrder) -> GroupRun:
         arguments=as_texts({**group.arguments, **given.arguments}),
         settings=as_texts(group.settings),
         keep_runs=group.keep_runs,
+        files=group.files,
+        format=group.format,
+        key=group.key,
+        keep_days=group.keep_days,
         by=given.by,
         of=given.of,
     )
@@ -157,6 +161,10 @@ def rerun(client: redis.Redis, name: str, *, failed: bool = False, by: str = "")
         settings=dict(run.settings),
         overlap="queue",
         keep_runs=run.keep_runs,
+        files=run.files,
+        format=run.format,
+        key=run.key,
+        keep_days=run.keep_days,
     )
     return start(client, RunOrder(group=run.group, declared=group, spiders=given, by=by, of=run.id))
 

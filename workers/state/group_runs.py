@@ -143,6 +143,12 @@ class GroupRun(JsonRecord):
     late: Epoch | None = None
     """When the run is forecast to end, where that is after its deadline."""
     keep_runs: Count = 30
+    files: str = ""
+    format: str = "jsonlines"
+    key: str = ""
+    keep_days: Count = 0
+    stored_at: Epoch | None = None
+    """When the files of all its members and its manifest were written."""
     by: str = ""
     of: str = ""
     """The run whose failed members it runs again."""

@@ -1,0 +1,364 @@
+"""Files of a run: the items of each member in one file, which is written as a whole when the member is over, and a manifest.
+
+Crawlers send the items of all members into one list, each with its member's name; the end of a member is an entry there, behind
+its last item. Items are kept in parts, each written once under a name that Redis has noted. A separate process makes the files of
+members that are over, since exporters are a project's code: `workers.consumers.member_files`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import IO, Any
+
+import msgspec
+import redis
+
+from redis_components.embedded import data_dir
+from redis_components.embedded.die_with_parent import tied
+from redis_components.errors import ConfigError
+from redis_components.items.groups import ItemGroup
+from redis_components.items.stream import ItemStream
+from redis_components.keys import CrawlKeys
+from redis_components.server.names import is_name
+from redis_components.server.untrusted_values import server_time
+from workers.process.run_module import own_module
+from workers.state.group_runs import GroupRun, GroupRuns, RunState
+
+from .consume import Item, to_line
+from .run_places import Place, place_of, put_text
+from .s3_objects import Parts
+from .targets import Target, check_place, parse_target
+
+WITHIN_S = 3.0
+"""Longest wait of a part for more items."""
+MOST_TRIES = 3
+"""Deaths and errors of a member's exporter after which its items are written as JSON Lines."""
+SILENCE_S = 900.0
+"""Longest time for one member's file."""
+AGAIN_S = 5.0
+MANIFEST, LATEST = "manifest.json", "latest"
+MEMBER = "RUN_MEMBER"
+"""Setting of a member's crawlers: its name, with which items are sent to the run's consumer."""
+FEEDS_ONLY = "feeds"
+
+logger = logging.getLogger(__name__)
+
+
+def item_key(run: str) -> str:
+    """Return the pattern of the key of the run's items."""
+    return f"group_run:{run}:items"
+
+
+def member_settings(run: GroupRun, spider: str) -> dict[str, str]:
+    """Return the settings of a member's crawlers, whose items go to the run's consumer instead of into feeds."""
+    if not run.files:
+        return {}
+    return {"REDIS_ITEMS_KEY": item_key(run.id), MEMBER: spider, "FEEDS": "{}", "FEED_URI": ""}
+
+
+def end_member(client: redis.Redis, run: GroupRun, spiders: Sequence[str]) -> None:
+    """Put the end of members behind their items; done twice it has the effect of once."""
+    if run.files and spiders:
+        key = CrawlKeys.for_spider(run.id, items=item_key(run.id)).item_stream()
+        client.rpush(key, *(msgspec.json.encode({"spider": one, "ended": True}) for one in spiders))
+
+
+class Feed(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that a member has left."""
+
+    file: str
+    """Its name in the run's folder, or the address of a feed of the project."""
+    bytes: int = 0
+    sha256: str = ""
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of one member, as they are noted in the run's folder."""
+
+    spider: str
+    rows: int = 0
+    files: list[Feed] = []
+    error: str = ""
+
+
+class MemberOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A member whose files are to be made; `plain`: as JSON Lines, without the project."""
+
+    spider: str
+    module: str = ""
+    plain: bool = False
+
+
+class FilesOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """The task of the process that makes files of members."""
+
+    files: str
+    folder: str
+    format: str
+    key: str
+    arguments: dict[str, str]
+    settings: dict[str, str]
+    members: list[MemberOrder]
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of that process: it begins with a member, or is done with it, with or without an error."""
+
+    spider: str
+    done: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConsumer:
+    """The consumer of a run's items."""
+
+    run: str
+    group: str
+    files: str
+    in_file: bool
+    """This machine's `trawl.toml` names the place; what is in Redis may be anybody's who can write there."""
+    signed: bool
+    taken_by: str = ""
+
+    @property
+    def target(self) -> Target:
+        """The place, as one of a consumer. Raises ConfigError for one that Redis may not name."""
+        whole = self.files if self.files.startswith("s3:") else f"jsonl:{self.files}/{self.group}"
+        target = parse_target(whole)
+        path = target.path
+        if path is not None and not path.is_absolute():
+            target = replace(target, place=str(data_dir() / path))
+        if not self.in_file and not self.signed:
+            check_place(target)
+        return target
+
+    def stream(self, client: redis.Redis) -> ItemStream:
+        """Return the run's items."""
+        return ItemStream(client, CrawlKeys.for_spider(self.run, items=item_key(self.run)))
+
+    def open(self, client: redis.Redis) -> RunFiles:
+        """Return the sink. Raises ConfigError."""
+        run = GroupRuns(client).all().get(self.run)
+        if run is None:
+            raise ConfigError(f"there is no run {self.run}: its items stay in Redis")
+        return RunFiles(client, run)
+
+
+class RunFiles(Parts):
+    """Keeps the items of a run, and has the files of its members made."""
+
+    def __init__(self, client: redis.Redis, run: GroupRun) -> None:
+        place = place_of(run.files)
+        super().__init__(_PartFiles(place, run), max_age_s=WITHIN_S)
+        self._client, self._run, self._place = client, run, place
+        self._folder = folder_of(run)
+        self._stream: ItemStream | ItemGroup | None = None
+        self._making: _Making | None = None
+        self._tries: dict[str, int] = {}
+        self._not_before = 0.0
+
+    def peek(self, stream: ItemStream | ItemGroup, token: str) -> list[bytes]:
+        """Return the items of the next part."""
+        self._stream = stream
+        return super().peek(stream, token)
+
+    def tick(self) -> None:
+        """Have the files of members made that are over, and the manifest when all are."""
+        if self._making is not None:
+            self._making.look()
+            if self._making.runs():
+                return
+            self._count(self._making)
+            self._making.end()
+            self._making = None
+        if time.monotonic() < self._not_before:
+            return
+        names = self._place.names(f"{self._folder}/.parts")
+        done = {_member(name) for name in names if name.endswith("/done.json")}
+        over = sorted({_member(name) for name in names if name.endswith("/ended")} - done)
+        if over:
+            self._making = self._make(over)
+        elif self._stream is not None and not len(self._stream):
+            self._finish()
+
+    def close(self) -> None:
+        """End the process that makes files; it is started again with the consumer."""
+        if self._making is not None:
+            self._making.end()
+
+    def _make(self, over: list[str]) -> _Making:
+        run, modules = self._run, GroupRuns(self._client).modules(self._run.id, over)
+        members = [
+            MemberOrder(spider=spider, module=module, plain=self._tries.get(spider, 0) >= MOST_TRIES)
+            for spider, module in zip(over, modules, strict=True)
+        ]
+        order = FilesOrder(
+            files=run.files,
+            folder=self._folder,
+            format=run.format,
+            key=run.key,
+            arguments=run.arguments,
+            settings=run.settings,
+            members=members,
+        )
+        return _Making(order, run.project)
+
+    def _count(self, made: _Making) -> None:
+        """Count a failure against the member at work."""
+        for spider, error in made.failed().items():
+            self._tries[spider] = self._tries.get(spider, 0) + 1
+            self._not_before = time.monotonic() + AGAIN_S
+            logger.warning("run %s: the files of %s were not written: %s; trying again", self._run.id, spider, error)
+
+    def _finish(self) -> None:
+        """Write the manifest where the run is over and all its members have their files."""
+        runs = GroupRuns(self._client)
+        run = runs.all().get(self._run.id)
+        if run is None or not run.state.ended or run.stored_at is not None or (self._stream is not None and len(self._stream)):
+            return
+        write_manifest(self._place, runs, run)
+        if run.state is RunState.FINISHED:
+            self._place.point(f"{run.group}/{LATEST}", run.id)
+        prune(self._place, run, server_time(self._client))
+        while run is not None and not runs.swap(replace(run, stored_at=server_time(self._client))):
+            run = runs.all().get(self._run.id)
+        self._place.remove(f"{self._folder}/.parts")  # last: the manifest is made of what is there
+
+
+@dataclass
+class _Making:
+    """The process that makes files of some members."""
+
+    order: FilesOrder
+    project: str
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+        environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": self.project} if self.project else {})}
+        command = tied(*own_module("workers.consumers.member_files"))
+        with tempfile.TemporaryFile() as given:
+            given.write(msgspec.json.encode(self.order))
+            given.seek(0)
+            self._process = subprocess.Popen(command, stdin=given, stdout=self._said, env=environment)
+        self._size, self._heard_at = 0, time.monotonic()
+
+    def runs(self) -> bool:
+        """Return True until its end."""
+        return self._process.poll() is None
+
+    def look(self) -> None:
+        """End it where it has been silent for long."""
+        size = self._said.seek(0, 2)
+        if size != self._size:
+            self._size, self._heard_at = size, time.monotonic()
+        elif time.monotonic() - self._heard_at > SILENCE_S:
+            self._process.kill()
+            self._process.wait()
+
+    def end(self) -> None:
+        """End it now."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        self._process.wait()
+        self._said.close()
+
+    def failed(self) -> dict[str, str]:
+        """Return the members whose files were not made, with the reasons."""
+        self._said.seek(0)
+        begun, failed = dict.fromkeys((one.spider for one in self.order.members[:1]), "it did not begin"), dict[str, str]()
+        for line in self._said:
+            with suppress(ValueError):
+                one = msgspec.json.decode(line, type=Progress)
+                begun.clear()
+                if not one.done:
+                    begun[one.spider] = f"its process ended ({self._process.returncode})"
+                elif one.error:
+                    failed[one.spider] = one.error
+        return failed | begun
+
+
+class _PartFiles:
+    """Keeps parts of the items of all members, a file for each in each."""
+
+    def __init__(self, place: Place, run: GroupRun) -> None:
+        self._place, self._folder = place, folder_of(run)
+
+    def put(self, name: str, items: Sequence[Item]) -> dict[int, str]:
+        """Keep a part; then note the members that it ends."""
+        lines: dict[str, list[bytes]] = {}
+        ended, refused = [], {}
+        for one in items:
+            spider = one.value.get("spider") if isinstance(one.value, Mapping) else None
+            if not isinstance(spider, str) or not is_name(spider):
+                refused[one.place] = "it is not the item of a member of this run"
+            elif one.value.get("ended") is True:
+                ended.append(spider)
+            else:
+                lines.setdefault(spider, []).append(to_line(one.value))
+        for spider, some in lines.items():
+            put_text(self._place, f"{self._folder}/.parts/{spider}/{name}.jsonl", b"".join(some))
+        for spider in ended:
+            put_text(self._place, f"{self._folder}/.parts/{spider}/ended", b"")
+        return refused
+
+
+def folder_of(run: GroupRun) -> str:
+    """Return the folder of a run in its place."""
+    return f"{run.group}/{run.id}"
+
+
+def _member(name: str) -> str:
+    return name.split("/")[-2]
+
+
+def write_manifest(place: Place, runs: GroupRuns, run: GroupRun) -> None:
+    """Write the run's members with their verdicts, figures and files."""
+    folder, written = folder_of(run), {}
+    for name in place.names(f"{folder}/.parts"):
+        if name.endswith("/done.json"):
+            one = msgspec.json.decode(b"".join(place.lines(name)), type=Written)
+            written[one.spider] = one
+    members = []
+    for spider, member in sorted(runs.members(run.id).items()):
+        left = written.get(spider, Written(spider=spider))
+        about = {name: value for name, value in vars(member).items() if name != "traceback"}
+        members.append({**about, "rows": left.rows, "files": left.files, "error": left.error})
+    manifest: dict[str, Any] = {
+        "run": run.id,
+        "group": run.group,
+        "state": run.state,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+        "counts": run.counts,
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in ("trawl-fleet", "Scrapy")}},
+        "members": members,
+    }
+    put_text(place, f"{folder}/{MANIFEST}", msgspec.json.format(msgspec.json.encode(manifest)))
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def prune(place: Place, run: GroupRun, now: float) -> None:
+    """Remove the folders of runs that are too many, or too old; one without a manifest is not a run's, or not over."""
+    oldest = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now - run.keep_days * 86_400)) if run.keep_days else ""
+    known = [one for one in place.folders(run.group) if one.startswith(f"{run.group}-")]
+    for number, name in enumerate(reversed(known)):
+        too_old = name.removeprefix(f"{run.group}-") < oldest
+        if (number >= run.keep_runs or too_old) and name != run.id and any(place.lines(f"{run.group}/{name}/{MANIFEST}")):
+            place.remove(f"{run.group}/{name}")
