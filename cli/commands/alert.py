@@ -28,12 +28,16 @@ def alert(
     quiet: Annotated[
         str, typer.Option(metavar="HOURS", help='Send nothing in these, as "22:00-07:00 Europe/Berlin" (else UTC).')
     ] = "",
+    history: Annotated[
+        bool, typer.Option("--history", help="Also posts written before now, which a first reading of a board stores.")
+    ] = False,
     remove: Annotated[int | None, typer.Option(metavar="NUMBER", help="Remove this alert.")] = None,
     as_json: AsJson = False,
 ) -> int:
     """Send a message about each new or changed post that matches. Without arguments: show the alerts.
 
-    A test message is sent at once. The running fleet sends the others within seconds of storing a post; nothing is restarted.
+    Posts written before the alert is made are left out, unless with `--history`; one without a date counts as new. A test
+    message is sent at once. The running fleet sends the others within seconds of storing a post; nothing is restarted.
     `mailto:` uses the mail server of this machine, or that of `mailto:you@example.org?smtp=HOST:PORT`; with a login it is
     `mailto://user:password@example.org?to=you@example.org`. Requests to `https://` are signed, with a secret that is shown once.
 
@@ -53,7 +57,9 @@ def alert(
         return 0
     if match is None or to is None:
         return _show(as_json)
-    given = Alert(match=match, to=to, site=site or "", digest_minutes=digest_minutes, quiet_hours=quiet, by=who())
+    given = Alert(
+        match=match, to=to, site=site or "", digest_minutes=digest_minutes, quiet_hours=quiet, history=history, by=who()
+    )
     with redis_client() as client:
         try:
             number, made = add(client, given)
@@ -78,6 +84,7 @@ def _show(as_json: bool) -> int:
             "match": one.match,
             "site": one.site or None,
             "to": shown_address(one.to),
+            "history": one.history,
             "made_at": one.made_at,
             "by": one.by,
             "error": troubles.get(f"{PREFIX}{number}"),

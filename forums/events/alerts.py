@@ -96,6 +96,8 @@ def _output_of(alert: Alert, rule: str) -> tuple[OutputOptions | None, list[str]
     hours, _, zone = alert.quiet_hours.partition(" ")
     given = {"digest_minutes": alert.digest_minutes, "quiet_hours": hours, "time_zone": zone.strip()}
     more = {key: value for key, value in given.items() if value}
+    if not alert.history:
+        more["written_since"] = datetime.fromtimestamp(alert.made_at, UTC)
     if not more.keys() <= kind.model_fields.keys():
         return None, [f"--digest-minutes and --quiet are of messages to people, not of {alert.to.partition(':')[0]}"]
     try:

@@ -16,6 +16,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -249,3 +250,17 @@ class _Parser:
 
 def _unescaped(quoted: str) -> str:
     return str(regex.sub(r"\\(.)", r"\1", quoted))
+
+
+_DAY, _MINUTE = timedelta(days=1), timedelta(minutes=1)  # times of posts are often shown without seconds
+
+
+def is_old(event: Event, since: datetime) -> bool:
+    """Return True for a post that is new to the database, and was written before. One without a date counts as new, and so does
+    one of the same day whose date has no time: on a whole or half hour of UTC, which is midnight in its zone.
+    """
+    at = event.created_at
+    if at is None or event.row not in ("post", "comment") or event.type not in (ChangeKind.NEW, ChangeKind.CORRECTED):
+        return False
+    is_day = at.minute % 30 == at.second == at.microsecond == 0
+    return at < since - (_DAY if is_day else _MINUTE)

@@ -1,27 +1,17 @@
-"""Rules of `trawl.toml`: filters of events, and the outputs that get them.
-
-[rules.gpu]
-match = "显卡 or rtx*"
-
-[outputs.shop]
-kind = "webhook"
-url = "https://shop.example.org/posts"
-secret = "${SHOP_SECRET}"
-rules = ["gpu"]
-"""
+"""Rules of `trawl.toml`: filters of events, and the outputs that get them (docs/events.md has all keys)."""
 
 from __future__ import annotations
 
 import re
 import socket
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 from urllib.parse import urlencode
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from forum_reader.definition.load import message_of
@@ -33,7 +23,7 @@ from redis_components.server.fleet_file import FILE, declared, faulty
 from redis_components.server.names import is_name
 from redis_components.server.variables import project_dir, variable
 
-from .expression import Filter, JudgingTime, Subject, Undecided, parse
+from .expression import Filter, JudgingTime, Subject, Undecided, is_old, parse
 
 if TYPE_CHECKING:
     import redis
@@ -44,6 +34,11 @@ if TYPE_CHECKING:
 
 _FROM_ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
 _MAIL = re.compile(r"mailto:(?P<to>[^\s/@?]{1,64}@[^\s/@?]{1,255})(?:\?smtp=(?P<smtp>[\w.\[\]:-]{1,255}))?")
+
+
+def _with_zone(moment: datetime) -> datetime:
+    """Return a time of UTC where no zone is written."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 class _Table(BaseModel):
@@ -71,6 +66,9 @@ class OutputOptions(_Table):
     )
     begin: Literal["now", "oldest"] = Field(
         "now", description='a new output begins now, or with the `"oldest"` event that is kept'
+    )
+    written_since: Annotated[datetime, AfterValidator(_with_zone)] | None = Field(
+        None, description="leave out what was written before, as 2026-01-31, which a first reading of a board stores as new"
     )
 
     def secrets(self) -> Mapping[str, int]:
@@ -293,7 +291,7 @@ class Rules:
 
     def _fits(self, output: OutputOptions, event: Event, judging: JudgingTime) -> bool:
         event.rules, event.undecided = [], []
-        if event.row not in output.kinds:
+        if event.row not in output.kinds or (output.written_since and is_old(event, output.written_since)):
             return False
         subject = Subject(event, judging)
         for name in output.rules:

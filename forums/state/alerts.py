@@ -24,6 +24,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     site: str = ""  # only of this site; empty: of all
     digest_minutes: Count = 0
     quiet_hours: str = ""  # with a time zone behind it
+    history: bool = False  # also posts that were written before it was made
     secret: str = ""
     made_at: Epoch = 0.0
     by: str = ""

@@ -54,6 +54,7 @@ def _alert(client: redis.Redis, given: Given, by: str) -> Iterable[str]:
         site=given.text("site"),
         digest_minutes=given.whole("digest-minutes") or 0,
         quiet_hours=given.text("quiet"),
+        history=given.is_on("history"),
         by=by,
     )
     try:
@@ -83,6 +84,7 @@ ACTIONS = {
             Field(name="site", label="Only of this site", hint="empty: of all"),
             Field(name="digest-minutes", label="Minutes that a post waits for others", kind="number", hint="for one message"),
             Field(name="quiet", label="Quiet hours", hint="22:00-07:00 Europe/Berlin"),
+            Field(name="history", label="Also posts written before now, which a first reading stores", kind="switch"),
         ),
         do=_alert,
     ),

@@ -7,6 +7,7 @@ import socket
 import socketserver
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,8 @@ class MailServer(socketserver.ThreadingTCPServer):
 
 
 def stored(first: int, last: int, *, site: str = "demo", word: str = "gpu") -> None:
-    items = [parse(wire(comment(id=f"c{n}", site=site, body=f"{word} {n}", fetched_at=at(n)))) for n in range(first, last)]
+    made = [comment(id=f"c{n}", site=site, body=f"{word} {n}", created_at=None, fetched_at=at(n)) for n in range(first, last)]
+    items = [parse(wire(one)) for one in made]
     with Database.from_url() as database:
         assert database.write(items) == []
 
@@ -92,6 +94,36 @@ def test_a_receiver_gets_a_test_at_once_and_then_each_post_that_matches_once(
     stored(12, 13)
     assert publish_events() == {"alert:1": "up to date"}
     assert [event["item"] for event in receiver.events[4:]] == ["test", "c12"], "not what was stored before it was made"
+
+
+def test_posts_of_before_an_alert_are_left_out_while_a_board_is_read_first_unless_history_is_asked_for(
+    trawl: Trawl, redis_client: redis.Redis, receiver: Receiver
+) -> None:
+    from tasks import publish_events
+
+    with Database.from_url() as database:
+        assert trawl("alert", "gpu", "--to", receiver.url).code == 0
+        assert trawl("alert", "gpu", "--to", receiver.url, "--history").code == 0
+        made = Alerts(redis_client).all()["1"].made_at
+        assert [one["history"] for one in json.loads(trawl("alert", "--json").out)] == [False, True]
+        today = datetime.fromtimestamp(made, UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+        ages = {"years": 1e8, "minutes": 305.0, "now": -1.0, "day": made - today, "undated": None}
+        items = [
+            comment(
+                id=one,
+                body="a gpu",
+                created_at=None if age is None else datetime.fromtimestamp(made - age, UTC).isoformat(),
+                fetched_at=datetime.fromtimestamp(made + 2, UTC).isoformat(),
+            )
+            for one, age in ages.items()
+        ]
+        assert database.write([parse(wire(one)) for one in items]) == []
+        edited = items[0] | {"body": "another gpu", "fetched_at": datetime.fromtimestamp(made + 9, UTC).isoformat()}
+        assert database.write([parse(wire(edited))]) == []
+    publish_events()
+    got = {n: sorted(one["item"] for one in receiver.events if one["rules"] == [f"alert {n}: gpu"]) for n in (1, 2)}
+    assert got[1] == sorted(["test", "now", "day", "undated", "years"]), "an edit is of now, a day without a time may be"
+    assert got[2] == sorted(["test", *ages, "years"])
 
 
 def test_an_alert_of_one_site_stands_beside_the_rules_of_the_file_also_while_the_file_is_wrong(

@@ -147,6 +147,20 @@ def test_a_site_whose_time_is_spent_delays_no_other_and_none_of_its_events_is_lo
     assert judging.undecided == {("slow", "evil"): 400}
 
 
+def test_an_output_leaves_out_what_was_written_before_a_day() -> None:
+    since = rules_of(RULES.replace('"word"]', '"word"]\nwritten_since = 2026-03-01\nkinds = ["post", "forum"]'))
+    ages = {"old": datetime(2026, 2, 27, tzinfo=UTC), "day before": datetime(2026, 2, 28, tzinfo=UTC), "none": None}
+    events = [event(item=name, text="apple", created_at=at, row="post", type="new") for name, at in ages.items()]
+    others = [
+        event(item="edit", text="apple", created_at=ages["old"], row="post", type="edited"),
+        event(item="board", text="apple", created_at=ages["old"], row="forum", type="new"),
+    ]
+    _, wanted = judged(since, [*events, *others], JudgingTime())
+    assert [item for item, *_ in wanted] == ["day before", "none", "edit", "board"]
+    with pytest.raises(ConfigError, match=r"outputs\.x\.written_since"):
+        rules_of(RULES.replace('"word"]', '"word"]\nwritten_since = "soon"'))
+
+
 def test_a_round_ends_within_a_batch_behind_what_it_looked_at_and_looks_at_one_event_at_least() -> None:
     events = [event(item=f"p{n}", text="apple") for n in range(9)]
     assert judged(rules_of(RULES), events, JudgingTime(3.5, Clock(0.5)))[0] == 3
