@@ -27,6 +27,7 @@ from workers.logs.json_lines import never_wait
 from workers.node.health import NodeHealth, folder_fault
 from workers.node.heartbeat import MachineWatch, NodeBeat
 from workers.node.host import NODE
+from workers.process import forked
 from workers.process.status_file import StatusFile
 from workers.state.jobs import Jobs
 from workers.state.nodes import NodeRecord, Nodes
@@ -127,6 +128,7 @@ class NodeStep(bootsteps.StartStopStep):
             check_pool(pool_kind(worker), worker.concurrency, named)
         except TrawlError as error:
             raise ClickException(str(error)) from error  # Celery's command line shows it as one line, exit code 1
+        forked.owned_by(os.getpid())
         NODE.crawlers = room_for_crawlers(worker.concurrency, named)
         NODE.once = room_for_small_crawls(worker.concurrency, named)
         NODE.consumers = room_for_consumers(worker.concurrency, named)

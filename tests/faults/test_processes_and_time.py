@@ -68,7 +68,9 @@ def test_a_pid_that_somebody_else_has_got_is_not_killed(tmp_path: Path) -> None:
             noted.write_text(str(stranger.pid))
             _end_stray(noted)
             assert stranger.status() == psutil.STATUS_STOPPED, command
-    with stopped(sys.executable, "-c", script, "workers.crawler", "--parent=1") as stray:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    with stopped(sys.executable, "-c", script, "workers.crawler", f"--parent={gone.pid}") as stray:
         noted.write_text(str(stray.pid))
         _end_stray(noted)
         wait_until(lambda: stray.status() == psutil.STATUS_ZOMBIE, "a frozen crawler without its supervisor is ended")

@@ -238,7 +238,7 @@ from workers.supervision.launcher import launch
 from workers.logs.slot_log import SlotLog
 slot = Slot(spider="toy", number=0, token=int(sys.argv[1]), owner="node-a")
 options = CrawlerOptions(spider="toy", slot=slot, owner="toy/0#owner", settings=json.loads(sys.argv[3]))
-launch(options, SlotLog(Path(sys.argv[2])))
+crawler = launch(options, SlotLog(Path(sys.argv[2])))
 time.sleep(60)
 """
 
@@ -270,7 +270,8 @@ def test_an_orphan_that_is_stuck_in_c_code_ends_all_the_same(registry: Registry,
     command = ["-c", SUPERVISOR_THAT_DIES, str(slot.token), str(log), settings]
     with program(command, toy_environment(redis_url, tmp_path, TOY_MODE="freeze"), tmp_path / "log") as supervisor:
         wait_until(lambda: "INFO: freeze" in log.read_text(), supervisor.said)
-        (crawler,) = psutil.Process(supervisor.process.pid).children()
+        below = psutil.Process(supervisor.process.pid).children(recursive=True)
+        (crawler,) = [one for one in below if "workers.crawler" in one.cmdline()]
         supervisor.process.kill()
         crawler.wait(60)
     assert "tests/support/toy/spiders.py" in log.read_text(), "where it stood"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -20,6 +21,7 @@ from tests.support.processes import arguments, marked, stays, wait_until
 from tests.support.redis_server import RedisServer
 from workers.logs.lines import last_words
 from workers.logs.slot_log import SlotLog
+from workers.process import forked
 from workers.process.exit_kinds import ExitKind
 from workers.process.options import CrawlerOptions
 from workers.state.history import Run
@@ -90,8 +92,18 @@ class Supervise(Protocol):
 
 
 @pytest.fixture
-def supervise(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Supervise:
-    monkeypatch.setattr(launcher, "subprocess", warm_start)
+def owner() -> Iterator[subprocess.Popen[bytes]]:
+    """The process that warm parents end with."""
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def supervise(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: subprocess.Popen[bytes]) -> Supervise:
+    for module in (launcher, forked):
+        monkeypatch.setattr(module, "subprocess", warm_start)
+    monkeypatch.setattr(forked, "_owner", owner.pid)
 
     @contextmanager
     def begin(

@@ -23,6 +23,7 @@ from pathlib import Path
 from subprocess import DEVNULL, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
 from typing import Any
 
+from workers.process import forked
 from workers.process.run_module import FOLDER, own_module, put_first
 
 from .warm_process import ABOVE, become, end
@@ -36,22 +37,26 @@ def fork_crawlers(paths: list[str]) -> None:
     from workers.supervision import launcher
 
     _paths[:] = paths
-    vars(launcher)["subprocess"] = sys.modules[__name__]  # it has what the launcher uses of it
+    for module in (launcher, forked):
+        vars(module)["subprocess"] = sys.modules[__name__]  # it has what they use of it
 
 
 class Popen(ForkingPopen):
-    """`subprocess.Popen`, which forks crawlers."""
+    """`subprocess.Popen`, which forks crawlers, and their warm parents."""
 
     def fork(self, asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
-        command, begin = asked["args"], own_module("workers.crawler")
+        command, begin = asked["args"], own_module("workers.crawler")[:-1]
         environment = dict(os.environ if asked["env"] is None else asked["env"])
-        if command[: len(begin)] != begin or any(name.startswith("OTEL_") for name in environment):
+        what = command[len(begin)] if command[: len(begin)] == begin else ""
+        if what not in ("workers.crawler", "workers.crawler.warm_parent") or any(
+            name.startswith("OTEL_") for name in environment
+        ):
             return None
         if pid := os.fork():
             return pid
         try:
             _leave_the_worker(files, asked["pass_fds"])
-            _crawl(command, command[len(begin) :], environment, new_session=bool(asked["start_new_session"]))
+            _run(what, command, environment, new_session=bool(asked["start_new_session"]))
         except BaseException:
             os.write(2, traceback.format_exc().encode())
         os._exit(1)
@@ -90,7 +95,7 @@ def _leave_the_worker(streams: Sequence[int], passed: Sequence[int]) -> None:
         logger.setLevel(logging.WARNING if logger is logging.root else logging.NOTSET)
 
 
-def _crawl(command: list[str], arguments: list[str], environment: dict[str, str], *, new_session: bool) -> None:
+def _run(what: str, command: list[str], environment: dict[str, str], *, new_session: bool) -> None:
     gc.freeze()
     request = {
         "new_session": new_session,
@@ -99,11 +104,11 @@ def _crawl(command: list[str], arguments: list[str], environment: dict[str, str]
         "folder": str(Path.cwd()),
         "apart": True,
     }
-    become({**request, "apart": True, "how": "-m", "what": "workers.crawler", "warnings": [], "arguments": arguments}, _paths)
+    become({**request, "apart": True, "how": "-m", "what": what, "warnings": [], "arguments": command[4:]}, _paths)
     put_first(FOLDER, str(Path.cwd()))
     code = 1
     try:
-        runpy.run_module("workers.crawler", run_name="__main__", alter_sys=True)
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
     except SystemExit as told:
         code = told.code if isinstance(told.code, int) else 1
     end(code)

@@ -86,7 +86,7 @@ class CrawlerProcess:
         self._lease_s = number_of(settings, "SCHEDULER_OWNER_TTL", FrontierConfig.ttl_s)
         self._frozen_s = 0.0
         self._ticked_at, self._tick_s = time.monotonic(), TICK_S
-        self._parent = Parent(options.parent) if options.parent else None
+        self._parent = Parent(options.parent, options.pulse_fd) if options.parent else None
         self._pulse_fd = options.pulse_fd
         self._slot = options.slot
         self._heartbeat = Heartbeat(self._beat, period_s=self._period_s, on_news=signals.wake.set)

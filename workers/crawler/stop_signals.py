@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
 import sys
 from types import FrameType
@@ -14,19 +15,24 @@ PR_SET_PDEATHSIG = 1
 
 
 class Parent:
-    """The process that launched this one."""
+    """The supervisor that had this process launched."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, pulse_fd: int | None = None) -> None:
         self._pid = pid
+        self._pulse = select.poll() if pulse_fd is not None else None
+        if self._pulse and pulse_fd is not None:
+            self._pulse.register(pulse_fd, 0)  # an error of a pipe without a reader is reported all the same
 
     def bind(self) -> None:
-        """Ask the kernel for SIGTERM when the parent *thread* ends; where there is no such thing, `gone` alone must do."""
+        """Ask the kernel for SIGTERM when the parent *thread* ends, or the warm parent that this process was forked from; where
+        there is no such thing, `gone` alone must do.
+        """
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
     def gone(self) -> bool:
-        """Return True if the parent has died: also when that was before `bind`, or when its signal was lost."""
-        return os.getppid() != self._pid
+        """Return True if the supervisor has died: also when that was before `bind`, or when its signal was lost."""
+        return bool(self._pulse.poll(0)) if self._pulse else os.getppid() != self._pid
 
 
 class StopSignals:

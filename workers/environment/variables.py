@@ -115,6 +115,13 @@ class Fleet(Variables):
         ge=0,
         le=3600,
     )
+    warm_start: Switch = declare(
+        True,
+        "0: execute each crawler, do not fork it from a process that has imported Scrapy and Trawl"
+        " ([runs.md](../runs.md#what-a-member-costs))",
+        rule="must be 1 or 0",
+        shown="1",
+    )
     wheels_dir: Annotated[Path | None, EmptyIsNone] = declare(
         None,
         "folder of `trawl deploy`'s wheels, from which nodes install them: the same, or a copy, on every node",

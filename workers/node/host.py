@@ -105,10 +105,20 @@ def _is_stray(pid: int) -> bool:
     try:
         process = psutil.Process(pid)
         line = process.cmdline()
-        orphaned = "workers.crawler" in line and f"--parent={process.ppid()}" not in line
-        return orphaned and process.status() == psutil.STATUS_STOPPED
+        if "workers.crawler" not in line or process.status() != psutil.STATUS_STOPPED:
+            return False
+        parents = [int(word.partition("=")[2]) for word in line if re.fullmatch(r"--parent=\d{1,9}", word)]
+        return not any(_is_before(parent, process) for parent in parents)
     except psutil.Error:  # it is gone
         return False
+
+
+def _is_before(pid: int, process: psutil.Process) -> bool:
+    """Return True if there is a process `pid`, not a later one with the number of one that is gone."""
+    with suppress(psutil.NoSuchProcess):
+        one = psutil.Process(pid)
+        return one.status() != psutil.STATUS_ZOMBIE and one.create_time() <= process.create_time()
+    return False
 
 
 def _take(path: Path) -> CrawlerSeat | None:

@@ -17,8 +17,9 @@ from redis_components.embedded import redis_url
 from redis_components.server.url import with_login
 from workers.environment.variables import Fleet
 from workers.logs.slot_log import SlotLog
-from workers.process import pipes
+from workers.process import forked, pipes
 from workers.process.exit_kinds import ExitKind
+from workers.process.forked import ForkedProcess
 from workers.process.memory import ProcessTree
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.page_at_work import PageAtWork, SharedPage
@@ -44,7 +45,7 @@ logger = logging.getLogger(__name__)
 class LaunchedCrawler:
     """A crawler process in a new session; made by `launch`. Call `poll` and `pulse` often; neither waits."""
 
-    def __init__(self, process: subprocess.Popen[bytes], pulse: PulseReader, page: SharedPage) -> None:
+    def __init__(self, process: subprocess.Popen[bytes] | ForkedProcess, pulse: PulseReader, page: SharedPage) -> None:
         self._process = process
         self._tree = ProcessTree(process.pid)
         self._pulse = pulse
@@ -80,7 +81,11 @@ class LaunchedCrawler:
 
     def poll(self) -> int | None:
         """Return its exit code, negative for a signal; None while it runs."""
-        return self._process.poll()
+        code = self._process.poll()
+        if code == forked.UNKNOWN:
+            self.pulse()
+            return self.announced.exit_code if self.announced else -signal.SIGKILL
+        return code
 
     def pulse(self) -> bool:
         """Read its reports; return True for a new one (then see `record`)."""
@@ -133,7 +138,7 @@ class LaunchedCrawler:
         """Send SIGTERM: finish the pages in flight. Only to the crawler, which ends its own children as it sees fit."""
         if self.poll() is None:
             self._tree.look()
-            self._process.terminate()
+            self._process.send_signal(signal.SIGTERM)
 
     def dump_stacks(self) -> None:
         """Have it write to its log where every thread stands; works also while C code holds the interpreter."""
@@ -154,6 +159,8 @@ class LaunchedCrawler:
         self._tree.kill_others()  # a browser may have another group
         self._pulse.close()
         self._page.close()
+        if isinstance(self._process, ForkedProcess):
+            self._process.close()
 
     def _signal_group(self, number: int) -> None:
         # The group has the crawler's pid as its id: that is not given to anybody else while one member is left.
@@ -174,7 +181,8 @@ def _environment(options: CrawlerOptions) -> dict[str, str]:
 
 
 def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
-    """Start `workers.crawler` as a child of this *thread*: it ends when the thread does, so launch from one that stays.
+    """Fork a crawler from the warm parent, or execute `workers.crawler` as a child of this *thread*: then it ends when the thread
+    does, so launch from one that stays.
 
     Raises OSError when no process can be made, or TRAWL_REDIS_USERS cannot be read.
     """
@@ -183,16 +191,8 @@ def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
     ours = replace(options, parent=os.getpid(), pulse_fd=write_fd, page_fd=page.descriptor, log_file=str(log.path))
     log_fd = log.open()
     try:
-        with handed_over(ours) as (line, given_fd):
-            process = subprocess.Popen(
-                own_module("workers.crawler", *line, python=options.python),
-                stdin=subprocess.DEVNULL,
-                stdout=log_fd,
-                stderr=log_fd,
-                pass_fds=(write_fd, page.descriptor, given_fd),
-                env=_environment(options),
-                start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker, which stops its crawlers itself
-            )
+        environment = _environment(options)
+        process = forked.fork(ours, environment, log_fd) or _executed(ours, environment, log_fd)
     except OSError:
         pulse.close()
         page.close()
@@ -201,6 +201,20 @@ def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
         os.close(write_fd)
         os.close(log_fd)
     return LaunchedCrawler(process, pulse, page)
+
+
+def _executed(options: CrawlerOptions, environment: dict[str, str], log_fd: int) -> subprocess.Popen[bytes]:
+    with handed_over(options) as (line, given_fd):
+        files = [file for file in (options.pulse_fd, options.page_fd, given_fd) if file is not None]
+        return subprocess.Popen(
+            own_module("workers.crawler", *line, python=options.python),
+            stdin=subprocess.DEVNULL,
+            stdout=log_fd,
+            stderr=log_fd,
+            pass_fds=files,
+            env=environment,
+            start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker, which stops its crawlers itself
+        )
 
 
 TICK_S = 0.25  # between checks of a crawler; its reports, its end and orders of the fleet are noticed at once
