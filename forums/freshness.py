@@ -117,6 +117,7 @@ def observe(state: ForumState, scan: Observation) -> ForumState:
         deep_at=state.deep_at if usual and state.deep_at is not None else scan.at,
         errors=0,
         carried=0,
+        first_at=scan.at if state.scanned_at is None else state.first_at,
         pages=state.pages + PAGES_WEIGHT * (max(1, scan.pages) - state.pages) if usual and state.scanned_at else state.pages,
         **(_first(scan) if state.scanned_at is None else _counted(state, scan)),
         **_gap(state, scan),
@@ -185,6 +186,8 @@ def _counted(state: ForumState, scan: Observation) -> dict[str, Any]:
     }
 
 
+LEARNING = 4.0
+"""Times the site's `min_interval_s` to the second scan of a new forum: the dates of its first page may promise less."""
 _STEPS = 40  # of the bisection; each halves the error
 BACK_OFF = 2.0  # factor of the interval for each consecutive failed scan
 
@@ -226,6 +229,9 @@ def intervals(
     0 for a forum that was never scanned: it is due, since its first list page is better than any estimate. After each failed scan
     the interval doubles, up to `limits.max_s`.
 
+    No forum waits for longer than it has been watched: the second scan comes soon, and from then on the distance doubles until
+    what was observed decides, since the dates of a first page may be of openings. Not sooner than the budget scans all once.
+
     `recent`: state of the page of the newest messages, by its name, which gets an interval, too. Changes shown there do not count
     for scans, so the scans' rates cover the other changes: the page is trusted as far as it has proved right. If it is new, or
     fails, its rate is shared out to the forums.
@@ -235,9 +241,12 @@ def intervals(
         demands = _with_recent(demands, name, state, now)
         states = {**states, name: state}
     paid = price(demands, budget, limits)
-    found = {}
+    found, round_s = {}, len(states) * HOUR_S / max(budget, 1e-3)
     for forum, state in states.items():
         due_s = interval(demands[forum], paid, limits) if state.tried_at is not None else 0.0
+        if state.first_at is not None and state.scanned_at is not None:
+            watched_s = max(state.scanned_at - state.first_at, LEARNING * limits.min_s, round_s)
+            due_s = min(due_s, limits.clamp(watched_s))
         found[forum] = min(due_s * BACK_OFF ** min(state.errors, 30), limits.max_s) if state.errors else due_s
     return found
 

@@ -15,7 +15,7 @@ from cli.views.options import AsJson, OnlySite
 from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import console, table_of
 from forums.scheduling import seeding
-from forums.scheduling.seeding import Outcome, OutcomeKind, sentences
+from forums.scheduling.seeding import Outcome, OutcomeKind, nothing_seeded, sentences
 from forums.sites import SiteError, sites_dir
 from forums.state.forum_states import FORUM_LIST
 from workers.state.registry import Registry
@@ -130,6 +130,8 @@ def print_outcomes(client: redis.Redis, outcomes: Mapping[str, Outcome], as_json
         print_json(sentences(outcomes))
     elif queued:
         console().print(table_of(queued, {"forum": lambda row: row[0], "outcome": lambda row: _coloured(row[1])}))
+        if hint := nothing_seeded(outcomes):
+            echo(hint, stderr=True)
         registry = Registry(client)
         now = registry.now()
         if not any(crawler.spider == FORUM_LIST and crawler.alive(now) for crawler in registry.crawlers()):

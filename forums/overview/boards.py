@@ -25,6 +25,7 @@ class BoardState(StrEnum):
     BY_LISTS = "by lists"  # the page of the newest messages cannot be read: the lists are scanned as on a site without it
     GAP = "gap"  # a scan stopped before it reached known threads
     NEW = "new"  # not scanned yet
+    LEARNING = "learning"  # scanned once: how often it changes is not known yet
     FRESH = "fresh"
 
 
@@ -70,7 +71,9 @@ class BoardView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             return BoardState.FAILING if self.fails else BoardState.BY_LISTS
         if self.state.gap_at is not None:
             return BoardState.GAP
-        return BoardState.NEW if self.state.tried_at is None else BoardState.FRESH
+        if self.state.tried_at is None:
+            return BoardState.NEW
+        return BoardState.LEARNING if self.state.is_learning else BoardState.FRESH
 
     @property
     def fails(self) -> bool:

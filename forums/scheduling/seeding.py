@@ -89,6 +89,14 @@ def sentences(outcomes: Mapping[str, Outcome]) -> dict[str, str]:
     return {forum: outcome.sentence for forum, outcome in outcomes.items()}
 
 
+def nothing_seeded(outcomes: Mapping[str, Outcome]) -> str:
+    """Return how to scan now where nothing was seeded because nothing is due; "" otherwise."""
+    kinds = {one.kind for one in outcomes.values()}
+    if OutcomeKind.SEEDED in kinds or not kinds & {OutcomeKind.EARLY, OutcomeKind.OVER_BUDGET}:
+        return ""
+    return "Nothing was queued, since no board is due: `trawl seed --force` scans all of them now, `trawl seed FORUM` one."
+
+
 def pending_since(since: float, now: float) -> Outcome:
     """Return the outcome for a forum that is pending since `since` (epoch s of Redis)."""
     return Outcome(kind=OutcomeKind.PENDING, sentence=f"pending since {_clock(since, now)}")

@@ -67,6 +67,12 @@ class ForumState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     pages: Amount = 1.0  # list pages of a scan, smoothed
     name: str | None = None  # from the site's index page
     found_at: Epoch | None = None  # when the index page last listed it; None: it is in the site file
+    first_at: Epoch | None = None  # start of the first scan that did not fail; None: not scanned, or before this was noted
+
+    @property
+    def is_learning(self) -> bool:
+        """True after one scan: its changes are not counted between two scans yet."""
+        return self.scanned_at is not None and self.scanned_at == self.first_at
 
 
 class WatchedForum(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -20,14 +20,14 @@ FORUMS = Field(name="forums", label="Boards", hint="their ids, with spaces betwe
 
 
 def _outcomes(found: Mapping[str, Outcome]) -> Iterable[str]:
-    from forums.scheduling.seeding import sentences  # with Scrapy, which the exporter's own image lacks
+    from forums.scheduling.seeding import nothing_seeded, sentences  # with Scrapy, which the exporter's own image lacks
 
     if not found:
         raise ConfigError("there is no site file: trawl sites new URL writes one")
     refused = [name for name, one in found.items() if one.kind.is_refused]
     if len(refused) == len(found):
         raise ConfigError("; ".join(f"{name}: {found[name].sentence}" for name in refused))
-    return [f"{name}: {sentence}" for name, sentence in sentences(found).items()]
+    return filter(None, [nothing_seeded(found), *(f"{name}: {sentence}" for name, sentence in sentences(found).items())])
 
 
 def _seed(client: redis.Redis, given: Given, by: str) -> Iterable[str]:  # noqa: ARG001

@@ -170,6 +170,8 @@ def board_why(one: BoardView) -> str:
         return one.why
     if tried is None:
         return "its first scan is due"
+    if due > one.now and one.state.is_learning:
+        return f"was scanned once: the next scan, in {span(due - one.now)}, shows how often it changes"
     if due > one.now:
         return f"is scanned every {span(due - tried)}: {_changes(one)}"
     return f"its next scan has been due for {span(one.now - due)}: {_changes(one)}"

@@ -25,6 +25,7 @@ from forums.storage.schema.version import VERSION
 from forums.writer.store import forget, store
 from redis_components.items.stream import ItemStream, Refusal
 from redis_components.keys import CrawlKeys
+from redis_components.server.untrusted_values import server_time
 from tests.support import warm_start
 from tests.support.items import comment, post, scan, wire
 from tests.support.trawl_command import SITE, Trawl, commands, one_line
@@ -115,6 +116,18 @@ def test_seed_takes_what_is_due_once_and_says_so(trawl: Trawl, redis_client: red
     }
     assert second.err == ""
     assert redis_client.llen(LISTS.start_tasks()) == 2
+
+
+def test_a_seed_without_effect_names_the_one_that_has_one(trawl: Trawl, redis_client: redis.Redis) -> None:
+    now = server_time(redis_client)
+    scanned = ForumState(scanned_at=now, tried_at=now, first_at=now)
+    ForumStates(redis_client).write({"example/news": scanned, "example/help": scanned})
+    early = trawl("seed")
+    assert early.out.count("not due until") == 2
+    assert "no board is due: `trawl seed --force`" in early.err
+    assert "--force" not in trawl("seed", "--force").err
+    assert "example/news" in trawl("forums").out
+    assert trawl("forums").out.count("learning") == 2, "one scan does not show how often it changes"
 
 
 def test_seed_takes_named_forums_and_refuses_the_one_it_does_not_know(trawl: Trawl, redis_client: redis.Redis) -> None:

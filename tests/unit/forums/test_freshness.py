@@ -118,6 +118,31 @@ def test_the_dates_on_the_first_list_page_tell_the_rate() -> None:
     assert estimate(unknown, 1000 * HOUR, prior=5 / HOUR).mean * HOUR == pytest.approx(5), "as the site's other forums"
 
 
+def test_a_new_forum_is_scanned_again_soon_and_never_waits_longer_than_it_was_watched() -> None:
+    """The dates on the first page may be of openings: the busiest board looks as if it changed once a day."""
+
+    def scans(per_hour: float, number: int, budget: float = 1200, others: int = 0) -> list[float]:
+        rest = {f"o{n}": scanned(0, events=1, exposure=1e6) for n in range(others)}
+        state, at, waits = ForumState(), 1000 * HOUR, []
+        for n in range(number):
+            events = 20 if n == 0 else round(per_hour * waits[-1] / HOUR)
+            state = observe(state, Observation(at=at, events=events, threads=20, oldest_at=500 * HOUR))
+            waits.append(intervals({"new": state, **rest}, budget, now=at, limits=LIMITS)["new"])
+            at += waits[-1]
+        return waits
+
+    assert scans(600, 6)[0] == 120
+    assert max(scans(600, 6)[1:]) < 60, "known from the second scan on"
+    quiet = scans(0, 12)
+    assert quiet[:5] == [120, 120, 240, 480, 960]
+    assert 1500 < quiet[5] < 1920, "until what was observed decides"
+    assert scans(0, 1, budget=60, others=99)[0] > 2000, "not sooner than the budget scans all of them once"
+    known = scanned(0, events=1, exposure=86_400 * 10)
+    assert intervals({"known": known}, 1200, now=0, limits=LIMITS)["known"] > HOUR, "of an older Trawl, or long known"
+    learned = [observe(ForumState(), Observation(at=9.0, events=1)), known, ForumState()]
+    assert [one.is_learning for one in learned] == [True, False, False]
+
+
 def test_a_scan_is_learned_once_and_an_older_one_not_at_all() -> None:
     first = observe(ForumState(), Observation(at=100, events=1))
     second = observe(first, Observation(at=200, events=3))
