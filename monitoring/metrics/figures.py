@@ -15,6 +15,7 @@ from redis_components.admin.lanes import LaneCondition, LaneView
 from redis_components.items.groups import GroupState
 from workers.overview import Overview, ServiceView
 from workers.process.stat_metrics import MOST_SERIES, StatKind, StatMetric, readable_metrics
+from workers.state.group_runs import Verdict
 
 Histogram = tuple[tuple[str, ...], list[tuple[str, float]], float]  # label values, buckets, sum
 Samples = Iterable[tuple[tuple[str, ...], float]]  # label values, value
@@ -240,3 +241,47 @@ def _all(service: ServiceView, one: StatMetric) -> list[tuple[tuple[str, ...], f
         if value is not None:
             sums[*service.labels, *values] += value
     return sorted(sums.items())
+
+
+RUN_METRICS: tuple[MetricSpec, ...] = (
+    MetricSpec(
+        name="trawl_run_members",
+        kind="gauge",
+        help="Members of the newest run of a group that are over, by verdict.",
+        labels=("group", "verdict"),
+        samples=lambda view: [((one.group, verdict), one.counts.get(verdict, 0)) for one in view.runs for verdict in Verdict],
+    ),
+    MetricSpec(
+        name="trawl_run_alerting",
+        kind="gauge",
+        help="Those of them whose verdict an operator should look at: not sound, not silenced.",
+        labels=("group", "verdict"),
+        samples=lambda view: [
+            ((one.group, verdict), one.alerts.get(verdict, 0)) for one in view.runs for verdict in Verdict if not verdict.sound
+        ],
+    ),
+    MetricSpec(
+        name="trawl_run_members_left",
+        kind="gauge",
+        help="Members of the newest run of a group that crawl, or wait.",
+        labels=("group",),
+        samples=lambda view: [((one.group,), one.members - sum(one.counts.values())) for one in view.runs],
+    ),
+    MetricSpec(
+        name="trawl_run_late_seconds",
+        kind="gauge",
+        help="By how much the newest run of a group will miss its deadline at its pace; 0: not.",
+        labels=("group",),
+        samples=lambda view: [
+            ((one.group,), (one.late or 0.0) - (one.deadline_at or 0.0) if one.late else 0.0) for one in view.runs
+        ],
+    ),
+)
+
+LEFT_OUT = MetricSpec(
+    name="trawl_stats_left_out",
+    kind="gauge",
+    help="Series of own stats (STATS_METRICS) that are left out: over 200 of a pattern, or two forms.",
+    labels=("service", "spider"),
+    samples=left_out,
+)

@@ -23,10 +23,11 @@ from workers.state.rolls import Roll, RollState
 from .figures import (
     GROUP_METRICS,
     LANE_METRICS,
+    LEFT_OUT,
     MEMORY_METRICS,
+    RUN_METRICS,
     MetricSpec,
     Samples,
-    left_out,
     number,
     of_crawl,
     of_items,
@@ -345,6 +346,7 @@ METRICS: tuple[MetricSpec, ...] = (
         labels=(),
         samples=lambda view: _of_roll(view, view.roll is not None and view.roll.state is RollState.FAILED),
     ),
+    *RUN_METRICS,
     # The exporter itself.
     MetricSpec(
         name="trawl_redis_up",
@@ -377,13 +379,7 @@ METRICS: tuple[MetricSpec, ...] = (
         labels=(),
         samples=lambda view: [] if view.failure else [((), float(len(view.foreign)))],
     ),
-    MetricSpec(
-        name="trawl_stats_left_out",
-        kind="gauge",
-        help="Series of own stats (STATS_METRICS) that are left out: over 200 of a pattern, or two forms.",
-        labels=("service", "spider"),
-        samples=left_out,
-    ),
+    LEFT_OUT,
     MetricSpec(
         name="trawl_scrape_duration_seconds",
         kind="gauge",

@@ -60,7 +60,7 @@ def _environment() -> Environment:
         "node_tone": node_tone,
         "story": story,
         "links": (*part().links, *_LINKS),
-        "linked": {"service", "crawler", "node", *part().named_pages},
+        "linked": {"service", "crawler", "node", "run", *part().named_pages},
         "acts_known": {*ACTIONS, *part().actions()},
         **part().names,
     }

@@ -21,7 +21,7 @@ from redis_components.connection import explain
 from workers.overview import Overview
 from workers.overview.samples import History, Samples, until_now
 
-from . import views
+from . import runs, views
 from .charts import StoredRows
 from .login import Login
 from .rendering import rendered
@@ -161,7 +161,7 @@ def page_routes(desk: Desk) -> APIRouter:
         "dead": views.dead,
         "history": views.history,
         "schedule": views.schedule,
-        "jobs": views.jobs,
+        "jobs": runs.jobs,
         **part().pages,
     }
     for path, make in plain.items():
@@ -170,6 +170,7 @@ def page_routes(desk: Desk) -> APIRouter:
         "service": views.service,
         "crawler": views.crawler,
         "node": views.node,
+        "run": runs.run,
         **part().named_pages,
     }
     for path, of in named.items():

@@ -11,9 +11,7 @@ from monitoring.part import part
 from redis_components.server.untrusted_values import server_time
 from workers.overview import Overview, ServiceView, problems
 from workers.overview.samples import History
-from workers.state.group_runs import GroupRun, GroupRuns, Member, newest_of_groups
 from workers.state.history import RunRow
-from workers.state.jobs import Jobs
 from workers.state.registry import CrawlerRecord
 from workers.state.rolls import RollState
 from workers.state.schedules import Round, Schedules
@@ -203,33 +201,6 @@ def schedule(reading: Reading) -> str:
     """Render the schedule."""
     rows = schedule_rows(reading.client) if reading.view.failure is None else []
     return reading.html("schedule.html", "Schedule", rows=rows)
-
-
-def jobs(reading: Reading) -> str:
-    """Render the jobs, the youngest first."""
-    is_read = reading.view.failure is None
-    found = Jobs(reading.client).newest() if is_read else []
-    return reading.html("jobs.html", "Jobs", jobs=found, groups=_nights(reading.client) if is_read else [])
-
-
-MOST_NIGHTS, MOST_MEMBERS = 7, 300
-
-
-def _nights(client: redis.Redis) -> list[tuple[str, list[GroupRun], list[tuple[str, list[Member | None]]]]]:
-    """Return of each group its last runs, and the outcomes of each member in them; members that need a look come first."""
-    known, found = GroupRuns(client), []
-    everything = known.newest()
-    for newest in newest_of_groups(everything):
-        runs = [run for run in everything if run.group == newest.group][:MOST_NIGHTS]
-        outcomes = [known.members(run.id) for run in runs]
-        names = sorted({spider for one in outcomes for spider in one}, key=lambda name: (not _needs_look(outcomes, name), name))
-        found.append((newest.group, runs, [(name, [one.get(name) for one in outcomes]) for name in names[:MOST_MEMBERS]]))
-    return found
-
-
-def _needs_look(outcomes: list[dict[str, Member]], spider: str) -> bool:
-    last = next((one[spider] for one in outcomes if spider in one), None)
-    return last is not None and last.alerting
 
 
 def _runs(reading: Reading, spider: str, number: int | None) -> tuple[list[RunRow], str]:

@@ -32,15 +32,16 @@ def in_words(error: BaseException) -> str:
 
 def kind_of(error: BaseException) -> str:
     """Return the kind of an error in words: `module not found`."""
-    return _worded(type(error).__name__)
+    return worded(type(error).__name__)
 
 
 def without_class_names(text: str) -> str:
     """Return the text with words in place of the names of exceptions: `ModuleNotFoundError: x` as `module not found: x`."""
-    return _CLASS.sub(lambda found: _worded(found[1]), text) if "Error" in text or "Exc" in text or "Fail" in text else text
+    return _CLASS.sub(lambda found: worded(found[1]), text) if "Error" in text or "Exc" in text or "Fail" in text else text
 
 
-def _worded(name: str) -> str:
+def worded(name: str) -> str:
+    """Return the name of an exception in words: `connection refused` for `ConnectionRefusedError`."""
     words = _PARTS.sub(" ", name).lower().split()
     return " ".join(words[:-1] if len(words) > 2 else words)
 

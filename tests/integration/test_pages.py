@@ -14,7 +14,7 @@ import redis
 
 from forums.storage import Database, parse
 from monitoring.forums import pages as of_forums
-from monitoring.pages import views
+from monitoring.pages import runs, views
 from monitoring.pages.routes import SharedPages
 from monitoring.pages.views import NotThere, Reading
 from redis_components.keys import CrawlKeys
@@ -105,7 +105,7 @@ def test_every_page_escapes_hostile_names(redis_client: redis.Redis) -> None:
     view = replace(viewed(crawler, crawl=replace(CRAWL, spider=EVIL)), nodes=(NodeRecord(name=EVIL, beat_at=NOW),))
     one = reading(redis_client, view)
     pages = [views.node(one, EVIL), views.service(one, EVIL), views.crawler(one, crawler.name), of_forums.events(one)]
-    for html in [*pages, of_forums.sites(one), views.schedule(one), views.jobs(one)]:
+    for html in [*pages, of_forums.sites(one), views.schedule(one), runs.jobs(one)]:
         assert "<script>" not in html
         assert not {"\x1b", "\u202e"} & set(html)
     assert f"/node/{quote(EVIL)}" in _Text(pages[1]).links
@@ -120,7 +120,7 @@ def test_without_redis_every_page_says_so(redis_client: redis.Redis) -> None:
         views.crawler(away, "x/0"),
         views.node(away, "x"),
     ]
-    for html in [*pages, views.dead(away), of_forums.events(away), views.schedule(away), views.jobs(away)]:
+    for html in [*pages, views.dead(away), of_forums.events(away), views.schedule(away), runs.jobs(away)]:
         assert "is not running: start it" in html
 
 
@@ -147,14 +147,26 @@ def test_the_verdicts_of_a_groups_nights_are_a_table_whose_bad_ones_come_first(r
         members[2] = replace(members[2], silenced="known broken since May")
         assert known.add(run, dict.fromkeys(("apples", "books", "cars"), "m"))
         known.end(run.id, [replace(one, reason=EVIL if one.spider == "books" else "") for one in members])
-        assert known.swap(replace(known.all()[run.id], counts=dict.fromkeys(verdicts, 1), alerting=verdicts.count("no_items")))
-    html = views.jobs(reading(redis_client))
+        assert known.swap(
+            replace(known.all()[run.id], counts=dict.fromkeys(verdicts, 1), alerts={"no_items": verdicts.count("no_items")})
+        )
+    html = runs.jobs(reading(redis_client))
     text = re.sub(r"\s+", " ", _Text(html).text)
     assert text.index("books") < text.index("apples") < text.index("cars")
     assert "no_items" in text
     assert "known broken since May" in text
     assert "<script>alert" not in html
     assert not [link for link in _Text(html).links if link.startswith("javascript")]
+    assert "/run/brands-1/books" in _Text(html).links
+    page = runs.run(reading(redis_client), "brands-1")
+    assert "books" in _Text(page).text
+    member = runs.run(reading(redis_client), "brands-1/books")
+    assert "javascript:alert(1)" in _Text(member).text
+    assert not [link for html in (page, member) for link in _Text(html).links if link.startswith("javascript")]
+    assert "<script>alert" not in page + member
+    for name in ("brands-7", "brands-1/none", "brands-1/../x"):
+        with pytest.raises(NotThere):
+            runs.run(reading(redis_client), name)
     found = [one for one in problems(replace(VIEW, runs=tuple(newest_of_groups(known.newest())))) if "brands" in one.what]
-    assert [one.what for one in found] == ["run brands-1: 1 member needs a look (1 no_items, 1 moved)"]
+    assert [one.what for one in found] == ["run brands-1: 1 member needs a look (1 no_items)"]
     assert found[0].fix.startswith("trawl runs show brands-1")

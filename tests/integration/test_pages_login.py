@@ -96,6 +96,7 @@ INNER = (
     "/events",
     "/schedule",
     "/jobs",
+    "/run/brands-1",
     "/search?q=x",
 )
 

@@ -23,6 +23,7 @@ from workers.fleet.holds import Target, hold, resume
 from workers.state.beats import Beats
 from workers.state.breakers import Breaker, Breakers, BreakerState
 from workers.state.dead_messages import DeadMessages
+from workers.state.group_runs import GroupRun, GroupRuns
 from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
@@ -237,6 +238,14 @@ TROUBLES: dict[str, tuple[Act, Act]] = {
     "TrawlDeadMessages": (
         lambda fleet: fleet.messages.add(b"{}", queue="control", reason="no task"),
         lambda fleet: fleet.client.delete(FleetKeys().dead_messages()),
+    ),
+    "TrawlRunVerdict": (
+        lambda fleet: GroupRuns(fleet.client).add(GroupRun(id="shops-1", group="shops", alerts={"moved": 1}), {"a": ""}),
+        lambda fleet: GroupRuns(fleet.client).forget("shops-1"),
+    ),
+    "TrawlRunLate": (
+        lambda fleet: GroupRuns(fleet.client).add(GroupRun(id="late-1", group="late", deadline_at=1.0, late=61.0), {"a": ""}),
+        lambda fleet: GroupRuns(fleet.client).forget("late-1"),
     ),
 }
 """By alert: how its trouble is made, and ended; where nothing ends it, it is over after its range."""

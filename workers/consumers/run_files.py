@@ -28,10 +28,11 @@ from redis_components.errors import ConfigError
 from redis_components.items.groups import ItemGroup
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
-from redis_components.server.names import is_name
+from redis_components.server.names import fleet_namespace, is_name
 from redis_components.server.untrusted_values import server_time
 from workers.process.run_module import own_module
 from workers.state.group_runs import GroupRun, GroupRuns, RunState
+from workers.state.keys import FleetKeys
 
 from .consume import Item, to_line
 from .run_places import Place, place_of, put_text
@@ -54,8 +55,9 @@ logger = logging.getLogger(__name__)
 
 
 def item_key(run: str) -> str:
-    """Return the pattern of the key of the run's items."""
-    return f"group_run:{run}:items"
+    """Return the pattern of the key of the run's items, without the namespace."""
+    namespace = fleet_namespace()
+    return FleetKeys().run_items(run).removeprefix(f"{namespace}:" if namespace else "").replace("%", "%%")
 
 
 def member_settings(run: GroupRun, spider: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from redis_components.server.names import service_name
 from workers.application import application
 from workers.breaker.hosts import first_url
 from workers.raw_pages.store import RawPage, RawPageStats, prune, raw_dir
-from workers.state.group_runs import ELSEWHERE, ERROR, FIELDS, MOST_FIELDS, PAGES, RAISED, URL, WALL, WALLS
+from workers.state.group_runs import ELSEWHERE, ERROR, FIELDS, KEPT_AS, MOST_FIELDS, PAGES, RAISED, URL, WALL, WALLS
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-KEPT_AS, KEEP_DAYS = "_runs", 30.0
-"""Folder among the raw pages, one for all members: that of a job would never be looked at again, and its pages never deleted."""
+KEEP_DAYS = 30.0
 _MOST_ERROR = 1500
 
 

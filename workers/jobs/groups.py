@@ -24,6 +24,7 @@ from redis_components.errors import ConfigError, did_you_mean, unknown_name
 from redis_components.server.fleet_file import FILE, declared, faulty, record_of
 from redis_components.server.names import is_name
 from workers.consumers.targets import is_target
+from workers.state.group_runs import Bounds
 from workers.state.schedules import StoredEntry
 
 from .spider_list import SpiderEntry
@@ -80,6 +81,8 @@ class Group:
     """Of the files: jsonlines, csv, parquet, or any of the project's FEED_EXPORTERS; `feeds`: only the project's own FEEDS."""
     key: str = ""
     """Field that is another one in each item: of items with the same value a file has one."""
+    bounds: dict[str, Bounds] = field(default_factory=dict)
+    """Bounds of members, by name or pattern, in place of comparisons with their last runs."""
     keep_days: Annotated[int, msgspec.Meta(ge=0, le=36_500)] = 0
     """Days after which the files of a run are removed; 0: they are not."""
 
@@ -108,12 +111,20 @@ def read_groups(table: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Group
     for name, values in table.items():
         where = f"groups.{name}"
         group, wrong = record_of(values, Group, where, _FIELDS)
-        wrong = wrong if group is None else list(_faults(name, group, where))
+        wrong += _unknown_bounds(values.get("bounds"), where)
+        wrong = wrong if wrong or group is None else list(_faults(name, group, where))
         if wrong:
             faults[name] = wrong
         elif group is not None:
             groups[name] = group
     return groups, faults
+
+
+def _unknown_bounds(bounds: Any, where: str) -> Iterator[str]:
+    known = [one.name for one in fields(Bounds)]
+    for member, one in bounds.items() if isinstance(bounds, dict) else ():
+        if isinstance(one, dict):
+            yield from record_of(one, Bounds, f"{where}.bounds.{member}", known)[1]
 
 
 def _faults(name: str, group: Group, where: str) -> Iterator[str]:

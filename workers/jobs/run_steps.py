@@ -17,6 +17,7 @@ from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
 from workers.consumers.run_files import end_member, member_settings
+from workers.state.audit import Note, note
 from workers.state.group_runs import GroupRun, GroupRuns, Member, RunState, Verdict, counted
 from workers.state.jobs import Job, Jobs, JobState
 
@@ -110,10 +111,17 @@ class _Step:
         outcomes = {}
         for spider, job in over.items():
             evidence = self._evidence(job, crawling[spider])
-            found = self._of_end(run) if job.state is JobState.CANCELLED else find(evidence, before[spider])
+            found = (
+                self._of_end(run) if job.state is JobState.CANCELLED else find(evidence, before[spider], run.bounds_of(spider))
+            )
             times = {"started_at": crawling[spider], "ended_at": job.ended_at or self._now}
-            outcomes[spider] = as_member(spider, evidence, found, silenced=silenced.get(spider, ""), **times)
+            one = outcomes[spider] = as_member(spider, evidence, found, silenced=silenced.get(spider, ""), **times)
+            if one.alerting and one.verdict not in [old.verdict for old in before[spider][:1]]:
+                self._note(f"run {run.id}: {spider}: {one.verdict}: {one.reason}{f' ({one.url})' if one.url else ''}")
         return outcomes
+
+    def _note(self, sentence: str) -> None:
+        note(self._client, Note(about="fleet", type="changed", said=sentence, at=self._now))
 
     def _evidence(self, job: Job, started_at: float) -> CrawlEvidence:
         stats = snapshot(self._client, job.id, CrawlRecords(self._client).keys_of(job.id)).stats
@@ -183,14 +191,18 @@ class _Step:
         ]
         members = self._runs.members(run.id) if over or run.state is RunState.ENDING else {}
         counts = counted(members.values()) if members else run.counts
-        alerting = sum(one.alerting for one in members.values()) if members else run.alerting
-        after = replace(run, counts=counts, alerting=alerting, late=self._forecast(run, counts, members))
+        alerts = counted(one for one in members.values() if one.alerting) if members else run.alerts
+        waiting = len(self._runs.waiting(run.id))
+        after = replace(run, counts=counts, alerts=alerts, waiting=waiting, late=self._forecast(run, counts, members))
         if sum(counts.values()) >= run.members:
             ended = RunState.CANCELLED if run.state is RunState.ENDING and run.reason != _DEADLINE else RunState.FINISHED
             after = replace(after, state=ended, ended_at=self._now, late=None)
             lines.append(f"run {after.id}: {after.sentence()}")
-        if after != self._run:
-            self._runs.swap(after)
+        if after != self._run and self._runs.swap(after):
+            if after.state.ended:
+                self._note(lines[-1])
+            elif after.late and not self._run.late:
+                self._note(f"run {after.id} will miss its deadline: at this pace it ends {after.late - self._now:.0f} s from now")
         return lines
 
     def _forecast(self, run: GroupRun, counts: Mapping[str, int], members: Mapping[str, Member]) -> float | None:

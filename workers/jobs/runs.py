@@ -99,6 +99,7 @@ def start(client: redis.Redis, given: RunOrder) -> GroupRun:
         format=group.format,
         key=group.key,
         keep_days=group.keep_days,
+        bounds=group.bounds,
         by=given.by,
         of=given.of,
     )
@@ -165,6 +166,7 @@ def rerun(client: redis.Redis, name: str, *, failed: bool = False, by: str = "")
         format=run.format,
         key=run.key,
         keep_days=run.keep_days,
+        bounds=run.bounds,
     )
     return start(client, RunOrder(group=run.group, declared=group, spiders=given, by=by, of=run.id))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from redis_components.server.error_words import worded
 from workers.state.group_runs import (
     ELSEWHERE,
     ERROR,
@@ -16,6 +17,7 @@ from workers.state.group_runs import (
     URL,
     WALL,
     WALLS,
+    Bounds,
     Member,
     Verdict,
 )
@@ -35,6 +37,9 @@ SLOWER = 3.0
 """Times the slowest of the last runs, by seconds a page."""
 SLOW_S = 60.0
 """A member that takes less than this is not slow."""
+
+
+NO_BOUNDS = Bounds()
 
 
 class Finding(NamedTuple):
@@ -81,13 +86,20 @@ class CrawlEvidence:
         return next((url for fault in faults if (url := self.stats.get(f"{URL}{fault}", ""))), "")
 
 
-def find(crawl: CrawlEvidence, before: Sequence[Member] = ()) -> Finding:
+def find(crawl: CrawlEvidence, before: Sequence[Member] = (), bounds: Bounds = NO_BOUNDS) -> Finding:
     """Return the verdict on a crawl that is over. `before`: the member in its last runs, the newest first."""
     if crawl.state is JobState.FAILED:
         return Finding(Verdict.CRASHED, _last_line(crawl), crawl.url("raised", "page"))
     if crawl.reason.startswith("closespider_"):
         return Finding(Verdict.OWN_LIMIT, crawl.reason)
-    return _without_pages(crawl) or _by_pages(crawl) or _by_items(crawl) or _by_past(crawl, before) or Finding(Verdict.FINE)
+    return (
+        _without_pages(crawl)
+        or _by_pages(crawl)
+        or _by_items(crawl, bounds)
+        or _by_bounds(crawl, bounds)
+        or _by_past(crawl, before, bounds)
+        or Finding(Verdict.FINE)
+    )
 
 
 def _without_pages(crawl: CrawlEvidence) -> Finding | None:
@@ -102,7 +114,10 @@ def _without_pages(crawl: CrawlEvidence) -> Finding | None:
     if lost and all(name in _NO_NAME for name in lost):
         return Finding(Verdict.UNRESOLVED, "there is no such host")
     if lost:
-        return Finding(Verdict.UNREACHABLE, f"the site does not answer ({', '.join(sorted(map(_worded, lost)))})")
+        return Finding(
+            Verdict.UNREACHABLE,
+            f"the site does not answer ({', '.join(sorted(worded(name.removeprefix('Download')) for name in lost))})",
+        )
     if crawl.number("log_count/ERROR") or crawl.number("log_count/CRITICAL"):
         return Finding(Verdict.CRASHED, _last_line(crawl))
     if crawl.figures.dead:
@@ -136,32 +151,48 @@ def _by_pages(crawl: CrawlEvidence) -> Finding | None:
     return None
 
 
-def _by_items(crawl: CrawlEvidence) -> Finding | None:
+def _by_items(crawl: CrawlEvidence, bounds: Bounds) -> Finding | None:
     raised, url = crawl.number(RAISED), crawl.url("raised")
     if raised and (not crawl.figures.items or 2 * raised > crawl.pages):
         return Finding(Verdict.CRASHED, f"{raised} of {crawl.pages} pages raised: {_last_line(crawl)}", url)
-    if not crawl.figures.items:
+    if not crawl.figures.items and bounds.items != 0:
         return Finding(Verdict.NO_ITEMS, f"{crawl.pages} pages and no item", crawl.url("page"))
     return None
 
 
-def _by_past(crawl: CrawlEvidence, before: Sequence[Member]) -> Finding | None:
+def _by_bounds(crawl: CrawlEvidence, bounds: Bounds) -> Finding | None:
+    coverage, page = crawl.coverage, crawl.url("page")
+    gone = [
+        f"{name}: {coverage.get(name, 0.0):.0%} of the items, the bound is {least:.0%}"
+        for name, least in sorted(bounds.fields.items())
+        if crawl.figures.items and coverage.get(name, 0.0) < least
+    ]
+    if gone:
+        return Finding(Verdict.FIELD_GONE, "; ".join(gone[:10]), page)
+    if bounds.items is not None and crawl.figures.items < bounds.items:
+        return Finding(Verdict.FEWER_ITEMS, f"{crawl.figures.items} items, the bound is {bounds.items}", page)
+    if bounds.seconds is not None and crawl.seconds > bounds.seconds:
+        return Finding(Verdict.SLOWER, f"it took {crawl.seconds:.0f} s, the bound is {bounds.seconds:.0f} s")
+    return None
+
+
+def _by_past(crawl: CrawlEvidence, before: Sequence[Member], bounds: Bounds) -> Finding | None:
     past = [one for one in before if one.items and one.verdict in _COMPARABLE]
     if not past:
         return None
     coverage, page = crawl.coverage, crawl.url("page")
     gone = []
-    for name in past[0].fields.keys() | coverage.keys():
+    for name in (past[0].fields.keys() | coverage.keys()) - bounds.fields.keys():
         lowest = min(one.fields.get(name, 0.0) for one in past)
-        if lowest >= LEAST_COVERAGE and coverage.get(name, 0.0) < HALF * lowest:
+        if crawl.figures.items and lowest >= LEAST_COVERAGE and coverage.get(name, 0.0) < HALF * lowest:
             gone.append(f"{name}: {coverage.get(name, 0.0):.0%} of the items, {lowest:.0%} before")
     if gone:
         return Finding(Verdict.FIELD_GONE, "; ".join(sorted(gone)[:10]), page)
     fewest = min(one.items for one in past)
-    if crawl.figures.items < HALF * fewest:
+    if bounds.items is None and crawl.figures.items < HALF * fewest:
         return Finding(Verdict.FEWER_ITEMS, f"{crawl.figures.items} items, at least {fewest} before", page)
     slowest = max(one.seconds / max(1, one.pages) for one in past)
-    if crawl.seconds > SLOW_S and crawl.seconds / max(1, crawl.pages) > SLOWER * slowest > 0:
+    if bounds.seconds is None and crawl.seconds > SLOW_S and crawl.seconds / max(1, crawl.pages) > SLOWER * slowest > 0:
         return Finding(Verdict.SLOWER, f"{crawl.seconds / max(1, crawl.pages):.1f} s a page, at most {slowest:.1f} s before")
     return None
 
@@ -173,12 +204,6 @@ _COMPARABLE = (Verdict.FINE, Verdict.SLOWER, Verdict.OWN_LIMIT)
 def _last_line(crawl: CrawlEvidence) -> str:
     lines = crawl.stats.get(ERROR, "").strip().splitlines()
     return lines[-1][:500] if lines else ("see its log" if crawl.reason in ("", FINISHED) else crawl.reason)
-
-
-def _worded(name: str) -> str:
-    """Return an exception's class as words: `connection refused` for `DownloadConnectionRefusedError`."""
-    plain = name.removeprefix("Download").removesuffix("Error")
-    return "".join(f" {one.lower()}" if one.isupper() else one for one in plain).strip() or name
 
 
 def as_member(spider: str, crawl: CrawlEvidence, found: Finding, *, started_at: float, ended_at: float, silenced: str) -> Member:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -10,7 +11,7 @@ from redis_components.admin.lanes import LaneCondition
 from redis_components.server.health import Problem
 from workers.fleet.shared_files import differences
 from workers.state.breakers import HOST
-from workers.state.group_runs import Verdict
+from workers.state.group_runs import GroupRun
 from workers.state.records import GONE_AFTER_S
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import RollState
@@ -182,16 +183,28 @@ def _roll(view: Overview) -> Iterator[Problem]:
         yield Problem(what=f"roll {view.roll.sentence()}", fix="mend it and roll again, or run trawl roll --abort")
 
 
+def _sooner(run: GroupRun, view: Overview) -> str:
+    """Return what would end a late run sooner, and what would not."""
+    limited = "no number of crawlers helps a site that has a limit"
+    if not run.waiting:
+        return f"no member waits, so more of them at a time would not help; more crawlers for each may, but {limited}"
+    room = sum(node.capacity - node.taken for node in view.nodes if node.alive(view.now) and not node.draining)
+    if room < 1:
+        return f"another node: every place is taken, so a higher at_once would not help; and {limited}"
+    left_s = max(1.0, (run.deadline_at or view.now) - view.now)
+    needed = math.ceil(run.at_once * max(1.0, (run.late or view.now) - view.now) / left_s)
+    enough = "" if needed - run.at_once <= room else f" and nodes for {needed - run.at_once - room} more"
+    return f"at_once = {needed}{enough} would (it is {run.at_once}, and nodes have room for {room} more); {limited}"
+
+
 def _runs(view: Overview) -> Iterator[Problem]:
     for run in view.runs:
         fix = f"trawl runs show {run.id}"
         if run.late:
             hours = span(run.late - (run.deadline_at or run.late))
-            at_once = f"more members at a time (at_once = {run.at_once}), if nodes have room and the sites allow it"
-            yield Problem(what=f"run {run.id} will miss its deadline by {hours}", fix=f"{at_once}; {fix}", grave=False)
+            yield Problem(what=f"run {run.id} will miss its deadline by {hours}", fix=f"{_sooner(run, view)}; {fix}", grave=False)
         if run.alerting:
-            bad = {verdict: n for verdict, n in run.counts.items() if not Verdict(verdict).sound}
-            counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(bad.items(), key=lambda one: -one[1]))
+            counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(run.alerts.items(), key=lambda one: -one[1]))
             members = "1 member needs" if run.alerting == 1 else f"{run.alerting} members need"
             yield Problem(what=f"run {run.id}: {members} a look ({counts})", fix=f"{fix}; trawl run silence", grave=False)
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
 
+import msgspec
 import redis
 
 from redis_components.server.untrusted_values import (
@@ -33,6 +35,8 @@ SIGNED = "group run"
 MOST_FIELDS = 200
 """Fields of a member's items of which the coverage is kept."""
 
+KEPT_AS = "_runs"
+"""Folder among the raw pages, one for all members: that of a job would never be looked at again, and its pages never deleted."""
 PAGES, URL, FIELDS = "run/pages/", "run/url/", "run/fields/"
 """Beginnings of stats of a member's crawl: pages by status; a page of each fault; items in which a field had a value."""
 WALLS, WALL, ELSEWHERE, RAISED, ERROR = "run/walls", "run/wall", "run/elsewhere", "run/raised", "run/error"
@@ -81,6 +85,18 @@ class Verdict(StrEnum):
     def sound(self) -> bool:
         """The member did what it should; it is not run again with the failed ones."""
         return self in (Verdict.FINE, Verdict.NOTHING_DUE, Verdict.OWN_LIMIT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """Bounds that a person sets for members, in place of a comparison with their last runs."""
+
+    items: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Least items; 0: none is fine."""
+    seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """Most seconds of the whole crawl."""
+    fields: dict[str, Annotated[float, msgspec.Meta(ge=0, le=1)]] = field(default_factory=dict)
+    """Least share of the items in which a field has a value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +154,10 @@ class GroupRun(JsonRecord):
     settings: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     """Members that are over, by verdict."""
-    alerting: Count = 0
-    """Members whose verdict is not sound and not silenced."""
+    alerts: dict[str, int] = field(default_factory=dict)
+    """Members whose verdict is not sound and not silenced, by verdict."""
+    waiting: Count = 0
+    """Members that have not begun."""
     late: Epoch | None = None
     """When the run is forecast to end, where that is after its deadline."""
     keep_runs: Count = 30
@@ -149,9 +167,20 @@ class GroupRun(JsonRecord):
     keep_days: Count = 0
     stored_at: Epoch | None = None
     """When the files of all its members and its manifest were written."""
+    bounds: dict[str, Bounds] = field(default_factory=dict)
     by: str = ""
     of: str = ""
     """The run whose failed members it runs again."""
+
+    @property
+    def alerting(self) -> int:
+        """Members that an operator should look at."""
+        return sum(self.alerts.values())
+
+    def bounds_of(self, spider: str) -> Bounds:
+        """Return the bounds of a member: those of its name, else of the first pattern that fits."""
+        found = (one for pattern, one in self.bounds.items() if fnmatchcase(spider, pattern))
+        return self.bounds.get(spider) or next(found, Bounds())
 
     def sentence(self) -> str:
         """Return the run in one line: `finished: 3 members: 2 fine, 1 no_items`."""

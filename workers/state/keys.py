@@ -94,6 +94,13 @@ class FleetKeys(NamespaceKeys):
         """HASH: outcomes of a run's members (spider -> JSON with verdict, reason, figures). Written by `reconcile_fleet`."""
         return f"{self.prefix}:group_run:{run}:members"
 
+    def run_items(self, run: str) -> str:
+        """LIST: items of all members of a run with files, each with its member's name, and the ends of members.
+
+        Written by crawlers (`exchange.lua`) and `reconcile_fleet`; taken by the run's consumer (`settle.lua`).
+        """
+        return f"{self.prefix}:group_run:{run}:items"
+
     def silenced(self) -> str:
         """HASH: members whose verdicts raise no alert (spider -> reason). Written by `trawl run silence`."""
         return f"{self.prefix}:silenced"

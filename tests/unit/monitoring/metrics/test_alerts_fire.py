@@ -120,6 +120,8 @@ CASES: dict[str, Case] = {
     "TrawlSiteDrift": ({'trawl_site_drift{site="demo",kind="list",figure="rows"}': "0x5 _x10"}, 3, 12),
     "TrawlRawPagesDropped": ({f"trawl_raw_pages_dropped_total{{{A}}}": "0x5 7x90"}, 10, 80),
     "TrawlDeadMessages": ({"trawl_dead_messages": "0x3 2x3 0x5"}, 5, 10),
+    "TrawlRunVerdict": ({'trawl_run_alerting{group="shops",verdict="moved"}': "0x3 2x3 0x5"}, 5, 10),
+    "TrawlRunLate": ({'trawl_run_late_seconds{group="shops"}': "0x3 60x4 0x5"}, 6, 11),
 }
 
 

@@ -31,6 +31,7 @@ from workers.overview import Overview, ServiceView
 from workers.overview.reader import FLEET_PARTS
 from workers.state.beats import BeatView
 from workers.state.breakers import Breaker, BreakerState
+from workers.state.group_runs import GroupRun
 from workers.state.holds import Held
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState
@@ -138,6 +139,11 @@ GROUPS = (
 DECLARED: Any = {"metrics": {"bbs/posts": "counter"}, "groups": GROUPS, "max_waiting": 85, "min_items_per_minute": 86.5}
 
 
+RUN = GroupRun(
+    id="shops-1", group="shops", members=90, counts={"fine": 2, "moved": 3}, alerts={"moved": 1}, deadline_at=NOW, late=NOW + 91
+)
+
+
 def viewed(
     *crawlers: CrawlerRecord, crawl: CrawlSnapshot = CRAWL, held: tuple[Held, ...] = (DEMO_IS_PAUSED,), desired: int | None = 22
 ) -> Overview:
@@ -159,6 +165,7 @@ def viewed(
         ),
         crawlers=crawlers,
         nodes=(NODE,),
+        runs=(RUN,),
         beats=BeatView(leader="host:1", waiting=(), silent_s=0.75),
         dead_messages=28,
         memory=RedisMemory(used=79, limit=80, kinds={"items": 81}),
@@ -226,7 +233,12 @@ def _samples(reading: Overview) -> dict[str, float]:
 
 def test_every_figure_comes_out_under_its_name() -> None:
     samples = _samples(VIEW)
-    assert {name: value for name, value in samples.items() if not name.startswith("trawl_crawlers{")} == {
+    left_out = ("trawl_crawlers{", "trawl_run_members{", "trawl_run_alerting{")
+    assert samples['trawl_run_members{group="shops",verdict="moved"}'] == 3
+    assert samples['trawl_run_alerting{group="shops",verdict="moved"}'] == 1
+    assert {name: value for name, value in samples.items() if not name.startswith(left_out)} == {
+        'trawl_run_members_left{group="shops"}': 85,
+        'trawl_run_late_seconds{group="shops"}': 91,
         "collector_task_queue_size": 1,
         "collector_request_queue_size": 2,
         "trawl_task_queue_limit": 85,

@@ -63,6 +63,7 @@ def test_wrong_groups_are_named_with_their_lines_and_the_others_stay(tmp_path: P
         '[groups.good]\nspiders = ["a*"]\ncron = "0 3 * * *"\ntimezone = "Europe/Berlin"\ncatch_up = false\n'
         '[groups.empty]\ncron = "0 3 * * *"\n[groups.zone]\nspiders = ["a"]\ntimezone = "Mars/Base"\n'
         '[groups.late]\nspiders = ["a"]\ndeadline = "25:00"\n[groups.typo]\nspider = ["a"]\n'
+        '[groups.bounds]\nspiders = ["a"]\nbounds.a = {item = 3}\n[groups.place]\nspiders = ["a"]\nfiles = "ftp://x/y"\n'
     )
     monkeypatch.setenv("TRAWL_CONFIG", str(file))
     entries, faults = group_entries()
@@ -74,8 +75,15 @@ def test_wrong_groups_are_named_with_their_lines_and_the_others_stay(tmp_path: P
         "Europe/Berlin",
         False,
     )
-    assert set(faults) == {"group.empty", "group.zone", "group.late", "group.typo"}
-    for line, words in ((6, "no members"), (10, "Mars/Base"), (13, "25:00"), (15, "did you mean 'spiders'")):
+    assert set(faults) == {"group.empty", "group.zone", "group.late", "group.typo", "group.bounds", "group.place"}
+    for line, words in (
+        (6, "no members"),
+        (10, "Mars/Base"),
+        (13, "25:00"),
+        (15, "did you mean 'spiders'"),
+        (18, "'items'"),
+        (21, "ftp"),
+    ):
         assert any(f"line {line}: " in text and words in text for text in faults.values()), (line, faults)
     with pytest.raises(ConfigError, match="Mars/Base"):
         groups_in_file()

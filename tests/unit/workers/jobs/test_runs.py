@@ -12,8 +12,12 @@ from redis_components.server.untrusted_values import server_time
 from workers.jobs import jobs, runs
 from workers.jobs.groups import Group, Overlap
 from workers.jobs.run_steps import advance
+from workers.overview import Overview, problems
+from workers.state.audit import Note
 from workers.state.group_runs import GroupRun, GroupRuns, RunState, Verdict
 from workers.state.jobs import Jobs, JobState
+from workers.state.keys import FleetKeys
+from workers.state.nodes import NodeRecord
 
 NAMES = ("a", "b", "c", "d", "e")
 
@@ -153,3 +157,37 @@ def test_a_job_that_is_cancelled_by_hand_is_a_verdict_and_old_runs_go(redis_clie
     advance(redis_client)
     assert run.id not in store.all()
     assert not redis_client.exists(store._keys.run_members(run.id))
+
+
+def late_fix(run: GroupRun, *nodes: NodeRecord) -> str:
+    found = problems(Overview(now=100.0, runs=(run,), nodes=nodes))
+    return next(one.fix for one in found if "will miss its deadline" in one.what)
+
+
+def test_a_late_run_is_named_with_what_would_help_and_what_would_not() -> None:
+    full = NodeRecord(name="n", capacity=4, taken=4, beat_at=100.0)
+    run = GroupRun(id="g-1", group="g", members=90, waiting=50, at_once=10, deadline_at=1100.0, late=2600.0)
+    assert "at_once = 25 and nodes for 9 more would (it is 10" in late_fix(run, full, replace(full, name="m", capacity=10))
+    assert "at_once = 25 would (it is 10, and nodes have room for 20 more)" in late_fix(run, replace(full, capacity=24))
+    assert "a higher at_once would not help" in late_fix(run, full)
+    assert "more of them at a time would not help" in late_fix(replace(run, waiting=0), full)
+    assert all("helps a site that has a limit" in late_fix(replace(run, waiting=n), full) for n in (0, 50))
+
+
+def notes(client: redis.Redis) -> list[str]:
+    return [Note.from_json(fields[b"note"]).said for _, fields in client.xrange(FleetKeys().notes())]  # type: ignore[union-attr]
+
+
+def test_a_verdict_is_an_event_once_and_the_end_of_a_run_each_time(redis_client: redis.Redis) -> None:
+    for night in range(3):
+        if night == 2:
+            GroupRuns(redis_client).silence("a", "known broken")
+        run = runs.start(
+            redis_client, runs.RunOrder(group="g", declared=Group(spiders=("a",), overlap="queue"), spiders={"a": "m"})
+        )
+        now(redis_client, run)
+        end(redis_client, run, "a", state=JobState.FAILED)
+        assert now(redis_client, run).alerts == ({} if night == 2 else {"crashed": 1})
+    said = notes(redis_client)
+    assert len([one for one in said if ": a: crashed" in one]) == 1, said
+    assert len([one for one in said if "finished: 1 members: 1 crashed" in one]) == 3

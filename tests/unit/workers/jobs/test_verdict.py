@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from workers.jobs.verdict import CrawlEvidence, find
-from workers.state.group_runs import Member, Verdict
+from workers.state.group_runs import Bounds, GroupRun, Member, Verdict
 from workers.state.jobs import JobFigures, JobState
 
 EXCEPTION = "downloader/exception_type_count/"
@@ -87,3 +87,28 @@ def test_a_member_is_compared_with_its_own_last_runs(
     outcome = find(found, before)
     assert outcome.verdict is verdict
     assert words in outcome.reason or verdict is Verdict.FINE
+
+
+@pytest.mark.parametrize(
+    ("bounds", "found", "verdict", "words"),
+    [
+        (Bounds(items=50), crawl(49, run__pages__200=9), Verdict.FEWER_ITEMS, "49 items, the bound is 50"),
+        (Bounds(items=5), crawl(6, run__pages__200=9), Verdict.FINE, ""),  # a sixteenth of the last run
+        (Bounds(items=0), crawl(run__pages__200=9), Verdict.FINE, ""),
+        (Bounds(seconds=60), crawl(100, run__pages__200=100, seconds=61), Verdict.SLOWER, "61 s, the bound is 60 s"),
+        (Bounds(seconds=9000), crawl(100, run__pages__200=100, seconds=8000), Verdict.FINE, ""),
+        (Bounds(fields={"price": 0.9}), crawl(100, run__pages__200=9, run__fields__price=80), Verdict.FIELD_GONE, "80%"),
+        (Bounds(fields={"price": 0.0}), crawl(100, run__pages__200=9), Verdict.FINE, ""),
+    ],
+)
+def test_bounds_of_a_person_take_the_place_of_a_comparison(
+    bounds: Bounds, found: CrawlEvidence, verdict: Verdict, words: str
+) -> None:
+    outcome = find(found, [night(100, **({"price": 1.0} if bounds.fields else {}))], bounds)
+    assert outcome.verdict is verdict
+    assert words in outcome.reason
+
+
+def test_the_bounds_of_a_name_come_before_those_of_a_pattern() -> None:
+    run = GroupRun(id="g-1", group="g", bounds={"b*": Bounds(items=1), "books": Bounds(items=2)})
+    assert [run.bounds_of(name).items for name in ("books", "boats", "cars")] == [2, 1, None]
