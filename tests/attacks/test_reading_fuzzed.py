@@ -22,7 +22,7 @@ from forum_reader.reading.asked_page import Asked
 from forums.sites import Site, SiteError, UnreadablePage, isolated
 from forums.sites.load import load_file
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "15" if os.environ.get("SHORT_TESTS") else "30"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "8" if os.environ.get("SHORT_TESTS") else "30"))
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "0"))
 LEAST_S, S_PER_MB = 3.0, 6.0  # what the reactor may be kept waiting, and ten times what ordinary pages take
 

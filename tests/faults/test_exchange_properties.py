@@ -398,7 +398,7 @@ class Exchanges(RuleBasedStateMachine):
 
 ALONE = "EXCHANGES_ALONE"
 SEARCH = int(os.environ.get("EXCHANGES", "0"))
-CASES: list[tuple[Filter, int]] = [(PlainSet(), 12 if os.environ.get("SHORT_TESTS") else 40), (Rolling(max_entries=1000), 12)]
+CASES: list[tuple[Filter, int]] = [(PlainSet(), 6 if os.environ.get("SHORT_TESTS") else 40), (Rolling(max_entries=1000), 12)]
 if SEARCH:
     bloom: dict[str, Any] = {"false_positives": 1e-9, "capacity": 30}
     more = (Exact(), Bloom(**bloom), Window(max_entries=1000, **bloom))
