@@ -70,8 +70,8 @@ test-scrapy-redis: $(TOOLS) ## scrapy-redis's own tests, downloaded, on redis_co
 try-scrapy: $(TOOLS) ## Contract tests and crawls with another release of Scrapy, in .venv-try-scrapy (VERSION=2.20.0, pre-releases too)
 	@$(BIN)/python -m tests.support.try_scrapy "$(VERSION)"
 
-try-releases: $(TOOLS) ## Tests of the fleet with other releases of libraries, in the same environment (WITH="sqlalchemy==2.0.58")
-	@$(BIN)/python -m tests.support.try_scrapy $(WITH)
+try-releases: $(TOOLS) ## Tests of the fleet with the oldest releases of Celery, redis-py and SQLAlchemy that it takes, or others, in the same environment (WITH="sqlalchemy==2.0.58")
+	@$(BIN)/python -m tests.support.try_scrapy $(or $(WITH),celery==5.6.3 redis==7.4.1 sqlalchemy==2.0.58)
 
 test-docs: $(TOOLS) ## Run each command that README.md and docs/ print, as printed, in an empty home folder (25 minutes; ONLY=services.md for one page)
 	@$(BIN)/python -m pytest -q tests/acceptance/test_documented_commands.py tests/unit/docs $(if $(ONLY),-k "$(ONLY)")

@@ -38,24 +38,24 @@ RELIES_ON = {
     "kombu.pidbox:Mailbox.producer_or_acquire": "989ece099d30",
     "kombu.pidbox:Mailbox._publish": "e051f8d8022c",
     "celery.worker.pidbox:Pidbox.on_message": "334d04759317",
-    "celery.worker.consumer:Consumer.create_task_handler": "68a73894ead8",
+    "celery.worker.consumer:Consumer.create_task_handler": "af9fb2205efa 68a73894ead8",
     "celery.worker.consumer:Consumer.on_decode_error": "f069c74c53a0",
     "celery.worker.consumer:Consumer.on_unknown_message": "ef7095171e20",
     "celery.worker.consumer:Consumer.on_unknown_task": "742a6eac2db9",
     "celery.worker.consumer:Consumer.on_invalid_task": "fe7b892b7b14",
     "celery.worker.request:Request.__init__": "3f014fd57c98",
-    "celery.worker.request:Request.on_failure": "9db11eea7568",
-    "celery.worker.consumer:Consumer.on_connection_error_after_connected": "e7544a8c7b20",
+    "celery.worker.request:Request.on_failure": "4d6432da018e 9db11eea7568",
+    "celery.worker.consumer:Consumer.on_connection_error_after_connected": "a1feb13e4a2d e7544a8c7b20",
     "celery.worker.worker:WorkController.wait_for_soft_shutdown": "a080e848cf94",
-    "celery.worker.components:Pool.create": "28d93dc27012",
+    "celery.worker.components:Pool.create": "1bf3c6fb29b3 28d93dc27012",
     "celery.backends.asynchronous:BaseResultConsumer.drain_events_until": "f476c17c27ad",
     "celery.beat:Scheduler.setup_schedule": "b77356c45b67",
-    "celery.beat:Scheduler.tick": "32a2f4759803",
-    "celery.beat:Scheduler.close": "d841c0f05efb",
-    "celery.worker.state:task_ready": "242d12f27f06",
-    "celery.worker.strategy:default": "ec8fc307c7e7",
+    "celery.beat:Scheduler.tick": "4b3b53f52662 32a2f4759803",
+    "celery.beat:Scheduler.close": "ba886b6fd755 d841c0f05efb",
+    "celery.worker.state:task_ready": "3648b78f40f8 242d12f27f06",
+    "celery.worker.strategy:default": "0f2ade5e960b ec8fc307c7e7",
 }
-"""`module:name` -> the beginning of its source's SHA-1 in the version that was read (Celery 5.7.0)."""
+"""`module:name` -> the beginnings of its source's SHA-1 in the versions that were read (Celery 5.6.3 and 5.7.0, kombu 5.7.0)."""
 
 ASSUMES = {
     "worker.state.requests": "the tasks that a worker has taken and not finished, by id, with their names",
@@ -75,7 +75,7 @@ def function_of(name: str) -> Callable[..., Any]:
 
 
 def digest(name: str) -> str:
-    """Return the digest of its source, as RELIES_ON has it."""
+    """Return the digest of its source, as RELIES_ON has one for each version."""
     return sha1(inspect.getsource(function_of(name)).encode(), usedforsecurity=False).hexdigest()[:12]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import redis
 from billiard.process import current_process
+from celery import states
 
 from redis_components.connection import connect
 from redis_components.errors import TrawlError
@@ -76,7 +77,8 @@ def crawl_once(
 def cancel_crawl(task_id: str) -> None:
     """Stop a `crawl_once` gracefully: pages in flight finish, and its result is `cancelled`. A queued one never starts."""
     connect().set(FleetKeys().cancelled(task_id), "1", ex=CANCEL_TTL_S)
-    app.control.revoke(task_id)
+    if app.AsyncResult(task_id).state == states.PENDING:  # of a running one, Celery 5.6 would make the result "revoked"
+        app.control.revoke(task_id)
 
 
 class _RunLink:

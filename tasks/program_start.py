@@ -48,7 +48,9 @@ def check_environment() -> None:
     broker_of(check_login(redis_url()))
 
 
-def _check(context: click.Context, _option: click.Parameter, _value: Any) -> None:
+def _check(context: click.Context, option: click.Parameter, _value: Any) -> None:
+    if context.obj is not None:  # it has run: Celery 5.6 would ask for the value of an option that has none
+        context.obj.app.user_options["preload"].discard(option)
     if context.resilient_parsing or context.info_name in _WITHOUT_BROKER:
         return
     try:

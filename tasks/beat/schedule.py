@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 
 from celery.schedules import crontab
@@ -14,7 +14,7 @@ from redis_components.errors import ConfigError
 from redis_components.server.fleet_file import FILE
 from workers.application import application
 from workers.jobs.groups import group_entries, zone_of
-from workers.state.schedules import Round, RoundState, StoredEntry, Unreadable, schedule_in_file
+from workers.state.schedules import Round, RoundState, StoredEntry, Unreadable, parse_cron, schedule_in_file
 
 MIN_EVERY_S = 1.0  # more often is a loop, not a schedule
 MAX_EVERY_S = 366 * 86_400.0
@@ -141,26 +141,14 @@ def checker(tasks: Mapping[str, Any]) -> Callable[[ScheduledTask], None]:
     return check
 
 
-def cron_of(entry: ScheduledTask) -> crontab:
-    """Parse the five fields with Celery's own parser. Raises ConfigError."""
-    fields = (entry.cron or "").split()
-    if len(fields) != 5:
-        raise ConfigError(
-            f"{entry.name}: cron {entry.cron!r} needs five fields, as in '*/5 * * * *':"
-            " minute, hour, day of the month, month, day of the week"
-        )
-    try:
-        minute, hour, day, month, weekday = fields
-        return crontab(minute, hour, weekday, day, month, nowfun=lambda: datetime.now(UTC))
-    except ValueError as error:
-        raise ConfigError(f"{entry.name}: cron {entry.cron!r} is wrong: {error}") from None
-
-
 def _check_rhythm(entry: ScheduledTask) -> None:
     if (entry.every_s is None) == (entry.cron is None):
         raise ConfigError(f"{entry.name}: give its rhythm, with either --every 10s or --cron '*/5 * * * *'")
     if entry.cron is not None:
-        cron_of(entry)
+        try:
+            parse_cron(entry.cron)
+        except ConfigError as error:
+            raise ConfigError(f"{entry.name}: {error}") from None
         zone_of(entry.timezone)
     elif entry.every_s is not None and not MIN_EVERY_S <= entry.every_s <= MAX_EVERY_S:
         raise ConfigError(
@@ -263,7 +251,7 @@ def _following(entry: ScheduledTask, after: float) -> float:
     if (entry.cron or "").split()[1][:1] == "*":
         zone = timezone(begin.utcoffset() or timedelta())
         begin = datetime.fromtimestamp(after, zone)
-    parsed = cron_of(entry)
+    parsed = parse_cron(entry.cron or "")
     while True:
         start, delta, _ = parsed.remaining_delta(begin, tz=zone)
         found: datetime = (start + delta).replace(fold=0)

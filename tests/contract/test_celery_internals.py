@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("name", celery_internals.RELIES_ON)
 def test_a_function_that_the_fleet_relies_on_is_the_one_that_was_read(name: str) -> None:
-    assert celery_internals.digest(name) == celery_internals.RELIES_ON[name], (
+    assert celery_internals.digest(name) in celery_internals.RELIES_ON[name].split(), (
         f"{name} has changed: compare it with tasks/, then write {celery_internals.digest(name)!r} there"
     )
 

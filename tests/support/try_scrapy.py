@@ -1,5 +1,5 @@
 """`make try-scrapy VERSION=2.20.0`: the contract tests and crawls with another release of Scrapy, a pre-release too; `make
-try-releases WITH="sqlalchemy==2.0.58"`: those of the fleet with other releases of any library.
+try-releases`: those of the fleet with the oldest releases that pyproject.toml allows, or with those that WITH names.
 
 They are installed into `.venv-try-scrapy`, next to what `constraints.txt` pins. The exit code is that of pytest; 0 where the
 index does not have a release.
@@ -26,7 +26,8 @@ TESTS = (
 )
 FLEETS = (
     *("tests/contract", "tests/unit/tasks", "tests/integration/storage"),
-    *(f"tests/integration/test_{name}.py" for name in ("tasks_base", "fleet_lives", "jobs", "flower", "connections")),
+    *(f"tests/integration/test_{name}.py" for name in ("tasks_base", "fleet_lives", "jobs", "flower", "connections", "beats")),
+    *(f"tests/integration/test_{name}.py" for name in ("crawl_once", "pool_parent", "worker_events", "nodes_and_rolls")),
 )
 
 

@@ -25,7 +25,7 @@ from redis_components.server.fleet_file import FILE, declared, faulty, record_of
 from redis_components.server.names import is_name
 from workers.consumers.targets import is_target
 from workers.state.group_runs import Bounds
-from workers.state.schedules import StoredEntry
+from workers.state.schedules import StoredEntry, parse_cron
 
 from .spider_list import SpiderEntry
 
@@ -140,7 +140,8 @@ def _faults(name: str, group: Group, where: str) -> Iterator[str]:
     try:
         zone_of(group.timezone)
         deadline_at(group, 0.0)
-        entry_check(group)
+        if group.cron:
+            parse_cron(group.cron)
     except ConfigError as error:
         yield f"{where}.{error}"
 
@@ -151,12 +152,6 @@ def zone_of(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         raise ConfigError(f"timezone: {name!r:.100} is not a time zone: write one such as Europe/Berlin") from None
-
-
-def entry_check(group: Group) -> None:
-    """Check the form of the group's cron. Raises ConfigError."""
-    if group.cron and len(group.cron.split()) != 5:
-        raise ConfigError(f"cron: {group.cron!r:.100} needs five fields, as in '0 3 * * *'")
 
 
 def deadline_at(group: Group, start: float) -> float | None:

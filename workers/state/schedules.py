@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import redis
@@ -29,7 +30,32 @@ from workers.state.keys import FleetKeys
 
 from .keys import script
 
+if TYPE_CHECKING:
+    from celery.schedules import crontab
+
 MAX_ENTRIES = 1000  # of one fleet: beat reads them all every few seconds
+
+
+def parse_cron(cron: str) -> crontab:
+    """Parse the five fields with Celery's own parser. Raises ConfigError."""
+    from celery.schedules import ParseException, crontab  # where a line is read: not with every command of `trawl`
+
+    fields = cron.split()
+    if len(fields) != 5:
+        raise ConfigError(
+            f"cron: {cron!r:.100} needs five fields, as in '*/5 * * * *': minute, hour, day of the month, month, day of the week"
+        )
+    minute, hour, day, month, weekday = fields
+    try:
+        parsed = crontab(minute, hour, weekday, day, month, nowfun=lambda: datetime.now(UTC))
+    except (ValueError, ParseException) as error:
+        raise ConfigError(f"cron: {cron!r:.100} is wrong: {error}") from None
+    if not any(min(parsed.day_of_month) <= _DAYS[month] for month in parsed.month_of_year):
+        raise ConfigError(f"cron: {cron!r:.100} is wrong: no such month has a day {min(parsed.day_of_month)}, it never occurs")
+    return parsed
+
+
+_DAYS = dict(enumerate((31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31), start=1))
 
 
 class StoredEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

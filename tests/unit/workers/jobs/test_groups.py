@@ -64,6 +64,7 @@ def test_wrong_groups_are_named_with_their_lines_and_the_others_stay(tmp_path: P
         '[groups.empty]\ncron = "0 3 * * *"\n[groups.zone]\nspiders = ["a"]\ntimezone = "Mars/Base"\n'
         '[groups.late]\nspiders = ["a"]\ndeadline = "25:00"\n[groups.typo]\nspider = ["a"]\n'
         '[groups.bounds]\nspiders = ["a"]\nbounds.a = {item = 3}\n[groups.place]\nspiders = ["a"]\nfiles = "ftp://x/y"\n'
+        '[groups.never]\nspiders = ["a"]\ncron = "0 0 31 2 *"\n'
     )
     monkeypatch.setenv("TRAWL_CONFIG", str(file))
     entries, faults = group_entries()
@@ -75,7 +76,7 @@ def test_wrong_groups_are_named_with_their_lines_and_the_others_stay(tmp_path: P
         "Europe/Berlin",
         False,
     )
-    assert set(faults) == {"group.empty", "group.zone", "group.late", "group.typo", "group.bounds", "group.place"}
+    assert set(faults) == {f"group.{name}" for name in ("empty", "zone", "late", "typo", "bounds", "place", "never")}
     for line, words in (
         (6, "no members"),
         (10, "Mars/Base"),
@@ -83,6 +84,7 @@ def test_wrong_groups_are_named_with_their_lines_and_the_others_stay(tmp_path: P
         (15, "did you mean 'spiders'"),
         (18, "'items'"),
         (21, "ftp"),
+        (24, "never occurs"),
     ):
         assert any(f"line {line}: " in text and words in text for text in faults.values()), (line, faults)
     with pytest.raises(ConfigError, match="Mars/Base"):
