@@ -5,7 +5,6 @@ Steps of `trawl deploy`, each of which may be repeated: `store` the wheel, have 
 
 from __future__ import annotations
 
-import secrets
 import shutil
 import tempfile
 from dataclasses import replace
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import redis
 
-from redis_components.embedded.files import private_folder
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.server.names import service_name
 from redis_components.server.untrusted_values import server_time
@@ -22,8 +20,9 @@ from workers.state.nodes import Nodes
 from workers.state.registry import Registry
 from workers.state.services import MAX_WAITING, Deployment, Deployments, ServiceRecord, Services, Version
 
-from .environments import copied, digest_of, prepare, wheel_of, wheels_dir
-from .project_wheel import build, settings_module
+from .environments import digest_of, keep, prepare, wheel_of
+from .folder import FOLDER
+from .project_wheel import build, content_of, settings_module
 from .service_check import check
 
 MOST_VERSIONS = 50
@@ -35,23 +34,19 @@ def store(client: redis.Redis, service: str, project: Path, *, size: int, by: st
     Nothing is launched with it yet. Raises ConfigError, BuildFailed.
     """
     service, module = service_name(service), settings_module(project)
-    known = Deployments(client).of(service)
+    known, package = Deployments(client).of(service), project / module.partition(".")[0]
+    content = content_of(package) if package.is_dir() else ""
     with tempfile.TemporaryDirectory() as made:
         wheel = build(project, Path(made), module)
         digest = digest_of(wheel)
-        version = Version(name=digest[:12], file=wheel.name, digest=digest, project=module, at=server_time(client), by=by)
+        version = Version(
+            name=digest[:12], file=wheel.name, digest=digest, project=module, at=server_time(client), by=by, content=content
+        )
         if known.of(version.name) is None and len(known.versions) >= MOST_VERSIONS:
             raise ConfigError(
                 f"{service} has {MOST_VERSIONS} versions: remove some with trawl services versions remove {service} VERSION"
             )
-        place = wheel_of(service, version)
-        try:
-            private_folder(place.parent)
-            part = place.with_name(f".{secrets.token_hex(8)}.part")  # a name that no link can wait under
-            copied(wheel, part)
-            part.replace(place)
-        except OSError as error:
-            raise ConfigError(f"{wheels_dir()}: {error.strerror}: wheels cannot be stored there") from None
+        keep(service, version, wheel)
     Deployments(client).change(service, lambda now: replace(now, versions=(*_others(now, version.name), version)))
     if service not in declared_fleet(client):
         Services(client).declare(service, ServiceRecord(size=size, max_waiting=MAX_WAITING))
@@ -63,7 +58,8 @@ def is_new(client: redis.Redis, service: str) -> bool:
     declared it.
     """
     known, declared = Deployments(client).of(service), Services(client).of(service)
-    failed = bool(known.versions) and not known.current and declared == ServiceRecord(size=0, max_waiting=MAX_WAITING)
+    deployed = [one for one in known.versions if one.by != FOLDER]
+    failed = bool(deployed) and not known.current and declared == ServiceRecord(size=0, max_waiting=MAX_WAITING)
     return failed or service not in declared_fleet(client)
 
 
@@ -88,7 +84,11 @@ def use(client: redis.Redis, service: str, name: str, *, previous: str | None = 
         find(client, service, name)
 
     def switched(now: Deployment) -> Deployment:
-        return now if now.current == name else replace(now, current=name, previous=now.current if previous is None else previous)
+        return (
+            now
+            if now.current == name
+            else replace(now, current=name, previous=now.before(name) if previous is None else previous)
+        )
 
     Deployments(client).change(service, switched)
     registry = Registry(client)  # slots that were given up may work with this one

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import stat
 import sysconfig
@@ -57,6 +58,18 @@ def digest_of(wheel: Path) -> str:
     """Return the SHA-256 in hexadecimal. Raises ConfigError where it cannot be read."""
     with _opened(wheel) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def keep(service: str, version: Version, wheel: Path) -> None:
+    """Put the wheel of a version into the folder of wheels. Raises ConfigError."""
+    place = wheel_of(service, version)
+    try:
+        private_folder(place.parent)
+        part = place.with_name(f".{secrets.token_hex(8)}.part")  # a name that no link can wait under
+        copied(wheel, part)
+        part.replace(place)
+    except OSError as error:
+        raise ConfigError(f"{wheels_dir()}: {error.strerror}: wheels cannot be stored there") from None
 
 
 def copied(wheel: Path, into: Path) -> None:

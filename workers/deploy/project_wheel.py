@@ -68,7 +68,7 @@ def build(project: Path, into: Path, module: str) -> Path:
     package = project / module.partition(".")[0]
     if not package.is_dir():
         raise ConfigError(f"{package} is not there: {project / 'scrapy.cfg'} names the settings {module}")
-    return _pack(package, _requirements(project / "requirements.txt"), into)
+    return pack(package, _requirements(project / "requirements.txt"), into)
 
 
 def run_pip(arguments: list[str], failed: str, *, python: str = "") -> None:
@@ -96,8 +96,9 @@ def _requirements(file: Path) -> list[str]:
     return found
 
 
-def _pack(package: Path, requires: list[str], into: Path) -> Path:
-    files = dict(_files(package))
+def pack(package: Path, requires: list[str], into: Path) -> Path:
+    """Make a wheel of a package as it is, in the folder `into`."""
+    files = _files(package)
     version = f"0+{_digest_of(files, requires)[:12]}"
     name = re.sub(r"[^A-Za-z0-9]+", "_", package.name)
     info = f"{name}-{version}.dist-info"
@@ -114,11 +115,21 @@ def _pack(package: Path, requires: list[str], into: Path) -> Path:
     return wheel
 
 
-def _files(package: Path) -> Iterator[tuple[str, bytes]]:
+def paths_of(package: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a package with their names in the wheel, in their order."""
     for path in sorted(package.rglob("*")):
         inside = path.relative_to(package.parent)
         if path.is_file() and not path.is_symlink() and not set(inside.parts) & set(_LEFT_OUT):
-            yield inside.as_posix(), path.read_bytes()
+            yield inside.as_posix(), path
+
+
+def content_of(package: Path) -> str:
+    """Return a digest of a package's files."""
+    return _digest_of(_files(package), [])
+
+
+def _files(package: Path) -> dict[str, bytes]:
+    return {name: path.read_bytes() for name, path in paths_of(package)}
 
 
 def _digest_of(files: dict[str, bytes], requires: list[str]) -> str:

@@ -26,6 +26,7 @@ from redis_components.embedded.files import private_folder
 from redis_components.errors import TrawlError
 from redis_components.frontier.reclaim_leases import expire_owner
 from redis_components.server.names import node_name, service_name, slot_number
+from workers.deploy.folder import keep_folder
 from workers.deploy.project_wheel import BuildFailed
 from workers.fleet.declared_options import as_declared
 from workers.process.exit_kinds import shutdown_grace
@@ -219,6 +220,7 @@ class Node:
                 declared=declared,
                 on_finished=partial(Jobs(client).crawler_ended, spider, number),
                 draining=self.drain.is_set,
+                before_launch=partial(keep_folder, client),
                 on_launch=place.note,
                 on_start=self.failed_starts.note,
                 on_record=on_record,
