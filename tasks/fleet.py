@@ -29,6 +29,7 @@ from workers.jobs.run_steps import advance as advance_runs
 from workers.node.host import FULL, HELD, NODE
 from workers.state.autoscaling import Autoscaling
 from workers.state.holds import FleetHolds, Held
+from workers.state.jobs import Jobs
 from workers.state.nodes import Nodes
 from workers.state.registry import Registry, SlotCommand, SlotCommandKind, slot_name
 from workers.state.rolls import RollNote
@@ -100,7 +101,8 @@ def reconcile_fleet() -> list[str]:
     done += [f"limits of {lane}" for lane in _write_limits(client, registry)]
     over = Hold(word=HoldKind.STOP, at=now, by="its job", reason="the crawl is over")
     stopped = stopped_slots(holds, desired) | dict.fromkeys(closed_slots(client, views), over)
-    actions = plan(desired, views, known, now, strangers, stopped)
+    ranks = {name: job.priority for name, job in Jobs(client).open().items()}
+    actions = plan(desired, views, known, now, strangers, stopped, ranks)
     for service in desired:
         done += [f"hold {one}" for one in apart(f"holds of {service}", partial(held.spread, [service], holds)) or ()]
     done += [f"resize {service}={size}" for service, size in resized.items()]

@@ -73,13 +73,15 @@ def crawl(
     crawlers: int = 1,
     urls: Sequence[str] = (),
     id: str = "",
+    overlap: str = "",
 ) -> dict[str, Any]:
     """`crawl.delay("books", {"category": "x"}, crawlers=4)`: a separate crawl, shared by several crawlers, that ends.
 
     It takes no process of a worker: the task is PROGRESS with the figures while the fleet's nodes crawl, and SUCCESS with
     `{"job", "state", "reason", "pages", "items", "errors", …}` when the whole crawl is over, also when it was cancelled. It is
     FAILURE (JobFailed) where its crawlers cannot run. `settings` are those that a task may set (`workers.jobs.orders`);
-    `urls` are start tasks of a spider that is fed from Redis. Raises ConfigError for what cannot be a job.
+    `urls` are start tasks of a spider that is fed from Redis. `overlap`: where a job of the service goes on, `skip` returns that
+    one, `queue` waits for its end, `replace` cancels it, "" crawls at the same time. Raises ConfigError for what cannot be a job.
     """
     check_settings(settings or {})
     direct = bool(self.request.called_directly)
@@ -92,9 +94,10 @@ def crawl(
         id=id,
         by=str(getattr(self.request, "origin", None) or "a task"),
         task_id="" if direct else self.request.id,
+        overlap=overlap,
     )
     job = jobs.start(connect(), order)
-    if direct:
+    if direct or job.task_id != self.request.id:
         return jobs.job_fields(job)
     self.update_state(state=PROGRESS, meta=jobs.job_fields(job))
     raise Ignore  # `reconcile_fleet` stores the result

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import redis
 import typer
@@ -17,7 +17,6 @@ from cli.views.options import AsJson, SpiderArguments
 from cli.views.output import complain, duration, echo, iso, print_json, report
 from cli.views.tables import Column, Columns, show
 from redis_components.errors import ConfigError
-from redis_components.server.printable import masked_values
 from redis_components.server.untrusted_values import server_time
 from workers.fleet.holds import who
 from workers.jobs import runs
@@ -69,7 +68,7 @@ def start(
             complain(f"{run.id} is {run.state}: no other run of {run.group} begins (overlap = {order.declared.overlap!r})")
         if wait:
             return follow(client, run, as_json)
-    report(as_json, _fields(run), run.id)
+    report(as_json, runs.run_fields(run), run.id)
     if not as_json:
         complain(f"{run.members} members; trawl run show {run.id} shows their verdicts")
     return 0
@@ -115,7 +114,7 @@ def list_runs(
         "STARTED": lambda row: iso(row["started_at"])[:16],
         "TOOK": lambda row: duration((row["ended_at"] or now) - row["started_at"]),
     }
-    show([_fields(run) for run in found], columns, as_json)
+    show([runs.run_fields(run) for run in found], columns, as_json)
     return 0
 
 
@@ -167,7 +166,7 @@ def rerun(
         run = runs.rerun(client, name, failed=failed, by=who())
         if wait:
             return follow(client, run, as_json)
-    report(as_json, _fields(run), run.id)
+    report(as_json, runs.run_fields(run), run.id)
     return 0
 
 
@@ -207,10 +206,7 @@ def _show(client: redis.Redis, run: GroupRun, as_json: bool, spider: str = "") -
         return _show_member(client, run, spider, ended, as_json)
     rows = sorted(ended.values(), key=lambda one: (not one.alerting, one.verdict, one.spider))
     if as_json:
-        members: list[Mapping[str, Any]] = [vars(one) for one in rows]
-        members += [{"spider": one, "verdict": None, "state": "crawling"} for one in sorted(crawling)]
-        members += [{"spider": one, "verdict": None, "state": "waiting"} for one in waiting]
-        print_json({**_fields(run), "members": members})
+        print_json({**runs.run_fields(run), "members": runs.member_fields(client, run)})
         return 0
     echo(f"{run.id}: {run.sentence()}")
     echo(f"started {iso(run.started_at)} by {run.by or '?'}{f', ended {iso(run.ended_at)}' if run.ended_at else ''}")
@@ -255,12 +251,6 @@ def _show_member(client: redis.Redis, run: GroupRun, spider: str, ended: Mapping
     return 0
 
 
-def _fields(run: GroupRun) -> dict[str, Any]:
-    """Return a run as JSON, without values that are named like a secret."""
-    given = {"arguments": masked_values(run.arguments), "settings": masked_values(run.settings)}
-    return {"run": run.id, **{name: value for name, value in vars(run).items() if name != "id"}, **given}
-
-
 def _changed(run: GroupRun, as_json: bool) -> int:
-    report(as_json, _fields(run), f"{run.id}: {run.state}")
+    report(as_json, runs.run_fields(run), f"{run.id}: {run.state}")
     return 0

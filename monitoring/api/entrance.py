@@ -34,13 +34,13 @@ def _finite(value: Any) -> Any:
 Anything = Annotated[Any, AfterValidator(_finite)]
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
     """A body whose types are exact, so `true` and "1" are refused as numbers, and whose numbers are finite."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class JobBody(_Body):
+class JobBody(Body):
     """A job to start."""
 
     service: str = Field(description="A service of the fleet, or a spider of the nodes' project.")
@@ -51,20 +51,20 @@ class JobBody(_Body):
     id: str = Field("", description="The end of the job's name; by default a new one.")
 
 
-class SizeBody(_Body):
+class SizeBody(Body):
     """Desired number of crawlers of a service."""
 
     size: int = Field(ge=0, le=MOST_CRAWLERS)
 
 
-class UrlsBody(_Body):
+class UrlsBody(Body):
     """URLs for a service that is fed from Redis."""
 
     urls: list[str | dict[str, Anything]] = Field(max_length=10_000)
     unique: bool = Field(False, description="Leave out what the crawl requested before.")
 
 
-class LimitsBody(_Body):
+class LimitsBody(Body):
     """Limits of a site over all crawlers; omitted ones are not set."""
 
     rate: float | None = Field(None, description="Requests per second.")
@@ -76,7 +76,7 @@ class LimitsBody(_Body):
     quiet: str | None = Field(None, max_length=200, description="Nothing is sent in these hours: 01:00-06:00 Europe/Berlin.")
 
 
-class ReasonBody(_Body):
+class ReasonBody(Body):
     """Reason of an act, for the audit."""
 
     reason: str = Field("", max_length=500)

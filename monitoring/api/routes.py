@@ -34,6 +34,7 @@ from workers.state.rolls import RollNote
 
 from .access import Guesses, Tokens, audited
 from .entrance import AsciiJson, Entrance, JobBody, LimitsBody, ReasonBody, SizeBody, UrlsBody
+from .runs import run_routes
 from .scrapyd import Spiders, scrapyd_pages, scrapyd_routes
 
 BY = "the API"
@@ -100,6 +101,7 @@ def create_api(client: redis.Redis, tokens: Tokens, url: str) -> FastAPI:
     app.include_router(_jobs(client, spiders), prefix="/api/v1/jobs")
     app.include_router(_services(client), prefix="/api/v1/services/{service}")
     app.include_router(limit_routes(client))
+    app.include_router(run_routes(client), prefix="/api/v1")
     app.include_router(scrapyd_routes(client, spiders))
     app.include_router(scrapyd_pages(client))
     return app

@@ -2,7 +2,7 @@
 
 [fleet]                        variables: the names of docs/settings.md without TRAWL_, in lower case
 [services.NAME]                workers/fleet/service_file.py
-[groups.NAME]                  workers/jobs/groups.py
+[groups.NAME], [quotas.NAME]   workers/jobs/groups.py
 [rules.NAME], [outputs.NAME]   forums/events/rules.py
 [limits.SITE]                  workers/fleet/service_file.py
 [schedule.NAME]                workers/state/schedules.py
@@ -51,7 +51,7 @@ def toml_table(text: str) -> dict[str, Any]:
 
 FILE = "trawl.toml"
 VARIABLE = "TRAWL_CONFIG"
-TABLES = ("fleet", "services", "groups", "rules", "outputs", "limits", "schedule")
+TABLES = ("fleet", "services", "groups", "quotas", "rules", "outputs", "limits", "schedule")
 _LARGEST = 1 << 20  # bytes
 _known: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
 _warned: set[Path] = set()

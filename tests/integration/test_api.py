@@ -131,6 +131,26 @@ def test_every_route_needs_a_token_and_each_act_that_of_acting(api: Api, redis_c
     assert not latest(redis_client, 10), "what was not let in acted on nothing"
 
 
+def test_runs_and_who_did_it(api: Api, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "trawl.toml").write_text('[groups.toys]\nspiders = ["*"]\narguments = {password = "marked"}\n')
+    monkeypatch.setenv("TRAWL_CONFIG", str(tmp_path / "trawl.toml"))
+    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path))
+    assert [one["group"] for one in api("GET", "/api/v1/groups", token=READ).body] == ["toys"]
+    assert api("POST", "/api/v1/runs", token=ACT, body={"group": "toy"}).code == 400
+    started = api("POST", "/api/v1/runs", token=ACT, body={"group": "toys"})
+    assert (started.code, started.body["state"], started.body["arguments"]) == (201, "running", {"password": "***"})
+    run = started.body["run"]
+    assert [one["run"] for one in api("GET", "/api/v1/runs?group=toys", token=READ).body] == [run]
+    members = api("GET", "/api/v1/runs/latest", token=READ).body["members"]
+    assert {one["state"] for one in members} == {"waiting"}
+    assert len(members) == started.body["members"]
+    for word, state in (("pause", "paused"), ("resume", "running"), ("cancel", "ending")):
+        assert api("POST", f"/api/v1/runs/{run}/{word}", token=ACT).body["state"] == state
+    assert api("POST", f"/api/v1/runs/{run}/rerun", token=ACT, body={"failed": True}).code == 400, "it is not over"
+    acts = [" ".join(act.what) for act in latest(redis_client, 20)][::-1]
+    assert acts[1:3] == ["run start --group toys", f"run pause {run}"]
+
+
 def test_jobs_and_services_and_who_did_it(api: Api, redis_client: redis.Redis) -> None:
     started = api(
         "POST", "/api/v1/jobs", token=ACT, body={"service": "books", "arguments": {"password": "marked"}, "crawlers": 2}
@@ -328,7 +348,7 @@ BY_TYPE: dict[str, list[Any]] = {
     "object": ["x", [], True, 1, {"a": float("inf")}, {"a": HUGE}, {"a": DEEP}],
 }
 WELL: dict[str, Any] = {"service": "books", "size": 1, "urls": ["http://a/"], "rate": 1.0}
-NAMES = {"service": "nope", "job": "nope", "site": "../x"}
+NAMES = {"service": "nope", "job": "nope", "run": "nope", "site": "../x"}
 BODIES: dict[str, Any] = {"scale": {"size": 1}, "urls": {"urls": []}, "limits": {"rate": 1.0}}
 
 
@@ -358,7 +378,7 @@ def test_every_value_that_cannot_be_is_refused_at_the_door_of_every_route(api: A
         asked += 1
 
     for path, methods in described["paths"].items():
-        known = path.format(service="books", site="books.example", job="books.1")
+        known = path.format(service="books", site="books.example", job="books.1", run="books-1")
         for method, route in methods.items():
             if "{" in path and "remove" not in path:
                 name = path.partition("{")[2].partition("}")[0]

@@ -62,14 +62,16 @@ def plan(
     now: float,
     strangers: Iterable[CrawlerRecord] = (),
     stopped: Mapping[tuple[str, int], Hold] | None = None,
+    ranks: Mapping[str, int] | None = None,
 ) -> list[Action]:
     """Return the actions that bring the fleet to its desired size.
 
     `live` has every slot that is desired, held, or has a record (`Registry.slots`), `nodes` every node with a record
-    (`Nodes.all`), `strangers` the records of crawlers without a slot (started by hand), `now` Redis's time. Launches come lowest
-    numbers first over all services, so that each service gets a crawler before one takes all of a small fleet's room; each goes
-    to the node with the largest share of free places among those that serve it. Slots without room are left alone. Slots that
-    are `stopped` (`workers.fleet.holds.stopped_slots`) stay empty, or become so, although they are desired.
+    (`Nodes.all`), `strangers` the records of crawlers without a slot (started by hand), `now` Redis's time. Launches come by the
+    services' `ranks`, the highest first, then lowest numbers first over all services, so that each service gets a crawler before
+    one takes all of a small fleet's room; each goes to the node with the largest share of free places among those that serve it.
+    Slots without room are left alone. Slots that are `stopped` (`workers.fleet.holds.stopped_slots`) stay empty, or become so,
+    although they are desired.
     """
     stops = stopped or {}
     slots, known = {(view.spider, view.number): view for view in live}, list(nodes)
@@ -81,7 +83,7 @@ def plan(
         *(_stop(view, stops[view.spider, view.number]) for view in held if view.token is not None),
         *(Retire(slot=view, reason=_reason(desired, view)) for view in surplus if view.token is not None),
         *(Retire(slot=view, reason=f"{view.owner} is being drained") for view in leaving if view.token is not None),
-        *_launches(desired, slots, known, now, stops),
+        *_launches(desired, slots, known, now, stops, ranks or {}),
         *(Forget(name=r.name) for r in _records([*surplus, *held], strangers) if now - r.beat_at > FORGET_AFTER_S),
         *(ForgetNode(name=node.name) for node in known if now - node.beat_at > FORGET_AFTER_S),
     ]
@@ -93,12 +95,14 @@ def _launches(
     nodes: list[NodeRecord],
     now: float,
     stopped: Container[tuple[str, int]],
+    ranks: Mapping[str, int],
 ) -> list[Launch]:
     open_nodes = {node.name: node for node in nodes if node.is_open(now)}
     # A launch on its way to a node that will not take it takes no place anywhere.
     used = used_places(view for view in slots.values() if view.token is not None or view.launching_on in open_nodes)
     launches = []
-    for number, spider in sorted((number, spider) for spider, n in desired.items() for number in range(n)):
+    turns = ((-ranks.get(spider, 0), number, spider) for spider, n in desired.items() for number in range(n))
+    for _, number, spider in sorted(turns):
         view = slots.get((spider, number)) or SlotView(spider=spider, number=number)
         if view.token is not None or view.launching_on in open_nodes or (spider, number) in stopped:
             continue

@@ -63,6 +63,12 @@ class Group:
     """Crawlers of each member."""
     project: str = ""
     """Module of the project's Scrapy settings; "": the nodes' own project."""
+    memory_mb: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+    """Most memory of each crawler; 0: no bound of the group's own."""
+    priority: Annotated[int, msgspec.Meta(ge=-100, le=100)] = 0
+    """Its members get places before those of groups, jobs and services with a lower one; services have 0."""
+    quota: str = ""
+    """A quota of `[quotas]`, which groups share."""
     arguments: dict[str, Any] = field(default_factory=dict)
     """Of each spider, as with `-a`."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -90,6 +96,33 @@ class Group:
         """Return the entry of beat's schedule for its runs."""
         kwargs = {"group": name}
         return StoredEntry(task=TASK, kwargs=kwargs, cron=self.cron, timezone=self.timezone, catch_up=self.catch_up)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    """The most that the groups of an owner take of the fleet."""
+
+    places: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0
+    """Crawlers; 0: any number."""
+    memory_mb: Annotated[int, msgspec.Meta(ge=0, le=100_000_000)] = 0
+    """Memory of its crawlers, each counted with its group's `memory_mb`; 0: any."""
+
+    def most_crawlers(self, memory_mb: int) -> int:
+        """Return the crawlers that may run, each with so much memory; 0: any number."""
+        bounds = [self.places, self.memory_mb // memory_mb if memory_mb and self.memory_mb else 0]
+        return min((one for one in bounds if one), default=0)
+
+
+def quota_named(name: str) -> Quota:
+    """Return a quota of `trawl.toml`; without a name one without bounds. Raises ConfigError."""
+    found = declared("quotas") if name else None
+    table = found.tables["quotas"] if found else {}
+    if name and name not in table:
+        raise unknown_name("quota", name, table)
+    quota, faults = record_of(table.get(name, {}), Quota, f"quotas.{name}", [one.name for one in fields(Quota)])
+    if quota is None and found:
+        raise faulty(found.file, faults)
+    return quota or Quota()
 
 
 _FIELDS = [one.name for one in fields(Group)]
@@ -142,6 +175,11 @@ def _faults(name: str, group: Group, where: str) -> Iterator[str]:
         deadline_at(group, 0.0)
         if group.cron:
             parse_cron(group.cron)
+        quota = quota_named(group.quota)
+        if quota.memory_mb and not 0 < group.memory_mb <= quota.memory_mb:
+            raise ConfigError(f"memory_mb: the quota {group.quota} bounds it: name that of a crawler, at most {quota.memory_mb}")
+        if quota.places and group.crawlers > quota.places:
+            raise ConfigError(f"crawlers: {group.crawlers} are more than the {quota.places} places of the quota {group.quota}")
     except ConfigError as error:
         yield f"{where}.{error}"
 

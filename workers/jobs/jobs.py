@@ -41,8 +41,8 @@ MOST_ENDED = 1000
 MOST_URLS = 1000
 """In a job's record, so that it can be run again."""
 CANCELLED = "cancelled"
-PAUSED = "paused"
-"""Reason of a job that its run has cancelled for a while."""
+PAUSED, REPLACED = "paused", "another job took its place"
+"""Reasons of a job that its run has cancelled for a while, and of one that a later job has cancelled."""
 MOST_ROUNDS = 3
 """Times that its crawlers may come to an end with something left in the queue, as after leases of a dead one came back."""
 _SCAN = 1000
@@ -66,6 +66,14 @@ class JobOrder:
     """The end of the job's name; "": a new one."""
     by: str = ""
     task_id: str = ""
+    priority: int = 0
+    overlap: str = ""
+    """A job of a service of which one goes on is left out (`skip`: that one is returned), waits for its end (`queue`), or takes
+    its place (`replace`); "": both crawl.
+    """
+
+
+OVERLAPS = ("skip", "queue", "replace")
 
 
 def start(client: redis.Redis, order: JobOrder) -> Job:
@@ -81,6 +89,11 @@ def start(client: redis.Redis, order: JobOrder) -> Job:
     name = f"{service}.{order.id or secrets.token_hex(4)}"
     if not is_name(name):
         raise ConfigError(f"{name!r:.200} is too long: the name of a job has at most {LONGEST} characters")
+    if order.overlap and order.overlap not in OVERLAPS:
+        raise ConfigError(f"overlap = {order.overlap!r:.100}: must be {', '.join(OVERLAPS)}")
+    before = [job for job in Jobs(client).newest(service) if not job.state.ended] if order.overlap else []
+    if before and (order.overlap == "skip" or (order.overlap == "queue" and before[0].after)):
+        return before[0]
     declared = service_in(client, service) or ServiceRecord(project=order.project)
     arguments, settings = as_texts(dict(order.arguments)), as_texts(dict(order.settings))
     declaration = replace(
@@ -106,19 +119,23 @@ def start(client: redis.Redis, order: JobOrder) -> Job:
         started_at=server_time(client),
         by=order.by,
         task_id=order.task_id,
+        priority=order.priority,
+        after=before[0].id if before and order.overlap == "queue" else "",
         keep_s=Fleet.read().job_retention_s,
     )
     Jobs(client).check(job)
     _seed(client, job)  # before its crawlers look for work
     if not Jobs(client).add(job):
         raise ConfigError(f"there is a job {name} already: take another id")
+    for one in before if order.overlap == "replace" else ():
+        cancel(client, one.id, reason=REPLACED)
     return job
 
 
 def cancel(client: redis.Redis, name: str, *, reason: str = CANCELLED) -> Job:
     """End a job: pages in flight are finished, and the rest of the queue is kept for `resume`. Raises ConfigError.
 
-    `reason`: `CANCELLED` or `PAUSED`.
+    `reason`: `CANCELLED`, `PAUSED` or `REPLACED`.
     """
     jobs = Jobs(client)
     while True:
@@ -233,7 +250,7 @@ def next_step(job: Job, ends: Mapping[int, str], views: Iterable[SlotView], done
         if alive:
             return job
         failed = JobState.FAILED if trouble else JobState.FINISHED
-        return replace(job, state=JobState.CANCELLED if job.reason in (CANCELLED, PAUSED) else failed)
+        return replace(job, state=JobState.CANCELLED if job.reason in (CANCELLED, PAUSED, REPLACED) else failed)
     if trouble:
         return replace(job, state=JobState.ENDING, reason=trouble)
     closed = sorted(reason for reason in ends.values() if reason != FINISHED)
@@ -256,8 +273,11 @@ def closed_slots(client: redis.Redis, views: Iterable[SlotView]) -> set[tuple[st
     """Return the slots of jobs that get no crawler any more: one crawler has proved that the crawl is over."""
     jobs, found = Jobs(client), set[tuple[str, int]]()
     known = list(views)
-    for name, job in jobs.open().items():
-        if job.state is JobState.RUNNING and (ends := jobs.ends(name)):
+    running = jobs.open()
+    for name, job in running.items():
+        if job.after in running:
+            found |= {(name, number) for number in range(job.crawlers)}
+        elif job.state is JobState.RUNNING and (ends := jobs.ends(name)):
             found |= {(name, number) for number in ends}
             found |= {(name, view.number) for view in known if view.spider == name and not _is_alive(view)}
     return found

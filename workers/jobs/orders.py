@@ -11,7 +11,7 @@ from redis_components.errors import ConfigError
 from redis_components.frontier.holds import HoldKind
 from workers.fleet.sizes import desired_fleet
 from workers.state.holds import FleetHolds, word_of
-from workers.state.jobs import Job, JobState
+from workers.state.jobs import Job, Jobs, JobState
 from workers.state.nodes import Nodes, shortages
 from workers.state.registry import Registry
 
@@ -71,6 +71,8 @@ def delay(client: redis.Redis, job: Job) -> str:
     """Return one line with the fix; "" where its crawlers work, or are about to. Raises `redis.RedisError`."""
     if job.state is not JobState.RUNNING:
         return ""
+    if job.after in Jobs(client).open():
+        return f"it waits for the end of {job.after}"
     held = FleetHolds(client).all([job.id])
     if (word := word_of(job.id, held)) in (HoldKind.STOP, HoldKind.PAUSE):
         what = next(one for one in held if one.hold.word is word and one.slot is None and not one.site)

@@ -38,7 +38,7 @@ def advance(client: redis.Redis) -> list[str]:
     if not any(not run.state.ended for run in everything):
         return lines
     now, known = server_time(client), Jobs(client).all()
-    for run in reversed(everything):
+    for run in sorted(everything, key=lambda run: (-run.priority, run.started_at)):
         if not run.state.ended:
             lines += _Step(client, runs, run, everything, known, now).take()
     for group in {run.group for run in everything}:
@@ -63,6 +63,7 @@ class _Step:
         self._client, self._runs, self._run, self._everything = client, runs, run, everything
         self._known, self._now = known, now
         self._jobs = Jobs(client)
+        self._waits_for = ""
 
     def take(self) -> list[str]:
         """Take the step; return lines for the log."""
@@ -148,7 +149,7 @@ class _Step:
 
     def _fill(self, run: GroupRun, crawling: Mapping[str, float]) -> dict[str, Member]:
         """Begin members where there is room, and those whose job is missing; return the outcomes of members that cannot begin."""
-        room = min(STARTS_AT_ONCE, max(0, run.at_once - len(crawling)))
+        room = min(STARTS_AT_ONCE, max(0, run.at_once - len(crawling)), self._quota_room(run, crawling))
         fresh = self._runs.waiting(run.id, room) if room else []
         self._runs.begin(run.id, fresh, self._now)  # first: after a death here the next step starts their jobs
         missing = [spider for spider in (*crawling, *fresh) if self._job(spider) is None]
@@ -165,6 +166,22 @@ class _Step:
                     refused[spider] = Member(spider=spider, verdict=Verdict.CRASHED, reason=str(error)[:500], ended_at=self._now)
         return refused
 
+    def _quota_room(self, run: GroupRun, crawling: Mapping[str, float]) -> int:
+        """Return the members that may begin within the quota of the run, and note what they wait for."""
+        self._waits_for = ""
+        if not run.most_crawlers:
+            return run.at_once
+        taken = {
+            one.id: len(crawling if one.id == run.id else self._runs.crawling(one.id)) * one.crawlers
+            for one in self._everything
+            if one.quota == run.quota and not one.state.ended
+        }
+        room = max(0, run.most_crawlers - sum(taken.values())) // run.crawlers
+        if room < run.at_once - len(crawling):
+            by = ", ".join(f"{one} has {number}" for one, number in taken.items() if number)
+            self._waits_for = f"a place of the quota {run.quota}, which has {run.most_crawlers} ({by})"
+        return room
+
     def _start(self, run: GroupRun, spider: str, module: str) -> None:
         settings = {**({"SPIDER_MODULES": module} if module else {}), **run.settings, **member_settings(run, spider)}
         arguments = dict(run.arguments)
@@ -176,6 +193,7 @@ class _Step:
             project=run.project,
             id=run.id,
             by=run.id,
+            priority=run.priority,
         )
         jobs.start(self._client, given)
 
@@ -192,8 +210,9 @@ class _Step:
         members = self._runs.members(run.id) if over or run.state is RunState.ENDING else {}
         counts = counted(members.values()) if members else run.counts
         alerts = counted(one for one in members.values() if one.alerting) if members else run.alerts
-        waiting = len(self._runs.waiting(run.id))
-        after = replace(run, counts=counts, alerts=alerts, waiting=waiting, late=self._forecast(run, counts, members))
+        waiting, late = len(self._runs.waiting(run.id)), self._forecast(run, counts, members)
+        waits_for = self._waits_for if waiting else ""
+        after = replace(run, counts=counts, alerts=alerts, waiting=waiting, waits_for=waits_for, late=late)
         if sum(counts.values()) >= run.members:
             ended = RunState.CANCELLED if run.state is RunState.ENDING and run.reason != _DEADLINE else RunState.FINISHED
             after = replace(after, state=ended, ended_at=self._now, late=None)

@@ -16,11 +16,12 @@ import redis
 
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.server.names import service_name
+from redis_components.server.printable import masked_values
 from redis_components.server.untrusted_values import server_time
 from workers.state.group_runs import GroupRun, GroupRuns, RunState
 from workers.state.services import as_texts
 
-from .groups import Group, check_names, deadline_at, group_named, members_of
+from .groups import Group, check_names, deadline_at, group_named, members_of, quota_named
 from .spider_list import project_spiders
 
 LATEST_RUN = "latest"
@@ -92,8 +93,12 @@ def start(client: redis.Redis, given: RunOrder) -> GroupRun:
         project=group.project,
         deadline=group.deadline,
         timezone=group.timezone,
+        memory_mb=group.memory_mb,
+        priority=group.priority,
+        quota=group.quota,
+        most_crawlers=quota_named(group.quota).most_crawlers(group.memory_mb),
         arguments=as_texts({**group.arguments, **given.arguments}),
-        settings=as_texts(group.settings),
+        settings=as_texts({**_memory(group.memory_mb), **group.settings}),
         keep_runs=group.keep_runs,
         files=group.files,
         format=group.format,
@@ -108,6 +113,11 @@ def start(client: redis.Redis, given: RunOrder) -> GroupRun:
         if runs.add(named, given.spiders):
             return named
     raise ConfigError(f"there are 100 runs of {given.group} of this second")
+
+
+def _memory(memory_mb: int) -> dict[str, int]:
+    """Return the settings of a crawler that has so much memory: it finishes its pages some way below."""
+    return {"CRAWLER_MEMORY_SOFT_MB": memory_mb * 9 // 10, "CRAWLER_MEMORY_HARD_MB": memory_mb} if memory_mb else {}
 
 
 def run_named(client: redis.Redis, name: str) -> GroupRun:
@@ -158,6 +168,9 @@ def rerun(client: redis.Redis, name: str, *, failed: bool = False, by: str = "")
         at_once=run.at_once,
         crawlers=run.crawlers,
         project=run.project,
+        memory_mb=run.memory_mb,
+        priority=run.priority,
+        quota=run.quota,
         arguments=dict(run.arguments),
         settings=dict(run.settings),
         overlap="queue",
@@ -169,6 +182,21 @@ def rerun(client: redis.Redis, name: str, *, failed: bool = False, by: str = "")
         bounds=run.bounds,
     )
     return start(client, RunOrder(group=run.group, declared=group, spiders=given, by=by, of=run.id))
+
+
+def run_fields(run: GroupRun) -> dict[str, Any]:
+    """Return a run as JSON, without values that are named like a secret."""
+    given = {"arguments": masked_values(run.arguments), "settings": masked_values(run.settings)}
+    return {"run": run.id, **{name: value for name, value in vars(run).items() if name != "id"}, **given}
+
+
+def member_fields(client: redis.Redis, run: GroupRun) -> list[Mapping[str, Any]]:
+    """Return the members of a run as JSON: those that an operator should look at first, then those that are not over."""
+    known = GroupRuns(client)
+    over = sorted(known.members(run.id).values(), key=lambda one: (not one.alerting, one.verdict, one.spider))
+    crawl = [{"spider": one, "verdict": None, "state": "crawling"} for one in sorted(known.crawling(run.id))]
+    wait = [{"spider": one, "verdict": None, "state": "waiting"} for one in known.waiting(run.id)]
+    return [*map(vars, over), *crawl, *wait]
 
 
 def _changed(client: redis.Redis, name: str, states: Sequence[RunState], **changes: Any) -> GroupRun:

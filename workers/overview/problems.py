@@ -188,6 +188,8 @@ def _sooner(run: GroupRun, view: Overview) -> str:
     limited = "no number of crawlers helps a site that has a limit"
     if not run.waiting:
         return f"no member waits, so more of them at a time would not help; more crawlers for each may, but {limited}"
+    if run.waits_for:
+        return f"more places for the quota {run.quota}: a higher at_once would not help; and {limited}"
     room = sum(node.capacity - node.taken for node in view.nodes if node.alive(view.now) and not node.draining)
     if room < 1:
         return f"another node: every place is taken, so a higher at_once would not help; and {limited}"
@@ -203,6 +205,9 @@ def _runs(view: Overview) -> Iterator[Problem]:
         if run.late:
             hours = span(run.late - (run.deadline_at or run.late))
             yield Problem(what=f"run {run.id} will miss its deadline by {hours}", fix=f"{_sooner(run, view)}; {fix}", grave=False)
+        if run.waits_for:
+            what = f"run {run.id}: {run.waiting} members wait for {run.waits_for}"
+            yield Problem(what=what, fix=f"wait, or raise the quota in trawl.toml and run it again; {fix}", grave=False)
         if run.alerting:
             counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(run.alerts.items(), key=lambda one: -one[1]))
             members = "1 member needs" if run.alerting == 1 else f"{run.alerting} members need"

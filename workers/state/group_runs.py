@@ -150,6 +150,11 @@ class GroupRun(JsonRecord):
     at_once: Count = 10
     crawlers: Count = 1
     project: str = ""
+    memory_mb: Count = 0
+    priority: int = 0
+    quota: str = ""
+    most_crawlers: Count = 0
+    """Of all runs of its quota together; 0: any number."""
     arguments: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -158,6 +163,8 @@ class GroupRun(JsonRecord):
     """Members whose verdict is not sound and not silenced, by verdict."""
     waiting: Count = 0
     """Members that have not begun."""
+    waits_for: str = ""
+    """The cause for which they wait, where that is not `at_once`."""
     late: Epoch | None = None
     """When the run is forecast to end, where that is after its deadline."""
     keep_runs: Count = 30

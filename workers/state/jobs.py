@@ -68,6 +68,10 @@ class Job(JsonRecord):
     started_at: Epoch = 0.0
     ended_at: Epoch | None = None
     reason: str = ""
+    after: str = ""
+    """The job for whose end it waits."""
+    priority: int = 0
+    """Its crawlers get places before those of jobs and services with a lower one; services have 0."""
     figures: JobFigures = field(default_factory=JobFigures)
     """As of its end, or of the last look at it."""
     resumed: Count = 0

@@ -49,6 +49,11 @@ def test_an_empty_fleet_is_launched_lowest_numbers_first_over_all_services() -> 
     ]
 
 
+def test_services_of_a_higher_rank_get_places_first() -> None:
+    launched = plan({"list": 1, "detail": 3}, [], [node(capacity=2)], NOW, ranks={"detail": 1})
+    assert launched == [launch("detail", 0), launch("detail", 1)]
+
+
 def test_crawlers_are_spread_by_the_share_of_places_that_are_taken() -> None:
     nodes = [node("a", 2), node("b", 4), node("c", 4, "other"), node("d", 9, draining=True), node("e", 9, ago_s=SILENT_AFTER_S)]
     numbers = {one.number: one.node for one in plan({"list": 7}, [], nodes, NOW) if isinstance(one, Launch)}

@@ -65,6 +65,8 @@ def test_wrong_groups_are_named_with_their_lines_and_the_others_stay(tmp_path: P
         '[groups.late]\nspiders = ["a"]\ndeadline = "25:00"\n[groups.typo]\nspider = ["a"]\n'
         '[groups.bounds]\nspiders = ["a"]\nbounds.a = {item = 3}\n[groups.place]\nspiders = ["a"]\nfiles = "ftp://x/y"\n'
         '[groups.never]\nspiders = ["a"]\ncron = "0 0 31 2 *"\n'
+        '[groups.owned]\nspiders = ["a"]\nquota = "op"\n[groups.big]\nspiders = ["a"]\nquota = "ops"\n'
+        "[quotas.ops]\nmemory_mb = 100\n"
     )
     monkeypatch.setenv("TRAWL_CONFIG", str(file))
     entries, faults = group_entries()
@@ -76,7 +78,8 @@ def test_wrong_groups_are_named_with_their_lines_and_the_others_stay(tmp_path: P
         "Europe/Berlin",
         False,
     )
-    assert set(faults) == {f"group.{name}" for name in ("empty", "zone", "late", "typo", "bounds", "place", "never")}
+    wrong = ("empty", "zone", "late", "typo", "bounds", "place", "never", "owned", "big")
+    assert set(faults) == {f"group.{name}" for name in wrong}
     for line, words in (
         (6, "no members"),
         (10, "Mars/Base"),
@@ -85,6 +88,8 @@ def test_wrong_groups_are_named_with_their_lines_and_the_others_stay(tmp_path: P
         (18, "'items'"),
         (21, "ftp"),
         (24, "never occurs"),
+        (25, "did you mean 'ops'"),
+        (28, "at most 100"),
     ):
         assert any(f"line {line}: " in text and words in text for text in faults.values()), (line, faults)
     with pytest.raises(ConfigError, match="Mars/Base"):

@@ -11,11 +11,12 @@ from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
 from workers.jobs import jobs, runs
 from workers.jobs.groups import Group, Overlap
+from workers.jobs.orders import delay
 from workers.jobs.run_steps import advance
 from workers.overview import Overview, problems
 from workers.state.audit import Note
 from workers.state.group_runs import GroupRun, GroupRuns, RunState, Verdict
-from workers.state.jobs import Jobs, JobState
+from workers.state.jobs import Job, Jobs, JobState
 from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord
 
@@ -191,3 +192,52 @@ def test_a_verdict_is_an_event_once_and_the_end_of_a_run_each_time(redis_client:
     said = notes(redis_client)
     assert len([one for one in said if ": a: crashed" in one]) == 1, said
     assert len([one for one in said if "finished: 1 members: 1 crashed" in one]) == 3
+
+
+def test_groups_of_a_quota_share_its_places_and_others_are_not_delayed(redis_client: redis.Redis) -> None:
+    def started(group: str, priority: int = 0, most: int = 3) -> GroupRun:
+        declared = Group(spiders=NAMES, at_once=3, priority=priority)
+        run = runs.start(redis_client, runs.RunOrder(group=group, declared=declared, spiders=dict.fromkeys(NAMES, "m")))
+        owned = replace(known.all()[run.id], quota="ops" if most else "", most_crawlers=most)
+        assert known.swap(owned)
+        return owned
+
+    known = GroupRuns(redis_client)
+    low, high, other = started("low"), started("high", priority=1), started("other", most=0)
+    advance(redis_client)
+    assert [len(known.crawling(run.id)) for run in (low, high, other)] == [0, 3, 3]
+    waits = known.all()[low.id]
+    assert waits.waits_for == f"a place of the quota ops, which has 3 ({high.id} has 3)"
+    what = [one.what for one in problems(Overview(now=1.0, runs=(waits,)))]
+    assert any("5 members wait for a place of the quota ops" in one for one in what), what
+    end(redis_client, high, "a", "b")
+    for _ in range(2):
+        advance(redis_client)
+        assert len(known.crawling(high.id)) + len(known.crawling(low.id)) == 3
+    runs.cancel(redis_client, high.id)
+    end(redis_client, high, *known.crawling(high.id))
+    for _ in range(2):
+        advance(redis_client)
+    assert len(known.crawling(low.id)) == 3
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])
+def test_a_job_that_is_due_while_one_goes_on(redis_client: redis.Redis, overlap: str) -> None:
+    def start() -> Job:
+        return jobs.start(redis_client, jobs.JobOrder(service="books", overlap=overlap))
+
+    first, second = start(), start()
+    store = Jobs(redis_client)
+    state = store.all()
+    if overlap == "skip":
+        assert second == first
+    elif overlap == "replace":
+        assert (state[first.id].state, state[second.id].state) == (JobState.ENDING, JobState.RUNNING)
+    else:
+        assert start() == second, "one waits, not each"
+        assert jobs.closed_slots(redis_client, []) == {(second.id, 0)}
+        assert delay(redis_client, second) == f"it waits for the end of {first.id}"
+        assert store.swap(replace(state[first.id], state=JobState.FINISHED, ended_at=1.0))
+        assert jobs.closed_slots(redis_client, []) == set()
+    with pytest.raises(ConfigError, match="overlap"):
+        jobs.start(redis_client, jobs.JobOrder(service="books", overlap="later"))
