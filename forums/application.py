@@ -147,8 +147,10 @@ def start_warnings(services: Collection[str]) -> Sequence[str]:
 
 
 def first_command(services: Collection[str]) -> str:
-    """Return `trawl seed`."""
-    return "trawl seed" if FORUM_LIST in services else ""
+    """Return the commands for the forums that are watched, or the one that watches the first."""
+    if FORUM_LIST not in services:
+        return ""
+    return "trawl forums, trawl alert WORDS --to ADDRESS" if any(_sites_dir().glob("*.toml")) else "trawl watch ADDRESS"
 
 
 def task_modules() -> Sequence[str]:

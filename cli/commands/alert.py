@@ -8,14 +8,16 @@ import typer
 
 from cli.access.redis import redis_client
 from cli.views.options import AsJson, OnlySite
-from cli.views.output import echo, print_json
+from cli.views.output import complain, echo, print_json
 from cli.views.tables import show
 from forums.events.alerts import PREFIX, add, examples
 from forums.events.outputs import NotTaken
 from forums.state.alerts import Alert, Alerts, shown_address
 from forums.state.site_faults import output_troubles
 from redis_components.errors import ConfigError, TrawlError
+from redis_components.server.untrusted_values import server_time
 from workers.fleet.holds import who
+from workers.state.nodes import Nodes
 
 
 def alert(
@@ -61,6 +63,8 @@ def alert(
         match=match, to=to, site=site or "", digest_minutes=digest_minutes, quiet_hours=quiet, history=history, by=who()
     )
     with redis_client() as client:
+        now = server_time(client)
+        runs = any(node.alive(now) for node in Nodes(client).all())
         try:
             number, made = add(client, given)
         except NotTaken as error:
@@ -70,6 +74,8 @@ def alert(
         print_json({"alert": number, "match": match, "site": site, "to": address, "secret": secret})
         return 0
     echo(f"alert {number}: a test message was sent to {address}; posts with {match!r} follow as they are stored")
+    if not runs:
+        complain("no fleet runs here, so nothing is stored or sent: `trawl watch ADDRESS` or `trawl up` starts it")
     if secret:
         echo(f"its requests are signed (Standard Webhooks) with {secret}, which is not shown again")
     return 0

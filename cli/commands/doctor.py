@@ -33,7 +33,7 @@ from workers.application import Finding, application
 from workers.fleet.sizes import declared_fleet
 from workers.node.broker import broker_of
 from workers.node.heartbeat import clock_problem, disk_problems
-from workers.overview import OverviewReader, problems
+from workers.overview import OverviewReader, calm, problems
 from workers.state.keys import FleetKeys
 from workers.state.quarantine import Foreign, find, set_aside
 from workers.state.registry import Registry
@@ -210,7 +210,7 @@ def _fleet(client: redis.Redis) -> Iterator[Verdict]:
     for one in found:
         yield Verdict("fleet", "bad" if one.grave else "note", one.what, one.fix)
     if not found:
-        yield Verdict("fleet", "ok", "all is well")
+        yield Verdict("fleet", "ok", calm(view))
 
 
 def _broker(redis_url: str) -> Iterable[Verdict]:

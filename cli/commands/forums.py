@@ -21,7 +21,7 @@ from cli.views.tables import Column, console, figure, table_of
 from forums.freshness import DAY_S, estimate
 from forums.overview import BoardView, forum_sites
 from forums.overview.boards import BAD_STATES, SOON_S, BoardState
-from forums.sites import load_all, load_site
+from forums.sites import load_all, load_site, sites_dir
 from forums.spiders.scan_marks import forget_marks
 from forums.state.database_identity import DatabaseClaim
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, Purpose, Spent
@@ -36,6 +36,7 @@ from workers.overview import OverviewReader
 from .seed import backfill, refresh, rescan
 
 NO_FORUM = "No forum is watched yet. `trawl seed` queues the first scans; while `trawl up` runs, beat does it."
+NO_SITE = "No forum is watched: there is no site file. `trawl watch ADDRESS` writes one, and starts what is needed."
 NO_REDIS = "No Redis runs here that has the freshness of forums: start the fleet with `trawl up`, or name it in TRAWL_REDIS_URL."
 
 app = typer.Typer(
@@ -71,7 +72,8 @@ def list_forums(site: SiteArgument = None, of_site: SiteOption = None, as_json: 
         forums = [one.to_json() for one in found.forums]
         print_json({"running": found.running, "forums": forums, "budgets": _budgets_json(found), "wrong": list(found.wrong)})
     elif not found.forums:
-        echo(NO_FORUM if found.running else NO_REDIS)
+        has_files = any(sites_dir().glob("*.toml"))
+        echo((NO_FORUM if found.running else NO_REDIS) if has_files else NO_SITE)
         if stored := _stored(site):
             echo(stored)
     else:

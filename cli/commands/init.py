@@ -52,7 +52,10 @@ def init(
         return 0
     echo(f"{folder}: {', '.join(files)}")
     where = "" if folder == Path() else f"cd {shlex.quote(str(folder))}, then "
-    echo(f"Next: {where}trawl sites new https://forum.example.org/, trawl up; trawl doctor checks everything")
+    echo(f"Next, for a forum: {where}trawl watch forum.example.org")
+    spiders = f"write one into {name}/spiders, then trawl services add SPIDER and trawl up; a new version: trawl deploy"
+    echo(f"For your own spiders: {where}{spiders} (docs/own-spiders.md)")
+    echo("trawl doctor checks everything")
     return 0
 
 

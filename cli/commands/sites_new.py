@@ -158,7 +158,7 @@ def _show(shown: Preview) -> None:
         echo(f"  wrong: {problem}")
     if not shown.threads:
         return
-    table = plain_table("  thread", "posts", "first author", "first date", "text", "but")
+    table = plain_table("  thread", "posts", "first author", "first date", "text", "remarks")
     for thread in shown.threads:
         but = thread.problem or (f"some lack {', '.join(thread.without)}" if thread.without else "")
         date = f"{thread.published:%Y-%m-%d %H:%M}" if thread.published else ""

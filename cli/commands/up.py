@@ -91,7 +91,7 @@ def run_fleet(
     verbose: bool = False,
     on_page: Callable[[str], None] | None = None,
 ) -> int:
-    """Run everything until Ctrl-C; return the exit code. `on_page` gets the address of the status page once it answers."""
+    """Run everything until Ctrl-C; return the exit code. `on_page` gets the link of the status page once it answers."""
     refuse_example_secrets(os.environ)
     _refuse_wrong_variables()
     start_checks.require_for_worker(node_crawlers())
@@ -102,8 +102,7 @@ def run_fleet(
         os.environ["TRAWL_LOG_STREAM"] = "INFO" if verbose else "WARNING"  # of crawlers; everything is in their files
     flower, page = _addresses(port_flower, port_exporter)
     first = runs_here()
-    for line in application().start_warnings(default_fleet()):
-        complain(line)
+    _warn_of_what_is_missing()
     with redis_client() as client:
         _refuse_to_differ(client)
         _check_names(client)
@@ -121,7 +120,7 @@ def run_fleet(
             while not interrupts.asked:
                 services.tend()
                 if on_page is not None and answers(page.port):
-                    on_page(page.url)
+                    on_page(page.link)
                     on_page = None
                 time.sleep(TICK_S)
         shown.line("trawl", "stopping: crawlers finish their pages (Ctrl-C again: at once)")
@@ -134,8 +133,8 @@ def run_fleet(
 def _addresses(port_flower: int, port_exporter: int) -> tuple[FlowerAccess, PageAccess]:
     """Return the addresses and logins of Flower and of the page. Raises TrawlError where a port is in use, and ConfigError."""
     try:
-        flower = FlowerAccess.on(take(port_flower, of="Flower", option="--port-flower"), kept=port_flower != 0)
-        return flower, PageAccess.on(take(port_exporter, of="the exporter", option="--port-exporter"))
+        flower, exporter = take(port_flower, port_exporter)
+        return FlowerAccess.on(flower, kept=port_flower != 0), PageAccess.on(exporter)
     except PortInUse as error:
         if runs_here() is None:
             raise
@@ -156,6 +155,17 @@ def _refuse_wrong_variables() -> None:
         raise ConfigError("; ".join(wrong))
     for line in unknown():
         complain(line)
+
+
+def _warn_of_what_is_missing() -> None:
+    """Print what the services lack; not the missing site file of a project that has other spiders."""
+    if not (lines := application().start_warnings(default_fleet())):
+        return
+    from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST  # the only application with such a warning
+
+    if not project_spiders() - {FORUM_DETAIL, FORUM_LIST}:
+        for line in lines:
+            complain(line)
 
 
 def runs_here() -> str | None:

@@ -22,13 +22,15 @@ class PortInUse(TrawlError):
     """Another program listens on this port; free it, or choose another."""
 
 
-def take(port: int, *, of: str, option: str) -> int:
-    """`port` if nothing listens there; any free one for 0. Raises PortInUse, which names the option to choose another with."""
-    if port == 0:
-        return free_port()
-    if not is_free(port):
-        raise PortInUse(f"port {port} for {of} is in use by another program: end that, or choose another with {option} (0: any)")
-    return port
+def take(flower: int, exporter: int) -> tuple[int, int]:
+    """Return the ports, for 0 any free one. Raises PortInUse with all that are in use, and the options that name others."""
+    wanted = (flower, "Flower", "--port-flower"), (exporter, "the exporter", "--port-exporter")
+    used = [(f"port {port} for {of}", option) for port, of, option in wanted if port and not is_free(port)]
+    if used:
+        named, options = " and ".join(one for one, _ in used), " and ".join(option for _, option in used)
+        are, end = ("are", "those") if len(used) > 1 else ("is", "that")
+        raise PortInUse(f"{named} {are} in use by another program: end {end}, or choose another with {options} (0: any)")
+    return flower or free_port(), exporter or free_port()
 
 
 def prefer(port: int) -> int:

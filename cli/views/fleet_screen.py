@@ -10,7 +10,7 @@ from rich.text import Text
 
 from redis_components.admin.lanes import in_one_line
 from redis_components.server.health import Problem
-from workers.overview import Overview, ServiceView, problems
+from workers.overview import WELL, Overview, ServiceView, calm, problems
 from workers.overview.model import shown_state
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import RollState
@@ -54,7 +54,7 @@ class FleetScreen:
         yield from parts
 
     def _everything(self) -> list[RenderableType]:
-        head: list[RenderableType] = [headline(self.view, self.redis_name), ProblemLines(problems(self.view))]
+        head: list[RenderableType] = [headline(self.view, self.redis_name), ProblemLines(problems(self.view), calm(self.view))]
         return [*head, *self._core(None, None), Text(""), *_standing(self.view), *_details(self.view)]
 
     def _chosen(self, lines: Callable[..., int], height: int) -> list[RenderableType]:
@@ -63,7 +63,7 @@ class FleetScreen:
         troubled = sum(_in_trouble(one, self.view.now) for one in self.view.crawlers)
         least = min(max(troubled, 1), LEAST_ROWS)
         for problem_room, nodes in ((8, LEAST_ROWS), (8, 1), (8, 0), (6, 0), (4, 0), (2, 0)):
-            head = [headline(self.view, self.redis_name), _fitted_problems(found, lines, problem_room)]
+            head = [headline(self.view, self.redis_name), _fitted_problems(self.view, found, lines, problem_room)]
             rows = height - lines(*head, *self._core(0, nodes), *standing) - 1  # a line for the number of crawlers left out
             if rows >= least:
                 break
@@ -89,12 +89,12 @@ class FleetScreen:
         return parts
 
 
-def _fitted_problems(found: list[Problem], lines: Callable[..., int], room: int) -> RenderableType:
+def _fitted_problems(view: Overview, found: list[Problem], lines: Callable[..., int], room: int) -> RenderableType:
     """Return the first problems that fit, at least one."""
     number = len(found)
-    while number > 1 and lines(ProblemLines(found[:number], left_out=len(found) - number)) > room + 1:
+    while number > 1 and lines(ProblemLines(found[:number], calm(view), left_out=len(found) - number)) > room + 1:
         number -= 1
-    return ProblemLines(found[:number], left_out=len(found) - number)
+    return ProblemLines(found[:number], calm(view), left_out=len(found) - number)
 
 
 def headline(view: Overview, redis_name: str) -> Text:
@@ -107,11 +107,13 @@ class ProblemLines:
     """Each problem with its next step; the worst first."""
 
     found: list[Problem]
+    calm: str
+    """State of the fleet where there is none."""
     left_out: int = 0
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if not self.found:
-            yield Text("All is well.", style="green")
+            yield Text(f"{self.calm[:1].upper()}{self.calm[1:]}.", style="green" if self.calm == WELL else "yellow")
         for one in self.found:
             text = Text(one.what, style="" if one.grave else "dim")
             if one.fix:

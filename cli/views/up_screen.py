@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from redis_components.errors import TrawlError
-from workers.overview import Overview, problems
+from workers.overview import Overview, calm, problems
 
 from .tables import LEAST_BELOW
 
@@ -80,7 +80,7 @@ class UpScreen:
             self._last = f"{datetime.now(UTC):%H:%M:%SZ} {text}"
             if not self._is_live:
                 self._console.print(Text(text), soft_wrap=True)
-        elif name == "worker" and _EVENT.match(text):
+        elif name in ("worker", "exporter") and _EVENT.match(text):
             self._console.print(Text(text))
 
     @contextmanager
@@ -129,7 +129,7 @@ class UpScreen:
         )
         found = problems(view)
         if not found:
-            yield "state", "all is well"
+            yield "state", calm(view)
         for one in found[:MOST_PROBLEMS]:
             yield ("problem" if one.grave else "note"), one.what + (f" → {one.fix}" if one.fix else "")
         if len(found) > MOST_PROBLEMS:

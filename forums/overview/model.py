@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from forums.state.forum_states import Spent
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, Spent
 from forums.state.site_faults import drift_sentence
 from forums.state.writer_figures import DelayHistogram, WriterFigures
 from redis_components.server.health import Problem
@@ -81,6 +81,12 @@ class ForumSites(SitesView):
     def problems(self, view: Overview) -> Iterable[Problem]:
         """Return the problems of files, boards, the database and outputs."""
         return site_problems(self, view)
+
+    def idle(self, view: Overview) -> str:
+        """Return the command that watches the first forum, where no board is watched and no other service has crawlers."""
+        wanted = {one.name for one in view.services if view.wanted(one)}
+        is_idle = not len(self.boards) and FORUM_LIST in wanted and wanted <= {FORUM_LIST, FORUM_DETAIL}
+        return "nothing is watched yet: trawl watch ADDRESS" if is_idle else ""
 
     def details(self) -> Mapping[str, object]:
         """Return drifts and wrong files as `trawl status --json` shows them."""

@@ -62,6 +62,8 @@ def _alert(client: redis.Redis, given: Given, by: str) -> Iterable[str]:
     except NotTaken as error:
         raise TrawlError(f"the test message was not taken: {error}") from None
     lines = [f"alert {number}: a test message was sent to {shown_address(made.to)}; posts follow as they are stored"]
+    if made.to == "stdout":
+        lines.append("the test stands in the output of the process that serves this page, the posts in that of the worker")
     if made.to.startswith("http"):
         lines.append(f"its requests are signed (Standard Webhooks) with {made.secret}: keep it, it is not shown again")
     return lines

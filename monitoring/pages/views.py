@@ -9,7 +9,7 @@ import redis
 
 from monitoring.part import part
 from redis_components.server.untrusted_values import server_time
-from workers.overview import Overview, ServiceView, problems
+from workers.overview import WELL, Overview, ServiceView, calm, problems
 from workers.overview.samples import History
 from workers.state.history import RunRow
 from workers.state.registry import CrawlerRecord
@@ -49,6 +49,8 @@ def page(
         title=f"({grave}) Trawl" if grave else "Trawl",
         problems=found,
         grave=grave,
+        calm=calm(view),
+        is_well=calm(view) == WELL,
         held=[one for one in view.held if not one.by_breaker],  # breakers are listed with the sites
         roll=view.roll if view.roll is not None and view.roll.state is RollState.ROLLING else None,
         **{

@@ -167,7 +167,9 @@ def test_mail_and_standard_output_get_it_too(trawl: Trawl, capfd: pytest.Capture
         port = mail.server_address[1]
         made = trawl("alert", "gpu", "--to", f"mailto:you@example.org?smtp=127.0.0.1:{port}")
         assert "alert 1" in made.out, made
-        assert "alert 2: paint | test post at trawl" in trawl("alert", "paint", "--to", "stdout").out
+        printed = trawl("alert", "paint", "--to", "stdout")
+        assert "alert 2: paint | test post at trawl" in printed.out
+        assert "no fleet runs here" in printed.err
         with Database.from_url():
             pass
         stored(0, 1)

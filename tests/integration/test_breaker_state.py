@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -16,9 +18,13 @@ from forum_reader.definition.site_options import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
 from forums.breaker import drifts
 from forums.breaker.state import after_no_name, after_probe, is_given_up, open_breaker
+from forums.overview.boards import Boards
+from forums.overview.model import ForumSites
+from forums.state.forum_states import ForumState, WatchedForum
 from forums.state.keys import ForumFleetKeys
+from monitoring.forums import pages
 from monitoring.metrics.fleet import METRICS
-from monitoring.pages.views import page
+from monitoring.pages.views import Reading, page
 from monitoring.source import Source
 from redis_components.frontier import holds
 from redis_components.frontier.holds import Hold, HoldKind
@@ -27,6 +33,7 @@ from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
 from redis_components.server.untrusted_values import server_time
 from tests.support.demo_sites import declare
+from tests.unit.monitoring.metrics.test_metrics import VIEW
 from workers.breaker import close_breaker, probe_sites
 from workers.breaker.state import REMEMBERED_S
 from workers.breaker.state import pause_of as pause_s
@@ -34,6 +41,7 @@ from workers.fleet.holds import Target, hold, overview, resume, why_not_seeded
 from workers.state.breakers import Breaker, Breakers, BreakerState
 from workers.state.holds import FleetHolds
 from workers.state.keys import FleetKeys
+from workers.state.registry import Registry
 
 OPTIONS = BreakerOptions(probe_s=10, probe_max_s=100)
 WALL = BlockVerdict(cause=Cause.CHALLENGE, reason="a challenge of Cloudflare", excerpt="Just a moment")
@@ -69,6 +77,17 @@ def trawl(redis_url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
 
 def opened(client: redis.Redis, kind: str = "list", verdict: BlockVerdict = WALL, options: BreakerOptions = OPTIONS) -> bool:
     return open_breaker(client, "one", verdict, options, url="http://forum.test/1", kind=kind, by="a@b")
+
+
+def test_a_page_without_text_ends_no_error_in_quotes_and_a_closed_one_names_when_it_was_opened(redis_client: redis.Redis) -> None:
+    opened(redis_client, verdict=BlockVerdict(cause=Cause.EMPTY, reason="a list without rows", excerpt=""))
+    [error] = Registry(redis_client).errors(9)
+    assert error.what == "the breaker of site one is open: a list without rows; http://forum.test/1"
+    close_breaker(redis_client, "one", "by hand")
+    sites = ForumSites(boards=Boards([WatchedForum(site="one", forum="f1", state=ForumState(), due_at=1.0)], 1.0))
+    html = pages.site(Reading(client=redis_client, source="redis", view=replace(VIEW, sites=sites)), "one")
+    assert re.search(r"<dt>state</dt><dd>closed</dd>.*?<dt>opened</dt>.*?<dt>closed</dt>", html, re.DOTALL)
+    assert "<dt>since</dt>" not in html
 
 
 def is_due(client: redis.Redis) -> None:

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 import redis
 
-from cli.commands.forums import NO_FORUM, NO_REDIS
+from cli.commands.forums import NO_FORUM, NO_REDIS, NO_SITE
+from forums.sites import sites_dir
 from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.storage import Database, Item, parse
 from forums.storage.schema.version import VERSION
@@ -203,6 +204,9 @@ def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(
     assert trawl("forums").out.splitlines()[1].startswith("The database has what was read of 2 forums; the last scan ended ")
     monkeypatch.delenv("TRAWL_REDIS_URL")
     assert trawl("forums").out.splitlines()[0] == NO_REDIS
+    (file := sites_dir() / "example.toml").rename(away := file.with_suffix(".away"))
+    assert trawl("forums").out.splitlines()[0] == NO_SITE, "the last site was removed"
+    away.rename(file)
     monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
     trawl("seed")
     now = time.time()

@@ -39,7 +39,9 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 def test_a_new_project_finds_trawls_spiders_and_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "My Forums"
     assert main(["init", str(folder)]) == 0
-    assert f"Next: cd {shlex.quote(str(folder))}, then" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"Next, for a forum: cd {shlex.quote(str(folder))}, then trawl watch" in said
+    assert "write one into my_forums/spiders, then trawl services add" in said
     (folder / "my_forums" / "spiders" / "books.py").write_text(SPIDER)
     assert run(folder, "scrapy", "list").stdout.split() == ["books", "forum_detail", "forum_list"]
     (folder / ".env").write_text("TRAWL_FLEET=books=2\n")

@@ -24,6 +24,9 @@ def test_a_second_one_is_told_that_the_fleet_runs_here(trawl: Trawl, redis_clien
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = f"--port-flower={taken.getsockname()[1]}"
         one_line(trawl("up", port), 1, "in use by another program", "--port-flower")
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            both = (port, f"--port-exporter={other.getsockname()[1]}")
+            one_line(trawl("up", *both), 1, "for Flower and port", "those", "--port-flower and --port-exporter")
         Nodes(redis_client).beat(NodeRecord(name="up-1@elsewhere.example", capacity=4))
         one_line(trawl("up", port), 1, "in use by another program")
         Nodes(redis_client).beat(NodeRecord(name=f"up-{os.getpid()}@{socket.gethostname()}", capacity=4))
@@ -50,5 +53,8 @@ def test_an_empty_sites_folder_is_said(trawl: Trawl, tmp_path: Path, monkeypatch
     assert (
         f"no site file in {tmp_path / 'sites'}: nothing will be crawled until `trawl sites new URL` has written one" in said.err
     )
+    monkeypatch.setattr(up, "project_spiders", lambda: {"books"})
+    assert "no site file" not in trawl(*command).err, "a project of spiders needs none"
+    monkeypatch.setattr(up, "project_spiders", set)
     monkeypatch.setenv("TRAWL_FLEET", "books=1")
     assert "no site file" not in trawl(*command).err, "a fleet of other spiders needs none"

@@ -122,7 +122,9 @@ def test_from_an_address_in_an_empty_folder_to_posts_on_the_page_and_back(
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
         )
         try:
-            address = wait_until(lambda: opened.exists() and opened.read_text(), log.read_text, 60)
+            link = wait_until(lambda: opened.exists() and opened.read_text(), log.read_text, 60)
+            address, _, token = link.partition("/login?token=")
+            assert token, "it is logged in, so that its buttons act"
             wait_until(lambda: _titles(folder), log.read_text, 60)
             wait_until(lambda: any(one in _page(address) for one in _titles(folder)), lambda: f"a post is on {address}", 60)
             _answers_an_operators_eight_questions(forum, folder, environment)

@@ -78,7 +78,8 @@ def open_breaker(
         return False  # another process has just opened it
     with suppress(redis.exceptions.NoPermissionError):  # of a service's own user: `probe_sites` does it within seconds (`mend`)
         _follow(client, {site})
-    seen = f"; {opened.url}: {opened.excerpt[:120]!r}" if opened.url else ""
+    seen = ": ".join(filter(None, (opened.url, opened.excerpt and repr(opened.excerpt[:120]))))
+    seen = f"; {seen}" if seen else ""
     message = f"the breaker of site {site} is open: {opened.reason}{seen}"
     logger.error("%s", message)
     Registry(client).report_error(by or "breaker", message)

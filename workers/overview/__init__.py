@@ -7,7 +7,7 @@ An application adds what it knows of its sites (`workers.application`).
 """
 
 from .model import Overview, ServiceView, SitesView
-from .problems import problems
+from .problems import WELL, calm, problems
 from .reader import OverviewReader
 
-__all__ = ["Overview", "OverviewReader", "ServiceView", "SitesView", "problems"]
+__all__ = ["WELL", "Overview", "OverviewReader", "ServiceView", "SitesView", "calm", "problems"]

@@ -174,6 +174,10 @@ class SitesView:
         """Return what needs attention at its sites, besides breakers and limits."""
         return ()
 
+    def idle(self, view: Overview) -> str:  # noqa: ARG002
+        """Return why a fleet without problems has nothing to do; "" if it has, or none is known."""
+        return ""
+
     def details(self) -> Mapping[str, object]:
         """Return what `trawl status --json` shows of its sites, besides breakers and limits."""
         return {}

@@ -34,6 +34,15 @@ def problems(view: Overview) -> list[Problem]:
     return sorted(found, key=lambda one: not one.grave)
 
 
+WELL = "all is well"
+
+
+def calm(view: Overview) -> str:
+    """Return the state of a fleet without problems: what an operator holds, why it has nothing to do, or WELL."""
+    held = [f"{one.what} is {one.hold.state}" for one in view.held if not one.by_breaker]
+    return named(held) if held else view.sites.idle(view) or WELL
+
+
 def _redis(view: Overview) -> Iterator[Problem]:
     for part, why in view.unreadable.items():
         yield Problem(what=f"{part} cannot be read ({why})", fix="trawl doctor --repair sets foreign keys aside")

@@ -12,12 +12,16 @@ import pytest
 from cli.commands.up import _welcome
 from cli.processes.node_services import FlowerAccess, PageAccess, node_services
 from cli.views import up_screen
+from cli.views.fleet_screen import ProblemLines
 from cli.views.tables import SafeConsole
 from cli.views.up_screen import UpLog, UpScreen
+from forums.overview.model import ForumSites
+from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.server.health import Problem
 from tests.support.processes import wait_until
 from tests.unit.cli.test_fleet_screen import NOW, service
-from workers.overview import Overview
+from workers.overview import Overview, calm
+from workers.state.holds import Held
 
 
 def terminal(width: int = 80) -> SafeConsole:
@@ -62,15 +66,31 @@ def test_a_screen_keeps_what_the_fleet_did_last_and_prints_alerts_alone(rows: li
     with screen.running(rows, Overview):
         screen.line("worker", "[2026-11-29 06:40:31: INFO/MainProcess] launched crawler 7")
         screen.line("worker", "alert 1: gpu | new post at demo by ida: A card | http://127.0.0.1/t/1")
+        screen.line("exporter", "alert 2: paint | test post at trawl by trawl: Test of an alert")
         screen.line("trawl", "worker ended (SIGKILL); starting it again")
         live = text_of(console)
     screen.line("trawl", "everything is stopped")
     shown = text_of(console)
     assert shown.startswith("before\n")
     assert "alert 1: gpu | new post at demo by ida" in live
+    assert "alert 2: paint | test post" in live, "the test of an alert that was made on the page"
     assert "launched crawler" not in shown
     assert re.search(r"last     \d\d:\d\d:\d\dZ worker ended \(SIGKILL\)", shown)
     assert shown.rstrip().endswith("everything is stopped")
+
+
+def test_nothing_is_well_that_does_nothing_or_is_held() -> None:
+    forums, fleet = service(), Held(hold=Hold(word=HoldKind.PAUSE, at=NOW, by="ops", reason=""))
+    states = {
+        "all is well": Overview(now=NOW, services=(forums, replace(service(), name="books")), sites=ForumSites()),
+        "nothing is watched yet: trawl watch ADDRESS": Overview(now=NOW, services=(forums,), sites=ForumSites()),
+        "the fleet is paused": Overview(now=NOW, services=(forums,), sites=ForumSites(), held=(fleet,)),
+    }
+    assert [calm(view) for view in states.values()] == list(states)
+    for words, view in states.items():
+        console = terminal()
+        console.print(ProblemLines([], calm(view)))
+        assert f"{words[0].upper()}{words[1:]}." in text_of(console)
 
 
 def test_the_figures_are_read_while_it_is_shown(rows: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
