@@ -143,6 +143,7 @@ _EDGES = " \t\r\n\u200b\ufeff»«›‹•·|–—,:;()[]\"'"
 _HALF_OF_DAY = re.compile(
     r"(?<=\d)([ \u00a0\u202f]?)([ap])\.[ \u00a0\u202f]?m\b\.?", re.IGNORECASE
 )  # as words, p and m are unknown
+_FRACTION = re.compile(r"(?<=:\d\d:\d\d)\.\d{1,6}(?!\d)")
 _WIDE = re.compile(r"[^\x00-\x7f]")
 _MANY = 40  # languages whose words are used where none is given: the most frequent, in dateparser's order
 _TABLES = (
@@ -158,7 +159,7 @@ def plain(text: str) -> str:
     """Return the text without ornaments around it, and `2:31 p.m.` as `2:31 pm`; wide forms and digits of other scripts as ASCII
     (`２０２６`, `：`).
     """
-    text = _HALF_OF_DAY.sub(r"\1\2m", text.strip(_EDGES))
+    text = _FRACTION.sub("", _HALF_OF_DAY.sub(r"\1\2m", text.strip(_EDGES)))
     if not _WIDE.search(text):
         return text
     text = unicodedata.normalize("NFKC", text)

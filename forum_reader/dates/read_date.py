@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 from .dates_in_text import AGE, OTHER_FORM, spotted
 from .language import Form, Other, OutOfTime, ask, learn_shape, learn_text, numbers_of, shape_of
 from .normalised import in_common_era, is_elapsed_time, plain, span, without_directions
+from .post_calendar import Calendar
 from .short_forms import EAST, just_now, latest, year_is_missing
 from .words import in_january, in_known_words, is_english, on_24_hours
 
@@ -25,6 +26,8 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _OF_MAIL = re.compile(r"(?:[A-Z][a-z]{2}, ?)?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?::\d\d)? (?:[+-]\d{4}|GMT|UTC?|Z)")
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds the year 5138, as milliseconds March 1973
 _YEARS = range(1971, 2100)  # software writes others for "never", as 0001-01-01 and 9999-12-31
+_WEEKDAY_BEHIND = re.compile(r"(?<!\d)(?:20)?\d\d([./-])\d\d\1\d\d\s?\(\w{1,3}\)")
+"""`26/11/29(Sun)12:05:41`, `11/29/26(Sun)12:05`: the weekday decides the order."""
 _LONGEST = 100  # characters; no date is longer, and dateparser's time grows with the length
 _MOST_KNOWN = 8192  # texts and shapes that are remembered
 _PATIENCE = 10  # texts of a page other than dates; a wrong selector finds them in each row
@@ -113,6 +116,9 @@ class DateReader:
                 pass
         if _OF_MAIL.fullmatch(text):
             return parsedate_to_datetime(text), True
+        if _WEEKDAY_BEHIND.search(text) and (date := spotted(text)) and (date.weekday is not None or date.month):
+            (found,) = Calendar(self._at, self._language).read([date])
+            return (found if found is None or date.offset is not None else found.replace(tzinfo=None)), True
         return None, False
 
     def _without_year(self, text: str, form: str) -> datetime | None:

@@ -20,7 +20,7 @@ from forum_reader.readers.repeated_blocks import blocks_of
 from forum_reader.reading.found_values import whole_number as number_in
 
 from .address_shape import AddressShape
-from .element_selectors import as_value, attribute_of, field_selectors, rows_selector
+from .element_selectors import as_value, attribute_of, field_selectors, rows_selector, xpath_of
 from .link_groups import LinkGroup
 from .page_sample import OpenedPage
 from .paging_links import next_selector
@@ -69,7 +69,7 @@ def learn_list(group: LinkGroup, shape: AddressShape, threads: Sequence[OpenedPa
     if not _newest_first(listed):
         table["order"] = "none"
     if group.shows_posts:  # only some of its posts: what the whole row shows changes with each reply
-        table["fields"] = fields | _author(listed) | {"token": "."}
+        table["fields"] = fields | _author(listed) | {"token": _shown(listed.rows, selector)}
         return table
     fields |= _author(listed) | _count(listed, threads) | _dates(listed, threads) | _token(listed, threads)
     if "reply_count" not in fields:
@@ -79,6 +79,23 @@ def learn_list(group: LinkGroup, shape: AddressShape, threads: Sequence[OpenedPa
         fields["token"] = last  # as text: the date read from it differs in each scan
     table["fields"] = fields
     return table
+
+
+_SIMPLE = re.compile(r"[\w.#-]+")
+
+
+def _shown(rows: list[Any], selector: str) -> str:
+    """Return the selector of what changes with each reply: the row; where replies are siblings of rows, the last before the next
+    row.
+    """
+    between = any(
+        (after := row.getnext()) is not None and after not in rows and "".join(after.itertext()).strip() for row in rows
+    )
+    if not between or not _SIMPLE.fullmatch(selector) or len({row.getparent() for row in rows}) > 1:
+        return "."
+    other = xpath_of(selector, "following-sibling::")
+    before = f"{other}[1]/preceding-sibling::*[normalize-space()][1]"
+    return f"(self::* | {before} | self::*[not({other})]/following-sibling::*[normalize-space()][last()])[last()]"
 
 
 def _newest_first(listed: _Listed) -> bool:

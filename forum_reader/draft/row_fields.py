@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from forum_reader.dates.language import known_language
@@ -120,14 +120,14 @@ def made_id(pages: Sequence[tuple[OpenedPage, Sequence[Any]]], authors: list[str
     """Return an XPath of title, author and date of a post, as precise as needed to distinguish posts; the first words in place
     of a relative date. None where the first row has no author or date.
     """
-    (page, rows), dates = pages[0], _first(date)
+    (page, rows), dates = pages[0], first_selector(date)
     if not authors or dates is None:
         return None
     author = _as_xpath(authors[0], rows[0])
     last = _as_xpath(dates, rows[0])
     if author is None or last is None:
         return None
-    words = _as_xpath(_first(body) or "", rows[0])
+    words = _as_xpath(first_selector(body) or "", rows[0])
     beginning = f"substring(normalize-space({words}), 1, 80)" if words else None
     ends = [one for one in (last, f"{last}/@datetime") if _stays(one, rows, page)]
     if beginning:
@@ -141,7 +141,7 @@ def _different_ids(select: str, pages: Sequence[tuple[OpenedPage, Sequence[Any]]
     return sum(len({compiled("html", select)(row)[0] for row in rows}) for _, rows in pages)
 
 
-def _first(field: Any) -> str | None:
+def first_selector(field: Any) -> str | None:
     """Return the first selector of a field of a site file."""
     select = field.get("select") if isinstance(field, dict) else field
     return select if select is None or isinstance(select, str) else select[0]
@@ -163,14 +163,18 @@ def _as_xpath(selector: str, row: Any) -> str | None:
 
 
 _ATTRIBUTES = ("title", *DATE_DATA, "content", "aria-label")  # visible text comes first, unlike in `fields/post_marks.py`
-_NUMERIC = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:\s*\(\w{1,3}\))?(?:(?:,?\s+|[.T_-])\d{1,2}:\d\d(?::\d\d)?(?:\s*[AaPp][Mm])?)?)"
+_NUMERIC = (
+    r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:\s*\(\w{1,3}\))?(?:(?:,?\s+|[.T_-]|(?<=\)))\d{1,2}:\d\d(?::\d\d)?(?:\s*[AaPp][Mm])?)?)"
+)
 _NAMED = (
     r"(?:^|[\s,])((?:[^\W\d_]{3,}\.?,?\s+){1,2}\d{1,2},?\s+\d{4}.*"
     r"|\d{1,2}\.?\s+(?:de\s+)?[^\W\d_]{3,}\.?\s+(?:de\s+)?\d{4}.*)$"
 )
 _LABELLED = r"^[^:\d]{1,30}:\s*(.+)$"
-_ORDERS = (("%d", "%m", "%Y"), ("%m", "%d", "%Y"), ("%Y", "%m", "%d"), ("%d", "%m", "%y"), ("%m", "%d", "%y"))
+_ORDERS = (("%d", "%m", "%Y"), ("%m", "%d", "%Y"), ("%Y", "%m", "%d"), ("%d", "%m", "%y"), ("%m", "%d", "%y"), ("%y", "%m", "%d"))
 _TIMES = ("", " %H:%M", ", %H:%M", " %H:%M:%S", ", %H:%M:%S", " %I:%M %p", ", %I:%M %p")
+_WITH_WEEKDAY = tuple(f"{mark}(%a){gap}{time}" for mark in ("", " ") for gap in ("", " ") for time in ("%H:%M:%S", "%H:%M"))
+_WEEKDAY = re.compile(r"(?<!\d)\d\d([./-])\d\d\1\d\d\s?\(")
 _EXACT = 1e-4
 
 Wanted = Sequence[tuple[OpenedPage, Sequence[tuple[Any, datetime | None]]]]
@@ -186,6 +190,11 @@ def date_field(selectors: list[str], wanted: Wanted) -> Any:
         if right > best_right:
             best, best_right = as_value(tried), right
     total = sum(moment is not None for _, rows in wanted for _, moment in rows)
+    if any(_WEEKDAY.search(_text(selectors[0], row) or "") for _, rows in wanted for row, _ in rows[:1]):
+        fitting = {form: _fitting(selectors[0], wanted, form) for form in _forms(_WITH_WEEKDAY)}
+        form = max(fitting, key=lambda one: fitting[one])
+        if fitting[form] * 2 > total:  # 11/07/26(Sat) may be a day of July, too: a page of it alone is misread
+            return {"select": as_value(selectors), "regex": _NUMERIC, "formats": [form]}
     own = [own_text_of(one) for one in selectors]  # `<div>3 days ago <a>ida</a></div>`
     if best_right < total and (right := _right(own[0], wanted, ())) > best_right:
         best, best_right = as_value(own), right
@@ -194,15 +203,29 @@ def date_field(selectors: list[str], wanted: Wanted) -> Any:
     for regex in (_LABELLED, _NUMERIC, _NAMED):  # a label, or other words and numbers, stand around the date
         if _right(selectors[0], wanted, (), regex) >= total:
             return {"select": as_value(selectors), "regex": regex}
-    for form in _forms():
+    for form in _forms(_TIMES):
         if _right(selectors[0], wanted, (form,), _NUMERIC) >= total:
             return {"select": as_value(selectors), "regex": _NUMERIC, "formats": [form]}
     return best
 
 
-def _forms() -> Iterator[str]:
-    for order, mark, time in itertools.product(_ORDERS, "./-", _TIMES):
+def _forms(times: Sequence[str]) -> Iterator[str]:
+    for order, mark, time in itertools.product(_ORDERS, "./-", times):
         yield mark.join(order) + time
+
+
+def _fitting(selector: str, wanted: Wanted, form: str) -> int:
+    """Count the rows whose date is read by a form, and is right to the day."""
+    count = 0
+    for _, rows in wanted:
+        for row, moment in rows:
+            match = re.search(_NUMERIC, _text(selector, row) or "")
+            try:
+                read = datetime.strptime(match[1], form).replace(tzinfo=UTC) if match and moment else None
+            except ValueError:
+                continue
+            count += read is not None and moment is not None and abs(read - moment) < timedelta(hours=12)
+    return count
 
 
 def moves(field: Any, rows: Sequence[Any], page: OpenedPage) -> bool:

@@ -17,7 +17,7 @@ from forum_reader.fields.author_field import name_of
 from .element_selectors import as_value, class_selector, field_selectors, id_selector, own_text_of, rows_selector, xpath_of
 from .page_sample import OpenedPage
 from .paging_links import next_selector, numbered_selector
-from .row_fields import date_field, id_field, made_id
+from .row_fields import date_field, first_selector, id_field, made_id
 from .thread_rows import (
     PostRows,
     article_field,
@@ -70,6 +70,9 @@ def learn_comments(
     if any(block.around is not None for one in found for block in one.fields.paths.blocks):
         table["nested"] = True
     table["post"] = _opening(found, is_row=table["first_is_post"])
+    if "title" not in table["post"]:  # all pages have the board's: a thread has the title of its first words
+        text = first_selector(table["post"].get("body") or fields["body"]) or "."
+        table["post"]["title"] = "title" if text == "." else _only(text, found[0].page.root)
     table["fields"] = fields
     if table["first_is_post"] and begin_before(found, listed or {}) and (article := article_field(found)) is not None:
         table |= {"first_is_post": False, "post": table["post"] | {"body": article}}
@@ -185,6 +188,10 @@ def _outermost(element: Any) -> Any:
 
 def _words_of(element: Any) -> list[str]:
     return "".join(map(str, element.itertext())).split()
+
+
+def _words_of_first(selector: str, root: Any) -> tuple[str, ...]:
+    return tuple(word for one in compiled("html", selector)(root)[:1] for word in _words_of(one))
 
 
 def _same(bodies: list[Any]) -> list[str]:
@@ -336,7 +343,10 @@ def _is_row(one: PostRows, selector: str) -> bool:
 
 def _opening(found: Sequence[PostRows], *, is_row: bool) -> dict[str, Any]:
     """Return the fields of the opening post: the thread's title and, where it is outside the rows, the others."""
-    table: dict[str, Any] = {"title": title_selector([one.page.root for one in found])}
+    roots = [one.page.root for one in found]
+    title = title_selector(roots)
+    names = {_words_of_first(title, root) for root in roots}
+    table: dict[str, Any] = {} if len(names) == 1 < len(roots) else {"title": title}
     leads = [one for one in found if one.lead is not None]
     if len(leads) < len(found) or is_row:
         return table

@@ -73,7 +73,8 @@ def faults_of_thread(
     posts = [one for one in (page.post, *page.comments) if one is not None and not one.deleted]
     bodies = [_normal(one.body) for one in posts]
     known = {one for title in titles if (one := _normal(title))}
-    if (same := sum(body in known for body in bodies)) * 2 > len(bodies):
+    shown = {_normal(one.text) for post in seen.posts for one in (post, *post.comments)} if seen is not None else set()
+    if (same := sum(body in known - shown for body in bodies)) * 2 > len(bodies):  # an imageboard's titles are texts
         yield f"{same} of {len(bodies)} texts are titles of threads: look at `body`, and whether these are threads or boards"
     for name in ("author", "created_at", "body"):
         yield from _lacking("posts", [getattr(one, name) for one in posts], name)

@@ -73,7 +73,7 @@ def block_sets(tree: PageTree, marks: Marks, most: int = 5) -> list[BlockSet]:
                 continue
             seen.add(key)
             blocks = blocks_of(tree, ranges)
-            if _is_around(tree, blocks):
+            if _is_around(tree, blocks) or _begins_with_form(tree, marks, blocks):
                 continue
             score, alone, alike = _score(tree, blocks, words, dates, authors)
             if score > 0:
@@ -87,6 +87,13 @@ def _is_around(tree: PageTree, blocks: list[Block]) -> bool:
     outer = [block for block in blocks if block.inner]
     bare = sum(tree.chars[block.inner[0][0]] - tree.chars[block.texts[0]] < _LEAST_TEXT for block in outer)
     return 2 * bare > len(outer)
+
+
+def _begins_with_form(tree: PageTree, marks: Marks, blocks: list[Block]) -> bool:
+    """Return True if a field for a new post stands in the first block before its date: the block is the page, not a post."""
+    first = blocks[0]
+    fields = [i for i in tree.writing_in if first.start <= i < first.end] if first.inner else []
+    return bool(fields) and fields[0] < min((i for i in marks.dates if i >= first.start), default=0)
 
 
 def _groups(tree: PageTree, marks: Marks) -> list[tuple[str, list[int]]]:

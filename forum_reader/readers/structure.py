@@ -234,6 +234,14 @@ def _are_one(fields: Fields, date: datetime, after: datetime) -> bool:
     return date.date() == after.date() and not (exact and abs(date - after) >= timedelta(minutes=1))
 
 
+def _has_body_of_answer(fields: Fields) -> bool:
+    """Return True if the texts of the first two blocks differ and have the same class."""
+    tree, (first, second) = fields.paths.tree, fields.bodies[:2]
+    if first.root is None or second.root is None or not tree.attributes[first.root].get("class"):
+        return False
+    return tree.sign[first.root] == tree.sign[second.root] and tree.string(first.root) != tree.string(second.root)
+
+
 def is_post(fields: Fields) -> bool:
     """Return True if the first block is one more post, and not a heading that repeats author and date of the first answer."""
     tree, body = fields.paths.tree, fields.bodies[0]
@@ -248,7 +256,7 @@ def is_post(fields: Fields) -> bool:
     if body.root is not None and tree.tag[body.root] in _HEADINGS:
         return False
     after = fields.dates.published[1]
-    if after is not None and author == fields.author(1) and _are_one(fields, date, after):
+    if after is not None and author == fields.author(1) and _are_one(fields, date, after) and not _has_body_of_answer(fields):
         return False
     back = fields.paths.marks.dates[fields.dates.elements[0]].back  # `over a year ago` is up to two
     return after is None or date <= after + max(timedelta(days=1), back or timedelta(0))

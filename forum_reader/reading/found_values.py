@@ -246,6 +246,8 @@ class FoundValues:
             return matched_part(field.regex, string_of(one), field.join)
         if self._page.format == "xml" and kind == "text" and parse_body.holds_markup(one):
             return matched_part(field.regex, text_of(parse_body.markup_of(one)))
+        if kind == "text" and next(one.iter("br"), None) is not None:
+            return matched_part(field.regex, text_of_elements([one]), field.join)
         attribute = next((name for name in _ATTRIBUTES.get(kind, ()) if one.get(name) is not None), None)
         text = matched_part(field.regex, string_of(one, attribute), field.join)
         if text is None and kind == "id" and field.regex:

@@ -30,6 +30,7 @@ from tests.real_forums.redmine import Redmine
 from tests.real_forums.roundup import Roundup
 from tests.real_forums.software import Software, Truth
 from tests.real_forums.spirit import Spirit
+from tests.real_forums.tinyib import TinyIB
 from tests.real_forums.watching import Watch, differences
 from tests.real_forums.wordpress import WordPress, WordPressNewest, WordPressNewestPage
 from tests.real_forums.wwwboard import WWWBoard
@@ -37,7 +38,7 @@ from tests.real_forums.wwwboard import WWWBoard
 KINDS: list[type[Software]] = [
     Misago, MisagoPages, NodeBB, FlaskBB, Fossil, HyperKitty, PublicInbox, MHonArc, Askbot, Machina, Spirit,
     PunkwebBB, Redmine, WordPress, WordPressNewestPage, WordPressNewest, Roundup,
-    IkiWiki, Mezzanine, MediaWiki, Isso, WWWBoard,
+    IkiWiki, Mezzanine, MediaWiki, Isso, WWWBoard, TinyIB,
 ]  # fmt: skip
 ONLY = os.environ.get("ONLY", "").split()
 
