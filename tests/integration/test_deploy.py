@@ -112,11 +112,15 @@ def test_only_the_wheel_that_was_deployed_is_installed_and_its_libraries_come_fi
             prepare(redis_client, "books", evil)
     wheel.write_bytes(honest)
     python = prepare(redis_client, "books", version)
-    script = "import shelf, shop.settings, scrapy; print(shelf.VERSION, scrapy.__version__)"
+    script = (
+        "import shelf, shop.settings, scrapy, workers.crawler.warm_parent as warm; warm.preload(bare=False)\n"
+        "from scrapy.spiderloader import SpiderLoader; from scrapy.utils.project import get_project_settings as settings\n"
+        "print(shelf.VERSION, scrapy.__version__, *SpiderLoader(settings()).list())"
+    )
     command = [python, "-P", "-c", script]
-    environment = {"PYTHONPATH": str(Path.cwd())}
+    environment = {"PYTHONPATH": str(Path.cwd()), "SCRAPY_SETTINGS_MODULE": "shop.settings"}
     said = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=True).stdout
-    assert said.split() == ["1.0", scrapy.__version__]
+    assert said.split() == ["1.0", scrapy.__version__, "books"]
     assert Services(redis_client).of("books") is not None, "a service that was not declared is, by its first deploy"
     assert not is_new(redis_client, "books")
     Services(redis_client).declare("books", ServiceRecord(size=0, max_waiting=MAX_WAITING))

@@ -68,7 +68,12 @@ _COMPONENTS = ("_MIDDLEWARES", "_PIPELINES", "EXTENSIONS", "_HANDLERS", "_STORAG
 _TRAWLS = ("redis_components", "workers", "forum_reader", "forums")
 _FILES = 4
 _STOPS = {signal.SIGTERM, signal.SIGINT}
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_LIBRARIES = tuple(
+    {
+        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+        *(path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")),  # a version's has the node's, too
+    }
+)
 
 
 @dataclass
