@@ -29,6 +29,7 @@ NEEDED = (
     "uvicorn",
     "jinja2",
     "prometheus-client",
+    "warcio",
     "sqlalchemy",
     "psycopg",
     "psycopg-binary",
