@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import redis
@@ -23,6 +23,9 @@ from workers.state.services import MAX_WAITING
 
 from .holds import refuse_if_draining
 from .sizes import declared_fleet, service_in
+
+if TYPE_CHECKING:
+    from workers.consumers.database_rows import DatabaseRows
 
 
 def seed_urls(
@@ -48,7 +51,8 @@ def seed_urls(
     keys = _keys_of(client, service)
     refuse_if_draining(client, service, "")
     declared = service_in(client, service)
-    return push_urls(
+    rows = _rows_of(unless_in, table or service, key) if unless_in else None
+    pushed = push_urls(
         client,
         keys,
         tasks,
@@ -58,17 +62,25 @@ def seed_urls(
         schemes=schemes_of(client, service),
         max_waiting=declared.max_waiting if declared else MAX_WAITING,
         wait=wait,
-        **({"known": _stored(unless_in, table or service, key)} if unless_in else {}),
+        **({"known": _stored(rows, unless_in, key)} if rows and unless_in else {}),
     )
+    return _then_closed(pushed, rows) if rows else pushed
 
 
-def _stored(target: Target, table: str, key: str) -> Callable[[Sequence[bytes]], list[bool]]:
+def _rows_of(target: Target, table: str, key: str) -> DatabaseRows:
     if target.kind.name != "database":
         raise ConfigError(f"{target.kind.form} has no rows to look for: name a database, such as sqlite:///PATH")
     from workers.consumers.database_rows import DatabaseRows  # SQLAlchemy
 
-    rows = DatabaseRows(target.place, table, key)
+    return DatabaseRows(target.place, table, key)
 
+
+def _then_closed(pushed: Iterator[Pushed], rows: DatabaseRows) -> Iterator[Pushed]:
+    with closing(rows):
+        yield from pushed
+
+
+def _stored(rows: DatabaseRows, target: Target, key: str) -> Callable[[Sequence[bytes]], list[bool]]:
     def known(tasks: Sequence[bytes]) -> list[bool]:
         if target.path and not target.path.exists():  # a look would make the file
             return [False] * len(tasks)
