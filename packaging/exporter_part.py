@@ -34,7 +34,6 @@ NEEDED = (
     "psycopg",
     "psycopg-binary",
     "pymysql",
-    "warcio",
 )
 """Distributions in addition to the fleet's own package, with their requirements."""
 NOT_FOLLOWED = frozenset({"trawl-fleet", "trawl-frontier", "trawl-reader"})  # they require packages of crawlers
