@@ -113,7 +113,7 @@ def opened(response: TextResponse) -> OpenedPage | None:
     posts, quality = (learned.posts, learned.quality) if learned else ((), 0.0)
     kind = kind_of(tree, frame, response.url, posts, quality, marks=marks)
     copy = deepcopy(root)
-    is_wiki = arrange_wiki(copy, response.text)
+    is_wiki = arrange_wiki(copy, tree)
     shape = "signed" if is_wiki else arrange_unsure(copy, tree, frame, response.url, kind, posts)
     return OpenedPage(
         response=response,

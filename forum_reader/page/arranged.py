@@ -8,7 +8,7 @@ author, its date and its text in separate elements, which readers and site files
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -31,7 +31,8 @@ HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _LISTS = frozenset({"dl", "ul", "ol"})
 _CONTENTS = re.compile(r"(?:^|[\s_-])(?:toc|table-?of-?contents|mw-?editsection|noprint)(?:$|[\s_-])", re.IGNORECASE)
 _DATED = re.compile(r"\d[:.hH]\d\d|\d{4}")
-_IN_NAMESPACE = re.compile(r"[/=][^\s\"'<>/:?&=#.]{2,60}:[^\s\"'<>/:]{1,80}[\"'&#?]")
+_SCHEME = len("http")
+_IN_NAMESPACE = re.compile(r"[/=][^\s\"'<>/:?&=#.]{2,60}:[^\s\"'<>/:]{1,80}(?:[\"'&#?]|\Z)")
 
 
 @dataclass(slots=True)
@@ -55,9 +56,9 @@ def arranged(root: Any, shape: Shape) -> Any:
     return copy
 
 
-def may_be_signed(html: str) -> bool:
-    """Return True if a page has links to pages in a namespace, as `User:Ida`."""
-    return len(set(_IN_NAMESPACE.findall(html))) > 1
+def may_be_signed(links: Iterable[str]) -> bool:
+    """Return True if a page links to pages in a namespace, as `User:Ida`."""
+    return len({href for href in links if href.rfind(":") > _SCHEME and _IN_NAMESPACE.search(href)}) > 1
 
 
 def signed(root: Any, *, least: int = 1, of_wiki: bool = False) -> bool:

@@ -17,9 +17,9 @@ _FEW = 3  # posts
 _SHORT = 60  # characters of a title
 
 
-def arrange_wiki(root: Any, html: str) -> bool:
+def arrange_wiki(root: Any, tree: PageTree) -> bool:
     """Return True, and arrange the page, if its comments are signed by links to users' pages."""
-    return may_be_signed(html) and signed(root, least=2, of_wiki=True)
+    return may_be_signed(one["href"] for one in tree.attributes if "href" in one) and signed(root, least=2, of_wiki=True)
 
 
 def arrange_unsure(root: Any, tree: PageTree, frame: PageFrame, url: str, kind: Kind, posts: Sequence[SeenPost]) -> Shape | None:

@@ -84,7 +84,7 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     and PageTooLarge.
     """
     page = _opened(html, url, now or datetime.now(UTC), profiles=profiles)
-    if arrange_wiki(page.root, page.html):
+    if arrange_wiki(page.root, page.tree):
         return _arranged(page)
     _ask_readers(page, compare=compare)
     of_titles = page.learned is not None and are_rows(page.learned, page.tree)
@@ -238,7 +238,7 @@ def _listed(links: Listed, kind: Kind) -> Kind:
 def _root(html: str, url: str) -> Any:
     if len(html) > MOST_CHARACTERS:
         raise NotAPage(f"{url}: {len(html):,} characters: no page of a forum is so long")
-    if not html.strip():
+    if not html or html.isspace():
         raise NotAPage(f"{url}: the page is empty")
     if "<" not in html:
         raise NotAPage(f"{url}: no HTML: it begins with {html[:60]!r}")

@@ -36,8 +36,7 @@ _MOST_ATTRIBUTES = 4_000  # of a tag, an upper estimate: the parser needs their 
 _SHORT = 1_000  # characters without `>` that hold too few attributes to be counted
 _MOST_VALUES = 1_000  # values with a `>` that are examined one by one; pages of forums have 30
 _LONG_TAG = re.compile(rf"<[A-Za-z][^>]{{{_SHORT},}}")
-_TAG_GOES_ON = re.compile(r"=\s*+(?:\"[^\">]*+>|'[^'>]*+>)")  # a `>` within a value does not end a tag
-_VALUE_GOES_ON = {quote: re.compile(f"=\\s*+{quote}[^{quote}>]*+>") for quote in "\"'"}
+_VALUE_GOES_ON = re.compile(r"=(?=\s*+(?:(\")[^\">]*+|'[^'>]*+)()>)")  # a `>` within a value does not end a tag
 _TAG_NAME = re.compile(r"<[^ \t\n\f\r/>]*")
 _ATTRIBUTE = re.compile(  # as in HTML5; white space before a quote is that of all versions of libxml2
     r"[^ \t\n\f\r/>][^ \t\n\f\r/>=]*+"
@@ -208,11 +207,11 @@ def most_attributes(markup: str) -> int:
     """
     long = [found[0] for found in _LONG_TAG.finditer(markup)]
     longest = max(map(len, long), default=_SHORT) // 2
-    values = sum(1 for _ in _TAG_GOES_ON.finditer(markup))
-    if values > _MOST_VALUES or (not values and longest <= _MOST_ATTRIBUTES):
-        return longest * (1 + values)
+    values = [(found.start(2), found[1] or "'") for found in _VALUE_GOES_ON.finditer(markup)]
+    if len(values) > _MOST_VALUES or (not values and longest <= _MOST_ATTRIBUTES):
+        return longest * (1 + len(values))
     longest = max((_attributes(tag, _end_of_name(tag), len(tag)) for tag in long), default=0)
-    return max(_SHORT // 2, longest) + _most_behind_values(markup)
+    return max(_SHORT // 2, longest) + _most_behind_values(markup, values)
 
 
 def _end_of_name(tag: str) -> int:
@@ -226,12 +225,11 @@ def _attributes(markup: str, start: int, end: int) -> int:
     return sum(1 for _ in _ATTRIBUTE.finditer(markup, start, end))
 
 
-def _most_behind_values(markup: str) -> int:
-    """Return the most attributes of a tag behind the first of its values with a `>`, including those behind further
-    such values.
+def _most_behind_values(markup: str, values: list[tuple[int, str]]) -> int:
+    """Return the most attributes of a tag behind the first of its values with a `>` (its place, and the value's quote), including
+    attributes behind further such values.
     """
-    values = [(found.end() - 1, quote) for quote, value in _VALUE_GOES_ON.items() for found in value.finditer(markup)]
-    closes = dict.fromkeys(_VALUE_GOES_ON, len(markup))  # end of the current value
+    closes = dict.fromkeys("\"'", len(markup))  # end of the current value
     behind: dict[int, int] = {}  # the end of a value
     behind_place: dict[int, int] = {}  # a `>` within a value
     for place, quote in sorted(values, reverse=True):

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from re import _parser  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
@@ -193,16 +194,30 @@ class _Page:
         known = self._known.get(mark)
         if known is None:
             kind, text, pattern = _compiled(mark)
-            known = mark in self.present if text else self.search(pattern, self.marks.lines(kind)) is not None
+            known = mark in self.present if text else self._matches(kind, pattern)
             self._known[mark] = known
         return known
 
-    def search(self, pattern: regex.Pattern[str], text: str) -> Any:
-        """Return the first match; None where the page's time for expressions is over."""
+    def _matches(self, kind: str, pattern: regex.Pattern[str]) -> bool:
+        """Return True if a mark matches; False where the page's time for expressions is over. Most lack the pattern's text."""
+        lines = self.marks.lines(kind)
         try:
-            return self._budget.search(pattern, pattern.pattern, text)
+            return _literal(pattern.pattern) in lines and self._budget.search(pattern, pattern.pattern, lines) is not None
         except UnreadablePage:
-            return None
+            return False
+
+
+@lru_cache(maxsize=2048)
+def _literal(expression: str) -> str:
+    """Return the longest text of which each match has a copy; empty where alternatives or unknown syntax leave none."""
+    try:
+        parsed = list(_parser.parse(expression))
+    except re.error:  # syntax of `regex` alone
+        return ""
+    while len(parsed) == 3 and parsed[0][0] is _parser.AT and parsed[1][0] is _parser.SUBPATTERN:  # ^(?:…)$
+        parsed = list(parsed[1][1][3])
+    runs = "".join(chr(value) if name is _parser.LITERAL else "\n" for name, value in parsed)
+    return "" if "(?" in expression.replace("(?:", "") else max(runs.split("\n"), key=len)
 
 
 @lru_cache(maxsize=2)
