@@ -20,6 +20,7 @@ from redis_components.errors import ConfigError, TrawlError
 from workers.deploy.deploy import blame, find, install, is_new, nodes_of, resize, store, use
 from workers.deploy.deploy import remove as forget
 from workers.deploy.project_wheel import pip_command
+from workers.deploy.rehearsal import rehearse
 from workers.fleet.holds import who
 from workers.fleet.roll import abort_roll, start_roll, work_of
 from workers.state.registry import Registry
@@ -108,6 +109,7 @@ def deploy(
     service: Annotated[str, typer.Option("--service", metavar="NAME", help="The service that gets it.")],
     size: Annotated[int, typer.Option(metavar="N", min=0, help="Crawlers of a service that is not declared yet.")] = 1,
     activate: Annotated[bool, typer.Option("--use/--no-use", help="Give it to the crawlers, not only to the nodes.")] = True,
+    rehearsed: Annotated[bool, typer.Option("--rehearse", help="First run it on the pages kept of the last crawl.")] = False,
 ) -> int:
     """Bring a project to the crawlers of a service: build a wheel, install it on each node that serves it, check it there, and
     replace the crawlers one by one.
@@ -118,9 +120,14 @@ def deploy(
     get the version before it again, except where that one does the same now. To skip this comparison: --no-use, then trawl
     services versions use.
 
+    With --rehearse the present and the new version crawl the pages that this machine has kept (RAW_PAGES_KEEP_DAYS), without
+    network and without pipelines. Items before and after, fields that change and crashes are shown; where the new version
+    is worse, its crawlers do not get it, and the exit code is 1.
+
     **Examples:**
 
         trawl deploy . --service books
+        trawl deploy . --service books --rehearse
         trawl services versions rollback books
     """
     pip_command(sys.executable)  # a container has none; nothing is stored or declared then
@@ -128,9 +135,25 @@ def deploy(
         new = is_new(client, service)
         version = store(client, service, project.expanduser().absolute(), size=0 if activate else size, by=who())
         echo(f"{service}: version {version.name} of {version.project}, {version.file}")
+        if rehearsed and not is_well_rehearsed(client, service, version.name):
+            return 1
         if not activate:
             return 0 if installed(client, service, version.name) else 1
         return switch(client, service, version.name, size=size if new else None, compare=True)
+
+
+def is_well_rehearsed(client: redis.Redis, service: str, version: str) -> bool:
+    """Run a version on kept pages and show what changes; return True unless it is worse than the present one."""
+    found = rehearse(client, service, version)
+    for line in found.lines():
+        echo(line)
+    worse = list(found.worse())
+    for line in worse[:20]:
+        complain(f"{service}: {version}: {line}")
+    if worse:
+        blame(client, service, version, f"rehearsed: {worse[0]}")
+        complain(f"{service} stays as it is; trawl services versions use {service} {version} gives it to the crawlers")
+    return not worse
 
 
 def installed(client: redis.Redis, service: str, version: str) -> bool:

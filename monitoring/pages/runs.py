@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from markupsafe import Markup
-from warcio.archiveiterator import ArchiveIterator
-from warcio.exceptions import ArchiveLoadFailed
 
 from redis_components.server.names import is_name
-from workers.raw_pages.store import RawPage, days_of, files_of, raw_dir
+from workers.raw_pages.store import days_of, files_of, pages_in, raw_dir
 from workers.state.group_runs import KEPT_AS, GroupRun, GroupRuns, Member, newest_of_groups
 from workers.state.jobs import Jobs
 
@@ -115,18 +113,7 @@ def kept_page(run: str, member: Member) -> str:
     for day in days_of(folder, KEPT_AS):
         if min(about) - timedelta(days=1) <= day <= max(about) + timedelta(days=1):
             for file in files_of(folder, KEPT_AS, day):
-                with file.open("rb") as stream:
-                    if page := _page_of(stream, job, member.url):
+                for page in pages_in(file):
+                    if page.page.get("job") == job and page.url == member.url:
                         return page.body[:PAGE_BYTES].decode("utf-8", "replace")
     return ""
-
-
-def _page_of(stream: object, job: str, url: str) -> RawPage | None:
-    try:
-        for record in ArchiveIterator(stream):
-            page = RawPage.from_record(record)
-            if page.page.get("job") == job and page.url == url:
-                return page
-    except (ValueError, ArchiveLoadFailed):  # the end is being written
-        pass
-    return None

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 import redis
+from scrapy.http import HtmlResponse, Request
 
 from forums.storage import Database, parse
 from monitoring.forums import pages as of_forums
@@ -21,6 +22,7 @@ from redis_components.keys import CrawlKeys
 from tests.support.items import at, forum, post, wire
 from tests.unit.monitoring.metrics.test_metrics import CRAWL, CRAWLER, NOW, VIEW, viewed
 from workers.overview import Overview, problems
+from workers.raw_pages.store import RawPage, RawStore
 from workers.state.group_runs import GroupRun, GroupRuns, Member, RunState, Verdict, newest_of_groups
 from workers.state.nodes import NodeRecord
 
@@ -132,6 +134,18 @@ def test_a_page_is_made_once_for_all_who_look(redis_client: redis.Redis) -> None
     for number in range(500):
         shared.get(number, lambda: ("", 404))
     assert len(shared._pages) == 200, "whoever asks for names that there are not does not fill the memory"
+
+
+def test_the_page_that_was_kept_of_a_verdict_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAWL_DATA_DIR", str(tmp_path))
+    store = RawStore(tmp_path / "raw")
+    for job in ("books.g-1", "cars.g-1"):
+        response = HtmlResponse("http://a/x", body=f"of {job}".encode(), request=Request("http://a/x"))
+        store.keep(RawPage.of(response, "_runs", {"kind": "page", "job": job}, "2026-11-29T03:00:00+00:00"))
+    store.close()
+    member = Member(spider="books", verdict=Verdict.MOVED, url="http://a/x", started_at=1795921200.0, ended_at=1795921200.0)
+    assert runs.kept_page("g-1", member) == "of books.g-1"
+    assert runs.kept_page("g-2", member) == runs.kept_page("g-1", replace(member, url="")) == ""
 
 
 def test_the_verdicts_of_a_groups_nights_are_a_table_whose_bad_ones_come_first(redis_client: redis.Redis) -> None:

@@ -124,7 +124,7 @@ def _is_fleets(settings: BaseSettings, url: str) -> bool:
     return found in (word, word.encode())
 
 
-_SCRAPYS_OWN = {
+SCRAPYS_OWN = {
     "SCHEDULER": "scrapy.core.scheduler.Scheduler",
     "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
     "STATS_CLASS": "scrapy.statscollectors.MemoryStatsCollector",
@@ -146,7 +146,7 @@ def crawl_alone(settings: Settings, spider: type[Spider]) -> None:
     if fed_from_redis(spider):
         logger.info("%s is fed from Redis: it works on the shared queue until it is stopped", spider.name)
         return
-    settings.setdict(_SCRAPYS_OWN, priority="project")
+    settings.setdict(SCRAPYS_OWN, priority="project")
     for pipeline in settings.getdict("ITEM_PIPELINES"):
         if issubclass(load_object(pipeline), RedisPipeline):
             settings.set("ITEM_PIPELINES", {**settings.getdict("ITEM_PIPELINES"), pipeline: None}, priority="project")

@@ -13,6 +13,7 @@ import time
 import zlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from email.utils import format_datetime
 from io import BytesIO
@@ -20,6 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
+from warcio.archiveiterator import ArchiveIterator
+from warcio.exceptions import ArchiveLoadFailed
 from warcio.recordloader import ArcWarcRecord
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
@@ -160,6 +163,14 @@ def days_of(folder: Path, site: str) -> list[date]:
 def files_of(folder: Path, site: str, day: date) -> Iterator[Path]:
     """Yield the files of one day, in the order of their names."""
     yield from sorted(below(folder, site_name(site), day.isoformat()).glob(f"*{SUFFIX}"))
+
+
+def pages_in(file: Path) -> Iterator[RawPage]:
+    """Yield the pages of a file up to its whole end: what is being written is left out."""
+    with suppress(OSError, ValueError, ArchiveLoadFailed), file.open("rb") as stream:
+        for record in ArchiveIterator(stream):
+            if record.rec_type == "response":
+                yield RawPage.from_record(record)
 
 
 def size_of(folder: Path, site: str) -> int:

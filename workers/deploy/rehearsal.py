@@ -1,0 +1,155 @@
+"""Rehearsal of a version: the service's spider on the pages that were kept of its last crawl, once with the present version and
+once with the new one, each in a process without network; then the items of both are compared.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import redis
+
+from redis_components.errors import ConfigError
+from workers.fleet.declared_options import as_declared
+from workers.process.options import CrawlerOptions, handed_over
+from workers.process.run_module import own_module
+from workers.raw_pages.store import SUFFIX, raw_dir
+
+from .deploy import find
+from .environments import prepare
+
+PAGES, OUT = "REPLAY_PAGES", "REPLAY_OUT"
+LONGEST_S = 1200.0
+MOST_SHOWN = 10
+
+
+class Replayed(msgspec.Struct, kw_only=True):
+    """The items and the faults of a crawl on kept pages."""
+
+    pages: int = 0
+    missing: int = 0
+    """Requests whose page was not kept."""
+    items: list[tuple[str, Any]] = []
+    """Each with the URL of its page."""
+    errors: dict[str, int] = {}
+    """Exceptions of callbacks."""
+    ended: str = ""
+    """The crash of the whole crawl; "": none."""
+
+    def coverage(self) -> dict[str, float]:
+        """Return the share of the items in which each field has a value."""
+        counts: Counter[str] = Counter()
+        for _, item in self.items:
+            if isinstance(item, dict):
+                counts.update(name for name, value in item.items() if value not in (None, "", [], {}))
+        return {name: number / len(self.items) for name, number in counts.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """The comparison of two versions on the same pages."""
+
+    before: Replayed
+    after: Replayed
+
+    def fields(self) -> dict[str, tuple[float, float]]:
+        """Return the fields whose coverage differs, with both."""
+        before, after = self.before.coverage(), self.after.coverage()
+        both = {name: (before.get(name, 0.0), after.get(name, 0.0)) for name in sorted({*before, *after})}
+        return {name: pair for name, pair in both.items() if abs(pair[0] - pair[1]) > 1e-9}
+
+    def changed(self) -> dict[str, int]:
+        """Return the number of items of the same page and place whose value of a field differs, by field."""
+        counts: Counter[str] = Counter()
+        before, after = _by_page(self.before), _by_page(self.after)
+        for url in before.keys() & after.keys():
+            for old, new in zip(before[url], after[url], strict=False):
+                if isinstance(old, dict) and isinstance(new, dict):
+                    counts.update(name for name in {*old, *new} if old.get(name) != new.get(name))
+        return dict(counts.most_common())
+
+    def worse(self) -> Iterator[str]:
+        """Yield a sentence for each fault of the new version that the present one has not."""
+        before, after = self.before, self.after
+        if after.ended and not before.ended:
+            yield f"it ends: {after.ended}"
+        for error, number in after.errors.items():
+            if number > before.errors.get(error, 0):
+                yield f"{number} pages raise {error} ({before.errors.get(error, 0)} before)"
+        if len(after.items) < len(before.items):
+            yield f"{len(after.items):,} items, {len(before.items):,} before"
+        for name, (old, new) in self.fields().items():
+            if new < old:
+                yield f"{name}: {new:.0%} of the items, {old:.0%} before"
+
+    def lines(self) -> Iterator[str]:
+        """Yield the comparison for people."""
+        before, after = self.before, self.after
+        lost = f", {after.missing:,} requests for pages that were not kept" if after.missing else ""
+        yield f"rehearsed on {after.pages:,} kept pages{lost}: {len(before.items):,} items before, {len(after.items):,} after"
+        for name, (old, new) in list(self.fields().items())[:MOST_SHOWN]:
+            yield f"  {name}: {old:.0%} of the items before, {new:.0%} after"
+        for name, number in list(self.changed().items())[:MOST_SHOWN]:
+            yield f"  {name}: another value in {number:,} items"
+
+
+def _by_page(one: Replayed) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for url, item in one.items:
+        found.setdefault(url, []).append(item)
+    return found
+
+
+def kept_pages(service: str) -> Path:
+    """Return the folder of the pages that were kept last of a service, or of one of its jobs. Raises ConfigError."""
+    folders = [raw_dir() / service, *raw_dir().glob(f"{service}.*")]
+    newest = {folder: max((file.stat().st_mtime for file in folder.glob(f"*/*{SUFFIX}")), default=0.0) for folder in folders}
+    found = max(newest, key=lambda folder: newest[folder])
+    if not newest[found]:
+        raise ConfigError(
+            f"no page of {service} is kept in {raw_dir()}: set RAW_PAGES_KEEP_DAYS and KeepRawPages for it, and"
+            " rehearse on a node that has crawled"
+        )
+    return found
+
+
+def rehearse(client: redis.Redis, service: str, version: str) -> Rehearsal:
+    """Run the present and a new version on the kept pages. Raises ConfigError, BuildFailed and `redis.RedisError`."""
+    folder, new = kept_pages(service), find(client, service, version)
+    options = CrawlerOptions(spider=service)
+    present = as_declared(client, options, install=True)
+    after = as_declared(client, options, version=(prepare(client, service, new), new.project))
+    return Rehearsal(before=replay(present, folder), after=replay(after, folder))
+
+
+def replay(options: CrawlerOptions, folder: Path) -> Replayed:
+    """Crawl on kept pages in a separate process."""
+    environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": options.project} if options.project else {})}
+    with tempfile.TemporaryDirectory() as made, tempfile.TemporaryFile() as said:
+        out = Path(made) / "replayed.json"
+        given = replace(options, settings={**options.settings, PAGES: str(folder), OUT: str(out)})
+        with handed_over(given) as (line, given_fd):
+            command = own_module("workers.crawler.replay", *line, python=options.python)
+            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": said}
+            child = subprocess.Popen(command, env=environment, pass_fds=(given_fd,), start_new_session=True, **streams)
+            try:
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(LONGEST_S)
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+        if out.exists():
+            return msgspec.json.decode(out.read_bytes(), type=Replayed)
+        said.seek(-min(said.tell(), 10_000), os.SEEK_END)
+        last = said.read().decode(errors="replace").strip().splitlines()[-1:] or ["it was ended"]
+        return Replayed(ended=last[0][:500])
