@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -171,6 +173,32 @@ def test_the_cluster_class_in_redis_params_works_as_scrapy_redis_users_write_it(
             await client.aclose()
 
     assert asyncio.run(on_the_loop()) == b"b"
+
+
+@pytest.mark.parametrize(("of_cluster", "fix"), [(True, "set REDIS_NAMESPACE to a hash tag"), (False, "write redis+cluster://")])
+def test_a_crawl_whose_keys_are_in_several_slots_fails_with_the_fix(
+    cluster: Group, tmp_path: Path, of_cluster: bool, fix: str
+) -> None:
+    url = cluster.url if of_cluster else f"redis://:{PASSWORD}@127.0.0.1:{cluster.servers[0].port}/0"
+    (tmp_path / "one.py").write_text(
+        "import scrapy\n\n\nclass One(scrapy.Spider):\n    name = 'one'\n    start_urls = ['data:,x']\n"
+    )
+    settings = {
+        "SCHEDULER": "redis_components.scheduler.Scheduler",
+        "DUPEFILTER_CLASS": "redis_components.dupefilter.RFPDupeFilter",
+        "REDIS_URL": url,
+        "LOG_LEVEL": "ERROR",
+    }
+    options = [word for name, value in settings.items() for word in ("-s", f"{name}={value}")]
+    done = subprocess.run(
+        [sys.executable, "-m", "scrapy", "runspider", str(tmp_path / "one.py"), *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    (line,) = done.stderr.strip().splitlines()
+    assert fix in line, line
 
 
 def test_celery_works_on_sentinel(sentinel: Group) -> None:
