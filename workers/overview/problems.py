@@ -62,13 +62,14 @@ def _beat(view: Overview) -> Iterator[Problem]:
 def _nodes(view: Overview) -> Iterator[Problem]:
     for difference in differences(node for node in view.nodes if node.alive(view.now)):
         yield Problem(what=difference, fix="copy them to every node; each follows its own until then")
+    wanted = any(view.wanted(one) for one in view.services)  # not in a fleet of jobs alone, which each node takes
     for node in view.nodes:
         if not node.alive(view.now):
             what = f"node {node.name} was last heard {view.now - node.beat_at:.0f} s ago"
             yield Problem(what=what, fix="look at that machine; its crawlers start on nodes that have room", grave=False)
         elif node.rivals:
             yield Problem(what=node.rivalry(), fix="give each worker a unique name (celery -A tasks worker -n NAME@%h)")
-        elif not (node.draining or {one.name for one in view.services} & {*node.services}):
+        elif wanted and not (node.draining or {one.name for one in view.services} & {*node.services}):
             what = f"node {node.name} serves nothing of this fleet ({', '.join(node.services[:MOST_NAMED]) or 'no service'})"
             yield Problem(what=what, fix="start it with -Q crawlers for all services, or -Q crawlers.SERVICE", grave=False)
 
