@@ -22,7 +22,7 @@ from .dupefilters import client
 from .dupefilters.kinds import Bloom, Exact, Filter, PlainSet, Renew, Rolling, Window
 from .errors import ConfigError
 from .keys import filled
-from .server.names import namespace_of, prefixed
+from .server.names import crawl_name, namespace_of, prefixed
 from .setting_values import loaded, number_of
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class RFPDupeFilter(BaseDupeFilter):
         """Return a filter on the spider's key SCHEDULER_DUPEFILTER_KEY."""
         settings = spider.settings
         pattern = settings.get("SCHEDULER_DUPEFILTER_KEY", defaults.SCHEDULER_DUPEFILTER_KEY)
-        df = cls._made(settings, filled(pattern, spider.name))
+        df = cls._made(settings, filled(pattern, crawl_name(spider)))
         crawler = getattr(spider, "crawler", None)
         if crawler is not None:
             df.use_fingerprinter(crawler.request_fingerprinter)

@@ -16,7 +16,7 @@ from .frontier.messages import KeyedItem
 from .items.groups import tend
 from .keys import CrawlKeys, filled
 from .scrapy_glue.engine import frontier_of, is_refused, refusing
-from .server.names import check_one_slot, namespace_of, prefixed
+from .server.names import check_one_slot, crawl_name, namespace_of, prefixed
 from .setting_values import item_groups, object_of
 from .utils import bytes_to_str
 
@@ -157,7 +157,7 @@ class RedisPipeline:
     def _own_key(self, frontier: Frontier, item: Any, spider: Spider) -> str:
         key: str = bytes_to_str(self.item_key(item, spider))
         if self._one_slot:
-            check_one_slot((frontier.config.keys.item_stream(), key), "REDIS_NAMESPACE", f"'{{{spider.name}}}'")
+            check_one_slot((frontier.config.keys.item_stream(), key), "REDIS_NAMESPACE", f"'{{{crawl_name(spider)}}}'")
         return key
 
     def _process_item(self, item: Any, spider: Spider) -> Any:
@@ -165,7 +165,7 @@ class RedisPipeline:
         key, data = self.item_key(item, spider), self.serialize(item)
         if self.groups:
             pattern = key.replace("%", "%%")
-            tend(self.server, CrawlKeys.for_spider(spider.name, namespace="", items=pattern, item_groups=self.groups))
+            tend(self.server, CrawlKeys.for_spider(crawl_name(spider), namespace="", items=pattern, item_groups=self.groups))
             self.server.xadd(key, {"item": data})
         else:
             self.server.rpush(key, data)
@@ -179,7 +179,7 @@ class RedisPipeline:
 
     def item_key(self, item: Any, spider: Spider) -> str:  # noqa: ARG002
         """Return the list for `item`. Override it to use several; on a Redis Cluster they have to be in the slot of the crawl."""
-        return filled(self.key, spider.name)
+        return filled(self.key, crawl_name(spider))
 
 
 class RefusedPipeline:

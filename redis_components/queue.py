@@ -17,6 +17,7 @@ from .codec.requests import RequestCodec, SerializerCodec, exact_fields
 from .errors import Undecodable, Unserializable
 from .frontier import messages
 from .keys import CrawlKeys
+from .server.names import crawl_name
 from .server.scripts import script
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Base:
                 raise TypeError(f"serializer does not implement {name!r} function: {serializer!r}")
         self.server = server
         self.spider = spider
-        self._keys = CrawlKeys.for_spider(spider.name, namespace="", requests=key)
+        self._keys = CrawlKeys.for_spider(crawl_name(spider), namespace="", requests=key)
         self.key = self._keys.requests
         self.serializer: Serializer = exact_fields if serializer is None else serializer  # for methods that users override
         self._codec: Codec = RequestCodec(spider) if serializer is None else SerializerCodec(spider, serializer)

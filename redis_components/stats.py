@@ -16,7 +16,7 @@ from . import connection, defaults
 from .frontier.messages import StatChange
 from .keys import filled
 from .scrapy_glue.engine import frontier_of, is_one_page, is_refused, refusing
-from .server.names import namespace_of, prefixed
+from .server.names import crawl_name, namespace_of, prefixed
 from .utils import bytes_to_str
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class RedisStatsCollector(MemoryStatsCollector):
     def __init__(self, crawler: Crawler, spider: Spider | None = None) -> None:
         super().__init__(crawler)
         self.spider = spider
-        self.spider_name = spider.name if spider else getattr(crawler.spidercls, "name", None)
+        self.spider_name = crawl_name(spider or crawler.spidercls) or None
         self.stats_key = crawler.settings.get("STATS_KEY", defaults.STATS_KEY)
         self._kinds: dict[str, str] = {}
         self._sent: dict[str, Any] = {}
@@ -79,7 +79,7 @@ class RedisStatsCollector(MemoryStatsCollector):
     def _get_key(self, spider: Spider | None = None) -> str:
         """Return the key of the shared stats, a hash."""
         known = spider or self.spider
-        key = filled(self.stats_key, known.name if known else self.spider_name or "scrapy")
+        key = filled(self.stats_key, crawl_name(known) if known else self.spider_name or "scrapy")
         return prefixed(key, namespace_of(self._crawler.settings))
 
     def shared_stats(self, spider: Spider | None = None) -> dict[str, Any]:

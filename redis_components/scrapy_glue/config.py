@@ -15,7 +15,7 @@ from redis_components.errors import ConfigError
 from redis_components.frontier import messages
 from redis_components.frontier.config import FrontierConfig
 from redis_components.keys import CrawlKeys
-from redis_components.server.names import check_one_slot, namespace_of
+from redis_components.server.names import check_one_slot, crawl_name, namespace_of
 from redis_components.setting_values import item_groups, number_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def name_owner(crawler: Crawler, owner: str) -> None:
 def keys_of(crawler: Crawler) -> CrawlKeys:
     """Return the keys of this crawler's spider, by the settings' patterns. Raises ConfigError."""
     spider = crawler.spider or crawler.spidercls
-    keys = crawl_keys(crawler.settings, spider.name)
+    keys = crawl_keys(crawler.settings, crawl_name(spider))
     start_keys = getattr(crawler.spider, "start_keys", ())  # the spider has put them into the namespace
     if not start_keys:
         return keys
@@ -71,7 +71,7 @@ def config_of(crawler: Crawler) -> FrontierConfig:
     _check_distinct(keys)
     if connection.is_cluster(settings):
         check_one_slot(
-            [*messages.all_keys(keys, next_keys), *keys.turn_keys], "REDIS_NAMESPACE", f"'{{{crawler.spidercls.name}}}'"
+            [*messages.all_keys(keys, next_keys), *keys.turn_keys], "REDIS_NAMESPACE", f"'{{{crawl_name(crawler.spidercls)}}}'"
         )
     return FrontierConfig(
         keys=keys,

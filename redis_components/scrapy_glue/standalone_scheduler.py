@@ -33,7 +33,7 @@ from redis_components.frontier.frontier import FrontierConfig, exact_score, scor
 from redis_components.frontier.messages import NO_FILTER, NewRequest, QueueOrder
 from redis_components.keys import CrawlKeys
 from redis_components.queue import Base, order_of, own_codec_of, own_score_of
-from redis_components.server.names import namespace_of
+from redis_components.server.names import crawl_name, namespace_of
 from redis_components.server.scripts import script
 from redis_components.setting_values import loaded
 
@@ -228,7 +228,7 @@ class StandaloneScheduler(BaseScheduler):
         """Make the keys by the patterns. Raises ConfigError."""
         namespace = namespace_of(getattr(self.spider, "settings", None) or BaseSettings())
         self._keys = CrawlKeys.for_spider(
-            self.spider.name, namespace=namespace, requests=self.queue_key, dupefilter=self.dupefilter_key
+            crawl_name(self.spider), namespace=namespace, requests=self.queue_key, dupefilter=self.dupefilter_key
         )
 
     def _make_parts(self) -> None:

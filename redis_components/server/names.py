@@ -40,6 +40,12 @@ _NODE = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._@-]{{0,{2 * LONGEST - 1}}}", re.AS
 _JOB = re.compile(rf"[^\s%]{{1,{LONGEST}}}")
 
 
+def crawl_name(spider: object) -> str:
+    """Return the name in the keys of the crawl of a spider, or of a class of spiders: that of its job, else the spider's."""
+    kind = spider if isinstance(spider, type) else type(spider)
+    return getattr(kind, "trawl_crawl_name", "") or getattr(spider, "name", None) or ""
+
+
 def is_name(value: object) -> bool:
     """Return True if the value is a valid name of a service or a site."""
     return isinstance(value, str) and _NAME.fullmatch(value) is not None

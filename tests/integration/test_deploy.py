@@ -113,7 +113,7 @@ def test_only_the_wheel_that_was_deployed_is_installed_and_its_libraries_come_fi
     wheel.write_bytes(honest)
     python = prepare(redis_client, "books", version)
     script = (
-        "import shelf, shop.settings, scrapy, workers.crawler.warm_parent as warm; warm.preload(bare=False)\n"
+        "import shelf, shop.settings, scrapy, workers.crawler.warm_parent as warm; warm.preload()\n"
         "from scrapy.spiderloader import SpiderLoader; from scrapy.utils.project import get_project_settings as settings\n"
         "print(shelf.VERSION, scrapy.__version__, *SpiderLoader(settings()).list())"
     )

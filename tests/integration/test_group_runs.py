@@ -63,7 +63,7 @@ class Shop(scrapy.Spider):
 
     def parse(self, response):
         for row in response.css("li"):
-            yield {"name": row.css("b::text").get(), "price": row.css("i::text").get()}
+            yield {"name": row.css("b::text").get(), "price": row.css("i::text").get(), "by": self.name}
         yield from response.follow_all(css="a")
 '''
 MEMBERS = {
@@ -164,7 +164,9 @@ def check_files(fleet: PlainFleet, folder: Path, run: str, found: dict[str, Any]
     stored = folder / "files" / "shops" / run
     wait_until(lambda: (stored / "manifest.json").exists() and not (stored / ".parts").exists(), fleet.said, 60)
     rows = [json.loads(line) for line in (stored / "chain.jsonl").read_text().splitlines()]
-    assert sorted(rows, key=str) == sorted(({"name": f"n{n}", "price": f"{n}"} for n in range(1, CHAIN + 1)), key=str)
+    assert sorted(rows, key=str) == sorted(
+        ({"name": f"n{n}", "price": f"{n}", "by": "chain"} for n in range(1, CHAIN + 1)), key=str
+    )
     feed = json.loads((folder / "feeds" / "chain.geojson").read_text())
     assert sorted((one["properties"] for one in feed["features"]), key=str) == sorted(rows, key=str)
     manifest = json.loads((stored / "manifest.json").read_text())
@@ -200,7 +202,7 @@ def test_each_member_of_a_run_has_its_verdict_and_the_next_night_is_compared(tmp
         assert {name: one["verdict"] for name, one in found.items()} == {name: verdict for name, (_, verdict) in MEMBERS.items()}
         assert sum(run.counts.values()) == run.members == len(MEMBERS)
         check_files(fleet, tmp_path, first, found)
-        assert (found["fine"]["items"], found["fine"]["fields"]) == (5, {"name": 1.0, "price": 1.0})
+        assert (found["fine"]["items"], found["fine"]["fields"]) == (5, {"name": 1.0, "price": 1.0, "by": 1.0})
         assert "no price" in found["raising"]["reason"]
         assert "parse" in found["raising"]["traceback"]
         assert found["refused"]["url"] == f"{site.url}/refused"

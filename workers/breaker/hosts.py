@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
+from weakref import WeakKeyDictionary
 
 import redis
 
@@ -24,6 +25,7 @@ from redis_components.frontier.send_times import shared_clock
 from redis_components.politeness.limits import retry_after_s
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import frontier_of, known_frontier
+from redis_components.server.names import crawl_name
 from workers.application import application
 from workers.process.page_at_work import is_site_page
 from workers.state.breakers import HOST
@@ -65,7 +67,6 @@ class HostWatch:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._health: OrderedDict[str, SiteHealth] = OrderedDict()
-        self._verdict = application().verdict
         settings = crawler.settings
         self._all: bool = settings.getbool("HTTPERROR_ALLOW_ALL")
         self._wanted = {str(status) for status in settings.getlist("HTTPERROR_ALLOWED_CODES")}
@@ -82,7 +83,7 @@ class HostWatch:
         if frontier is None or is_site_page(meta):
             return response
         host = next(names_of(meta.get("site"), request.url), "")
-        found = self._verdict(response) or refusal(response)
+        found = verdict_on(response) or refusal(response)
         if found is None or found.cause not in _WALLS:
             if 200 <= response.status < 300:
                 self._of(host).good()
@@ -130,6 +131,16 @@ class HostWatch:
         in_background(self._crawler, host, work)
 
 
+_verdicts: WeakKeyDictionary[Response, Verdict | None] = WeakKeyDictionary()
+
+
+def verdict_on(response: Response) -> Verdict | None:
+    """Return the application's verdict on a response, which is read once."""
+    if response not in _verdicts:
+        _verdicts[response] = application().verdict(response)
+    return _verdicts[response]
+
+
 def sent_again(request: Request, blocks: int, *, waits: bool = False) -> Request:
     """Return the request at a lower priority, behind other repeated ones; with `waits` it is sent after `WAIT_S`."""
     meta = {name: value for name, value in request.meta.items() if name not in _OF_ONE_FETCH}
@@ -149,7 +160,7 @@ def in_background(crawler: Crawler, site: str, work: Callable[[redis.Redis, str]
     """Call `work` in a thread with a Redis client and the name of this process: Redis may be slow, and the reactor must not wait.
     A failure is logged; the next bad answer of the site, in any process, tries again.
     """
-    by = frontier_of(crawler).owner if scheduler_of(crawler) is not None else crawler.spidercls.name
+    by = frontier_of(crawler).owner if scheduler_of(crawler) is not None else crawl_name(crawler.spidercls)
 
     def run() -> None:
         try:

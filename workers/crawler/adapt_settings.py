@@ -29,11 +29,13 @@ from redis_components.server.url import masked
 from redis_components.setting_values import number_of, object_of
 from redis_components.spiders import RedisMixin
 from workers.consumers.run_files import MEMBER
+from workers.state.group_runs import RUN
 from workers.state.keys import FleetKeys
 from workers.tracing.page_spans import add_page_spans
 
 from .crawl_record import bound_items, check_own_settings
 from .evidence import Evidence
+from .setting_types import with_spiders_own
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -63,9 +65,7 @@ def hand_over(settings: Settings, spider: type[Spider], url: str) -> None:
     The values get the lowest priority: settings of the project, the spider and the command line override them. A project that
     sets a part of a connection, such as REDIS_HOST, names another Redis, so REDIS_URL, which would override it, is not set.
     """
-    effective = settings.copy()
-    spider.update_settings(effective)
-    if not names_redis(effective):
+    if not names_redis(with_spiders_own(settings, spider)):
         settings.set("REDIS_URL", url, priority="default")
     if namespace := fleet_namespace():
         settings.set("REDIS_NAMESPACE", namespace, priority="default")
@@ -174,8 +174,7 @@ def share_job(settings: Settings, spider: type[Spider], service: str, *, first: 
 
     `first`: whether items of the spider's `start()`, which every crawler runs, are this one's to keep. Raises ConfigError.
     """
-    named = settings.copy()
-    spider.update_settings(named)
+    named = with_spiders_own(settings, spider)
     changed: dict[str, Any] = {
         setting: ours for setting, ours in _SHARED.items() if named.get(setting) == getattr(default_settings, setting)
     }
@@ -183,7 +182,8 @@ def share_job(settings: Settings, spider: type[Spider], service: str, *, first: 
     changed |= {**_OWN, "REDIS_ITEMS_KEY": filled(items, service).replace("%", "%%"), FIRST: int(first)}
     if member := named.get(MEMBER):
         changed |= _to_files(named, member)
-    changed["SPIDER_MIDDLEWARES"] = {**named.getdict("SPIDER_MIDDLEWARES"), StartOnce: 0, Evidence: 1}
+    evidence = {Evidence: 1} if named.get(RUN) else {}
+    changed["SPIDER_MIDDLEWARES"] = {**named.getdict("SPIDER_MIDDLEWARES"), StartOnce: 0, **evidence}
     settings.setdict(changed, priority="cmdline")
 
 

@@ -12,13 +12,14 @@ from redis_components.admin.crawl_records import CrawlRecord
 from redis_components.errors import ConfigError
 from redis_components.scrapy_glue.config import keys_of
 from redis_components.scrapy_glue.engine import known_frontier
+from redis_components.server.names import crawl_name
 from redis_components.spiders import RedisMixin
 from redis_components.start_tasks.format import WEB
 from workers.consumers.item_consumers import NO_CONSUMER, consumer_of
 from workers.process.stat_metrics import SETTING, stat_metrics
 
 from .doors import open_schemes
-from .setting_types import check_types
+from .setting_types import check_types, with_spiders_own
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,19 +42,23 @@ class ServiceSpider:
     loads: str = ""
     consumer: str = ""
     start_key: str = ""
-    ends: bool = False
-    """End when the whole crawl has nothing to do: a spider that is fed from Redis would wait for start tasks for ever."""
+    job_of: str = ""
+    """Its service, if it is a job: it ends when the whole crawl has nothing to do, where a spider that is fed from Redis would
+    wait for start tasks for ever, and has the service's name.
+    """
 
     def named(self, service: str, found: type[Spider]) -> type[Spider]:
-        """Return the class itself, or a subclass with the service's name: the keys of a crawl have the spider's name in them."""
+        """Return the class itself, or a subclass with the service's name, and with a job's for its keys."""
         changed: dict[str, Any] = {}
-        if self.loads:
+        if self.job_of:
+            changed |= {"name": self.job_of, "trawl_crawl_name": service}
+        elif self.loads:
             changed["name"] = service
         if self.consumer:
             changed["item_consumer"] = "" if self.consumer == NO_CONSUMER else self.consumer
         if self.start_key and getattr(found, "redis_key", None):
             changed["redis_key"] = self.start_key
-        if self.ends and issubclass(found, RedisMixin) and not found.max_idle_time:
+        if self.job_of and issubclass(found, RedisMixin) and not found.max_idle_time:
             changed["max_idle_time"] = JOB_IDLE_S
         return type(found.__name__, (found,), {**changed, "__module__": found.__module__}) if changed else found
 
@@ -71,8 +76,7 @@ def check_own_settings(settings: Settings, spider: type[Spider]) -> None:
     """Read what the project, or the spider, sets, before anything runs: types of values, and stats that are metrics. Raises
     ConfigError.
     """
-    own = settings.copy()
-    spider.update_settings(own)
+    own = with_spiders_own(settings, spider)
     check_types(own)
     stat_metrics(own.get(SETTING))
 
@@ -104,9 +108,10 @@ def record_of(crawler: Crawler) -> CrawlRecord:
     assert spider is not None
     config = frontier.config if frontier else None
     keys, consumer = config.keys if config else _keys_without_frontier(crawler), consumer_of(spider)
-    check_consumer(spider.name, consumer, keys.item_groups)
+    name = crawl_name(spider)
+    check_consumer(name, consumer, keys.item_groups)
     return CrawlRecord(
-        spider=spider.name,
+        spider=name,
         keys=keys,
         consumer=consumer,
         max_items=config.max_items if config else 0,
@@ -125,4 +130,4 @@ def _keys_without_frontier(crawler: Crawler) -> CrawlKeys:
     if getattr(crawler.spider, "start_keys", ()) or not isinstance(key, str) or not key:
         return keys
     assert crawler.spider is not None
-    return replace(keys, start_urls=key.replace("%(name)s", crawler.spider.name))
+    return replace(keys, start_urls=key.replace("%(name)s", crawl_name(crawler.spider)))

@@ -20,6 +20,8 @@ from redis_components.start_tasks.format import WEB
 from workers.http.connector import PrivateAddress
 from workers.http.public_addresses import allowance_by, allowance_of, private_addresses_allowed
 
+from .setting_types import with_spiders_own
+
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
@@ -50,8 +52,7 @@ def close_doors(settings: Settings, spider: type[Spider]) -> None:
     closed = {**dict.fromkeys(_CONSOLES, False), "ALLOW_PRIVATE_ADDRESSES": private_addresses_allowed()}
     settings.setdict(closed, priority="default")
     settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES_BASE", Doors, ORDER)
-    named = settings.copy()
-    spider.update_settings(named)
+    named = with_spiders_own(settings, spider)
     unloaded = {path for name, path in _CONSOLES.items() if not named.getbool(name)}
     extensions = {path: at for path, at in settings.getdict("EXTENSIONS_BASE").items() if path not in unloaded}
     settings.set("EXTENSIONS_BASE", extensions, settings.getpriority("EXTENSIONS_BASE") or 0)

@@ -1,4 +1,4 @@
-"""Evidence for the verdict on a finite crawl: statuses of the pages that its callbacks were given, walls, redirects to other
+"""Evidence for the verdict on a member of a run: statuses of the pages that its callbacks were given, walls, redirects to other
 hosts, fields of the items, and the first error, in the shared stats, from which `workers.jobs.verdict` finds it.
 
 The first page of each fault is stored among the raw pages of the node, also where the project stores none.
@@ -14,9 +14,8 @@ from itemadapter import ItemAdapter
 from scrapy import signals
 
 from redis_components.frontier.send_times import shared_clock
-from redis_components.server.names import service_name
-from workers.application import application
-from workers.breaker.hosts import first_url
+from redis_components.server.names import crawl_name, service_name
+from workers.breaker.hosts import first_url, verdict_on
 from workers.raw_pages.store import RawPage, RawPageStats, prune, raw_dir
 from workers.state.group_runs import ELSEWHERE, ERROR, FIELDS, KEPT_AS, MOST_FIELDS, PAGES, RAISED, URL, WALL, WALLS
 
@@ -36,8 +35,7 @@ class Evidence:
     def __init__(self, crawler: Crawler) -> None:
         assert crawler.stats is not None
         self._stats = crawler.stats
-        self._verdict = application().verdict
-        self._name = service_name(crawler.spidercls.name)
+        self._name = service_name(crawl_name(crawler.spidercls))
         self._fields: set[str] = set()
         self._kept: set[str] = set()
         self._raw = RawPageStats(lambda *_: None, rounds=lambda: prune(raw_dir(), {KEPT_AS: KEEP_DAYS}))
@@ -67,7 +65,7 @@ class Evidence:
             self._first("page", response)
 
     def _wall(self, response: Response) -> str:
-        found = self._verdict(response)
+        found = verdict_on(response)
         return found.reason[:300] if found is not None and found.cause in ("challenge", "login") else ""
 
     def _first(self, fault: str, response: Response) -> None:

@@ -79,7 +79,7 @@ class CrawlerProcess:
         self._limits = CrawlerLimits.of(settings)
         self._url, self._elsewhere = redis_url(), Elsewhere()
         start_key = options.settings.get("REDIS_START_URLS_KEY", "") if options.slot else ""
-        service = ServiceSpider(loads=options.loads, consumer=options.consumer, start_key=start_key, ends=bool(options.job_of))
+        service = ServiceSpider(loads=options.loads, consumer=options.consumer, start_key=start_key, job_of=options.job_of)
         self._crawl = make_crawl(
             settings, options.spider, options.arguments, service=service, owner=options.owner, adapt=self._adapt
         )

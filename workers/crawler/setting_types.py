@@ -4,18 +4,19 @@ base 10: 'many'`).
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from scrapy.settings import default_settings
+from scrapy.settings import BaseSettings, default_settings
 
 from redis_components.errors import ConfigError
 from redis_components.setting_values import loaded
 
 if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
+    from scrapy import Spider
 
 COMPONENTS = (
     *("SCHEDULER", "DUPEFILTER_CLASS", "STATS_CLASS", "DOWNLOADER", "ITEM_PROCESSOR", "LOG_FORMATTER", "TWISTED_REACTOR"),
@@ -26,6 +27,24 @@ LISTED_BY_KEY = ("ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES
 """Settings whose keys are classes, or their dotted paths."""
 LISTED_BY_VALUE = ("DOWNLOAD_HANDLERS", "FEED_STORAGES", "FEED_EXPORTERS")
 _SWITCH = ("true", "false")
+
+
+def with_spiders_own(settings: BaseSettings, spider: type[Spider]) -> BaseSettings:
+    """Return a copy of the settings, with those of the spider, to be read. Scrapy's own copy takes ten times as long."""
+    found = _shallow(settings)
+    spider.update_settings(found)
+    return found
+
+
+def _shallow(settings: BaseSettings) -> BaseSettings:
+    found = BaseSettings()
+    for name, attribute in settings.attributes.items():
+        own = found.attributes[name] = copy.copy(attribute)
+        if isinstance(own.value, BaseSettings):
+            own.value = _shallow(own.value)
+        elif isinstance(own.value, dict | list | set):
+            own.value = own.value.copy()
+    return found
 
 
 def check_types(settings: BaseSettings) -> None:

@@ -1,9 +1,9 @@
 """The warm parent of crawlers: `run_module.py workers.crawler.warm_parent SOCKET OWNER ROOM` imports what they import, and forks
 one for each request (`workers.process.forked`).
 
-It has one thread and no reactor, and opens no connection. Modules of the project are imported once for what they bring along,
-and forgotten: a crawler imports its project as ever, so what they compute at import is its own. A project that starts threads or
-keeps files open when it is imported makes it begin again, without the project.
+It has one thread and no reactor, and opens no connection. It imports the libraries of the project, and none of the project's own
+modules: a crawler imports those as ever, so what they compute or open at import is its own. Libraries that start threads or keep
+files open when they are imported are left out.
 
 A crawler ends with it (SIGTERM), and with its supervisor: the connection through which it was asked for is closed then. It ends
 with its owner, when no crawler is left after IDLE_S, and when one of Trawl's modules has changed.
@@ -18,26 +18,31 @@ if __name__ == "__main__":
 
 import ctypes
 import os
+import select
 import selectors
 import signal
 import socket
 import sys
 import sysconfig
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib import import_module, invalidate_caches
+from importlib import import_module, metadata
+from importlib.machinery import FileFinder
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
 import msgspec
+from scrapy.http import Response
 from scrapy.settings import BaseSettings, Settings
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings
 
 from redis_components.server.variables import load_env_file
+from workers.application import application
 from workers.process.forked import ANSWER, is_own
 from workers.process.options import CrawlerOptions
 from workers.process.run_module import own_module
@@ -47,7 +52,7 @@ from . import __main__ as program
 from .stop_signals import Parent
 
 IDLE_S = 120.0
-BARE = "bare"
+WITHOUT = "without:"
 MORE = (
     "asyncio.unix_events",
     "lxml.html",
@@ -66,14 +71,15 @@ MORE = (
 """Modules that a crawl loads, and no setting names."""
 _COMPONENTS = ("_MIDDLEWARES", "_PIPELINES", "EXTENSIONS", "_HANDLERS", "_STORAGES", "_EXPORTERS")
 _TRAWLS = ("redis_components", "workers", "forum_reader", "forums")
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""numpy starts a thread for each core when it is imported. In the memory of forked crawlers it has one."""
 _FILES = 4
 _STOPS = {signal.SIGTERM, signal.SIGINT}
-_LIBRARIES = tuple(
-    {
-        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        *(path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")),  # a version's has the node's, too
-    }
-)
+_MOST_BYTES = 60_000
+"""Of names: what a pipe takes at once."""
+IMPORT_S = 60.0
+_STDLIB = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
+_PACKAGES = ("/site-packages", "/dist-packages")
 
 
 @dataclass
@@ -97,7 +103,7 @@ class WarmParent:
         self._wake, self._waker = os.pipe()
         for descriptor in (self._wake, self._waker):
             os.set_blocking(descriptor, False)
-        self._owner = os.pidfd_open(owner)
+        self._owner = owner
         self._used_at = time.monotonic()
         for file in (listener, self._wake, self._owner):
             self._selector.register(file, selectors.EVENT_READ)
@@ -158,8 +164,9 @@ class WarmParent:
             try:
                 self._leave(connection)
                 _crawl(here, self._environment, files)
-            finally:
-                os._exit(1)
+            except BaseException:
+                traceback.print_exc()
+            os._exit(1)
         child = self._children[pid] = Child(pid=pid, connection=connection)
         self._used_at = time.monotonic()
         self._selector.register(connection, selectors.EVENT_READ, child)
@@ -227,7 +234,9 @@ def _crawl(parent: int, environment: dict[str, str], files: list[int]) -> NoRetu
     options = replace(options, pulse_fd=pulse, page_fd=page)
     os.environ.clear()
     os.environ.update(environment)
-    invalidate_caches()
+    for path, finder in sys.path_importer_cache.items():
+        if isinstance(finder, FileFinder) and not _is_library(path) and not path.startswith(_STDLIB):
+            finder.invalidate_caches()  # files may be new
     line = replace(options, arguments={}, settings={}, story=SlotStory()).to_arguments()  # they may be secrets, and long
     sys.argv = [program.__file__ or "", *line]
     _show(own_module("workers.crawler", *line))
@@ -245,29 +254,82 @@ def _show(command: list[str]) -> None:
     ctypes.memmove(begin, line.ljust(end - begin, b"\0"), end - begin)
 
 
-def preload(*, bare: bool) -> None:
-    """Import what a crawler of this project imports, but for the project's own modules."""
+def preload(owner: int | None = None, without: frozenset[str] = frozenset()) -> set[str]:
+    """Import what a crawler of this project imports, but for the project itself, and for packages that are left out.
+
+    Returns the packages after which a fork would share or lose what they have begun.
+    """
     for name in MORE:
         import_module(name)
-    settings: BaseSettings = Settings()
-    if not bare:
-        with suppress(BaseException):  # a crawler reports it
-            load_env_file()
-            settings = get_project_settings()
-    for path in _components(settings):
+    for path in _components(Settings()):
         with suppress(BaseException):
             load_object(path)
-    for name, module in [*sys.modules.items()]:
-        if _is_projects(name, module):
-            del sys.modules[name]
+    application().verdict(Response("http://example.org"))  # what it needs is loaded at the first page
+    metadata.version("redis")  # which redis-py asks for each connection: its first look goes through a folder
+    begun = _begun()
+    found = set()
+    for name in _libraries(owner):
+        package = name.partition(".")[0]
+        if package not in without:
+            with suppress(BaseException):
+                import_module(name)
+            if _begun() - begun:
+                begun |= _begun()
+                found.add(package)
     gc.collect()
+    return found
+
+
+def _begun() -> set[str]:
+    """Return the threads, open files and installed reactor of this process."""
+    found = {f"thread {name}" for name in os.listdir("/proc/self/task")}  # noqa: PTH208 - names alone
+    if "twisted.internet.reactor" in sys.modules:
+        found.add("reactor")
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        with suppress(OSError):
+            found.add(os.readlink(f"/proc/self/fd/{name}"))  # noqa: PTH115
+    return found
+
+
+def _libraries(owner: int | None) -> list[str]:
+    """Return the modules of others that the project imports, found in another process: importing a project may do anything."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        with suppress(BaseException):
+            for number in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            os.write(write, "\n".join(_imported()).encode()[:_MOST_BYTES])
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as file:
+        waiting = [read, *([] if owner is None else [owner])]
+        found = file.read() if read in select.select(waiting, [], [], IMPORT_S)[0] else b""
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return found.decode().split()
+
+
+def _imported() -> list[str]:
+    """Import the project, and return the modules of others that were loaded."""
+    load_env_file()
+    settings = get_project_settings()
+    for path in _components(settings):
+        with suppress(BaseException):  # a crawler reports it
+            load_object(path)
+    own = {os.environ.get("SCRAPY_SETTINGS_MODULE", ""), *settings.getlist("SPIDER_MODULES")}
+    packages = {name.partition(".")[0] for name in own} - {*_TRAWLS}
+    modules = [
+        (name, module) for name, module in sys.modules.items() if name not in own and name.partition(".")[0] not in packages
+    ]
+    return [name for name, module in modules if _is_others(name, module)]
 
 
 def _components(settings: BaseSettings) -> Iterator[str]:
     for name in settings:
         if name.removesuffix("_BASE").endswith(_COMPONENTS):
             yield from (value for value in (*settings.getdict(name), *settings.getdict(name).values()) if _is_path(value))
-        elif name.endswith(("_CLASS", "_FACTORY", "_RESOLVER", "SCHEDULER")) and _is_path(settings[name]):
+        elif name.endswith(("_CLASS", "_FACTORY", "_FORMATTER", "_RESOLVER", "SCHEDULER")) and _is_path(settings[name]):
             yield settings[name]
 
 
@@ -275,14 +337,16 @@ def _is_path(value: object) -> bool:
     return isinstance(value, str) and "." in value
 
 
-def _is_projects(name: str, module: ModuleType) -> bool:
-    """Return True for a module that is neither Trawl's nor installed, and for one with settings, which may read the time."""
-    file = getattr(module, "__file__", None)
+def _is_others(name: str, module: ModuleType) -> bool:
+    """Return True for a module of Trawl, of Python, or one that is installed."""
+    file = str(getattr(module, "__file__", None) or "")
     if name == "__main__" or not file:
         return False
-    if name == os.environ.get("SCRAPY_SETTINGS_MODULE"):
-        return True
-    return not _is_trawls(name) and not str(file).startswith((*_LIBRARIES, sys.prefix, sys.base_prefix))
+    return _is_trawls(name) or file.startswith(_STDLIB) or any(f"{folder}/" in file for folder in _PACKAGES)
+
+
+def _is_library(path: str) -> bool:
+    return path.endswith(_PACKAGES)
 
 
 def _is_trawls(name: str) -> bool:
@@ -292,37 +356,26 @@ def _is_trawls(name: str) -> bool:
 def _stamps() -> Iterator[tuple[str, int, int]]:
     """Yield the files of Trawl's modules, and the folders of installed packages, with the times of their last change."""
     loaded = [module for name, module in [*sys.modules.items()] if _is_trawls(name)]
-    for path in (*(module.__file__ for module in loaded if module.__file__), *_LIBRARIES):
+    for path in (*(module.__file__ for module in loaded if module.__file__), *filter(_is_library, sys.path)):
         with suppress(OSError):
             found = os.stat(path)  # noqa: PTH116 - a Path for each costs more
             yield path, found.st_mtime_ns, found.st_size
-
-
-def _open_files() -> set[str]:
-    found = set()
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - names alone
-        with suppress(OSError):
-            found.add(os.readlink(f"/proc/self/fd/{name}"))  # noqa: PTH115
-    return found
-
-
-def _cannot_fork() -> bool:
-    """Return True if a fork would share or lose what the imported modules have begun."""
-    shared = "/dev/zero (deleted)" in Path("/proc/self/maps").read_text()
-    return shared or len(os.listdir("/proc/self/task")) != 1 or "twisted.internet.reactor" in sys.modules  # noqa: PTH208
 
 
 def main() -> None:
     """Import, then serve the socket."""
     descriptor, owner, *_, last = sys.argv[1:]
     environment = dict(os.environ)
-    before = _open_files()
-    preload(bare=last == BARE)
-    if last != BARE and (_cannot_fork() or _open_files() - before):
-        os.set_inheritable(int(descriptor), True)
-        os.execve(sys.executable, own_module("workers.crawler.warm_parent", *sys.argv[1:], BARE), environment)  # noqa: S606 - no shell
-    gc.freeze()
-    WarmParent(socket.socket(fileno=int(descriptor)), int(owner), environment).serve()
+    os.environ |= _ONE_THREAD
+    with suppress(ProcessLookupError):  # it has ended
+        handle = os.pidfd_open(int(owner))
+        without = frozenset(last.removeprefix(WITHOUT).split(",")) if last.startswith(WITHOUT) else frozenset[str]()
+        if found := preload(handle, without):
+            os.set_inheritable(int(descriptor), True)
+            again = own_module("workers.crawler.warm_parent", *sys.argv[1:], WITHOUT + ",".join(sorted(without | found)))
+            os.execve(sys.executable, again, environment)  # noqa: S606 - no shell is what we want
+        gc.freeze()
+        WarmParent(socket.socket(fileno=int(descriptor)), handle, environment).serve()
 
 
 if __name__ == "__main__":

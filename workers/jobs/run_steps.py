@@ -18,7 +18,7 @@ from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
 from workers.consumers.run_files import end_member, member_settings
 from workers.state.audit import Note, note
-from workers.state.group_runs import GroupRun, GroupRuns, Member, RunState, Verdict, counted
+from workers.state.group_runs import RUN, GroupRun, GroupRuns, Member, RunState, Verdict, counted
 from workers.state.jobs import Job, Jobs, JobState
 
 from . import jobs
@@ -183,7 +183,7 @@ class _Step:
         return room
 
     def _start(self, run: GroupRun, spider: str, module: str) -> None:
-        settings = {**({"SPIDER_MODULES": module} if module else {}), **run.settings, **member_settings(run, spider)}
+        settings = {RUN: run.id, **({"SPIDER_MODULES": module} if module else {}), **run.settings, **member_settings(run, spider)}
         arguments = dict(run.arguments)
         given = jobs.JobOrder(
             service=spider,

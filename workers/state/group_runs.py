@@ -37,6 +37,8 @@ MOST_FIELDS = 200
 
 KEPT_AS = "_runs"
 """Folder among the raw pages, one for all members: that of a job would never be looked at again, and its pages never deleted."""
+RUN = "RUN_ID"
+"""Scrapy's setting of a member's crawlers with the run's id."""
 PAGES, URL, FIELDS = "run/pages/", "run/url/", "run/fields/"
 """Beginnings of stats of a member's crawl: pages by status; a page of each fault; items in which a field had a value."""
 WALLS, WALL, ELSEWHERE, RAISED, ERROR = "run/walls", "run/wall", "run/elsewhere", "run/raised", "run/error"

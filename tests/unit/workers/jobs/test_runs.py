@@ -53,7 +53,9 @@ def test_members_crawl_so_many_at_once_and_each_once(redis_client: redis.Redis) 
     run = begin(redis_client)
     now(redis_client, run)
     assert crawling(redis_client, run) == {"a", "b"}
-    assert Jobs(redis_client).all()[f"a.{run.id}"].settings == {"SPIDER_MODULES": "m"}, "its crawlers import no other module"
+    assert Jobs(redis_client).all()[f"a.{run.id}"].settings == {"RUN_ID": run.id, "SPIDER_MODULES": "m"}, (
+        "its crawlers import no other module"
+    )
     now(redis_client, run)
     assert crawling(redis_client, run) == {"a", "b"}, "a step that is taken twice begins nothing twice"
     end(redis_client, run, "a")
