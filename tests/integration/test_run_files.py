@@ -95,12 +95,12 @@ def test_files_have_the_rows_of_a_plain_crawl(project: Path) -> None:
         plain += ["-O", f"{file}:{'jsonlines' if file.endswith('l') else 'csv'}"]
     subprocess.run(plain, check=True, capture_output=True, timeout=60)
     feed = project / "feeds" / "books-books.csv"
-    put_text(place_of("out"), "g/g-1/.parts/books/1.jsonl", b"\n".join(line(*one) for one in ITEMS))
     for ending, form in (("jsonl", "jsonlines"), ("csv", "csv"), ("parquet", "parquet")):
         if form == "parquet":
             pytest.importorskip("pyarrow")
         by_crawl = feed.read_text() if feed.exists() else ""
         feed.unlink(missing_ok=True)
+        put_text(place_of("out"), "g/g-1/.parts/books/items/1.jsonl", b"\n".join(line(*one) for one in ITEMS))
         assert [one.error for one in make(format=form)] == ["", ""]
         whole = project / "data" / "out" / "g" / "g-1" / f"books.{ending}"
         assert whole.exists()
@@ -128,7 +128,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def test_an_exporter_that_raises_costs_no_other_member_and_no_item(project: Path) -> None:
     (project / "shop_settings.py").write_text(f'{SETTINGS}\nFEED_EXPORTERS = {{"csv": "spiders.NoSuch"}}\n')
-    put_text(place_of("out"), "g/g-1/.parts/books/1.jsonl", line(*ITEMS[0]))
+    put_text(place_of("out"), "g/g-1/.parts/books/items/1.jsonl", line(*ITEMS[0]))
     assert "NoSuch" in make()[-1].error
     assert make(members=[MemberOrder(spider="books", plain=True)])[-1].error == ""
     folder = project / "data" / "out" / "g" / "g-1"
@@ -202,7 +202,7 @@ def test_copies_of_a_page_are_one_row_where_items_have_a_key() -> None:
         line("", {"no": "url"}),
         line("", {"no": "url"}),
     ]
-    put_text(place_of("out"), "g/g-1/.parts/books/1.jsonl", b"\n".join(lines))
+    put_text(place_of("out"), "g/g-1/.parts/books/items/1.jsonl", b"\n".join(lines))
     assert make(key="url", format="jsonl")[-1].error == ""
     done = json.loads(b"".join(place_of("out").lines("g/g-1/.parts/books/done.json")))
     assert done["rows"] == 4
@@ -211,7 +211,7 @@ def test_copies_of_a_page_are_one_row_where_items_have_a_key() -> None:
 def check_retention(place: Place) -> None:
     for number in range(6):
         put_text(place, f"g/g-2026110{number + 1}T000000/manifest.json", b"{}")
-    put_text(place, "g/g-20261109T000000/.parts/books/1.jsonl", b"")
+    put_text(place, "g/g-20261109T000000/.parts/books/items/1.jsonl", b"")
     put_text(place, "g/others/manifest.json", b"{}")
     run = GroupRun(id="g-20261106T000000", group="g", keep_runs=4, keep_days=3)
     prune(place, run, 1_793_923_200.0)  # 2026-11-06

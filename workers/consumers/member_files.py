@@ -50,7 +50,7 @@ class Rows:
         seen: set[bytes] = set()
         self.count = 0
         for name in self._place.names(self._folder):
-            for line in self._place.lines(name) if name.endswith(".jsonl") else ():
+            for line in self._place.lines(name):
                 row = msgspec.json.decode(line)
                 if self._is_new(row["item"], seen):
                     self.count += 1
@@ -122,11 +122,12 @@ class MemberFiles:
     async def make(self, member: MemberOrder) -> None:
         """Write the files of a member, then the note that they are whole. Raises any error of the project's code."""
         parts = f"{self._order.folder}/.parts/{member.spider}"
-        rows = Rows(self._place, parts, self._order.key)
+        rows = Rows(self._place, f"{parts}/items", self._order.key)
         error = "its exporters failed: these are its items as JSON Lines" if member.plain else ""
         feeds = [self._plain(member, rows)] if member.plain else await self._exported(member, rows)
         done = Written(spider=member.spider, rows=rows.count, files=feeds, error=error)
         put_text(self._place, f"{parts}/done.json", msgspec.json.encode(done))
+        self._place.remove(f"{parts}/items")
 
     def _plain(self, member: MemberOrder, rows: Rows) -> Feed:
         with tempfile.TemporaryFile() as file:

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import IO, Any
 
@@ -161,12 +161,16 @@ class RunFiles(Parts):
 
     def __init__(self, client: redis.Redis, run: GroupRun) -> None:
         place = place_of(run.files)
-        super().__init__(_PartFiles(place, run), max_age_s=WITHIN_S)
+        self._parts = _PartFiles(place, run)
+        super().__init__(self._parts, max_age_s=WITHIN_S)
         self._client, self._run, self._place = client, run, place
         self._folder = folder_of(run)
         self._stream: ItemStream | ItemGroup | None = None
         self._making: _Making | None = None
         self._tries: dict[str, int] = {}
+        names = place.names(f"{self._folder}/.parts")  # once: there are thousands, and a bucket is asked by HTTP
+        self._done = {_member(name) for name in names if name.endswith("/done.json")}
+        self._parts.ended = {_member(name) for name in names if name.endswith("/ended")}
         self._not_before = 0.0
 
     def peek(self, stream: ItemStream | ItemGroup, token: str) -> list[bytes]:
@@ -185,10 +189,7 @@ class RunFiles(Parts):
             self._making = None
         if time.monotonic() < self._not_before:
             return
-        names = self._place.names(f"{self._folder}/.parts")
-        done = {_member(name) for name in names if name.endswith("/done.json")}
-        over = sorted({_member(name) for name in names if name.endswith("/ended")} - done)
-        if over:
+        if over := sorted(self._parts.ended - self._done):
             self._making = self._make(over)
         elif self._stream is not None and not len(self._stream):
             self._finish()
@@ -216,8 +217,12 @@ class RunFiles(Parts):
         return _Making(order, run.project)
 
     def _count(self, made: _Making) -> None:
-        """Count a failure against the member at work."""
-        for spider, error in made.failed().items():
+        """Note what was made, and count a failure against the member at work."""
+        failed = made.failed()
+        self._done |= {one.spider for one in made.order.members} - failed.keys()
+        for spider, error in failed.items():
+            if not error:
+                continue
             self._tries[spider] = self._tries.get(spider, 0) + 1
             self._not_before = time.monotonic() + AGAIN_S
             logger.warning("run %s: the files of %s were not written: %s; trying again", self._run.id, spider, error)
@@ -243,7 +248,6 @@ class _Making:
 
     order: FilesOrder
     project: str
-    failures: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
@@ -278,23 +282,24 @@ class _Making:
     def failed(self) -> dict[str, str]:
         """Return the members whose files were not made, with the reasons."""
         self._said.seek(0)
-        begun, failed = dict.fromkeys((one.spider for one in self.order.members[:1]), "it did not begin"), dict[str, str]()
+        failed = dict.fromkeys((one.spider for one in self.order.members), "")  # not reached: not to blame
         for line in self._said:
             with suppress(ValueError):
                 one = msgspec.json.decode(line, type=Progress)
-                begun.clear()
-                if not one.done:
-                    begun[one.spider] = f"its process ended ({self._process.returncode})"
-                elif one.error:
-                    failed[one.spider] = one.error
-        return failed | begun
+                if one.done and not one.error:
+                    failed.pop(one.spider, None)
+                else:
+                    failed[one.spider] = one.error or f"its process ended ({self._process.returncode})"
+        if failed and not any(failed.values()):
+            failed[self.order.members[0].spider] = f"the process ended before it began ({self._process.returncode})"
+        return failed
 
 
 class _PartFiles:
     """Keeps parts of the items of all members, a file for each in each."""
 
     def __init__(self, place: Place, run: GroupRun) -> None:
-        self._place, self._folder = place, folder_of(run)
+        self._place, self._folder, self.ended = place, folder_of(run), set[str]()
 
     def put(self, name: str, items: Sequence[Item]) -> dict[int, str]:
         """Keep a part; then note the members that it ends."""
@@ -309,9 +314,10 @@ class _PartFiles:
             else:
                 lines.setdefault(spider, []).append(to_line(one.value))
         for spider, some in lines.items():
-            put_text(self._place, f"{self._folder}/.parts/{spider}/{name}.jsonl", b"".join(some))
+            put_text(self._place, f"{self._folder}/.parts/{spider}/items/{name}.jsonl", b"".join(some))
         for spider in ended:
             put_text(self._place, f"{self._folder}/.parts/{spider}/ended", b"")
+        self.ended |= set(ended)
         return refused
 
 
