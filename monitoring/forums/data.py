@@ -26,7 +26,7 @@ from workers.overview.samples import Resolution
 
 POSTS_SHOWN = 10
 EVENTS_SHOWN = 50
-NEWS_SHOWN, MOST_NEWS = 12, 40
+NEWS_SHOWN, MOST_NEWS = 12, 20
 """Posts that the start page shows: so many, and all of the last hour up to the second."""
 COMMENTS_SHOWN = 100
 MOST_OF_TREE = 20_000
