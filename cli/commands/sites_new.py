@@ -50,8 +50,9 @@ def write(
     allow_private: bool,
     as_json: bool,
     contact: str | None = None,
+    hint: bool = True,
 ) -> int:
-    """Read the pages at the first address that answers, write the file, print what was found."""
+    """Read the pages at the first address that answers, write the file, print what was found, and with `hint` the next step."""
     url = urls[0]
     name = name or name_of(url)
     if not is_name(name):
@@ -97,7 +98,8 @@ def write(
     else:
         _say(path, draft, guess)
         _show(shown)
-        echo(f"Next: trawl sites check {path if path.suffix == _UNREAD else draft.name} --live")
+        if hint or path.suffix == _UNREAD:
+            echo(f"Next: trawl sites check {path if path.suffix == _UNREAD else draft.name} --live")
         if path.suffix == _UNREAD:
             echo(f"The fleet does not read {path.name}: correct it, and rename it to {draft.name}.toml")
     if agent is None and not is_this_machine(draft.base_url):

@@ -51,7 +51,8 @@ def watch(
     else:
         if contact is None and not is_this_machine(urls[0]) and not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise ConfigError("name an address at which the site's operator can reach you: --contact you@example.org")
-        write(urls, name, None, force=False, obey_robots=True, allow_private=allow_private, as_json=False, contact=contact)
+        options = {"force": False, "obey_robots": True, "allow_private": allow_private, "as_json": False, "hint": False}
+        write(urls, name, None, contact=contact, **options)
     if node := runs_here():
         echo(f"the fleet runs here already, as node {node}: it scans the forum within seconds; trawl forums shows it")
         return 0
