@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -18,6 +17,7 @@ from workers.fleet.consumers import crawl_keys
 from workers.fleet.sizes import default_fleet, desired_fleet, service_in
 from workers.state.records import parse_slot
 from workers.state.registry import Registry
+from workers.state.schedules import SPAN, UNITS
 
 if TYPE_CHECKING:
     from forums.sites.http.fetch import VisitLimits
@@ -142,22 +142,11 @@ def pairs(option: str, words: Iterable[str] | None) -> dict[str, str]:
     return found
 
 
-_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhd])?", re.ASCII)
-_UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-
-
-def parse_span(text: str, *, option: str = "--every") -> float:
-    """Return the seconds in `10s`, `5m`, `2h`, `1d`, or a number of seconds. Raises ConfigError."""
-    if not (span := _SPAN.fullmatch(text.strip())):
-        raise ConfigError(f"{option} {text!r} is not a duration: write 10s, 5m, 2h or 1d")
-    return float(span[1]) * _UNITS[span[2]]
-
-
 def parse_since(text: str, now: datetime | None = None, *, option: str = "--since") -> datetime:
     """Return the moment of `2h`, `2026-01-31` or `2026-01-31T12:00:00Z`; without a zone it is UTC. Raises ConfigError."""
     try:
-        if (age := _SPAN.fullmatch(text)) and age[2]:
-            return (now or datetime.now(UTC)) - timedelta(seconds=float(age[1]) * _UNITS[age[2]])
+        if (age := SPAN.fullmatch(text)) and age[2]:
+            return (now or datetime.now(UTC)) - timedelta(seconds=float(age[1]) * UNITS[age[2]])
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):

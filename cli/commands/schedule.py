@@ -14,7 +14,6 @@ import redis
 import typer
 from rich.text import Text
 
-from cli.access.names import parse_span
 from cli.access.redis import redis_client, report_nothing_runs, running_url
 from cli.views.options import AsJson
 from cli.views.output import duration, echo, iso, report
@@ -25,7 +24,7 @@ from tasks import app as celery
 from tasks.beat.schedule import ScheduledTask, changed, checker, defaults_of, effective, next_due
 from tasks.routing import IMPATIENT
 from workers.state.beats import Beats
-from workers.state.schedules import Schedules, StoredEntry
+from workers.state.schedules import Schedules, StoredEntry, parse_span
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import heapq
 import logging
-import os
 import socket
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
@@ -31,6 +29,7 @@ from redis_components.server.printable import masked_values
 from workers.fleet.sizes import declarations, declared_fleet, service_in
 from workers.jobs import jobs
 from workers.jobs.orders import check_settings
+from workers.jobs.spider_list import project_spiders
 from workers.logs.lines import LogLine, last_lines
 from workers.logs.slot_log import SlotLog, slot_logs
 from workers.state.jobs import Job, Jobs, JobState
@@ -334,17 +333,8 @@ class Spiders:
         """Return the names of a project's spiders; none where the project is not installed here."""
         at, names = self._found.get(module, (0.0, []))
         if not at or time.monotonic() - at > LIST_S:
-            names = self._ask(module)
+            names = []
+            with suppress(ConfigError):  # it is not installed here
+                names = [one.name for one in project_spiders(module).spiders]
             self._found[module] = (time.monotonic(), names)
         return names
-
-    def _ask(self, module: str) -> list[str]:
-        environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": module} if module else {})}
-        command = [sys.executable, "-m", "scrapy", "list"]
-        try:
-            done = subprocess.run(
-                command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIST_S, check=False, text=True
-            )
-        except (subprocess.TimeoutExpired, OSError):
-            return []
-        return done.stdout.split() if done.returncode == 0 else []

@@ -25,7 +25,7 @@ from redis_components.server.fleet_file import FILE, declared, faulty, record_of
 from redis_components.server.names import is_name
 from workers.consumers.targets import is_target
 from workers.state.group_runs import Bounds
-from workers.state.schedules import StoredEntry, parse_cron
+from workers.state.schedules import SPAN, UNITS, StoredEntry, parse_cron
 
 from .spider_list import SpiderEntry
 
@@ -35,8 +35,6 @@ ALL = "all"
 TASK = "trawl.run_group"
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
-_SPAN = re.compile(r"(\d{1,6})\s*([smhd])", re.ASCII)
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,8 +197,8 @@ def deadline_at(group: Group, start: float) -> float | None:
     """
     if not group.deadline:
         return None
-    if span := _SPAN.fullmatch(group.deadline):
-        return start + int(span[1]) * _SECONDS[span[2]]
+    if (span := SPAN.fullmatch(group.deadline)) and span[2]:
+        return start + float(span[1]) * UNITS[span[2]]
     if not (clock := _CLOCK.fullmatch(group.deadline)):
         raise ConfigError(f"deadline: {group.deadline!r:.100} is neither a time of the day, as 06:00, nor a time, as 3h")
     begin = datetime.fromtimestamp(start, zone_of(group.timezone))

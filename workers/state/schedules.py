@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -34,6 +35,17 @@ if TYPE_CHECKING:
     from celery.schedules import crontab
 
 MAX_ENTRIES = 1000  # of one fleet: beat reads them all every few seconds
+
+
+SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhd])?", re.ASCII)
+UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def parse_span(text: str, *, option: str = "--every") -> float:
+    """Return the seconds in `10s`, `5m`, `2h`, `1d`, or a number of seconds. Raises ConfigError."""
+    if not (span := SPAN.fullmatch(text.strip())):
+        raise ConfigError(f"{option} {text!r} is not a duration: write 10s, 5m, 2h or 1d")
+    return float(span[1]) * UNITS[span[2]]
 
 
 def parse_cron(cron: str) -> crontab:

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from celery.schedules import crontab, schedule
 
-from cli.access.names import parse_span
 from redis_components.errors import ConfigError
 from tasks.beat.schedule import FLEETS_OWN, Schedule, ScheduledTask, changed, checker, defaults_of, effective
-from workers.state.schedules import StoredEntry, Unreadable
+from workers.state.schedules import StoredEntry, Unreadable, parse_span
 
 
 def _seed(forums: list[str] | None = None, site: str | None = None) -> None:
