@@ -44,7 +44,6 @@ _OF_A_THREAD = re.compile(
     r"thread|topic|forum|comment|reply|quote|discuss|message|question|answer|beitrag|thema|(?:^|[^a-z])(?:post|msg|ticket|issue|bug)",
     re.IGNORECASE,
 )
-_OF_A_DAY = re.compile(r"\d:\d\d|\b(?:19|20)\d\d\b")
 _COPYRIGHT = re.compile(r"©|\(c\)|copyright|powered by", re.IGNORECASE)
 _MOST_LINKS = 2  # of an author: a picture and a name
 _LEAST_CUES = 3  # elements whose class, id or address mentions posts
@@ -79,7 +78,7 @@ def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "", *
             around = tree.parent[around]
         if around <= 0 or tree.written_in(around) > most or _lists(tree, around, rows):
             break
-        post, is_sure = _read(tree, marks, calendar, around, words, signed)
+        post, is_sure = _read(tree, marks, calendar, around, words)
         if is_sure:
             return post
         likely = likely or post
@@ -87,24 +86,13 @@ def lone_post(tree: PageTree, marks: Marks, calendar: Calendar, url: str = "", *
     return likely
 
 
-def _read(
-    tree: PageTree, marks: Marks, calendar: Calendar, around: int, words: int, body: int | None
-) -> tuple[SeenPost | None, bool]:
-    """Read the post in an element with a text, an author and a date; also return True if the author is marked as such. Names
-    within its text (`body`) are not authors.
-    """
+def _read(tree: PageTree, marks: Marks, calendar: Calendar, around: int, words: int) -> tuple[SeenPost | None, bool]:
+    """Read the post in an element with a text, an author and a date; also return True if the author is marked as such."""
     block = Block(around, tree.end[around], (tree.first_text[around], tree.last_text[around]))
     fields = read_fields(tree, marks, BlockSet([block], 1.0, "alone", 1.0, 1.0), calendar, words)
     if not fields.dates.elements:
         return None, False
     author = fields.authors.get(0, -1)
-    if author >= 0 and (_is_date(tree, marks, author) or (body is not None and body <= author < tree.end[body])):
-        fields.authors.pop(0)
-        inside = range(body, tree.end[body]) if body is not None else range(0)
-        others = (i for i in marks.authors if around <= i < tree.end[around] and i not in inside)
-        author = next((i for i in others if tree.size(i) and not _is_date(tree, marks, i)), -1)
-        if author >= 0:
-            fields.authors[0] = author
     is_sure = any(author <= i < tree.end[author] for i in marks.authors) if author >= 0 else False
     if not is_sure and (name := above_details(fields.paths)) is not None:
         fields.authors.pop(0, None)
@@ -116,13 +104,6 @@ def _read(
         return None, False
     (post,) = posts_of(fields, calendar)
     return (post, is_sure) if len(post.text) >= _LEAST else (None, False)
-
-
-def _is_date(tree: PageTree, marks: Marks, author: int) -> bool:
-    """Return True if a candidate author is a date, which links to the post."""
-    return bool(_OF_A_DAY.search(tree.string(author))) and any(
-        author <= i < tree.end[author] or i <= author < tree.end[i] for i in marks.dates
-    )
 
 
 def _is_form(tree: PageTree, body: int) -> bool:

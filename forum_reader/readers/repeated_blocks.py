@@ -15,7 +15,6 @@ Each set of blocks is weighed by its share of the page's text and its number of 
 from __future__ import annotations
 
 import itertools
-import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -25,7 +24,6 @@ from forum_reader.fields.post_marks import Marks
 from forum_reader.page.page_tree import PageTree, Range
 
 _MOST_GROUPS = 60
-_FOOT = re.compile(r"(?:^|[\s_-])(?:foot(?:er)?|copyright|colophon)(?:$|[\s_-])", re.IGNORECASE)
 _MOST_MEMBERS = 5000
 _MOST_BODIES = 6
 _LEAST_TEXT = 15  # characters of a post
@@ -136,9 +134,6 @@ def _alone(tree: PageTree, members: Sequence[int]) -> list[int]:
         before = members[place - 1] if place else -1
         after = members[place + 1] if place + 1 < len(members) else len(tree)
         top = member
-        if tree.end[top] > after:  # a member within a member
-            found.append(top)
-            continue
         while (up := tree.parent[top]) > before and tree.end[up] <= after and up > 0:
             top = up
         found.append(top)
@@ -168,16 +163,9 @@ def _runs(tree: PageTree, alone: Sequence[int]) -> Iterable[tuple[str, list[Rang
 
 def _sibling_end(tree: PageTree, start: int, most: int, limit: int) -> int:
     end = tree.end[start]
-    while end < limit and tree.end[end] <= most and not _is_foot(tree, end):
+    while end < limit and tree.end[end] <= most:
         end = tree.end[end]
     return end
-
-
-def _is_foot(tree: PageTree, i: int) -> bool:
-    attributes = tree.attributes[i]
-    return tree.tag[i] == "footer" or bool(
-        attributes and _FOOT.search(f"{attributes.get('class', '')} {attributes.get('id', '')}")
-    )
 
 
 def _first_sibling(tree: PageTree, parent: int, before: int, least: int) -> int:

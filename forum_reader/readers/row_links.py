@@ -106,23 +106,12 @@ def listed(tree: PageTree, url: str, marks: Marks, titles: tuple[SeenLink, ...] 
     """Return the links of the rows of the page at `url`, in its order, and True if they lead to threads, False if to forums; no
     links where nothing is listed. `titles`: rows that were found already.
     """
-    links = _named(tree, titles) if titles else links_of(tree, marks)
+    links = [] if titles else links_of(tree, marks)
     rows = titles or _seen(tree, links, url)
     of_threads = suggests_threads(tree, links)
     if of_threads is None:
         of_threads = not _count_posts(tree, links, marks) and _is_of_threads(rows)
     return rows, of_threads
-
-
-def _named(tree: PageTree, titles: tuple[SeenLink, ...]) -> list[int]:
-    """Return the first link with the text of each row's title."""
-    waiting = {row.title for row in titles}
-    found = []
-    for i, tag in enumerate(tree.tag):
-        if tag == "a" and (name := tree.string(i)) in waiting:
-            waiting.remove(name)
-            found.append(i)
-    return found
 
 
 def _has_labels(tree: PageTree, links: list[int], marks: Marks) -> bool:
