@@ -7,24 +7,20 @@
 
 ARG PYTHON_IMAGE=python:3.12-slim
 # A release pins it: --build-arg PYTHON_IMAGE=python:3.12-slim@sha256:...
-# Where the build reaches no mirror of Debian, an image of the same Python that has `strip`.
-ARG BUILD_IMAGE=${PYTHON_IMAGE}
-FROM ${BUILD_IMAGE} AS build
+FROM ${PYTHON_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 # Without pip and setuptools: the image installs nothing. The pip of the base works on it from outside.
 RUN python -m venv --without-pip /opt/trawl
 WORKDIR /src
 
 # The dependencies first, in one layer: it is built again only when one of these files changes.
-COPY pyproject.toml constraints.txt deploy/locked.txt ./
+COPY pyproject.toml constraints.txt deploy/locked.txt packaging/without_symbols.py ./
 RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'], sep='\n')" > build.txt \
  && pip install -r build.txt -c constraints.txt \
  && pip --python /opt/trawl/bin/python install --no-compile --no-deps --require-hashes -r locked.txt
-# What no process reads: tests of packages, and debugging symbols where a `strip` can be had.
+# What no process reads: tests of packages, and debugging symbols.
 RUN find /opt/trawl/lib -type d \( -name tests -o -name test \) -prune -exec rm -rf {} + \
- && { command -v strip > /dev/null || { apt-get update -qq && apt-get install -yqq --no-install-recommends binutils; } > /dev/null 2>&1 || true; } \
- && if command -v strip > /dev/null; then find /opt/trawl/lib -name '*.so' -not -path '*.libs/*' -exec strip --strip-debug {} +; \
-    else echo 'no strip here, and none from a mirror of Debian: the image is some 50 MB larger (--build-arg BUILD_IMAGE)' >&2; fi
+ && python without_symbols.py /opt/trawl/lib
 
 COPY . .
 RUN pip wheel --quiet --no-deps --no-build-isolation -C apart=true --wheel-dir /wheels packaging/frontier packaging/reader . \
@@ -36,7 +32,7 @@ RUN cd / && find /usr/local/lib -name __pycache__ -prune -exec rm -rf {} + \
  && PYTHONPATH=/opt/trawl/lib/python3.12/site-packages/trawl_fleet /opt/trawl/bin/python /src/packaging/bytecode.py --whole \
  && mkdir /library && cd /usr/local && find lib/python3.12 -name '*.pyc' -not -path '*/site-packages/*' -exec cp --parents -t /library {} + \
  && find bin lib -type f \( -name '*.so*' -o -path bin/python3.12 \) -not -path '*/site-packages/*' -exec cp --parents -t /library {} + \
- && if command -v strip > /dev/null; then find /library -type f -not -name '*.pyc' -exec strip --strip-unneeded {} +; fi
+ && python /src/packaging/without_symbols.py /library
 # Of all this what the exporter needs.
 RUN python -m venv --without-pip /opt/exporter && /opt/trawl/bin/python /src/packaging/exporter_part.py /opt/exporter \
  && PYTHONPATH=/opt/exporter/lib/python3.12/site-packages/trawl_fleet /opt/exporter/bin/python -c "import monitoring.app"

@@ -38,18 +38,6 @@ docker image inspect python:3.12-slim >/dev/null 2>&1 || docker import -c "$PATH
 docker image inspect redis:7-alpine >/dev/null 2>&1 || docker import -c "$PATHS" -c 'USER redis' -c 'WORKDIR /data' -c 'VOLUME /data' \
   "$CACHE/redis.tar" redis:7-alpine
 
-# What the image is built in has `strip` besides; apt reaches no mirror from inside a build on such a machine.
-docker image inspect python:3.12-slim-build >/dev/null 2>&1 || {
-  folder=$(mktemp -d)
-  mkdir -p "$folder/usr/bin" "$folder/usr/lib/x86_64-linux-gnu"
-  cp -L /usr/bin/strip "$folder/usr/bin/"
-  ldd /usr/bin/strip | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | grep -E 'bfd|opcodes|sframe|zstd|ctf' |
-    xargs -r cp -L -t "$folder/usr/lib/x86_64-linux-gnu"
-  printf 'FROM python:3.12-slim\nCOPY usr /usr\nRUN ldconfig && strip --version\n' >"$folder/Dockerfile"
-  docker build --quiet -t python:3.12-slim-build "$folder"
-  rm -rf "$folder"
-}
-
 # Debian's Prometheus in the place of the official image, for deploy/compose.monitoring.yml. Debian has no Grafana.
 prometheus=$(command -v prometheus || true)
 [ -z "$prometheus" ] || docker image inspect prom/prometheus:v3.5.0 >/dev/null 2>&1 || {

@@ -75,9 +75,7 @@ def base_images() -> None:
 
 def build_arguments() -> tuple[str, ...]:
     """What `docker build` needs here besides."""
-    with_tools = f"{IMAGES[0]}-build"
-    more = ("--build-arg", f"BUILD_IMAGE={with_tools}") if docker("images", "-q", with_tools).strip() else ()
-    return ("--network=host", *more)
+    return ("--network=host",)
 
 
 def earlier_image() -> bool:
