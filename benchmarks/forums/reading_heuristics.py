@@ -42,19 +42,7 @@ OUTSIDE = {
     "short_forms",
 }
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
-REMOVED = """
-## Removed on 2026-11-29
-
-Together, after which 21 of 26 sites were whole and F1 was 0.857 as before: `post_marks._names` (names by pictures),
-`author_field._quoted_names`, `author_names._as_linked` and `_words_around` (guests between the words around members),
-`text_cuts.below_rules` (signatures below `<hr>`), `text_repeats` (texts that stand twice), `text_cuts._beside_date` and
-`_labels`, `date_field._exact`. Taken back, as pages of the project's own that are of a common kind need them: guests
-before a date, quotes next to the only paragraph, whole articles as a list, a name and a date in one element.
-
-Without weight here, and kept: what decides between kinds of pages (`lone_post`, `list_rows`, `row_links`), as both
-sets have threads of several posts only; what cuts other texts out of posts (`text_cuts`), as a post counts as found
-with a fifth of other words, and a crawl stores them.
-"""
+DECIDED = "## Removed on 2026-11-29\n"
 RESULT = Path(__file__).parents[1] / "results" / "reading_heuristics.md"
 _BODIES = {
     "bool": "return False", "list": "return []", "dict": "return {}", "set": "return set()", "frozenset": "return frozenset()",
@@ -435,17 +423,14 @@ def main() -> None:
     parser.add_argument("--texts", type=Path, required=True)
     parser.add_argument("--own", type=Path)
     parser.add_argument("--least", type=int, default=3, help="lines of a heuristic that is measured")
-    parser.add_argument("--functions", action="store_true", help="functions only")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--rows", type=Path, help="write the rows as JSON lines here, too")
     chosen = parser.parse_args()
     _ablation = Ablation(Corpus(chosen.pages, chosen.texts, chosen.own))
     for module in _ablation.found:
-        _all.extend(one for one in heuristics(module) if one.lines >= chosen.least and not (chosen.functions and one.line))
+        _all.extend(one for one in heuristics(module) if one.lines >= chosen.least)
     before = _ablation.before
-    print(
-        f"{len(_all)} heuristics, whole {_ablation.before.whole()}, F1 {_ablation.before.f1():.3f}", file=sys.stderr, flush=True
-    )
+    print(f"{len(_all)} heuristics, whole {before.whole()}, F1 {before.f1():.3f}", file=sys.stderr, flush=True)
     rows: list[dict[str, Any]] = []
     with multiprocessing.get_context("fork").Pool(chosen.jobs) as pool:
         for row in pool.imap_unordered(_row, range(len(_all)), chunksize=2):
@@ -471,7 +456,8 @@ def table(rows: list[dict[str, Any]], whole: int, sites: int, mean: float) -> st
     ]
     light = sorted(row["name"] for row in rows if row not in heavy)
     rest = f"\n## Without weight alone\n\n{len(light)} of {len(rows)}:\n\n" + "\n".join(f"- `{name}`" for name in light)
-    return head + "\n".join(lines) + "\n" + rest + "\n" + REMOVED
+    decided = RESULT.read_text("utf-8").partition(DECIDED)[2]  # by hand, from the table
+    return head + "\n".join(lines) + "\n" + rest + "\n\n" + DECIDED + decided
 
 
 def _record(file: str) -> None:
