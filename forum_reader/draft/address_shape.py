@@ -119,3 +119,15 @@ def address_of(url: str) -> str:
     """Return the part of an address behind the host."""
     parts = urlsplit(url)
     return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def common_end(urls: list[str]) -> str:
+    """Return what the addresses end with, from a mark on: `/l50`, `?view=newest`."""
+    ends = [urls[0][n:] for n, char in enumerate(urls[0]) if char in "/?&" and n + 1 < len(urls[0])]
+    return next((end for end in ends if all(url.endswith(end) for url in urls)), "")
+
+
+def bases(urls: list[str]) -> set[str]:
+    """Return the addresses without their common end."""
+    end = common_end(urls)
+    return {url.removesuffix(end).rstrip("/") for url in urls}

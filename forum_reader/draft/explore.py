@@ -7,14 +7,29 @@ lead to threads is a list, a page whose links lead to lists is an index.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from forum_reader.errors import FetchFailed
 
+from .address_shape import bases, common_end, shape_of
 from .boards import MOST_BOARDS, Boards, all_boards
-from .link_groups import LinkGroup, beginning_with, is_of, is_titled, link_groups, shared, target_of, titles_of, whole_threads
+from .link_groups import (
+    LinkGroup,
+    beginning_with,
+    by_title,
+    is_of,
+    is_other_page,
+    is_titled,
+    link_groups,
+    make_of,
+    shared,
+    target_of,
+    titles_of,
+    whole_threads,
+)
 from .page_sample import OpenedPage, opened
 from .paging_links import leads_to, next_selector, numbered_selector
 
@@ -33,6 +48,7 @@ _LONGEST_COUNT = 20  # characters of a number of replies
 _UPWARDS = 8  # links of a thread's page that may lead to its list
 _OLD_UPWARDS = 3  # of these, links that may be the list of an old thread
 _BOARDS = 6  # of an index that are searched for the thread
+_SPENT = 16  # more pages, where a page shows posts
 _MOSTLY = 0.7
 _LEAST_BLOCKS = 3
 _HELD = 0.5  # share of the text that looks like posts in a list's rows
@@ -80,7 +96,11 @@ class Explorer:
         found = found or (await self._above(page) if is_thread else None)
         found = found or await self._of_boards(page)
         if found is not None:
+            if found.listed.shows_posts:
+                self._most += _SPENT  # on links to the same threads
+                await self._read_own_list(found)
             await self._read_whole(found)
+            await self._read_other_addresses(found)
             await self._read_boards(found)
             await self._read_more(found)
             await self._read_on(found)
@@ -142,9 +162,7 @@ class Explorer:
         """Return the list of a board that shows the first posts of its threads itself, each with the same link to the thread: a
         thread begins with the text that stands next to its link.
         """
-        for group in link_groups(page):
-            if len({re.sub(r"\d+", "", title) for title in group.titles}) > 1:  # `Reply`, `No. 254`
-                continue
+        for group in (part for whole in link_groups(page) for part in by_title(whole)):
             numbers = _spread(len(group.urls), _MORE_SAMPLES)  # threads of one post look like no thread
             threads = [(n, one) for n in numbers if (one := await self._get(group.urls[n])) is not None and one.is_thread]
             if threads and (listed := beginning_with(group, threads)) is not None:
@@ -261,6 +279,46 @@ class Explorer:
         whole = [page for page in pages if page.shape is None]
         if any(len(page.posts) > 1 for page in whole):
             found.listed, found.threads = group, whole
+
+    async def _read_own_list(self, found: FoundForum) -> None:
+        """Take a longer list that a page with the newest threads links to, where it has these, too."""
+        page = found.listed.page
+        if next_selector(page.root, page.url, page.next):
+            return
+        links = (target_of(page.base, one.get("href") or "") for one in page.root.iter("a"))
+        targets = [one for one in dict.fromkeys(links) if one and urlsplit(one).netloc == urlsplit(page.url).netloc]
+        alike = Counter(map(make_of, targets))  # more are links to threads
+        for url in [one for one in targets if not is_other_page(one) and alike[make_of(one)] <= _SAMPLES][:_UPWARDS]:
+            above = await self._get(url)
+            whole = await self._as_list(above) if above is not None else None
+            if whole is None or len(whole.listed.urls) <= len(found.listed.urls):
+                continue
+            same = bases(found.listed.urls) & bases(whole.listed.urls)
+            if len(same) >= _HELD * len(found.listed.urls):
+                found.listed, found.threads = whole.listed, whole.threads
+                return
+
+    async def _read_other_addresses(self, found: FoundForum) -> None:
+        """Take the address of a thread that shows more of it, where the list's ends with a view: `/5/l50`, `/5/-100`."""
+        urls, tail = found.listed.urls, common_end(found.listed.urls)
+        read = sorted((one for one in found.threads if one.url in urls), key=lambda one: -len(one.posts)) if tail else []
+        for page in read[:1]:
+            base, own = page.url.removesuffix(tail), {post.text for post in page.posts}
+            targets = (target_of(page.base, one.get("href") or "") for one in page.root.iter("a"))
+            views = [one.removeprefix(base) for one in targets if one and one.startswith(base) and one != page.url]
+            for end in dict.fromkeys(end for end in views if end[:1] in ("", "/", "?", "&") and not end[1:].isdecimal()):
+                other = await self._get(base + end)
+                if other is None or not other.is_thread or not own <= {post.text for post in other.posts}:
+                    continue
+                group = found.listed
+                changed = [one.removesuffix(tail) + end for one in urls]
+                if (shape := shape_of(changed)) is None or shape.template == "{url}":
+                    return  # the file could only name the list's own links
+                found.listed = LinkGroup(group.page, group.places, changed, group.titles, group.named, group.shows_posts)
+                numbers = _spread(len(changed), _THREADS)
+                pages = [one for n in numbers if (one := await self._get(changed[n])) is not None and one.is_thread]
+                found.threads = [other, *(one for one in pages if one is not other)]
+                return
 
     async def _read_more(self, found: FoundForum) -> None:
         """Read some more threads, including those with the longest rows: rows of long threads have links to their pages."""

@@ -187,6 +187,21 @@ def _with_titles(group: LinkGroup) -> LinkGroup:
     return LinkGroup(group.page, group.places, group.urls, [tree.string(i) for i in named], named)
 
 
+_MOST_TITLES = 4
+
+
+def by_title(group: LinkGroup) -> list[LinkGroup]:
+    """Return the group's links by their titles, which each row has (`Reply`, `No. 254`, `Last 50`); nothing for other titles."""
+    titles = [re.sub(r"\d+", "", title) for title in group.titles]
+    numbers = [[n for n, one in enumerate(titles) if one == title] for title in dict.fromkeys(titles)]
+    if len(numbers) > _MOST_TITLES or any(len(of_title) < _LEAST for of_title in numbers):
+        return []
+    return [
+        LinkGroup(group.page, [group.places[n] for n in part], [group.urls[n] for n in part], [group.titles[n] for n in part])
+        for part in numbers
+    ]
+
+
 def beginning_with(group: LinkGroup, threads: Sequence[tuple[int, OpenedPage]]) -> LinkGroup | None:
     """Return the group with the texts of its rows as titles; None unless each of some threads (by the number of the link) begins
     with the text in its row.
@@ -252,7 +267,7 @@ def _interleaved(tree: PageTree, groups: dict[tuple[int, ...], list[int]], targe
             both = sorted([*other, *members])
             own = set(members)
             changes = sum((one in own) != (after in own) for one, after in itertools.pairwise(both))
-            alike = {(tree.tag[tree.parent[i]], _make_of(targets[i])) for i in (*members[:_LOOKED_AT], *other[:_LOOKED_AT])}
+            alike = {(tree.tag[tree.parent[i]], make_of(targets[i])) for i in (*members[:_LOOKED_AT], *other[:_LOOKED_AT])}
             if len(members) >= _LEAST and len(alike) == 1 and changes >= len(members):
                 other[:] = both
                 break
@@ -261,7 +276,7 @@ def _interleaved(tree: PageTree, groups: dict[tuple[int, ...], list[int]], targe
     return joined
 
 
-def _make_of(target: str) -> tuple[str, tuple[str, ...]]:
+def make_of(target: str) -> tuple[str, tuple[str, ...]]:
     """Return the form of an address: its path without numbers, the names in its query."""
     parts = urlsplit(target)
     names = tuple(one.partition("=")[0] for one in re.split("[&;]", parts.query) if "=" in one)

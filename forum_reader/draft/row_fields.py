@@ -15,7 +15,7 @@ from forum_reader.fields.date_field import OPENING_HAS_NONE, is_code
 from forum_reader.fields.post_marks import DATE_DATA, suggests_date
 from forum_reader.reading.parse_body import read_at
 
-from .element_selectors import as_value, attribute_of, field_selectors, own_text_of, xpath_of
+from .element_selectors import as_value, attribute_of, class_selector, field_selectors, own_text_of, xpath_of
 from .page_sample import OpenedPage
 from .thread_rows import PostRows
 
@@ -35,6 +35,7 @@ _ID = re.compile(r"(?<![0-9A-Za-z_~.@=-])[_~.@=-]*+([0-9A-Za-z][0-9A-Za-z_~.@=-]
 _NUMBER_AT_END = re.compile(r"(?<!\d)(\d+)/?$")
 _LONGEST_ID = 200
 _LEAST_IDS = 2
+_LINKS = 50  # of a row
 
 
 def id_field(found: Sequence[PostRows]) -> dict[str, Any] | None:
@@ -51,6 +52,34 @@ def id_field(found: Sequence[PostRows]) -> dict[str, Any] | None:
             if best is None or score > best[0]:
                 best = (score, {"select": attribute_of(selector, name), "regex": pattern.pattern})
     return best[1] if best else None
+
+
+_IN_THREAD = re.compile(r"(?<!\d)(\d+)\D{1,4}(\d+)\D{0,4}$")
+
+
+def id_in_thread(found: Sequence[PostRows]) -> dict[str, Any] | None:
+    """Return the field of a post's number in its thread, where an address in each row has both: `delete_post(1773594240,2)`."""
+    rows = max((one.rows for one in found), key=len)
+    pairs: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
+    for row in (rows[0], rows[-1]):
+        for element in list(row.iterdescendants("a"))[:_LINKS]:
+            for name in ("href", "onclick"):
+                if _IN_THREAD.search((element.get(name) or "")[-_LONGEST_ID:]):
+                    pairs.setdefault((name, class_selector(element.getparent()) or ""), []).append((row, element))
+    for (name, _), pair in pairs.items():
+        for selector in field_selectors(pair, 1):
+            of_pages = [[_numbers(row, selector, name) for row in one.rows] for one in found]
+            threads = [{one[0] if one else None for one in numbers} for numbers in of_pages]
+            alone = all(len(one) == 1 and None not in one for one in threads) and len(set.union(*threads)) == len(found)
+            if alone and all(len(set(numbers)) == len(numbers) for numbers in of_pages):
+                return {"select": attribute_of(selector, name), "regex": r"(\d+)\D*$", "prefix": "{thread}/"}
+    return None
+
+
+def _numbers(row: Any, selector: str, name: str) -> tuple[str, ...]:
+    elements = compiled("html", selector)(row)
+    match = _IN_THREAD.search((elements[0].get(name) or "")[-_LONGEST_ID:]) if elements else None
+    return match.groups() if match else ()
 
 
 def _values(

@@ -17,7 +17,7 @@ from forum_reader.fields.author_field import name_of
 from .element_selectors import as_value, class_selector, field_selectors, id_selector, own_text_of, rows_selector, xpath_of
 from .page_sample import OpenedPage
 from .paging_links import next_selector, numbered_selector
-from .row_fields import date_field, first_selector, id_field, made_id
+from .row_fields import date_field, first_selector, id_field, id_in_thread, made_id
 from .thread_rows import (
     PostRows,
     article_field,
@@ -168,7 +168,7 @@ def _fields(found: Sequence[PostRows]) -> dict[str, Any] | None:
         return None
     authors, dates = _selectors(found, "authors"), _selectors(found, "dates")
     date = _date(dates, found) if dates else None
-    fields["id"] = ids or made_id([(one.page, one.rows) for one in found], authors, date, body)
+    fields["id"] = ids or id_in_thread(found) or made_id([(one.page, one.rows) for one in found], authors, date, body)
     if fields["id"] is None:
         return None
     fields["body"] = body

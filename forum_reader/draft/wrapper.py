@@ -228,7 +228,7 @@ def wrapper_of(found: FoundForum) -> Wrapper | None:
     """Learn the tables of a forum; None where no selectors find its lists or threads."""
     forums, index, forum_shape = _forums(found)
     urls = [url for group in (found.listed, *found.lists) for url in group.urls]
-    threads = shape_of(list(dict.fromkeys(urls)), besides=frozenset(forum.id for forum in forums))
+    threads = shape_of(list(dict.fromkeys(urls)), besides=frozenset(forum.id for forum in forums if forum.id != _ONLY))
     if threads is None:
         return None
     for page in found.threads:

@@ -18,6 +18,7 @@ from tests.real_forums.fossil import Fossil
 from tests.real_forums.hyperkitty import HyperKitty
 from tests.real_forums.ikiwiki import IkiWiki
 from tests.real_forums.isso import Isso
+from tests.real_forums.kareha import Kareha
 from tests.real_forums.machina import Machina
 from tests.real_forums.mediawiki import MediaWiki
 from tests.real_forums.mezzanine import Mezzanine
@@ -31,6 +32,7 @@ from tests.real_forums.roundup import Roundup
 from tests.real_forums.software import Software, Truth
 from tests.real_forums.spirit import Spirit
 from tests.real_forums.tinyib import TinyIB
+from tests.real_forums.waline import Waline
 from tests.real_forums.watching import Watch, differences
 from tests.real_forums.wordpress import WordPress, WordPressNewest, WordPressNewestPage
 from tests.real_forums.wwwboard import WWWBoard
@@ -38,7 +40,7 @@ from tests.real_forums.wwwboard import WWWBoard
 KINDS: list[type[Software]] = [
     Misago, MisagoPages, NodeBB, FlaskBB, Fossil, HyperKitty, PublicInbox, MHonArc, Askbot, Machina, Spirit,
     PunkwebBB, Redmine, WordPress, WordPressNewestPage, WordPressNewest, Roundup,
-    IkiWiki, Mezzanine, MediaWiki, Isso, WWWBoard, TinyIB,
+    IkiWiki, Mezzanine, MediaWiki, Isso, WWWBoard, TinyIB, Waline, Kareha,
 ]  # fmt: skip
 ONLY = os.environ.get("ONLY", "").split()
 

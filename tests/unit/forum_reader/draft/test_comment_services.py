@@ -48,7 +48,7 @@ class Blog:
     def __call__(self, page: PageRequest) -> AnyResponse:
         if not page.url.startswith(BLOG):
             self.asked.append(page.url)
-            if "/latest" in page.url or "/last/" in page.url:
+            if "/latest" in page.url or "/last/" in page.url or "type=recent" in page.url:
                 return TextResponse(page.url, status=404, body=b"no")
             return TextResponse(page.url, body=json.dumps(self._answer).encode(), headers={"Content-Type": "application/json"})
         path = page.url.removeprefix(BLOG)
