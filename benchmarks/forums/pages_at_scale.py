@@ -1,10 +1,10 @@
 """Cost of the pages and of a search at 10,000 stored rows and at a million.
 
-    python -m benchmarks.forums.pages_at_scale [--rows 10000 1000000] [--rounds 5]
+    python -m benchmarks.forums.pages_at_scale [--rows 10000 1000000] [--rounds 5] [--database PostgreSQL]
 
 One post and three comments make a thread; a text has 40 words of 20,000, common ones more often, and ten rows have a rare word.
-SQLite, which works in the process that is measured: CPU time of a page, the lowest of the rounds, and its statements. Each page
-is made once before, which reads the log of events for the charts.
+CPU time of a page, the lowest of the rounds, and its statements: SQLite works in the process that is measured; with PostgreSQL
+wall time, since its server is another process. Each page is made once before, which reads the log of events for the charts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +23,7 @@ from unittest import mock
 
 from sqlalchemy import Engine, event
 
-from benchmarks.support.report import Report, options
+from benchmarks.support.report import BenchmarkFailed, Report, options
 from forums.storage import Database, parse
 from monitoring.forums import pages, search
 from monitoring.forums.data import ForumRows
@@ -30,6 +31,7 @@ from monitoring.pages import views
 from monitoring.pages.views import Reading
 from monitoring.source import Source
 from tests.support.items import comment, post, wire
+from tests.support.postgres_server import PostgresServer, binaries
 from tests.support.redis_server import RedisServer
 from tests.unit.monitoring.metrics.test_metrics import VIEW
 
@@ -53,11 +55,18 @@ def main() -> None:
     """Fill, measure, and print the report."""
     parser = options(__doc__, rounds=5)
     parser.add_argument("--rows", type=int, nargs=2, default=(10_000, 1_000_000), help="(default: %(default)s)")
+    parser.add_argument("--database", choices=("SQLite", "PostgreSQL"), default="SQLite", help="(default: %(default)s)")
     chosen = parser.parse_args()
     report = Report(title="Pages at scale", method=" ".join((__doc__ or "").split("\n\n", 2)[2].split()))
-    with RedisServer() as server:
+    with ExitStack() as stack:
+        server = stack.enter_context(RedisServer())
         report.served_by(server.client())
-        small, large = (_costs(server.url, rows, chosen.rounds) for rows in chosen.rows)
+        new_database, clock = _sqlite, time.process_time
+        if chosen.database == "PostgreSQL":
+            if (found := binaries()) is None:
+                raise BenchmarkFailed("PostgreSQL is not installed")
+            new_database, clock = stack.enter_context(PostgresServer(found)).new_database, time.perf_counter
+        small, large = (_costs(server.url, new_database, clock, rows, chosen.rounds) for rows in chosen.rows)
     rows = []
     for name in PAGES:
         (before_ms, before), (after_ms, after) = small[name], large[name]
@@ -70,9 +79,15 @@ def main() -> None:
     report.finish(chosen)
 
 
-def _costs(redis_url: str, rows: int, rounds: int) -> dict[str, tuple[float, int]]:
-    """Return CPU time in ms and statements of each page with so many rows stored."""
-    with tempfile.TemporaryDirectory() as folder, mock.patch.dict("os.environ", _environment(folder)):
+def _sqlite() -> str:
+    return ""  # in the data folder
+
+
+def _costs(
+    redis_url: str, new_database: Callable[[], str], clock: Callable[[], float], rows: int, rounds: int
+) -> dict[str, tuple[float, int]]:
+    """Return time in ms and statements of each page with so many rows stored."""
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict("os.environ", _environment(folder, new_database())):
         with Database.from_url() as database:
             for items in _batches(rows):
                 assert database.write([parse(wire(one)) for one in items]) == []
@@ -84,11 +99,11 @@ def _costs(redis_url: str, rows: int, rounds: int) -> dict[str, tuple[float, int
             return charts
 
         reading = Reading(client=source.client, source="redis", view=view, rows=updated)
-        return {name: _cost(lambda make=make: make(reading), rounds) for name, make in PAGES.items()}  # type: ignore[misc]
+        return {name: _cost(lambda make=make: make(reading), clock, rounds) for name, make in PAGES.items()}  # type: ignore[misc]
 
 
-def _environment(folder: str) -> dict[str, str]:
-    return {"TRAWL_DATABASE_URL": f"sqlite:///{Path(folder) / 'trawl.sqlite'}", "TRAWL_DATA_DIR": folder}
+def _environment(folder: str, url: str) -> dict[str, str]:
+    return {"TRAWL_DATABASE_URL": url or f"sqlite:///{Path(folder) / 'trawl.sqlite'}", "TRAWL_DATA_DIR": folder}
 
 
 def _batches(rows: int) -> Iterator[list[dict[str, Any]]]:
@@ -115,7 +130,7 @@ def _search(reading: Reading, text: str) -> str:
     return search._page(reading, found)
 
 
-def _cost(make: Callable[[], str], rounds: int) -> tuple[float, int]:
+def _cost(make: Callable[[], str], clock: Callable[[], float], rounds: int) -> tuple[float, int]:
     make()
     statements, times = [0], list[float]()
 
@@ -125,9 +140,9 @@ def _cost(make: Callable[[], str], rounds: int) -> tuple[float, int]:
     for _ in range(rounds):
         statements[0] = 0
         event.listen(Engine, "before_cursor_execute", count)
-        begun = time.process_time()
+        begun = clock()
         make()
-        times.append(1000 * (time.process_time() - begun))
+        times.append(1000 * (clock() - begun))
         event.remove(Engine, "before_cursor_execute", count)
     return min(times), statements[0]
 
