@@ -63,9 +63,8 @@ def find_authors(paths: BlockPaths) -> dict[int, int]:
             break
     if len(found) < paths.count:
         signs = Counter(paths.tree.sign[i] for i in found.values())
-        headed = bool(found) and all(_heads_date(paths, i) for i in list(found.values())[:6])
         for number in range(paths.count):
-            if number not in found and (other := _in_other_markup(paths, number, signs, headed=headed)) is not None:
+            if number not in found and (other := _in_other_markup(paths, number, signs)) is not None:
                 found[number] = other
     return found
 
@@ -273,13 +272,9 @@ def _stands_after_by(paths: BlockPaths, i: int) -> bool:
     return bool(BEFORE_NAME.match(text) or (ENDS_BY.search(text) and tree.owner[before] in paths.marks.dates))
 
 
-def _in_other_markup(paths: BlockPaths, number: int, signs: Counter[int], *, headed: bool) -> int | None:
-    """Find the author of a block whose markup differs from the others'. `headed`: a name and its date share one element."""
+def _in_other_markup(paths: BlockPaths, number: int, signs: Counter[int]) -> int | None:
+    """Find the author of a block whose markup differs from the others'."""
     best, best_score = None, 0.0
-    if headed:
-        around = (paths.tree.parent[i] for i in paths.dates_in(number))
-        if (named := next((i for i in around if _may_be_name(paths, i) and _heads_date(paths, i)), None)) is not None:
-            return named
     for i in paths.authors_in(number):
         if not _may_be_name(paths, i):
             continue
