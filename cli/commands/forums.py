@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -18,7 +18,7 @@ from cli.access.redis import redis_client, report_nothing_runs, running_url
 from cli.views.options import AsJson, SiteArgument, SiteOption, Yes
 from cli.views.output import complain, counted, duration, echo, iso, print_json, report
 from cli.views.tables import Column, console, figure, table_of
-from forums.freshness import DAY_S, estimate
+from forums.freshness import DAY_S, HOUR_S, estimate, next_check
 from forums.overview import BoardView, forum_sites
 from forums.overview.boards import BAD_STATES, SOON_S, BoardState
 from forums.sites import load_all, load_site, sites_dir
@@ -34,6 +34,9 @@ from redis_components.errors import ConfigError
 from workers.overview import OverviewReader
 
 from .seed import backfill, refresh, rescan
+
+if TYPE_CHECKING:
+    from forum_reader.definition.site_options import Schedule
 
 NO_FORUM = "No forum is watched yet. `trawl seed` queues the first scans; while `trawl up` runs, beat does it."
 NO_SITE = "No forum is watched: there is no site file. `trawl watch ADDRESS` writes one, and starts what is needed."
@@ -117,6 +120,7 @@ class _Found:
     forums: list[_Forum]
     spent: Mapping[str, Spent]
     budgets: Mapping[str, float]  # requests an hour, of the sites that have a file here
+    edits: Mapping[str, str]  # when edits in quiet threads are found, of the same sites
     wrong: tuple[str, ...]  # what is wrong with site files: their forums are not scanned
 
 
@@ -125,7 +129,7 @@ def _look(site: str | None) -> _Found:
     wrong = tuple(line for error in errors.values() for line in str(error).splitlines())
     url = running_url()
     if url is None:
-        return _Found(running=False, forums=[], spent={}, budgets={}, wrong=wrong)
+        return _Found(running=False, forums=[], spent={}, budgets={}, edits={}, wrong=wrong)
     with redis_client(url) as client:
         view = OverviewReader(client).read_sites(site)
     measured = _delays(site, view.now)
@@ -136,6 +140,7 @@ def _look(site: str | None) -> _Found:
         ],
         spent=forum_sites(view).spent,
         budgets={**forum_sites(view).budgets, **{one.name: one.scan_budget_per_hour for one in known}},
+        edits={one.name: _edits_line(one.schedule) for one in known},
         wrong=(*wrong, *(f"{part} cannot be read: {why}" for part, why in view.unreadable.items())),
     )
 
@@ -195,9 +200,21 @@ def _due(one: _Forum) -> str:
     return f"in {duration(wait)}" if wait > 0 else f"{duration(late)} late" if late > SOON_S else "now"
 
 
+def _edits_line(schedule: Schedule) -> str:
+    """Return the delays that are planned for edits in threads without new posts: the time between two checks."""
+    if not schedule.recheck_days:
+        return "edits in quiet threads are not looked for (recheck_days = 0)"
+    ages = {"an hour": HOUR_S, "a day": DAY_S, "a week": 7 * DAY_S}
+    recheck_s = schedule.recheck_days * DAY_S
+    waits = {name: next_check(age, recheck_s=recheck_s, min_interval_s=schedule.min_interval_s) for name, age in ages.items()}
+    parts = ", ".join(f"{name} after its last post within {duration(wait)}" for name, wait in waits.items() if wait is not None)
+    return f"an edit in a quiet thread is found {parts}, after {schedule.recheck_days:g} days not; later where checks wait"
+
+
 def _budget_lines(found: _Found) -> list[str]:
     lines = []
     for site, spent in found.spent.items():
+        lines += [f"{site}: {found.edits[site]}"] if site in found.edits else []
         of = f" of {found.budgets[site]:,.10g}" if site in found.budgets else ""
         parts = f"lists {spent.scan:,.0f}, threads {spent.detail:,.0f}, checks {spent.check:,.0f}, history {spent.backfill:,.0f}"
         lines.append(f"{site}: {spent.total:,.0f}{of} requests in the last hour ({parts})")

@@ -220,6 +220,10 @@ def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(
     assert lines[1].endswith("2 scans failed: page 1: 503")
     assert lines[2].split()[:2] == ["example/news", "new"]
     assert lines[-1] == "example: 7 of 1,200 requests in the last hour (lists 0, threads 7, checks 0, history 0)"
+    assert " ".join(" ".join(lines[-3:-1]).split()) == (
+        "example: an edit in a quiet thread is found an hour after its last post within 71 min, a day after its last post within "
+        "8 h, a week after its last post within 30 h, after 30 days not; later where checks wait"
+    )
     found = json.loads(trawl("forums", "--site", "example", "--json").out)
     assert [(one["forum"], one["state"], one["failed_scans"]) for one in found["forums"]] == [
         ("help", "stale", 2),
