@@ -15,6 +15,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import signal
 import ssl
 import subprocess
@@ -27,6 +28,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,6 +60,10 @@ FAULTS = {
 CHANGED = {"no_phone": "field_gone", "few": "fewer_items", "no_markup": "no_items"}
 """Those of the second night, of hosts whose spiders were fine."""
 ELSEWHERE = "parked.example"
+TYPES = [
+    *("LocalBusiness", "Store", "Restaurant", "Hotel", "BankOrCreditUnion", "GroceryStore", "Hospital", "ClothingStore"),
+    *("SportingGoodsStore", "FastFoodRestaurant", "Pharmacy", "Dentist", "GasStation", "AutoRepair", "ExerciseGym", "Bakery"),
+]
 LIST = """
 import importlib, json, pkgutil, sys
 from scrapy.utils.project import get_project_settings
@@ -67,10 +73,14 @@ for name in settings.getlist("SPIDER_MODULES"):
     for one in pkgutil.walk_packages(importlib.import_module(name).__path__, name + "."):
         try:
             for cls in iter_spider_classes(importlib.import_module(one.name)):
-                plain = cls.start.__qualname__ == "Spider.start" and not cls.custom_settings
-                if plain and all(isinstance(url, str) for url in getattr(cls, "start_urls", None) or [None]):
-                    data = any(base.__name__ == "StructuredDataSpider" for base in cls.__mro__)
-                    found[cls.name] = {"module": cls.__module__, "urls": list(cls.start_urls), "data": data}
+                start, urls = cls.start.__qualname__, getattr(cls, "start_urls", None)
+                rules = []
+                if start == "SitemapSpider.start" and any(base.__name__ == "StructuredDataSpider" for base in cls.__mro__):
+                    urls, rules = cls.sitemap_urls, [rule for rule, call in cls.sitemap_rules if call == "parse_sd"]
+                if cls.custom_settings or start not in ("Spider.start", "SitemapSpider.start"):
+                    continue
+                if urls and all(isinstance(one, str) for one in [*urls, *rules]):
+                    found[cls.name] = {"module": cls.__module__, "urls": list(urls), "rules": rules}
         except BaseException:
             continue
 json.dump(found, open(sys.argv[1], "w"))
@@ -94,30 +104,73 @@ async def all_of_them():
     json.dump(results, open(out, "w"))
 from twisted.internet import reactor
 from scrapy.utils.defer import deferred_from_coro
-reactor.callWhenRunning(lambda: deferred_from_coro(all_of_them()).addBoth(lambda _: process.stop()))
+reactor.callWhenRunning(lambda: deferred_from_coro(all_of_them()).addBoth(lambda _: reactor.stop()))
 process.start(stop_after_crawl=False)
 """
 
 
-def page(fault: str, host: str) -> str:
-    """Return a page of businesses as structured data; `fault` is one of `CHANGED`, or another one."""
+def example(pattern: Any, more: int) -> str:
+    """Return a text that the parsed pattern matches, with so many more of what may be repeated."""
+    text = ""
+    for kind, value in pattern:
+        match str(kind):
+            case "LITERAL":
+                text += chr(value)
+            case "IN":
+                text += "" if str(value[0][0]) == "NEGATE" and len(text) > 200 else _one_of(value)
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                low, high, inner = value
+                text += example(inner, more) * min(int(high), low + more)
+            case "SUBPATTERN":
+                text += example(value[3], more)
+            case "BRANCH":
+                text += example(value[1][0], more)
+            case "ANY" | "NOT_LITERAL" | "CATEGORY":
+                text += "a"
+    return text
+
+
+def _one_of(choices: Any) -> str:
+    kind, value = choices[0]
+    if str(kind) == "RANGE":
+        return chr(value[0])
+    if str(kind) == "LITERAL":
+        return chr(value)
+    return "1" if "DIGIT" in str(value) and "NOT" not in str(value) else "b"
+
+
+def pages_of(one: dict[str, Any], host: str) -> list[str]:
+    """Return addresses of a host's pages that a sitemap spider's rules lead to."""
+    found = []
+    for rule in one["rules"][:1]:
+        for more in range(1, 5):
+            path = example(sre_parser.parse(rule), more)
+            url = path if path.startswith("http") else f"https://{host}/{path.lstrip('/')}"
+            if re.search(rule, url) and urlsplit(url).hostname == host:
+                found.append(url)
+    return list(dict.fromkeys(found))
+
+
+def page(fault: str, path: str) -> str:
+    """Return a page of a business as structured data; `fault` is one of `CHANGED`, or another one."""
     if fault == "no_markup":
         return "<html><body><p>A new layout.</p></body></html>"
-    shops = []
-    for number in range(1 if fault == "few" else 4):
-        address = {"@type": "PostalAddress", "streetAddress": f"{number} High Street", "addressLocality": "Bath"}
-        shop = {"@context": "https://schema.org", "@type": "LocalBusiness", "name": f"Shop {number}", "address": address}
-        shop |= {"@id": f"https://{host}/{number}", "url": f"https://{host}/{number}", "branchCode": str(number)}
-        shop |= {"geo": {"@type": "GeoCoordinates", "latitude": 51.4 + number, "longitude": -2.3}}
-        shops.append(shop | ({} if fault == "no_phone" else {"telephone": f"+44 1225 55000{number}"}))
-    markup = "".join(f'<script type="application/ld+json">{json.dumps(one)}</script>' for one in shops)
+    number = len(path)
+    address = {"@type": "PostalAddress", "streetAddress": f"{number} High Street", "addressLocality": "Bath"}
+    shop = {"@context": "https://schema.org", "@type": TYPES, "name": f"Shop {number}", "address": address}
+    shop |= {"geo": {"@type": "GeoCoordinates", "latitude": 51.4 + number / 100, "longitude": -2.3}}
+    shop |= {} if fault == "no_phone" else {"telephone": "+44 1225 550000"}
+    markup = f'<script type="application/ld+json">{json.dumps(shop)}</script>'
     return f"<html><head>{markup}</head><body></body></html>"
 
 
-def answer(fault: str, host: str, path: str) -> tuple[int, str, dict[str, str]]:
+def answer(fault: str, path: str, pages: list[str]) -> tuple[int, str, dict[str, str]]:
     """Return status, body and headers."""
     if path == "/robots.txt":
-        return (200, "User-agent: *\nDisallow: /\n", {"Content-Type": "text/plain"}) if fault == "robots" else (404, "", {})
+        if fault == "robots":
+            return 200, "User-agent: *\nDisallow: /\n", {"Content-Type": "text/plain"}
+        maps = f"Sitemap: https://{urlsplit(pages[0]).hostname}/sitemap.xml\n" if pages and fault in (*CHANGED, "page") else ""
+        return (200, f"User-agent: *\nDisallow:\n{maps}", {"Content-Type": "text/plain"})
     statuses = {"gone": 404, "forbidden": 403, "busy": 429, "broken": 500}
     if fault in statuses:
         return statuses[fault], "no", {"Retry-After": "1"} if fault == "busy" else {}
@@ -125,7 +178,11 @@ def answer(fault: str, host: str, path: str) -> tuple[int, str, dict[str, str]]:
         return 200, '<html><body><script id="anubis_challenge">{}</script></body></html>', {}
     if fault == "elsewhere":
         return 302, "", {"Location": f"http://{ELSEWHERE}/"}
-    return 200, page(fault, host) if fault in (*CHANGED, "page") else "<html><body>for sale</body></html>", {}
+    if pages and (path.endswith((".xml", ".gz")) or "sitemap" in path):
+        urls = "".join(f"<url><loc>{url}</loc></url>" for url in pages[: 1 if fault == "few" else 9])
+        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+        return 200, f'<?xml version="1.0"?><urlset xmlns="{space}">{urls}</urlset>', {"Content-Type": "text/xml"}
+    return 200, page(fault, path) if fault in (*CHANGED, "page") else "<html><body>for sale</body></html>", {}
 
 
 class Internet:
@@ -149,7 +206,7 @@ class Internet:
                     pass
                 if method == "CONNECT":
                     host = target.partition(":")[0]
-                    if self._fault(host) == "closed":
+                    if self._of(host)[0] == "closed":
                         break
                     writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
                     await writer.drain()
@@ -159,16 +216,17 @@ class Internet:
                 await self._answer(writer, url.hostname or host, url.path)
         writer.close()
 
-    def _fault(self, host: str) -> str:
-        return str(json.loads(self._table.read_text()).get(host, ""))
+    def _of(self, host: str) -> tuple[str, list[str]]:
+        fault, pages = json.loads(self._table.read_text()).get(host, ("", []))
+        return fault, pages
 
     async def _answer(self, writer: asyncio.StreamWriter, host: str, path: str) -> None:
-        fault = self._fault(host)
+        fault, pages = self._of(host)
         if fault == "silent":
             await asyncio.sleep(60)
         if fault == "closed":
             raise ConnectionResetError
-        status, body, headers = answer(fault, host, path)
+        status, body, headers = answer(fault, path, pages)
         head = {"Content-Type": "text/html", **headers, "Content-Length": str(len(body.encode()))}
         lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
         writer.write(f"HTTP/1.1 {status} X\r\n{lines}\r\n{body}".encode())
@@ -305,18 +363,22 @@ class Night:
                     self.worker("c")
 
 
-def chosen_members(folder: Path, night: Night, number: int) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the members by name, and the fault of each host; every second one has a page of structured data."""
+def chosen_members(folder: Path, night: Night, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the members by name, and fault and pages of each host; half of them, if there are so many, have pages."""
     night.script(LIST, str(folder / "spiders.json"))
-    hosts: dict[str, str] = {}
+    hosts: dict[str, Any] = {}
     members: dict[str, Any] = {}
-    for name, one in json.loads((folder / "spiders.json").read_text()).items():
+    others = [fault for fault in FAULTS if fault != "page"]
+    known = json.loads((folder / "spiders.json").read_text())
+    for name, one in sorted(known.items(), key=lambda pair: not pair[1]["rules"]):
         found = {urlsplit(url).hostname or "" for url in one["urls"]}
-        if len(found) != 1 or not one["urls"] or (host := found.pop()) in hosts or len(one["urls"]) > 20:
+        if len(found) != 1 or (host := found.pop()) in hosts or len(one["urls"]) > 20:
             continue
-        others = [fault for fault in FAULTS if fault != "page"]
-        fault = "page" if one["data"] else others[len(members) % len(others)]
-        hosts[host] = fault
+        pages = pages_of(one, host)
+        fault = "page" if len(pages) > 2 and len(members) < number // 2 else others[len(members) % len(others)]
+        if one["rules"] and fault != "page" and len(members) < number // 2:
+            continue
+        hosts[host] = fault, pages
         members[name] = {**one, "host": host, "fault": fault}
         if len(members) >= number:
             break
@@ -376,7 +438,11 @@ def main() -> None:
             report.target(f"every item of plain Scrapy ({len(fewer)} members have fewer)", not fewer)
             fine = [name for name, verdict in right.items() if verdict == "fine" and first[name].verdict == "fine"]
             changed = dict(zip(fine, [*CHANGED, *[""] * 3] * len(fine), strict=False))
-            night.table.write_text(json.dumps(hosts | {members[name]["host"]: how for name, how in changed.items() if how}))
+            night.table.write_text(
+                json.dumps(
+                    hosts | {one: (how, hosts[one][1]) for name, how in changed.items() if how and (one := members[name]["host"])}
+                )
+            )
             second = night.run(given.limit)
             compare(report, "second night", right | {name: CHANGED[how] for name, how in changed.items() if how}, second)
     report.caveats.append(f"The first night took {seconds:.0f} s. Killed during it: {dict(deaths)}.")
