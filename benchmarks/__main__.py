@@ -40,7 +40,7 @@ DEATHS = ("kill_table", "deaths", "service_deaths", "unconsumed_items", "books")
 """What `make deaths` runs."""
 LIVING = ("living",)
 """What `make living` runs."""
-POLITE = ("politeness", "refusals", "pages_at_scale", "installation", "peers_table")
+POLITE = ("politeness", "refusals", "pages_at_scale", "installation", "peers_table", "runs_cost")
 """Up to twenty minutes each, by name: sites with limits, one that refuses, a million rows, a package index, other frameworks."""
 
 
