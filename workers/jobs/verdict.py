@@ -29,6 +29,7 @@ _NO_NAME = ("CannotResolveHostError", "DNSLookupError", "gaierror")
 _NOT_SENT = ("IgnoreRequest", "NotNow", "UnsupportedURLSchemeError")
 """Exceptions of requests that were not sent to the site."""
 _EXCEPTIONS = "downloader/exception_type_count/"
+_STATUSES = "downloader/response_status_count/"
 HALF = 0.5
 """Part of the lowest of the last runs below which items, and the coverage of a field, are fewer than they were."""
 LEAST_COVERAGE = 0.2
@@ -118,6 +119,9 @@ def _without_pages(crawl: CrawlEvidence) -> Finding | None:
             Verdict.UNREACHABLE,
             f"the site does not answer ({', '.join(sorted(worded(name.removeprefix('Download')) for name in lost))})",
         )
+    redirected = sum(crawl.number(f"{_STATUSES}{status}") for status in _MOVED if status.startswith("3"))
+    if redirected and crawl.number("offsite/filtered"):
+        return Finding(Verdict.MOVED, f"{redirected} pages led to another host, which the spider leaves out")
     if crawl.number("log_count/ERROR") or crawl.number("log_count/CRITICAL"):
         return Finding(Verdict.CRASHED, _last_line(crawl))
     if crawl.figures.dead:

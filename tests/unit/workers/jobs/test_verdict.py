@@ -41,6 +41,8 @@ def night(items: int = 100, *, verdict: Verdict = Verdict.FINE, seconds: float =
         (crawl(run__pages__404=1, run__url__404="http://a.example/x"), Verdict.MOVED, "404"),
         (crawl(run__pages__404=90, run__pages__200=10, items=9), Verdict.MOVED, "90 of 100"),
         (crawl(run__pages__200=2, run__elsewhere=2), Verdict.MOVED, "another host"),
+        (crawl(downloader__response_status_count__302=2, offsite__filtered=2), Verdict.MOVED, "the spider leaves out"),
+        (crawl(downloader__response_status_count__302=2), Verdict.NOTHING_DUE, ""),
         (crawl(run__pages__503=3), Verdict.UNREACHABLE, "3 x 503"),
         (crawl(run__pages__200=3, run__walls=2, run__wall="Cloudflare asks"), Verdict.WALL, "Cloudflare"),
         (crawl(run__pages__403=3, run__walls=3, run__wall="Cloudflare asks"), Verdict.WALL, "Cloudflare"),
