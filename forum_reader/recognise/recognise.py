@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+import re._parser as sre  # type: ignore[import-not-found]
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from re import _parser  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
@@ -211,12 +211,12 @@ class _Page:
 def _literal(expression: str) -> str:
     """Return the longest text of which each match has a copy; empty where alternatives or unknown syntax leave none."""
     try:
-        parsed = list(_parser.parse(expression))
+        parsed = list(sre.parse(expression))
     except re.error:  # syntax of `regex` alone
         return ""
-    while len(parsed) == 3 and parsed[0][0] is _parser.AT and parsed[1][0] is _parser.SUBPATTERN:  # ^(?:…)$
+    while len(parsed) == 3 and parsed[0][0] is sre.AT and parsed[1][0] is sre.SUBPATTERN:  # ^(?:…)$
         parsed = list(parsed[1][1][3])
-    runs = "".join(chr(value) if name is _parser.LITERAL else "\n" for name, value in parsed)
+    runs = "".join(chr(value) if name is sre.LITERAL else "\n" for name, value in parsed)
     return "" if "(?" in expression.replace("(?:", "") else max(runs.split("\n"), key=len)
 
 
