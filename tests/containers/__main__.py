@@ -244,10 +244,11 @@ def _at_rest(project: Project, rows: Rows) -> None:
 
 
 def _is_quiet(project: Project) -> bool:
-    """Return True if boards alone are read: the first reading of the threads is over, and the site file in use everywhere."""
-    before = served(project)
+    """Return True if boards alone are read: each thread was read once, and the site file is in use everywhere."""
+    before = ask(address(project.containers("forum")[0]), "/stats")
     time.sleep(WORKS_S)
-    return served(project) - before <= WORKS_S
+    is_read = sum(before["served"].get("post", {}).values()) >= before["posts"]
+    return is_read and served(project) - int(before["total"]) <= WORKS_S
 
 
 def served(project: Project) -> int:
