@@ -257,8 +257,9 @@ def main() -> None:
     report.table(("", "members a minute", "CPU of one, s", "seconds / members"), rows)
     report.table(("of Trawl", "CPU of one, ms"), parts)
     for peer in ("scrapy crawl", "scrapyd"):
-        ratio = played.ratio("trawl", peer, lambda one: float(one["a_minute"]))
-        report.target(f"10 x the members a minute of {peer} ({ratio:.1f} x)", ratio >= 10)
+        ratio = played.ratio("trawl", peer, lambda one: float(one["members"] / one["cpu_s"]))
+        report.target(f"10 x the members of {peer} by CPU ({ratio:.1f} x)", ratio >= 10)
+    report.caveats.append("Members a minute are of this machine: where others use it, many processes get more of it than few.")
     report.caveats.append(f"A member takes {played.median('trawl', lambda one: float(one['member_s'])):.1f} s, one of many.")
     report.finish(chosen)
 
