@@ -61,7 +61,8 @@ def write_copy(database: Database, target: Path, names: Collection[str]) -> None
         connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         for name in there:
             create = connection.exec_driver_sql(f"SHOW CREATE TABLE `{name}`").one()[1]
-            rows = connection.exec_driver_sql(f"SELECT * FROM `{name}`")  # noqa: S608 - names are ours
+            stored = [f"`{one['name']}`" for one in inspect(connection).get_columns(name) if "computed" not in one]
+            rows = connection.exec_driver_sql(f"SELECT {', '.join(stored)} FROM `{name}`")  # noqa: S608 - names are ours
             out.write(encode(_TableLine(table=name, create=create, columns=list(rows.keys()))) + b"\n")
             for row in rows:
                 out.write(encode(tuple(row)) + b"\n")
@@ -81,6 +82,7 @@ def read_copy(database: Database, copy: Path) -> None:
         there = set(inspect(connection).get_table_names())
         _drop(connection, [name for name in there if name.startswith((_NEW, _OLD))])  # of a process that died
         names: list[str] = []
+        inserts: dict[str, str] = {}
         lines = _lines(copy)
         while rows := list(islice(lines, _ROWS_AT_ONCE)):
             for table, batch in _by_table(rows):
@@ -88,9 +90,10 @@ def read_copy(database: Database, copy: Path) -> None:
                     names.append(table)
                     create = batch.create.replace(f"`{table}`", f"`{_NEW}{table}`", 1)
                     connection.exec_driver_sql(create, execution_options={"no_parameters": True})
+                    columns, values = ", ".join(f"`{one}`" for one in batch.columns), ", ".join(["%s"] * len(batch.columns))
+                    inserts[table] = f"INSERT INTO `{_NEW}{table}` ({columns}) VALUES ({values})"  # noqa: S608 - names are checked
                 else:
-                    insert = f"INSERT INTO `{_NEW}{table}` VALUES ({', '.join(['%s'] * len(batch[0]))})"  # noqa: S608 - names are checked
-                    connection.exec_driver_sql(insert, batch)
+                    connection.exec_driver_sql(inserts[table], batch)
             connection.commit()
         moves = [f"`{name}` TO `{_OLD}{name}`" for name in names if name in there]
         moves += [f"`{_NEW}{name}` TO `{name}`" for name in names]
@@ -132,7 +135,8 @@ def _lines(copy: Path) -> Iterator[tuple[_TableLine, tuple[Any, ...] | None]]:
                     end = msgspec.convert(found, _End).rows
                 else:
                     table = msgspec.convert(found, _TableLine)
-                    if not _OURS.fullmatch(table.table) or not table.create.startswith(f"CREATE TABLE `{table.table}` ("):
+                    ours = all(one.isidentifier() for one in table.columns) and _OURS.fullmatch(table.table)
+                    if not ours or not table.create.startswith(f"CREATE TABLE `{table.table}` ("):
                         raise ValueError("a table is none of Trawl's")
                     yield table, None
     except ValueError as error:  # also what msgspec raises

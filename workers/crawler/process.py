@@ -197,8 +197,10 @@ class CrawlerProcess:
             if self._stopping is None:
                 return ExitKind.FINISHED
             # The kernel's signal may come before a supervisor with threads is gone for good.
-            signalled = self._stopping.kind is ExitKind.STOPPED
-            return ExitKind.ORPHANED if signalled and self._orphaned() else self._stopping.kind
+            if self._stopping.kind is not ExitKind.STOPPED or not self._orphaned():
+                return self._stopping.kind
+            logger.info("stopped: %s", SUPERVISOR_GONE)
+            return ExitKind.ORPHANED
         if why := self._leases_gone(self._frozen_s):
             logger.error("%s; exiting at once", why)
             return ExitKind.LOST_SLOT

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
 from forums.storage import Database, parse
-from forums.storage.copying import POSTGRESQL, SQLITE, check, copy_from, copy_name, copy_to, has_posts
+from forums.storage.copying import POSTGRESQL, SQLITE, check, check_copy, copy_from, copy_name, copy_to, has_posts
 from forums.storage.errors import StorageError
 from forums.storage.schema.tables import posts
 from tests.support.items import post, wire
@@ -37,6 +38,14 @@ def test_a_damaged_copy_and_one_of_another_kind_of_database_are_refused(database
     other = "database.pg" if copy_name(database) == SQLITE else SQLITE
     with pytest.raises(StorageError, match="name one of its kind"):
         check(copy, other, database)
+
+
+def test_a_copy_whose_columns_are_no_names_is_refused(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    line = {"table": "posts", "create": "CREATE TABLE `posts` (id INT)", "columns": ["id`) SELECT 1 -- "]}
+    copy.write_bytes(b"".join(json.dumps(one).encode() + b"\n" for one in (line, [1], {"rows": 1})))
+    with pytest.raises(StorageError, match="none of Trawl's"):
+        check_copy(copy)
 
 
 def test_without_postgresqls_programs_a_sentence_says_what_to_install(
