@@ -95,6 +95,6 @@ def earlier_image() -> bool:
 def _stand_ins() -> None:
     if os.geteuid() or shutil.which("mmdebstrap") is None:
         raise Failed(f"no image {IMAGES[0]} can be pulled, and stand-ins are made by root with Debian's mmdebstrap")
-    done = subprocess.run((str(Path(__file__).with_name("base_images.sh")),), capture_output=True, text=True, check=False)
+    done = subprocess.run(("bash", str(Path(__file__).with_name("base_images.sh"))), capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failed(f"base_images.sh: {done.stderr.strip()[-300:]}")
