@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import time
-import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +21,6 @@ from scrapy import Request
 from scrapy.http import Headers, TextResponse
 from scrapy.responsetypes import responsetypes
 from sqlalchemy import Table, select
-from warcio.archiveiterator import ArchiveIterator
-from warcio.exceptions import ArchiveLoadFailed
 
 from forum_reader.definition.origins import elsewhere, place_of
 from forum_reader.page import soft_block
@@ -36,7 +33,7 @@ from forums.storage import Database, InvalidItem, Item, parse
 from forums.storage.engine import among, listed
 from forums.storage.schema.tables import comments, posts
 from redis_components.errors import ConfigError
-from workers.raw_pages.store import RawPage, days_of, files_of
+from workers.raw_pages.store import Broken, RawPage, days_of, files_of, read_file
 
 _TABLES: tuple[tuple[type[Post | Comment], Table[Any]], ...] = ((Post, posts), (Comment, comments))
 _LEFT_OUT = frozenset({"site", "id", "fetched_at", "deleted"})
@@ -95,13 +92,6 @@ def _stored(database: Database, table: Table[Any], keys: Iterable[tuple[str, str
 logger = logging.getLogger(__name__)
 
 
-class Broken(msgspec.Struct, frozen=True):
-    """A part of a file that could not be read."""
-
-    path: Path
-    reason: str
-
-
 def stored_days(folder: Path, site: str, since: datetime | None = None) -> list[date]:
     """Return the days that may have pages of `site` from `since` on."""
     first = since.astimezone(UTC).date() if since else date.min
@@ -118,25 +108,6 @@ def read_pages(folder: Path, site: str, since: datetime | None = None) -> Iterat
             for page in read_file(path):
                 if isinstance(page, Broken) or since is None or datetime.fromisoformat(page.fetched_at) >= since:
                     yield page
-
-
-def read_file(path: Path) -> Iterator[RawPage | Broken]:
-    """Yield the pages of one file."""
-    try:
-        with path.open("rb") as file:
-            records = ArchiveIterator(file)
-            while True:
-                try:
-                    record = next(records)
-                except StopIteration:
-                    return
-                if record.rec_type == "response":
-                    try:
-                        yield RawPage.from_record(record)
-                    except (ValueError, KeyError, TypeError) as error:
-                        yield Broken(path, str(error))
-    except (ArchiveLoadFailed, zlib.error, EOFError, OSError) as error:
-        yield Broken(path, " ".join(str(error).split()))
 
 
 KINDS = ("index", "list", "thread", "comments", "more")

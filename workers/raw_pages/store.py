@@ -13,7 +13,6 @@ import time
 import zlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from email.utils import format_datetime
 from io import BytesIO
@@ -165,12 +164,35 @@ def files_of(folder: Path, site: str, day: date) -> Iterator[Path]:
     yield from sorted(below(folder, site_name(site), day.isoformat()).glob(f"*{SUFFIX}"))
 
 
+class Broken(msgspec.Struct, frozen=True):
+    """A part of a file that could not be read."""
+
+    path: Path
+    reason: str
+
+
+def read_file(path: Path) -> Iterator[RawPage | Broken]:
+    """Yield the pages of one file."""
+    try:
+        with path.open("rb") as file:
+            records = ArchiveIterator(file)
+            while True:
+                try:
+                    record = next(records)
+                except StopIteration:
+                    return
+                if record.rec_type == "response":
+                    try:
+                        yield RawPage.from_record(record)
+                    except (ValueError, KeyError, TypeError) as error:
+                        yield Broken(path, str(error))
+    except (ArchiveLoadFailed, zlib.error, EOFError, OSError) as error:
+        yield Broken(path, " ".join(str(error).split()))
+
+
 def pages_in(file: Path) -> Iterator[RawPage]:
-    """Yield the pages of a file up to its whole end: what is being written is left out."""
-    with suppress(OSError, ValueError, ArchiveLoadFailed), file.open("rb") as stream:
-        for record in ArchiveIterator(stream):
-            if record.rec_type == "response":
-                yield RawPage.from_record(record)
+    """Yield the pages of a file that can be read: what is being written is left out."""
+    return (page for page in read_file(file) if isinstance(page, RawPage))
 
 
 def size_of(folder: Path, site: str) -> int:

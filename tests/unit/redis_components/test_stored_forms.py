@@ -22,7 +22,7 @@ STRICT = {
 }
 IN_MEMORY = {
     "workers.process.page_at_work.PageAtWork",
-    "forums.raw_pages.reparse.Broken",
+    "workers.raw_pages.store.Broken",
     "forums.sites.load._Known",
     "forums.sites.load._LastRead",
 }

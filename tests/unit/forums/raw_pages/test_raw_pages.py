@@ -14,11 +14,11 @@ from scrapy import Request
 from scrapy.http import HtmlResponse
 from warcio.archiveiterator import ArchiveIterator
 
-from forums.raw_pages.reparse import Broken, read_file, read_pages
+from forums.raw_pages.reparse import read_pages
 from tests.support.processes import wait_until
 from workers.raw_pages import RawPage, RawStore
 from workers.raw_pages import store as store_module
-from workers.raw_pages.store import days_of, prune, size_of
+from workers.raw_pages.store import Broken, days_of, pages_in, prune, read_file, size_of
 
 PAGE = {"kind": "comments", "forum": "f1", "thread": "t/ü", "number": 2}
 
@@ -98,6 +98,7 @@ def test_a_record_that_was_cut_off_is_said_and_the_next_file_is_read(tmp_path: P
     found = read(tmp_path)
     assert [one.page["number"] for one in found if isinstance(one, RawPage)] == [1, 3]
     assert len([one for one in found if isinstance(one, Broken)]) == 1
+    assert [one.page["number"] for one in pages_in(path.with_name("a.warc.gz"))] == [1]
 
 
 def test_a_file_of_something_else_is_said(tmp_path: Path) -> None:
