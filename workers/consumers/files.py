@@ -20,6 +20,15 @@ Ends = Callable[[bytes], int]
 """Returns the number of bytes of a file that are whole records."""
 
 
+def sync_folder(folder: Path) -> None:
+    """Have the disk know the names in a folder: `fsync` of a file does not promise that. Raises OSError."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
 class RotatedFile:
     """Appends records to `path`. What a process that was killed left half written is cut off: it is still in Redis.
 
@@ -93,20 +102,12 @@ class RotatedFile:
         except OSError:
             os.close(self._fd)
             raise ConfigError(f"{self.path} is written by another process: give each consumer its own file") from None
-        self._keep_name()
+        sync_folder(self.path.parent)
         self._opened_at = time.monotonic()
         content = self.path.read_bytes()
         whole = self._whole(content)
         if whole < len(content):
             os.ftruncate(self._fd, whole)
-
-    def _keep_name(self) -> None:
-        """Have the disk know the file by its name: `fsync` of the file alone does not promise that."""
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 class JsonLines(Sink):

@@ -29,8 +29,9 @@ from scrapy.utils.reactor import install_reactor
 
 from redis_components.server.variables import load_env_file
 
+from .files import sync_folder
 from .run_files import FEEDS_ONLY, Feed, FilesOrder, MemberOrder, Progress, Written
-from .run_places import Place, digest_of, place_of, put_text, sync_folder
+from .run_places import Place, digest_of, place_of, put_text
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings

@@ -12,6 +12,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .files import sync_folder
+
 ROWS = 10_000
 """Rows of a row group, which is in memory at once."""
 _INT64 = 2**63
@@ -32,11 +34,7 @@ def convert(source: Path, target: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     unfinished.replace(target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(target.parent)
     source.unlink()
 
 

@@ -13,6 +13,7 @@ from typing import BinaryIO, Protocol
 from redis_components.embedded import data_dir
 
 from .consume import SinkUnavailable
+from .files import sync_folder
 from .s3_objects import Bucket
 
 _CHUNK = 1024 * 1024
@@ -107,15 +108,6 @@ class FolderPlace:
             part.replace(link)
         except OSError as error:
             raise SinkUnavailable(f"{link} cannot be written: {error.strerror}") from error
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the disk know the names in a folder: `fsync` of a file does not promise that. Raises OSError."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 class BucketPlace:
