@@ -207,11 +207,18 @@ def _each_line_names_a_test(left_out: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _environment_as_before() -> Iterator[None]:
     """What a command enters into its own environment for the processes that it starts (`trawl up` does) ends with its test."""
-    before = dict(os.environ)
+    before = _variables()
     yield
-    if os.environ != before:
+    if _variables() != before:
         os.environ.clear()
-        os.environ.update(before)
+        os.environ.update({os.fsdecode(name): os.fsdecode(value) for name, value in before.items()})
+
+
+def _variables() -> dict[bytes, bytes]:
+    """Return the environment as it is kept, without what pytest itself changes: `dict(os.environ)` decodes each value."""
+    kept = os.environ._data.copy()  # type: ignore[attr-defined]
+    kept.pop(b"PYTEST_CURRENT_TEST", None)
+    return kept
 
 
 @pytest.fixture(scope="session", autouse=True)

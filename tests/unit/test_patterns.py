@@ -7,41 +7,49 @@ source, so a new expression is measured without being named here.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from tests.support import pattern_ledger
 from tests.support.other_patterns import BUILT, as_expression, built, of_lua, of_profiles
-from tests.support.pattern_growth import growth_of
+from tests.support.pattern_growth import Growth, growth_of
+from tests.support.pattern_ledger import not_linear
 from tests.support.product_patterns import Use, of_product
 from tests.support.regex_steps import StepCounter, TooManySteps, deep_calls
 
 
-def too_costly(uses: list[Use]) -> list[str]:
-    """One line for each expression whose work grows faster than its text."""
-    lines = []
-    with deep_calls():
-        for use in uses:
-            growth = growth_of(use.pattern, use.flags, use.modes)
-            if not growth.is_linear:
-                text = f"{growth.begin!r} + {growth.part!r} * n + {growth.end!r}"
-                lines.append(f"{use.where}: {growth.ratio:.1f} times the steps for twice the text: {text}: {use.pattern!r:.200}")
-    return lines
-
-
-@pytest.mark.thorough
+@pytest.mark.thorough  # where the ledger knows few of them
 def test_each_expression_of_the_product_costs_what_the_length_of_its_text_costs() -> None:
     """Bound the repeat, make it possessive (`++`), begin it once (`(?<!...)`), or cut the text first."""
     uses, functions = of_product()
     assert len(uses) > 300
-    assert not too_costly(uses)
+    assert not not_linear(uses)
     assert functions == sorted(BUILT), "say in tests/support/other_patterns.py what a new function builds"
-    assert not too_costly(built(functions))
+    assert not not_linear(built(functions))
+
+
+@pytest.mark.parametrize("changed", [{"pattern": r"\d+x"}, {"flags": re.IGNORECASE}, {"modes": ("search",)}])
+def test_the_ledger_spares_what_was_measured_as_it_is_and_nothing_else(
+    changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = Use("a.py:_A", r"\d*+x", 0, ("match",))
+    seen = []
+    monkeypatch.setenv("SHORT_TESTS", "1")
+    monkeypatch.setattr(pattern_ledger, "_known", lambda: {pattern_ledger.digest(measured)})
+    monkeypatch.setattr(pattern_ledger, "growth_of", lambda *given: seen.append(given) or Growth(1.0, 1.0))
+    assert not_linear([measured, replace(measured, **changed)]) == []
+    assert len(seen) == 1
+    monkeypatch.delenv("SHORT_TESTS")
+    assert not_linear([measured]) == []
+    assert len(seen) == 2
 
 
 def test_each_pattern_of_lua_costs_what_the_length_of_its_text_costs() -> None:
     uses = of_lua()
     assert len(uses) > 40
-    assert not too_costly(uses)
+    assert not not_linear(uses)
 
 
 def test_expressions_of_profiles_are_measured_too() -> None:

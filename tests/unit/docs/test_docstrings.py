@@ -5,15 +5,12 @@ A docstring begins with a verb or a noun. Data is sent, stored and reported; it 
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.support.sources import ROOT, docstrings_of, sources
+
 PACKAGES = ("redis_components", "workers", "tasks", "forums", "forum_reader", "monitoring", "demo")
 CLAUSE = re.compile(r"(What|Whether|How|Which|Who|Whose|Where|Why)\b(?! is the name)")
 WORDS = re.compile(r"\b(tells?|told|says?|said|somebody|nobody|whoever)\b", re.IGNORECASE)
@@ -24,30 +21,13 @@ ELSEWHERE = {"settings.py", "middlewares.py", "pipelines.py", "items.py", "tasks
 """Files of users' projects."""
 
 
-@cache
-def sources() -> dict[str, str]:
-    return {
-        path.relative_to(ROOT).as_posix(): path.read_text("utf-8")
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
-    }
-
-
-def docstrings(text: str) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-                yield first.lineno, first.value.value
-
-
 def clauses(text: str) -> list[int]:
     """Return the lines of docstrings that begin with a clause."""
-    return [line for line, docstring in docstrings(text) if CLAUSE.match(docstring)]
+    return [line for line, docstring in docstrings_of(text) if CLAUSE.match(docstring)]
 
 
 def test_no_docstring_begins_with_a_clause() -> None:
-    found = [f"{path}:{line}" for path, text in sources().items() for line in clauses(text)]
+    found = [f"{path}:{line}" for path, text in sources(PACKAGES).items() for line in clauses(text)]
     assert not found, "begin with a verb or a noun: " + ", ".join(found)
 
 
@@ -60,7 +40,7 @@ def test_a_clause_is_found(docstring: str) -> None:
 def test_data_does_not_speak() -> None:
     found = [
         f"{path}:{number}: {line.strip()}"
-        for path, text in sources().items()
+        for path, text in sources(PACKAGES).items()
         for number, line in enumerate(text.splitlines(), 1)
         if WORDS.search(line)
     ]
@@ -70,12 +50,13 @@ def test_data_does_not_speak() -> None:
 def test_a_file_in_backticks_exists() -> None:
     folders = [one for one in ROOT.iterdir() if one.is_dir() and not one.name.startswith(".")]
     files = [*ROOT.glob("*.py"), *(path for one in folders for ending in ("py", "lua") for path in one.rglob(f"*.{ending}"))]
-    known = {f"/{path.relative_to(ROOT).as_posix()}" for path in files}
+    paths = [path.relative_to(ROOT).parts for path in files]
+    known = {"/".join(parts[at:]) for parts in paths for at in range(len(parts))}
     found = [
         f"{path}:{line}: {name}"
-        for path, text in sources().items()
-        for line, docstring in docstrings(text)
+        for path, text in sources(PACKAGES).items()
+        for line, docstring in docstrings_of(text)
         for name in FILE.findall(docstring)
-        if name not in ELSEWHERE and not any(one.endswith(f"/{name}") for one in known)
+        if name not in ELSEWHERE and name not in known
     ]
     assert not found, "\n".join(found)

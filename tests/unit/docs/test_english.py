@@ -28,7 +28,7 @@ IDIOMS = {
     r"\blikewise\b": "also, in the same way",
 }
 
-_BREAK = re.compile(r'(?:\s|"|\bf(?="))*\n(?:\s|#|\bf(?=")|"|--)*')
+_BREAK = re.compile(r'(?<![\s"])(?:\s|"|\bf(?="))*\n(?:\s|#|\bf(?=")|"|--)*')
 """The end of a line and the beginning of the next: quotes of a string in parts, marks of a comment."""
 
 

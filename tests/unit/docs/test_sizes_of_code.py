@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import ast
 import statistics
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
-PACKAGES = ("redis_components", "workers", "forum_reader", "forums", "tasks", "cli", "monitoring", "demo")
+from tests.support.sources import definitions_of, sources
+
 LONGEST_FILE = 400
 LONG_FUNCTION = 40  # lines without the docstring
 LONG_FILES: dict[str, str] = {}
 """Those that may be longer, and why."""
-
-
-@cache
-def sources() -> dict[str, str]:
-    """The text of each module of the packages, by its path."""
-    return {
-        path.relative_to(ROOT).as_posix(): path.read_text() for package in PACKAGES for path in (ROOT / package).rglob("*.py")
-    }
 
 
 def lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -43,7 +33,7 @@ def test_at_most_one_function_in_a_hundred_is_long() -> None:
     functions = {
         f"{path}: {node.name}": lines(node)
         for path, text in sources().items()
-        for node in ast.walk(ast.parse(text))
+        for node in definitions_of(text)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     long = {name: length for name, length in functions.items() if length > LONG_FUNCTION}
