@@ -49,7 +49,8 @@ class Page(BaseModel):
     )
     container: Select | None = Field(default=None, description="an element that each such page has: a page without it is refused")
     gone: Select | None = Field(
-        default=None, description="an element of pages of something that does not exist (any more): such a page counts as 404"
+        default=None,
+        description="an element of pages of something that does not exist (any more): such a page, without rows, counts as 404",
     )
     block_page: Select | None = Field(
         default=None, description="an element that only a login page, a captcha or an error page has: such a page is refused"

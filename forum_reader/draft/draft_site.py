@@ -32,6 +32,7 @@ from .boards import addressed_forums, boards_below
 from .comment_service import find_static, static_wrapper
 from .draft_file import Draft, Preview, name_of, preview_of, refuse_variables, site_of_draft, text_of
 from .explore import Explorer, FoundForum
+from .missing_page import with_gone
 from .page_sample import opened
 from .paging_links import feeds_of, recent_of_profile, recent_page
 from .wrapper import customs_of, wrapper_of
@@ -151,13 +152,18 @@ def draft_site(
 
 async def drafted(url: str, fetch: Fetch, known: partial[Draft], profile: str | None = None) -> Drafted:
     """Draft the file of the forum at `url`; `known`: values of the draft that the pages do not show. Raises ReaderError."""
+    pages = _Pages(fetch)
+    found = await _found(url, fetch, pages, known, profile)
+    return found._replace(draft=await with_gone(found.draft, found.shown, pages.get)) if found.shown.is_read else found
+
+
+async def _found(url: str, fetch: Fetch, pages: _Pages, known: partial[Draft], profile: str | None) -> Drafted:
     if profile is not None and profile not in (names := layers.profile_names()):
         raise SiteError(f"profile {profile!r:.100} is unknown: profiles are {', '.join(names)}")
     response = await fetch(url)
     if (why := refusal(response)) is not None:
         raise ReaderError(why)
     _refuse_another_host(url, response.url)
-    pages = _Pages(fetch)
     guess = next((one for one in guesses(response) if profile in (None, one.profile)), None)
     chosen = profile or (guess.profile if guess else None)
     draft, shown, problem = None, Preview([], None), None

@@ -66,7 +66,7 @@ class Document:
 
             self.root = arranged(self.root, shape)
         self._values = FoundValues(site, page, response, self.root, {"thread": thread})
-        if page.gone and self.find(page.gone):
+        if page.gone and self.find(page.gone) and not (isinstance(page, RowsPage) and self.find(page.rows)):
             raise PageGone(f"a page of something that does not exist: it has {' or '.join(page.gone.select)}")
         if page.block_page and self.find(page.block_page):
             raise UnreadablePage(f"a wall: it has {' or '.join(page.block_page.select)}")
