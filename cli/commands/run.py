@@ -211,7 +211,8 @@ def _show(client: redis.Redis, run: GroupRun, as_json: bool, spider: str = "") -
     echo(f"{run.id}: {run.sentence()}")
     echo(f"started {iso(run.started_at)} by {run.by or '?'}{f', ended {iso(run.ended_at)}' if run.ended_at else ''}")
     if run.deadline_at:
-        late = f"; at this pace it ends {iso(run.late)}, which is too late" if run.late else ""
+        by = f": {run.late_by}" if run.late_by else ""
+        late = f"; at this pace it ends {iso(run.late)}, which is too late{by}" if run.late else ""
         echo(f"deadline {iso(run.deadline_at)}{late}")
     if crawling:
         echo(f"crawling: {', '.join(sorted(crawling)[:20])}{' and more' if len(crawling) > 20 else ''}; {len(waiting)} wait")

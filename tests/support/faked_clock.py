@@ -1,56 +1,96 @@
-"""Processes whose clock a test moves, by libfaketime (`apt-get install faketime`): a file says by how much, for all that were
-started with it, at once. What runs on a clock that never goes back (time.monotonic) is not touched, as on a real machine.
+"""Processes whose clock a test moves, by a library of a few lines that is compiled and loaded before theirs: a file has by how
+much, for all that were started with it, at once. What runs on a clock that never goes back (time.monotonic) is not touched, as on
+a real machine.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
+import shutil
+import struct
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
-LIBRARY = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
-needs_faketime = pytest.mark.skipif(LIBRARY is None, reason="libfaketime is not installed: apt-get install faketime")
+SOURCE = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile long long none, *wrong_by = &none;
+
+__attribute__((constructor)) static void begin(void) {
+  const char *path = getenv("TEST_CLOCK_FILE");
+  int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  if (file < 0) return;
+  void *found = mmap(0, sizeof(long long), PROT_READ, MAP_SHARED, file, 0);
+  close(file);
+  if (found != MAP_FAILED) wrong_by = found;
+}
+
+int clock_gettime(clockid_t id, struct timespec *at) {
+  int failed = syscall(SYS_clock_gettime, id, at);
+  if (!failed && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) at->tv_sec += *wrong_by;
+  return failed;
+}
+
+int gettimeofday(struct timeval *at, void *zone) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  at->tv_sec = now.tv_sec;
+  at->tv_usec = now.tv_nsec / 1000;
+  return 0;
+}
+
+time_t time(time_t *at) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (at) *at = now.tv_sec;
+  return now.tv_sec;
+}
+"""
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler: apt-get install gcc libc6-dev")
 
 
 class Clock:
     """A clock that is right until it jumps."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / "clock"
-        self.jump(0)
+        self._file, self._library = folder / "clock", folder / "clock.so"
+        self._file.write_bytes(bytes(8))
+        source = folder / "clock.c"
+        source.write_text(SOURCE)
+        subprocess.run([str(COMPILER), "-shared", "-fPIC", "-O1", "-o", self._library, source], check=True, timeout=60)
 
     def jump(self, seconds: int) -> None:
         """From now on it is wrong by so many seconds."""
-        new = self._file.with_suffix(".new")
-        new.write_text(f"{seconds:+d}\n")
-        new.rename(self._file)
+        with self._file.open("r+b") as file:
+            os.pwrite(file.fileno(), struct.pack("q", seconds), 0)
 
     @property
     def environment(self) -> dict[str, str]:
         """Of a process that has this clock."""
-        return {
-            "LD_PRELOAD": str(LIBRARY),
-            "FAKETIME_TIMESTAMP_FILE": str(self._file),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
+        return {"LD_PRELOAD": str(self._library), "TEST_CLOCK_FILE": str(self._file)}
 
 
 class RedisWithClock(RedisServer):
-    """A server with its own clock. The test is skipped for one that loads jemalloc, as Debian's does: the two libraries wait
-    for each other while it starts.
-    """
+    """A server with its own clock."""
 
     def __init__(self, folder: Path, *, aof: bool = False) -> None:
         self.clock = Clock(folder)
         super().__init__(aof=aof)
-        if b"libjemalloc.so" in self.binary.path.read_bytes():
-            self.close()
-            pytest.skip(f"{self.binary} does not start with libfaketime")
         given = " ".join(f"{name}='{value}'" for name, value in self.clock.environment.items())
         script = folder / "redis-server-with-clock"
         script.write_text(f'#!/bin/sh\nexec env {given} {self.binary.path} "$@"\n')
@@ -62,3 +102,9 @@ class RedisWithClock(RedisServer):
         """Seconds between its clock and this process's."""
         seconds, micros = self.client().time()
         return float(seconds) + float(micros) / 1e6 - time.time()
+
+    def set_to(self, moment: float) -> None:
+        """Let its clock show this time (epoch s); returns when it does."""
+        wanted = round(moment - time.time())
+        self.clock.jump(wanted)
+        wait_until(lambda: abs(self.is_wrong_by() - wanted) < 60, "the clock has not jumped")

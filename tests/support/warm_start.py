@@ -162,7 +162,7 @@ def _forkable(command: object, environment: Mapping[str, str] | None, family: st
     ours, theirs = os.environ, os.environ if environment is None else environment
     of_python = {name for name in {*ours, *theirs} if name.startswith("PYTHON")} - MAY_DIFFER
     same = all(ours.get(name) == theirs.get(name) for name in of_python)
-    if not same or _replaces_imports(theirs.get("PYTHONPATH", "")):
+    if not same or "LD_PRELOAD" in theirs or _replaces_imports(theirs.get("PYTHONPATH", "")):
         return None
     return {
         "command": command,

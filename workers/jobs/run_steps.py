@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import redis
 
@@ -22,6 +23,7 @@ from workers.state.group_runs import RUN, GroupRun, GroupRuns, Member, RunState,
 from workers.state.jobs import Job, Jobs, JobState
 
 from . import jobs
+from .forecast import forecast, last_finished
 from .groups import Group, deadline_at
 from .verdict import CrawlEvidence, Finding, as_member, find
 
@@ -210,25 +212,34 @@ class _Step:
         members = self._runs.members(run.id) if over or run.state is RunState.ENDING else {}
         counts = counted(members.values()) if members else run.counts
         alerts = counted(one for one in members.values() if one.alerting) if members else run.alerts
-        waiting, late = len(self._runs.waiting(run.id)), self._forecast(run, counts, members)
+        seconds = sum(one.seconds for one in members.values()) if members else run.seconds
+        waiting = len(self._runs.waiting(run.id))
         waits_for = self._waits_for if waiting else ""
-        after = replace(run, counts=counts, alerts=alerts, waiting=waiting, waits_for=waits_for, late=late)
+        after = replace(run, counts=counts, alerts=alerts, seconds=seconds, waiting=waiting, waits_for=waits_for)
+        after = replace(after, **self._late(after))
         if sum(counts.values()) >= run.members:
             ended = RunState.CANCELLED if run.state is RunState.ENDING and run.reason != _DEADLINE else RunState.FINISHED
-            after = replace(after, state=ended, ended_at=self._now, late=None)
+            after = replace(after, state=ended, ended_at=self._now, late=None, late_by="")
             lines.append(f"run {after.id}: {after.sentence()}")
         if after != self._run and self._runs.swap(after):
             if after.state.ended:
                 self._note(lines[-1])
             elif after.late and not self._run.late:
-                self._note(f"run {after.id} will miss its deadline: at this pace it ends {after.late - self._now:.0f} s from now")
+                by = f" ({after.late_by})" if after.late_by else ""
+                self._note(
+                    f"run {after.id} will miss its deadline: at this pace it ends {after.late - self._now:.0f} s from now{by}"
+                )
         return lines
 
-    def _forecast(self, run: GroupRun, counts: Mapping[str, int], members: Mapping[str, Member]) -> float | None:
-        """Return the time at which the run will be over at the pace of its last members, where that is after its deadline."""
-        if run.deadline_at is None or not members or run.state is not RunState.RUNNING:
-            return run.late
-        seconds = [one.seconds for one in members.values()]
-        left = run.members - sum(counts.values())
-        end = self._now + left * sum(seconds) / len(seconds) / min(run.at_once, max(1, left))
-        return end if end > run.deadline_at else None
+    def _late(self, run: GroupRun) -> dict[str, Any]:
+        """Return the time at which a run ends that will be late, and the member that alone needs so long, with the reason."""
+        if run.deadline_at is None:
+            return {}
+        crawling = self._runs.crawling(run.id)
+        known = {spider: job for spider in crawling if (job := self._job(spider)) is not None}
+        found = forecast(run, crawling, known, last_finished(run, self._everything), self._now)
+        if found is None or not found.member:
+            return {"late": found and found.at, "late_by": ""}
+        left, keys = known[found.member].figures.left, CrawlRecords(self._client).keys_of(known[found.member].id)
+        limit = " at the pace of its site's limit" if self._client.zcard(keys.lanes()) else ""
+        return {"late": found.at, "late_by": f"{found.member} has {left:,} requests left{limit}"}

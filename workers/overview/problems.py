@@ -196,6 +196,9 @@ def _roll(view: Overview) -> Iterator[Problem]:
 def _sooner(run: GroupRun, view: Overview) -> str:
     """Return what would end a late run sooner, and what would not."""
     limited = "no number of crawlers helps a site that has a limit"
+    if run.late_by:
+        more = "neither would more crawlers" if "limit" in run.late_by else f"more crawlers for it may; {limited}"
+        return f"{run.late_by}: a higher at_once would not help, {more}"
     if not run.waiting:
         return f"no member waits, so more of them at a time would not help; more crawlers for each may, but {limited}"
     if run.waits_for:

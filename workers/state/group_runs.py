@@ -169,6 +169,10 @@ class GroupRun(JsonRecord):
     """The cause for which they wait, where that is not `at_once`."""
     late: Epoch | None = None
     """When the run is forecast to end, where that is after its deadline."""
+    late_by: str = ""
+    """The member that alone needs so long, with the reason."""
+    seconds: Amount = 0.0
+    """Of all members that are over."""
     keep_runs: Count = 30
     files: str = ""
     format: str = "jsonlines"
