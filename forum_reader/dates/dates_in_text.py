@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from .normalised import common
-from .words import AGO, DAYS_BACK, LESS_THAN_ONE, MONTHS, NUMBERS, UNITS, WEEKDAYS
+from .words import AGO, DAYS_BACK, LESS_THAN_ONE, MONTHS, NUMBERS, UNITS, WEEKDAYS, half_of_day, of_half
 
 LONGEST = 120
 """Characters of a text that is searched for a date."""
@@ -35,11 +35,12 @@ _EAST = re.compile(r"(?<!\d)(\d{1,2})[月월]\s?(\d{1,2})[日일]")
 _KOREAN = re.compile(r"((?:19|20)\d\d)[년.]\s?(\d{1,2})[월.]\s?(\d{1,2})[일.]?")
 _MONTH_DAY = re.compile(r"(?<![\d./-])(\d{1,2})[-/](\d{1,2})\s+(?=\d{1,2}:\d\d)")
 _TIME = re.compile(
-    r"(?<![\d.,])(\d{1,2})\s?[:：hH]\s?(\d\d)(?:[:：](\d\d))?(?!\d)\s*(?:([apAP])\.?\s?[mM]\b\.?|(上午|早上|凌晨|下午|晚上|中午|"
-    r"(?:صباحا?|مساءا?)ً?|[صم](?!\w)|[πμΠΜ]\.?\s?[μΜ](?!\w)|[قب]\.?\s?ظ|Ö[ÖS]\b|(?:SA|CH)\b))?"
+    r"(?<![\d.,])(\d{1,2})\s?[:：hH時时點点시]\s?(\d\d|\d(?=[分분]))(?:[:：](\d\d))?[分분]?(?!\d)\s*(?:([apAP])\.?\s?[mM]\b\.?)?"
     r"(?:\s*(UTC|GMT|Z\b)?\s*([+-]\d\d:?\d\d)?)"
 )
-_HOUR_BEFORE = re.compile(r"(上午|早上|凌晨|下午|晚上|中午|오전|오후)\s?(\d{1,2})[:：](\d\d)")
+_TIME_BEHIND = re.compile(r"[\s,]+(?:[^\W\d_]{2,5}\.?\s)?([01]?\d|2[0-3])\.([0-5]\d)(?![\d%])(?![.,]\d)")
+"""A time with a point, right behind its day: `20.11.2026 kl. 18.40`."""
+_HALF_BEFORE = re.compile(r"\b([ap])\.?m\.?\s*$", re.IGNORECASE)
 _RELATIVE = re.compile(r"(?<![\w.,])(\d{1,4}(?:[.,]\d+)?|[^\W\d_]{1,6})\s?\+?\s?([^\W\d_]{1,14})\.?")
 _SMALLER = re.compile(r"[\s,]*(?:(?:and|und|et|y|e|и)\s+)?(\d{1,3})\s?([^\W\d_]{1,12})")
 _EAST_RELATIVE = re.compile(
@@ -58,13 +59,11 @@ for _phrase in (*LESS_THAN_ONE, *DAYS_BACK):
         _FIRST_WORDS.setdefault(re.split(r"[^\w'’-]", _phrase)[0], []).append(_phrase)
 _LETTERS = re.compile(r"[^\W\d_][\w'’-]*")
 _LONGEST_DAY_WORD = 60
-_PM = frozenset({"下午", "晚上", "오후", "مساء", "مساءا", "م", "μμ", "بظ", "ÖS", "CH"})
-_AM = frozenset({"صباح", "صباحا", "ص", "πμ", "قظ", "ÖÖ", "SA"})
 _BEFORE_TIME = 5  # characters between a day and its time: ` at `
-_NOT_LETTERS = re.compile(r"[^\w]|ً")
 OTHER_FORM = re.compile(
     "[\u0530-\u10ff\u1200-\u137f\u1780-\u17ff\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-    r"|[./-]2[45]\d\d\b|\b1[34]\d\d[./-]\d|\b[SHR]\d{1,2}\.\d|\d\.?\s?(?:\(?e?\)?ko|gada|m\.)\s|\bth(?:áng|g)\s",
+    r"|\b2[45]\d\d\b|\b1[34]\d\d[./-]\d|\d[./-]1[34]\d\d\b|оны |[〇零一二三四五六七八九]年|"
+    r"\b[SHR]\d{1,2}\.\d|\d\.?\s?(?:\(?e?\)?ko|gada|m\.)\s|\bth(?:áng|g)\s",
     re.IGNORECASE,
 )
 """Sign of a form that `normalised.common` knows: another script or calendar, a mark of direction, a word behind the year."""
@@ -233,34 +232,25 @@ def _weekday(text: str) -> int | None:
 
 
 def _time(text: str, day: Spotted | None) -> Spotted | None:
-    if match := _HOUR_BEFORE.search(text):
-        hour = int(match[2])
-        if hour < 24:
-            return Spotted(hour=hour % 12 + 12 if match[1] in _PM else hour, minute=int(match[3]), span=match.span())
     for match in _TIME.finditer(text):
         if day is not None and match.start() < day.span[1] and day.span[0] < match.end():
             continue
         hour, minute = int(match[1]), int(match[2])
         if hour > 24 or minute > 59:
             continue
-        half = match[4].lower() if match[4] else None
+        half = match[4] or (before[1] if (before := _HALF_BEFORE.search(text[: match.start()])) else None)
         if half and 1 <= hour <= 12:
-            hour = hour % 12 + (12 if half == "p" else 0)
-        elif match[5]:
-            hour = _of_half(hour, _NOT_LETTERS.sub("", match[5]))
-        offset = _offset(match[7]) if match[7] else (0 if match[6] else None)
+            hour = of_half(hour, f"{half.lower()}m")
+        elif word := half_of_day(text, match.start(), match.end(4) if match[4] else len(match[0].rstrip()) + match.start()):
+            hour = of_half(hour, word[0])
+        offset = _offset(match[6]) if match[6] else (0 if match[5] else None)
         return Spotted(
             hour=hour % 24, minute=minute, second=min(int(match[3] or 0), 59), half=bool(half), offset=offset, span=match.span()
         )
+    if day is not None and (time := _TIME_BEHIND.match(text, day.span[1])):
+        word = half_of_day(text, *time.span())
+        return Spotted(hour=of_half(int(time[1]), word[0]) if word else int(time[1]), minute=int(time[2]), span=time.span())
     return None
-
-
-def _of_half(hour: int, half: str) -> int:
-    """Return the hour of 24, by a word for a half of the day: Chinese, Arabic, Greek, Persian, Turkish, Vietnamese."""
-    half = half if half in _PM or half in _AM else half.lower()
-    if half in _PM and hour < 12:
-        return hour + 12
-    return 0 if half in _AM and hour == 12 else hour
 
 
 def _day_word(text: str, time: Spotted | None) -> Spotted | None:

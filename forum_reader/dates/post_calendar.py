@@ -115,6 +115,8 @@ class Calendar:
                 found = self._now.replace(hour=date.hour, minute=date.minute, second=date.second, microsecond=0)
                 return found if found <= self._now + timedelta(hours=14) else found - timedelta(days=1)
             year = date.year if date.year is not None else self._year(date, month, day or 1)
+            if year > self._now.year + 1 and self._language[:2] == "th":  # 69 is 2569 of the Buddhist era, 2026
+                year -= 43
             found = datetime(year, month, day or 1, date.hour or 0, date.minute, date.second)
             if date.offset:
                 found = found.replace(tzinfo=timezone(timedelta(minutes=date.offset))).astimezone(UTC).replace(tzinfo=None)

@@ -20,12 +20,13 @@ from .language import Form, Other, OutOfTime, ask, learn_shape, learn_text, numb
 from .normalised import in_common_era, is_elapsed_time, plain, span, without_directions
 from .post_calendar import Calendar
 from .short_forms import EAST, just_now, latest, year_is_missing
-from .words import in_january, in_known_words, is_english, on_24_hours
+from .words import in_halves, in_january, in_known_words, is_english, on_24_hours
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _OF_MAIL = re.compile(r"(?:[A-Z][a-z]{2}, ?)?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?::\d\d)? (?:[+-]\d{4}|GMT|UTC?|Z)")
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds the year 5138, as milliseconds March 1973
 _YEARS = range(1971, 2100)  # software writes others for "never", as 0001-01-01 and 9999-12-31
+_OTHER_CALENDARS = frozenset((*range(1300, 1421), *range(2443, 2643)))  # of Iran and of the Buddhist era
 _WEEKDAY_BEHIND = re.compile(r"(?<!\d)(?:20)?\d\d([./-])\d\d\1\d\d\s?\(\w{1,3}\)")
 """`26/11/29(Sun)12:05:41`, `11/29/26(Sun)12:05`: the weekday decides the order."""
 _LONGEST = 100  # characters; no date is longer, and dateparser's time grows with the length
@@ -111,7 +112,8 @@ class DateReader:
                 continue
         if text[:1].isdigit():
             try:
-                return datetime.fromisoformat(text), True
+                if (exact := datetime.fromisoformat(text)).year not in _OTHER_CALENDARS:
+                    return exact, True
             except ValueError:
                 pass
         if _OF_MAIL.fullmatch(text):
@@ -130,7 +132,7 @@ class DateReader:
         return found if found <= self._now else found - timedelta(days=1)
 
     def _in_words(self, text: str) -> tuple[datetime | None, bool]:
-        text = in_common_era(text if text.isascii() else plain(text), self._language)
+        text = in_common_era(in_halves(text if text.isascii() else plain(text)), self._language)
         if self._language is not None and self._language[:2] != "en":
             if is_english(text):
                 return self._in_english._in_words(text)

@@ -56,6 +56,53 @@ def _hour(match: re.Match[str]) -> str:
     return f"{hour:02}{match[2] or ':00'}{match[3]}"
 
 
+_UNSPACED = "\u0e00"  # scripts from here on do not part all words
+
+
+def _halves(*, reversed_: bool = False) -> re.Pattern[str]:
+    """Return the expression for a word of a half of the day, in the group of its half."""
+
+    def form(word: str) -> str:
+        word = word.replace("_", " ")
+        whole = "" if word[0] >= _UNSPACED else r"(?![^\W\d_])"
+        own = re.escape(word[::-1] if reversed_ else word) + whole
+        return f"(?-i:{own})" if word.isascii() and word.isupper() else own  # `CH` is a half, `ch` is not
+
+    halves = {half: sorted(words.split(), key=len, reverse=True) for half, words in TABLES["halves"].items()}
+    groups = (f"(?P<{half}>{'|'.join(map(form, words))})" for half, words in halves.items())
+    return re.compile(rf"[\s,(]*(?:बजे\s*)?(?:{'|'.join(groups)})", re.IGNORECASE)
+
+
+_HALF_BEHIND, _HALF_BEFORE = _halves(), _halves(reversed_=True)
+_DIGITS = frozenset(("", *"0123456789,-"))
+_AFTER_NOON = {"am": (), "pm": range(12), "noon": range(10), "night": range(6, 12)}
+_CLOCK_IN_WORDS = re.compile(r"(?<![\d.,:/-])(\d{1,2})([:.][0-5]\d(?::[0-5]\d)?)(?![\d.]\d)(?!\s?[ap]\.?m)")
+
+
+def in_halves(text: str) -> str:
+    """Convert a time with a word for its half of the day: `6:40 বিকাল`, `6:40 de la tarde`."""
+    for clock in _CLOCK_IN_WORDS.finditer(text):
+        if half := half_of_day(text, *clock.span()):
+            name, begin, end = half
+            return f"{text[:begin]}{of_half(int(clock[1]), name):02}{clock[2]}{text[end:]}"
+    return text
+
+
+def half_of_day(text: str, begin: int, end: int) -> tuple[str, int, int] | None:
+    """Return the half of the day that a word before or behind a time names, and where both together begin and end."""
+    if end < len(text) and (behind := _HALF_BEHIND.match(text, end)) and behind.lastgroup:
+        return behind.lastgroup, begin, behind.end()
+    before = text[:begin].rstrip()[::-1]
+    if before[:1] not in _DIGITS and (word := _HALF_BEFORE.match(before)) and word.lastgroup:
+        return word.lastgroup, len(before) - word.end(), end
+    return None
+
+
+def of_half(hour: int, half: str) -> int:
+    """Return the hour of 24 of one in a half of the day; one above 12 is of 24 already."""
+    return hour if hour > 12 else hour % 12 + 12 * (hour % 12 in _AFTER_NOON[half])
+
+
 _WORD = re.compile(r"[^\W\d_]+")
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
