@@ -209,9 +209,12 @@ def _environment_as_before() -> Iterator[None]:
     """What a command enters into its own environment for the processes that it starts (`trawl up` does) ends with its test."""
     before = _variables()
     yield
-    if _variables() != before:
-        os.environ.clear()
-        os.environ.update({os.fsdecode(name): os.fsdecode(value) for name, value in before.items()})
+    after = _variables()
+    for name in after.keys() - before.keys():
+        del os.environ[os.fsdecode(name)]
+    for name, value in before.items():
+        if after.get(name) != value:
+            os.environ[os.fsdecode(name)] = os.fsdecode(value)
 
 
 def _variables() -> dict[bytes, bytes]:

@@ -17,6 +17,7 @@ from cli.main import main
 from demo.forum.process import ForumProcess
 from forums.records.start_tasks import PostTask, encode
 from forums.sites import load_site
+from forums.sites.http import fetch as pages
 from forums.sites.http.fetch import MAX_BYTES, FetchFailed, fetch
 from forums.sites.http.politeness import user_agent
 from redis_components.keys import CrawlKeys
@@ -74,6 +75,7 @@ def server() -> Iterator[Server]:
 def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
     monkeypatch.setenv("BOOKS_TOKEN", SECRET)
+    monkeypatch.setattr(pages, "STRANGER_DELAY_S", 0.0)  # the pauses between pages of a site without a file: 40 s of them
     return tmp_path
 
 
