@@ -52,7 +52,8 @@ class CrawlerWatch:
 
     def __post_init__(self) -> None:
         self._known: dict[int, Occupant] = {}
-        self._others: dict[int, float] = {}  # pids that are no crawlers -> first seen
+        self._others: dict[int, float] = {}  # pids that are no crawlers so far -> first seen
+        self._settled: set[str] = set()  # those that will not become one
         self._looking = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="crawler-watch", daemon=True)
@@ -93,16 +94,16 @@ class CrawlerWatch:
 
     def _look(self) -> dict[int, tuple[Occupant, bool]]:
         found = {}
-        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - a hundred times a second
+        names = {name for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 - a hundred times a second
         now = time.monotonic()
-        for pid in pids:
+        self._settled &= names
+        for pid in map(int, names - self._settled):
             occupant = self._occupant(pid, now)
             if occupant and (state := _state(pid)) not in "ZX":
                 found[pid] = (occupant, state in "Tt")
-        for gone in self._others.keys() - set(pids):
-            del self._others[gone]
-        for gone in self._known.keys() - set(pids):
-            del self._known[gone]
+        for kept in (self._others, self._known):
+            for gone in [pid for pid in kept if str(pid) not in names]:
+                del kept[gone]
         return found
 
     def _run(self) -> None:
@@ -133,6 +134,7 @@ class CrawlerWatch:
         if known := self._known.get(pid):
             return known
         if now - self._others.setdefault(pid, now) > SETTLED_S:
+            self._settled.add(str(pid))
             return None
         try:
             line = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
