@@ -1,7 +1,8 @@
 """Spoils one key of a fleet after the other, and says what each part of the fleet made of it: one line of JSON for each case.
 
 A separate process (`python -m tests.attacks.spoiling`), whose Redis, data folder and sites are named by its environment. `make
-test` spoils each key in one turn, `make test-all` in three, so that each field has more kinds of garbage.
+test` spoils each key in one turn, `make test-all` in three, so that each field has more kinds of garbage, and by keys of more
+other types.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def spoil(client: redis.Redis, kind: str, key: str, how: str) -> None:
 def cases() -> Iterator[tuple[str, str, str]]:
     """Kind and key, and how it is spoilt."""
     for key in HASHES.values():
-        for how in (*(f"turn {n}" for n in range(TURNS)), "string", "list"):
+        for how in (*(f"turn {n}" for n in range(TURNS)), *(("list",) if TURNS == 1 else ("string", "list"))):
             yield "hash", key, how
     for key in LISTS_OF.values():
         yield from (("list", key, "garbage"), ("list", key, "hash"))

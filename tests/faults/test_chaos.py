@@ -31,6 +31,7 @@ from tests.support.watched_fleet import MARK
 SHORT = "CHAOS_SECONDS" not in os.environ  # `make test`: the same deaths each time
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "6"))
 SEED = int(os.environ.get("CHAOS_SEED", "0")) or (7 if SHORT else random.randrange(1, 1_000_000))
+THREADS = 30 if SHORT else 60  # of each board
 SETTLE_S = 90.0 + SECONDS / 4
 SECURED = {"plain": False, "secured": True}
 WAYS = list(SECURED) if SHORT else ["secured" if os.environ.get("CHAOS_SECURE") else "plain"]
@@ -123,7 +124,7 @@ def test_whatever_dies_the_whole_forum_is_stored_once_and_nobody_is_left(tmp_pat
     kind = SecuredForumFleet if SECURED[way] else ForumFleet
     with (
         none_left((MARK, str(tmp_path))),
-        ForumProcess(seed=SEED, forums=BOARDS, threads=60, comments=5) as forum,
+        ForumProcess(seed=SEED, forums=BOARDS, threads=THREADS, comments=5) as forum,
         kind(tmp_path, forum, rules=RULES) as fleet,
     ):
         consumer = StreamConsumer(fleet.client, ForumFleetKeys().event_stream(OUTPUT))

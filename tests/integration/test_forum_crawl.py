@@ -40,7 +40,7 @@ def crawl(redis_url: str, forum: ForumProcess, *spiders: str, **more: str) -> No
         "TRAWL_SITES_DIR": str(ROOT / "demo" / "sites"),
     }
     for spider in spiders:  # one after the other: one that starts before there is work for it is idle, and ends
-        command = crawl_command(spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2")
+        command = crawl_command(spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1")
         done = warm_start.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=180, check=False)
         assert done.returncode == 0, done.stderr
 
@@ -99,11 +99,11 @@ def test_only_what_changed_is_read_again_and_a_check_finds_what_was_removed(
         store(redis_client, ["forum_list", "forum_detail"])
         return int(requests)
 
-    with ForumProcess(seed=3, forums=4, threads=40, comments=12, rate=0) as forum:
+    with ForumProcess(seed=3, forums=4, threads=15, comments=12, rate=0) as forum:
         all_of_it = scan_and_store()
-        assert redis_client.hlen(DETAILS.threads()) == 160
+        assert redis_client.hlen(DETAILS.threads()) == 60
         assert redis_client.hlen(DETAILS.start_tokens()) == 0  # the records do their work from now on
-        lived(forum, 40, delete_rate=0.2, edit_rate=0.2)
+        lived(forum, 15, delete_rate=0.2, edit_rate=0.2)
         assert scan_and_store() < all_of_it / 3
         truth = forum.truth()
         assert set(truth["posts"]) <= rows(database, "posts")

@@ -36,7 +36,7 @@ def test_what_only_the_list_knows_is_in_the_database(
         path.write_text(f"{before}[pages.thread.fields]{thread}{NAMES}")
         assert set(seed(redis_client, site="site").values()) == {SEEDED}
         for spider in ("forum_list", "forum_detail"):
-            command = crawl_command(spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=2")
+            command = crawl_command(spider, "-s", "MAX_IDLE_TIME_BEFORE_CLOSE=1")
             environment = {**os.environ, "TRAWL_REDIS_URL": redis_url}
             done = warm_start.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
             assert done.returncode == 0, done.stderr
