@@ -11,7 +11,6 @@ from scrapy.http import HtmlResponse
 
 from benchmarks.support.report import BenchmarkFailed
 from forum_reader.errors import SiteError
-from forum_reader.reading.parse_body import tree_of
 from forum_reader.reading.read_page import read_comments
 from forum_reader.recognise.recognise import recognise
 from forums.sites import Site
@@ -38,7 +37,7 @@ def threads(
     """Return the thread pages of software with a handwritten callback, which finds as many posts as the profile, two at least."""
     for markup, url in saved(folder):
         page = HtmlResponse(url, body=markup.encode("utf-8", "replace"), encoding="utf-8", headers=headers)
-        profile = recognise(page, tree_of(page.text)).html_profile
+        profile = recognise(page).html_profile
         if profile not in readers:
             continue
         site = site_of(profile)

@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
+
+from lxml import etree
 
 from forum_reader.errors import PageTooLarge
 from forum_reader.fields import post_marks
@@ -64,7 +67,6 @@ class PageTree:
 
     def __init__(self, root: Any, *, keep: bool = False) -> None:
         self.elements: list[Any] = []
-        self._keep = keep
         self.tag: list[str] = []
         self.attributes: list[dict[str, str]] = []
         self.parent: list[int] = []
@@ -81,7 +83,9 @@ class PageTree:
         self.counted: set[int] = set()
         self.writing_in: list[int] = []
         """The elements around fields for long texts, which are not in the tree."""
-        self._walk(root)
+        self.left_out: list[Any] = []
+        """Elements that are not in the tree, as scripts."""
+        self._walk(root, keep=keep)
 
     def __len__(self) -> int:
         return len(self.tag)
@@ -145,87 +149,81 @@ class PageTree:
             k += 1
         return "".join(parts).rstrip("\n")
 
-    def _walk(self, root: Any) -> None:
+    def _walk(self, root: Any, *, keep: bool) -> None:
         tags, parents, ends, firsts, lasts = self.tag, self.parent, self.end, self.first_text, self.last_text
-        texts, owners, gaps, chars, link_chars = self.texts, self.owner, self.gap, self.chars, self.link_chars
-        attributes, signs = self.attributes, self.sign
+        texts, attributes, elements, signs, new_sign = self.texts, self.attributes, self.elements, self.sign, self._new_sign
         known_signs: dict[tuple[str, str | None], int] = {}
-        keep, kept = self._keep, self.elements
-        current, gap, in_links, _links, sum_, link_sum = -1, 0, 0, 0, 0, 0
-        breaks = _BREAKS
-        waiting: list[Any] = [root]
-        while waiting:
-            element = waiting.pop()
-            if type(element) is int:  # the end of an element
-                tag, current = tags[element], parents[element]
-                is_cited = tag == "cite" and tags[current] == "blockquote"  # `ida wrote:`
-                least = 2 if is_cited else breaks.get(tag, 0)
-                gap = max(gap, least)
-                ends[element] = len(tags)
-                lasts[element] = len(texts)
-                in_links -= tag == "a" and not _is_anchor(attributes[element])
-                element = waiting.pop()
-            else:
+        breaks, left_out, add = _BREAKS, _LEFT_OUT, self._add
+        current, gap, links, is_left_out = -1, 0, 0, False
+        walk = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
+        for event, element in walk:
+            if event == "start":
                 tag = element.tag
-                if type(tag) is str and (tag not in _LEFT_OUT or (tag == "button" and _holds_date(element))):
-                    this = len(tags)
-                    if this >= MOST_ELEMENTS:
-                        raise PageTooLarge(f"has more than {MOST_ELEMENTS:,} elements: no page of a forum has so many")
-                    items = element.items()
-                    own = dict(items) if items else _NOTHING
-                    tags.append(tag)
-                    if keep:
-                        kept.append(element)
-                    attributes.append(own)
-                    parents.append(current)
-                    ends.append(this + 1)
-                    classes = own.get("class")
-                    if tag == "a" and not classes:
-                        signs.append(self._sign_of_link(own))
-                    elif (known := known_signs.get((tag, classes))) is not None:
-                        signs.append(known)
-                    else:
-                        known_signs[tag, classes] = known = self._sign_of((tag, first_class(classes) if classes else ""))
-                        signs.append(known)
-                    firsts.append(len(texts))
-                    lasts.append(len(texts))
-                    in_links += tag == "a" and not _is_anchor(own)
-                    least = min(3, max(gap + 1, 2)) if tag == "br" else breaks.get(tag, 0)
-                    gap = max(gap, least)
-                    current = this
-                    text = emoji_of(own) if tag == "img" else element.text
-                    if text and not text.isspace():
-                        texts.append(text)
-                        owners.append(this)
-                        gaps.append(gap)
-                        length = len(" ".join(text.split())) if "\n" in text or "  " in text else len(text)
-                        sum_ += length
-                        link_sum += length if in_links else 0
-                        chars.append(sum_)
-                        link_chars.append(link_sum)
-                        gap = 0
-                    elif text:
-                        gap = max(gap, 1)
-                    waiting.append(element)
-                    waiting.append(this)
-                    waiting.extend(element[::-1])
+                if tag in left_out and not (tag == "button" and _holds_date(element)):
+                    is_left_out = True
+                    walk.skip_subtree()  # its end is next
+                    self.left_out.append(element)
+                    if tag == "textarea":
+                        self.writing_in.append(current)
                     continue
-                if tag == "textarea":
-                    self.writing_in.append(current)
+                own = dict(element.items())
+                parents.append(current)
+                current = len(tags)
+                if current >= MOST_ELEMENTS:
+                    raise PageTooLarge(f"has more than {MOST_ELEMENTS:,} elements: no page of a forum has so many")
+                tags.append(tag)
+                attributes.append(own)
+                ends.append(0)
+                firsts.append(len(texts))
+                lasts.append(0)
+                kind = (tag, own.get("class"))
+                sign = known_signs.get(kind)
+                if sign is None:
+                    sign = new_sign(kind, own, known_signs)
+                signs.append(sign)
+                if keep:
+                    elements.append(element)
+                if tag == "a":
+                    links += not _is_anchor(own)
+                least = breaks.get(tag, 0) if tag != "br" else 3 if gap > 1 else 2
+                if least > gap:
+                    gap = least
+                text = element.text if tag != "img" else emoji_of(own)
+                if text:
+                    gap = (gap or 1) if text.isspace() else add(text, current, gap, links)
+                continue
+            if event == "end" and not is_left_out:
+                tag = tags[current]
+                ends[current] = len(tags)
+                lasts[current] = len(texts)
+                if tag == "a":
+                    links -= not _is_anchor(attributes[current])
+                parent = parents[current]
+                least = breaks.get(tag, 0) if tag != "cite" else 2 * (tags[parent] == "blockquote")  # `ida wrote:`
+                if least > gap:
+                    gap = least
+                current = parent
+            is_left_out = False
             text = element.tail
             if text and current >= 0:
-                if text.isspace():
-                    gap = max(gap, 1)
-                else:
-                    texts.append(text)
-                    owners.append(current)
-                    gaps.append(gap)
-                    length = len(" ".join(text.split())) if "\n" in text or "  " in text else len(text)
-                    sum_ += length
-                    link_sum += length if in_links else 0
-                    chars.append(sum_)
-                    link_chars.append(link_sum)
-                    gap = 0
+                gap = (gap or 1) if text.isspace() else add(text, current, gap, links)
+
+    def _add(self, text: str, owner: int, gap: int, links: int) -> int:
+        """Add a text behind a separator, and return that of the next one. `links`: number of links around it."""
+        length = len(" ".join(text.split())) if "\n" in text or "  " in text else len(text)
+        self.texts.append(text)
+        self.owner.append(owner)
+        self.gap.append(gap)
+        self.chars.append(self.chars[-1] + length)
+        self.link_chars.append(self.link_chars[-1] + (length if links else 0))
+        return 0
+
+    def _new_sign(self, kind: tuple[str, str | None], own: dict[str, str], known: dict[tuple[str, str | None], int]) -> int:
+        tag, classes = kind
+        if tag == "a" and not classes:
+            return self._sign_of_link(own)
+        found = known[kind] = self._sign_of((tag, first_class(classes) if classes else ""))
+        return found
 
     def _sign_of_link(self, attributes: dict[str, str]) -> int:
         """Return the sign of an `a` without a class, which has its target: a name and a button are often side by side."""
@@ -251,6 +249,7 @@ def _holds_date(button: Any) -> bool:
     return any(one.tag == "time" or one.get("itemprop") in ("datePublished", "dateCreated") for one in button.iter())
 
 
+@lru_cache(maxsize=8192)
 def first_class(classes: str) -> str:
     """Return the first class that names an element's role, not its state or layout, without numbers; all classes where each is
     of the layout.

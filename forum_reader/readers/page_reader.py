@@ -111,7 +111,7 @@ def _opened(html: str, url: str, now: datetime, *, profiles: bool) -> _Page:
     root = _root(html, url)
     tree = PageTree(root)
     frame = frame_of(tree, root)
-    profile = ProfileReader(html, url, root, now) if profiles else None
+    profile = ProfileReader(html, url, root, tree, now) if profiles else None
     profile = profile if profile and profile.software else None
     return _Page(html, url, root, tree, frame, Calendar(now, frame.language), profile)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import msgspec
 from lxml import etree
@@ -20,6 +21,7 @@ from forum_reader.page.response import FetchedPage
 
 if TYPE_CHECKING:
     from forum_reader.definition.site import Site
+    from forum_reader.page.page_tree import PageTree
     from forum_reader.page.response import TextResponse
     from forum_reader.reading.read_page import CommentsPage
     from forum_reader.recognise.recognise import Recognition
@@ -42,14 +44,14 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 class ProfileReader:
     """A page with its tree: the software that made it, and its posts by the profile of that software."""
 
-    def __init__(self, html: str, url: str, root: Any, now: datetime) -> None:
+    def __init__(self, html: str, url: str, root: Any, tree: PageTree, now: datetime) -> None:
         from forum_reader.recognise.recognise import recognise
 
         self._root = root
         self._html = html
         self._response = _response(html, url, now)
         self._now = now
-        self._found: Recognition = recognise(self._response, root)
+        self._found: Recognition = recognise(self._response, tree)
 
     @property
     def software(self) -> Software | None:
@@ -88,7 +90,7 @@ class ProfileReader:
         from forum_reader.reading.read_page import read_index, read_list
 
         profile = self._found.html_profile
-        site = _site(profile, self._response.url.split("/", 3)[2], None) if profile else None
+        site = _site(profile, urlsplit(self._response.url).netloc, None) if profile else None
         if site is None or self.software is None:
             return None
         for of_threads, page in ((True, site.pages.list), (False, site.pages.index)):
@@ -120,7 +122,7 @@ class ProfileReader:
         from forum_reader.reading.read_page import read_comments
 
         profile = self._found.html_profile
-        site = _site(profile, self._response.url.split("/", 3)[2], language) if profile else None
+        site = _site(profile, urlsplit(self._response.url).netloc, language) if profile else None
         if site is None or site.pages.comments.format != "html":
             return None
         try:
@@ -133,7 +135,7 @@ class ProfileReader:
         other: a profile names the order of its software's default language.
         """
         profile = self._found.html_profile
-        site = _site(profile, self._response.url.split("/", 3)[2], None) if page is not None and profile is not None else None
+        site = _site(profile, urlsplit(self._response.url).netloc, None) if page is not None and profile is not None else None
         if page is None or site is None or writes_day_first(site.language):
             return page
         own = known_language(str(self._root.get("lang") or "")) or ""

@@ -7,13 +7,14 @@ Text between tags is left out: "Powered by MyBB" may be in a post, and so may a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 from urllib.parse import urlsplit
 
 from lxml import etree
 
+from forum_reader.page.page_tree import PageTree
 from forum_reader.reading.parse_body import markup_root
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ attributes of <html> and <body>. `header`: `name: value` of the response, in low
 """
 KINDS = frozenset(get_args(MarkKind))
 
-_OF_ATTRIBUTE = {name: etree.XPath(f"//@{name}", smart_strings=False) for name in ("class", "id")}
 _DIGITS = re.compile(r"\d+")
 _DATA = re.compile(r"data-(?<![a-z-]data-)[a-z][a-z-]*+=")  # letters first: `re` looks for these quickly
 _COMMENT = re.compile(r"<!--\s*+(?!-->)(.{1,80}?)\s*(?:-->|$)", re.MULTILINE)
@@ -41,11 +41,15 @@ _MARKED = ("a", "input", "button", "select", "script", "link", "meta")  # whose 
 
 
 class PageMarks:
-    """The marks of one page, each kind collected on first use. `root`: its tree, where it was parsed already."""
+    """The marks of one page, each kind collected on first use. `tree`: its tree, where it was made already."""
 
-    def __init__(self, response: TextResponse, root: Any = None) -> None:
+    def __init__(self, response: TextResponse, tree: PageTree | None = None) -> None:
         self._response = response
-        self._given_root = root
+        if tree is None:
+            root = markup_root(response)
+            tree = PageTree(etree.Element("json") if root is None else root)
+        self._tree = tree
+        self._left_out = [one for element in tree.left_out for one in element.iter(etree.Element)]
         self._known: dict[str, frozenset[str]] = {}
         self._joined: dict[str, str] = {}
 
@@ -73,26 +77,20 @@ class PageMarks:
         return "\n".join(lines)
 
     @cached_property
-    def _root(self) -> Any:
-        """Return the page's tree; None where it is not HTML."""
-        return markup_root(self._response) if self._given_root is None else self._given_root
-
-    @cached_property
-    def _tags(self) -> dict[str, list[Any]]:
-        """Return the elements of the tags that marks are read from."""
-        found: dict[str, list[Any]] = {tag: [] for tag in _MARKED}
-        for element in self._root.iter(*_MARKED) if self._root is not None else ():
-            found[element.tag].append(element)
+    def _tags(self) -> dict[str, list[Mapping[str, str]]]:
+        """Return the attributes of the elements of the tags that marks are read from."""
+        found: dict[str, list[Mapping[str, str]]] = {tag: [] for tag in _MARKED}
+        for element in self._left_out:
+            if element.tag in found:
+                found[element.tag].append(element.attrib)
+        for tag, attributes in zip(self._tree.tag, self._tree.attributes, strict=True):
+            if tag in found:
+                found[tag].append(attributes)
         return found
 
-    @property
-    def _frames(self) -> list[Any]:
-        """Return <html> and <body>."""
-        root = self._root
-        return [] if root is None or root.tag != "html" else [root, *root.findall("body")]
-
-    def _values(self, name: str) -> Iterable[str]:
-        return set(_OF_ATTRIBUTE[name](self._root)) if self._root is not None else ()
+    def _values(self, name: str) -> set[str]:
+        found = {own[name] for own in self._tree.attributes if name in own}
+        return found | {value for element in self._left_out if (value := element.get(name)) is not None}
 
     def _attributes(self, tag: str, name: str) -> list[str]:
         return [value for element in self._tags[tag] if (value := element.get(name)) is not None]
@@ -127,15 +125,15 @@ class PageMarks:
     def _meta(self) -> Iterable[str]:
         for element in self._tags["meta"]:
             name = element.get("name") or element.get("property")
-            if name and element.get("content") is not None:
-                yield f"{name.lower()}={' '.join(element.get('content').split())}"
+            if name and (content := element.get("content")) is not None:
+                yield f"{name.lower()}={' '.join(content.split())}"
 
     def _comment(self) -> Iterable[str]:
         return _COMMENT.findall(self._response.text)
 
     def _script(self) -> Iterable[str]:
         left = _MOST_SCRIPT
-        for script in (element.text for element in self._tags["script"]):
+        for script in (element.text for element in self._left_out if element.tag == "script"):
             if script and left > 0:
                 yield script[: min(_SCRIPT_HEAD, left)]
                 left -= len(script)
@@ -146,7 +144,12 @@ class PageMarks:
         return [host for host in hosts if host and host != here]
 
     def _root_attributes(self) -> Iterable[str]:
-        return [f"{element.tag} {name}={value}" for element in self._frames for name, value in element.attrib.items()]
+        """Yield the attributes of <html> and <body>."""
+        tree = self._tree
+        if tree.tag[0] != "html":
+            return []
+        frames = [0, *(i for i, tag in enumerate(tree.tag) if tag == "body" and tree.parent[i] == 0)]
+        return [f"{tree.tag[i]} {name}={value}" for i in frames for name, value in tree.attributes[i].items()]
 
     def _header(self) -> Iterable[str]:
         return [

@@ -22,6 +22,9 @@ from forum_reader.reading.reading_budget import Budget
 from .page_marks import KINDS, PageMarks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from forum_reader.page.page_tree import PageTree
     from forum_reader.page.response import TextResponse
 
 SURE = 0.6
@@ -99,12 +102,12 @@ class Recognition(msgspec.Struct, frozen=True, kw_only=True):
     comment_ids: str | None = None
 
 
-def recognise(page: TextResponse, root: Any = None) -> Recognition:
-    """Recognise the software of a page. `root`: its tree, where it was parsed already. One mark is not enough: a
+def recognise(page: TextResponse, tree: PageTree | None = None) -> Recognition:
+    """Recognise the software of a page. `tree`: its tree, where it was made already. One mark is not enough: a
     software is named where its marks weigh at least `_LEAST`, are at least two and not only assets, and outweigh those of any
     other software by `_MARGIN`.
     """
-    found = _weighed(page, root)
+    found = _weighed(page, tree)
     best = found[0] if found else None
     if best is None:
         return Recognition(
@@ -158,15 +161,19 @@ def _is_sure(found: list[_Weighed]) -> bool:
     return found[0].weight - max(others, default=0) >= _MARGIN
 
 
-def _weighed(response: TextResponse, root: Any = None) -> list[_Weighed]:
+def _weighed(response: TextResponse, tree: PageTree | None = None) -> list[_Weighed]:
     """Return the profiles that a page has marks of, the heaviest first."""
-    page = _Page(PageMarks(response, root), _plain_marks(layers.PROFILES))
+    page = _Page(PageMarks(response, tree))
     found = []
-    for name, table, plain, others in _tables(layers.PROFILES):
-        if page.present.isdisjoint(plain) and not any(map(page.has, others)):
+    for name, table, quick in _tables(layers.PROFILES):
+        if page.possible.isdisjoint(quick):
             continue
         sure, marks = (tuple(mark for mark in given if page.has(mark)) for given in (table.signatures, table.hints))
-        if any(page.has(mark) for mark in table.never) or not all(page.has(mark) for mark in table.requires):
+        if (
+            quick.isdisjoint((*sure, *marks))
+            or any(page.has(mark) for mark in table.never)
+            or not all(page.has(mark) for mark in table.requires)
+        ):
             continue
         found.append(
             _Weighed(
@@ -182,68 +189,83 @@ def _weighed(response: TextResponse, root: Any = None) -> list[_Weighed]:
 
 
 class _Page:
-    """Marks of profiles that a page has: plain marks are matched at once, each expression on first use."""
+    """Marks of profiles that a page has. `possible`: marks that are plain, and expressions a text of which is on the page."""
 
-    def __init__(self, marks: PageMarks, plain: dict[str, dict[str, str]]) -> None:
+    def __init__(self, marks: PageMarks) -> None:
         self.marks = marks
         self._budget = Budget(0, strict=False)
-        self.present = {of_kind[text] for kind, of_kind in plain.items() for text in of_kind.keys() & marks.of(kind)}
+        self.possible: set[str] = set()
+        for kind, (plain, expressions) in _marks(layers.PROFILES).items():
+            if plain:
+                self.possible.update(plain[text] for text in plain.keys() & marks.of(kind))
+            lines = marks.lines(kind) if expressions else ""
+            self.possible.update(mark for mark, texts in expressions if any(text in lines for text in texts))
         self._known: dict[str, bool] = {}
 
     def has(self, mark: str) -> bool:
+        """Return True if the page has a mark."""
         known = self._known.get(mark)
         if known is None:
             kind, text, pattern = _compiled(mark)
-            known = mark in self.present if text else self._matches(kind, pattern)
-            self._known[mark] = known
+            may_have = mark in self.possible or kind == "script"
+            known = self._known[mark] = may_have and (bool(text) or self._matches(kind, pattern))
         return known
 
     def _matches(self, kind: str, pattern: regex.Pattern[str]) -> bool:
-        """Return True if a mark matches; False where the page's time for expressions is over. Most lack the pattern's text."""
-        lines = self.marks.lines(kind)
+        """Return True if a mark matches; False where the page's time for expressions is over."""
         try:
-            return _literal(pattern.pattern) in lines and self._budget.search(pattern, pattern.pattern, lines) is not None
+            return self._budget.search(pattern, pattern.pattern, self.marks.lines(kind)) is not None
         except UnreadablePage:
             return False
 
 
-@lru_cache(maxsize=2048)
-def _literal(expression: str) -> str:
-    """Return the longest text of which each match has a copy; empty where alternatives or unknown syntax leave none."""
+def _literals(expression: str) -> tuple[str, ...]:
+    """Return texts of which each match has one; an empty one where unknown syntax leaves none."""
     try:
-        parsed = list(sre.parse(expression))
+        return _texts_in(sre.parse(expression)) if "(?" not in expression.replace("(?:", "") else ("",)
     except re.error:  # syntax of `regex` alone
-        return ""
-    while len(parsed) == 3 and parsed[0][0] is sre.AT and parsed[1][0] is sre.SUBPATTERN:  # ^(?:…)$
-        parsed = list(parsed[1][1][3])
-    runs = "".join(chr(value) if name is sre.LITERAL else "\n" for name, value in parsed)
-    return "" if "(?" in expression.replace("(?:", "") else max(runs.split("\n"), key=len)
+        return ("",)
+
+
+def _texts_in(parsed: Iterable[tuple[Any, Any]]) -> tuple[str, ...]:
+    options: list[tuple[str, ...]] = [("",)]
+    run = ""
+    for name, value in parsed:
+        run = run + chr(value) if name is sre.LITERAL else ""
+        if name is sre.SUBPATTERN:
+            options.append(_texts_in(value[3]))
+        elif name is sre.BRANCH:
+            options.append(tuple(text for one in value[1] for text in _texts_in(one)))
+        else:
+            options.append((run,))
+    return max(options, key=lambda texts: min(map(len, texts)))
 
 
 @lru_cache(maxsize=2)
-def _plain_marks(folder: Path) -> dict[str, dict[str, str]]:
-    """Return for each kind the profiles' marks that are plain text, by that text."""
-    found: dict[str, dict[str, str]] = {}
-    for _, table, *_ in _tables(folder):
-        for mark in (*table.signatures, *table.hints, *table.never, *table.requires):
-            kind, text, _ = _compiled(mark)
-            if text:
-                found.setdefault(kind, {})[text] = mark
+def _marks(folder: Path) -> dict[str, tuple[dict[str, str], list[tuple[str, tuple[str, ...]]]]]:
+    """Return for each kind the profiles' marks that are plain text, by that text, and the expressions with the texts of which
+    each match has one. Scripts are left out: they are long, and decide nothing alone.
+    """
+    found: dict[str, tuple[dict[str, str], list[tuple[str, tuple[str, ...]]]]] = {}
+    every = (mark for _, table, _ in _tables(folder) for mark in (*table.signatures, *table.hints, *table.never, *table.requires))
+    for mark in dict.fromkeys(every):
+        kind, text, pattern = _compiled(mark)
+        plain, expressions = found.setdefault(kind, ({}, []))
+        if text:
+            plain[text] = mark
+        elif kind != "script":
+            expressions.append((mark, _literals(pattern.pattern)))
     return found
 
 
 @lru_cache(maxsize=2)
-def _tables(folder: Path) -> tuple[tuple[str, Recognise, frozenset[str], tuple[str, ...]], ...]:
-    """Return the tables of the profiles in a folder, each with those of its marks that are plain, and that are expressions.
-    Scripts are left out: they are long, and decide nothing alone.
-    """
+def _tables(folder: Path) -> tuple[tuple[str, Recognise, frozenset[str]], ...]:
+    """Return the tables of the profiles in a folder, each with its marks without scripts."""
     found = []
     for name in sorted(path.stem for path in folder.glob("*.toml")):
         table = Recognise.model_validate(layers.profile_table(name).get("recognise", {}))
-        marks = [mark for mark in (*table.signatures, *table.hints) if not mark.startswith("script ")]
-        plain = frozenset(mark for mark in marks if _compiled(mark)[1])
-        if marks:
-            found.append((name, table, plain, tuple(mark for mark in marks if mark not in plain)))
+        if marks := frozenset(mark for mark in (*table.signatures, *table.hints) if not mark.startswith("script ")):
+            found.append((name, table, marks))
     return tuple(found)
 
 

@@ -53,9 +53,9 @@ def test_marks_and_the_base_of_a_profile_end() -> None:
         def lines(self, _: str) -> str:
             return TEXT
 
-    page = recognise._Page(Marks(), {})  # type: ignore[arg-type]
-    assert page.has("class a+b")
-    assert not page.has(f"link {EVIL}")
+    page = recognise._Page(Marks())  # type: ignore[arg-type]
+    assert page.has("script a+b")
+    assert not page.has(f"script {EVIL}")
     assert recognise._found(EVIL, TEXT) == []
 
 

@@ -75,3 +75,8 @@ def test_posts_of_one_word_are_posts_where_a_profile_reads_them() -> None:
     page = seen(html, "https://forum.example/threads/cities.7/")
     assert (page.kind, page.reader) == (PageKind.THREAD, Reader.PROFILE)
     assert [post.text for post in page.posts] == list(cities)
+
+
+def test_a_saved_page_without_an_address_is_read() -> None:
+    page = (FORUMS / "xenforo/comments-1.html").read_text("utf-8")
+    assert len(seen(page, "").posts) == len(seen(page, "https://forum.example/threads/pumps.1/").posts) > 1
