@@ -47,6 +47,11 @@ class GeoJson(JsonItemExporter):
     def finish_exporting(self):
         super().finish_exporting()
         self.file.write(b"}")
+
+
+class Strict:
+    def process_item(self, item):
+        raise ValueError("no such currency")
 '''
 BASE = '''
 import os
@@ -79,6 +84,8 @@ MEMBERS = {
     "unnamed": ('site = "http://no-such-host.invalid"', "unresolved"),
     "idle": ("async def start(self):\n        return\n        yield", "nothing_due"),
     "raising": ("def parse(self, response):\n        raise ValueError('no price')", "crashed"),
+    "losing": ('path = "fine"\n    custom_settings = {"ITEM_PIPELINES": {"shop_export.Strict": 1}}', "crashed"),
+    "indexed": ('path = "index"\n    custom_settings = {"ROBOTSTXT_OBEY": True}', "robots"),
     "forbidden": ('path = "hidden/1"\n    custom_settings = {"ROBOTSTXT_OBEY": True}', "robots"),
     "limited": ('path = "fine"\n    custom_settings = {"CLOSESPIDER_ITEMCOUNT": 1}', "own_limit"),
     "elsewhere": ("", "moved"),
@@ -111,6 +118,7 @@ def shop(site: WatchedSite, other: WatchedSite) -> None:
         "/broken": Page("oh", 500),
         "/raising": rows("1"),
         "/hidden/1": rows("1"),
+        "/index": Page("<a href=/hidden/1>all of them</a>"),
         "/robots.txt": Page("User-agent: *\nDisallow: /hidden/", headers={"Content-Type": "text/plain"}),
         "/elsewhere": Page("", 302, {"Location": f"http://localhost:{other.port}/parked"}),
     }

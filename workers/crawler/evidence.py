@@ -17,7 +17,19 @@ from redis_components.frontier.send_times import shared_clock
 from redis_components.server.names import crawl_name, service_name
 from workers.breaker.hosts import first_url, verdict_on
 from workers.raw_pages.store import RawPage, RawPageStats, prune, raw_dir
-from workers.state.group_runs import ELSEWHERE, ERROR, FIELDS, KEPT_AS, MOST_FIELDS, PAGES, RAISED, URL, WALL, WALLS
+from workers.state.group_runs import (
+    ELSEWHERE,
+    ERROR,
+    FIELDS,
+    KEPT_AS,
+    LOST,
+    MOST_FIELDS,
+    PAGES,
+    RAISED,
+    URL,
+    WALL,
+    WALLS,
+)
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -46,6 +58,7 @@ class Evidence:
         evidence = cls(crawler)
         crawler.signals.connect(evidence._item, signals.item_scraped)
         crawler.signals.connect(evidence._raised, signals.spider_error)
+        crawler.signals.connect(evidence._lost, signals.item_error)
         crawler.signals.connect(evidence._raw.close, signals.spider_closed)
         return evidence
 
@@ -92,9 +105,17 @@ class Evidence:
 
     def _raised(self, failure: Failure, response: Response) -> None:
         self._stats.inc_value(RAISED)
+        self._failed(failure, response)
+
+    def _lost(self, failure: Failure, response: Response | None) -> None:
+        self._stats.inc_value(LOST)
+        self._failed(failure, response)
+
+    def _failed(self, failure: Failure, response: Response | None) -> None:
         if "raised" not in self._kept:
             self._stats.set_value(ERROR, str(failure.getTraceback()).strip()[-_MOST_ERROR:])
-        self._first("raised", response)
+        if response is not None:  # an item of the spider's start has none
+            self._first("raised", response)
 
 
 def _host(url: str) -> str:

@@ -11,6 +11,7 @@ from workers.state.group_runs import (
     ELSEWHERE,
     ERROR,
     FIELDS,
+    LOST,
     MOST_FIELDS,
     PAGES,
     RAISED,
@@ -159,7 +160,12 @@ def _by_items(crawl: CrawlEvidence, bounds: Bounds) -> Finding | None:
     raised, url = crawl.number(RAISED), crawl.url("raised")
     if raised and (not crawl.figures.items or 2 * raised > crawl.pages):
         return Finding(Verdict.CRASHED, f"{raised} of {crawl.pages} pages raised: {_last_line(crawl)}", url)
+    if (lost := crawl.number(LOST)) > crawl.figures.items:
+        whole = lost + crawl.figures.items
+        return Finding(Verdict.CRASHED, f"a pipeline raised for {lost} of {whole} items: {_last_line(crawl)}", url)
     if not crawl.figures.items and bounds.items != 0:
+        if (forbidden := crawl.number("robotstxt/forbidden")) >= crawl.pages:
+            return Finding(Verdict.ROBOTS, f"robots.txt forbids {forbidden} pages, and the {crawl.pages} others have no item")
         return Finding(Verdict.NO_ITEMS, f"{crawl.pages} pages and no item", crawl.url("page"))
     return None
 

@@ -42,8 +42,9 @@ RUN = "RUN_ID"
 PAGES, URL, FIELDS = "run/pages/", "run/url/", "run/fields/"
 """Beginnings of stats of a member's crawl: pages by status; a page of each fault; items in which a field had a value."""
 WALLS, WALL, ELSEWHERE, RAISED, ERROR = "run/walls", "run/wall", "run/elsewhere", "run/raised", "run/error"
+LOST = "run/lost_items"
 """Further ones: pages that were walls, and the last one's reason; pages of another host than the one that was asked; callbacks
-that raised, and the traceback of the first.
+that raised, and items for which a pipeline did, and the traceback of the first.
 """
 
 
@@ -113,7 +114,7 @@ class Member(JsonRecord):
     url: str = ""
     """The page that shows it; it is among the kept raw pages of the node that fetched it."""
     traceback: str = ""
-    """Of the first callback that raised."""
+    """Of the first callback or pipeline that raised."""
     pages: Count = 0
     """Responses that the spider's callbacks were given."""
     items: Count = 0
