@@ -5,246 +5,74 @@
 PROJECT is the folder of a Scrapy project (alltheplaces), PYTHON an interpreter that has its packages and Scrapy; nothing is
 fetched. A proxy on this machine answers for each host: pages, 404, 403, 429, a challenge, silence, redirects to another host,
 errors of the server, a closed port, robots.txt that forbids all. The right verdict follows from the answer; for pages, it is what
-plain Scrapy makes of them in one process: items, none, or exceptions. A fleet of two workers crawls the run while crawlers, one
-worker and Redis are killed. On the second night some pages have lost a field, most of their items, or their markup.
+plain Scrapy makes of them in one process: items, none, or exceptions. A fleet of two workers crawls two groups, one of which has
+a key of its items, while crawlers, workers and Redis are killed. Rows of the members' files are compared with those of plain
+Scrapy, and the requests that the proxy was sent are counted. On the second night some pages have lost a field, most of their
+items, or their markup.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
-import re
 import signal
-import ssl
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field
 from pathlib import Path
-from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
+import redis
 
+from benchmarks.support.plain_crawls import LIST, PLAIN, Plain, rows_of
 from benchmarks.support.report import BenchmarkFailed, Report, options
+from benchmarks.support.stub_internet import (
+    BLOB,
+    CHANGED,
+    FAULTS,
+    HOSTS,
+    ITEMS,
+    PAGE,
+    REQUESTS,
+    SITEMAP,
+    pages_of,
+    write_certificate,
+)
 from redis_components.embedded.die_with_parent import tied
 from redis_components.embedded.files import free_port
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from workers.process.run_module import own_module
-from workers.state.group_runs import GroupRuns
+from workers.state.group_runs import GroupRuns, Member, Verdict
 from workers.state.registry import Registry
 
 ROOT = Path(__file__).parents[2]
-FAULTS = {
-    "page": "",
-    "gone": "moved",
-    "forbidden": "refused",
-    "busy": "refused",
-    "challenge": "wall",
-    "silent": "unreachable",
-    "elsewhere": "moved",
-    "broken": "unreachable",
-    "closed": "unreachable",
-    "robots": "robots",
-}
-"""The answers of a host, and the verdict on its spider."""
-CHANGED = {"no_phone": "field_gone", "few": "fewer_items", "no_markup": "no_items"}
-"""Those of the second night, of hosts whose spiders were fine."""
-ELSEWHERE = "parked.example"
-TYPES = [
-    *("LocalBusiness", "Store", "Restaurant", "Hotel", "BankOrCreditUnion", "GroceryStore", "Hospital", "ClothingStore"),
-    *("SportingGoodsStore", "FastFoodRestaurant", "Pharmacy", "Dentist", "GasStation", "AutoRepair", "ExerciseGym", "Bakery"),
-]
-LIST = """
-import importlib, json, pkgutil, sys
-from scrapy.utils.project import get_project_settings
-from scrapy.utils.spider import iter_spider_classes
-settings, found = get_project_settings(), {}
-for name in settings.getlist("SPIDER_MODULES"):
-    for one in pkgutil.walk_packages(importlib.import_module(name).__path__, name + "."):
-        try:
-            for cls in iter_spider_classes(importlib.import_module(one.name)):
-                start, urls = cls.start.__qualname__, getattr(cls, "start_urls", None)
-                rules = []
-                if start == "SitemapSpider.start" and any(base.__name__ == "StructuredDataSpider" for base in cls.__mro__):
-                    urls, rules = cls.sitemap_urls, [rule for rule, call in cls.sitemap_rules if call == "parse_sd"]
-                if cls.custom_settings or start not in ("Spider.start", "SitemapSpider.start"):
-                    continue
-                if urls and all(isinstance(one, str) for one in [*urls, *rules]):
-                    found[cls.name] = {"module": cls.__module__, "urls": list(urls), "rules": rules}
-        except BaseException:
-            continue
-json.dump(found, open(sys.argv[1], "w"))
-"""
-PLAIN = """
-import asyncio, json, sys
-from scrapy.crawler import AsyncCrawlerProcess
-from scrapy.utils.project import get_project_settings
-settings, (given, out, more) = get_project_settings(), sys.argv[1:]
-settings.setdict(json.loads(more), priority="cmdline")
-names, results = json.load(open(given)), {}
-settings.set("SPIDER_MODULES", [one["module"] for one in names.values()], priority="cmdline")
-process = AsyncCrawlerProcess(settings)
-async def all_of_them():
-    for name in names:
-        crawler = process.create_crawler(name)
-        await process.crawl(crawler)
-        stats = crawler.stats.get_stats()
-        raised = sum(number for stat, number in stats.items() if stat == "spider_exceptions/count")
-        results[name] = [stats.get("item_scraped_count", 0), raised, stats.get("response_received_count", 0)]
-    json.dump(results, open(out, "w"))
-from twisted.internet import reactor
-from scrapy.utils.defer import deferred_from_coro
-reactor.callWhenRunning(lambda: deferred_from_coro(all_of_them()).addBoth(lambda _: reactor.stop()))
-process.start(stop_after_crawl=False)
-"""
+GROUPS = {"plain": "", "keyed": "ref"}
+"""The groups, and the field by which rows of their members' files are unlike; "": rows are not compared."""
+MOST_DEATHS = 3
+"""Of one member's crawlers: one that dies six times in a row within seconds is given up, as it should be."""
+EVERY_S_CRAWLER = (4.0, 8.0)
+EVERY_S = {"a": 100.0, "b": 170.0, "redis": 130.0}
+"""Between two deaths of a worker, and of Redis."""
 
 
-def example(pattern: Any, more: int) -> str:
-    """Return a text that the parsed pattern matches, with so many more of what may be repeated."""
-    text = ""
-    for kind, value in pattern:
-        match str(kind):
-            case "LITERAL":
-                text += chr(value)
-            case "IN":
-                text += "" if str(value[0][0]) == "NEGATE" and len(text) > 200 else _one_of(value)
-            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
-                low, high, inner = value
-                text += example(inner, more) * min(int(high), low + more)
-            case "SUBPATTERN":
-                text += example(value[3], more)
-            case "BRANCH":
-                text += example(value[1][0], more)
-            case "ANY" | "NOT_LITERAL" | "CATEGORY":
-                text += "a"
-    return text
+@dataclass(kw_only=True)
+class Outcome:
+    """One night of the fleet."""
 
-
-def _one_of(choices: Any) -> str:
-    kind, value = choices[0]
-    if str(kind) == "RANGE":
-        return chr(value[0])
-    if str(kind) == "LITERAL":
-        return chr(value)
-    return "1" if "DIGIT" in str(value) and "NOT" not in str(value) else "b"
-
-
-def pages_of(one: dict[str, Any], host: str) -> list[str]:
-    """Return addresses of a host's pages that a sitemap spider's rules lead to."""
-    found = []
-    for rule in one["rules"][:1]:
-        for more in range(1, 5):
-            path = example(sre_parser.parse(rule), more)
-            url = path if path.startswith("http") else f"https://{host}/{path.lstrip('/')}"
-            if re.search(rule, url) and urlsplit(url).hostname == host:
-                found.append(url)
-    return list(dict.fromkeys(found))
-
-
-def page(fault: str, path: str) -> str:
-    """Return a page of a business as structured data; `fault` is one of `CHANGED`, or another one."""
-    if fault == "no_markup":
-        return "<html><body><p>A new layout.</p></body></html>"
-    number = len(path)
-    address = {"@type": "PostalAddress", "streetAddress": f"{number} High Street", "addressLocality": "Bath"}
-    shop = {"@context": "https://schema.org", "@type": TYPES, "name": f"Shop {number}", "address": address}
-    shop |= {"geo": {"@type": "GeoCoordinates", "latitude": 51.4 + number / 100, "longitude": -2.3}}
-    shop |= {} if fault == "no_phone" else {"telephone": "+44 1225 550000"}
-    markup = f'<script type="application/ld+json">{json.dumps(shop)}</script>'
-    return f"<html><head>{markup}</head><body></body></html>"
-
-
-def answer(fault: str, path: str, pages: list[str]) -> tuple[int, str, dict[str, str]]:
-    """Return status, body and headers."""
-    if path == "/robots.txt":
-        if fault == "robots":
-            return 200, "User-agent: *\nDisallow: /\n", {"Content-Type": "text/plain"}
-        maps = f"Sitemap: https://{urlsplit(pages[0]).hostname}/sitemap.xml\n" if pages and fault in (*CHANGED, "page") else ""
-        return (200, f"User-agent: *\nDisallow:\n{maps}", {"Content-Type": "text/plain"})
-    statuses = {"gone": 404, "forbidden": 403, "busy": 429, "broken": 500}
-    if fault in statuses:
-        return statuses[fault], "no", {"Retry-After": "1"} if fault == "busy" else {}
-    if fault == "challenge":
-        return 200, '<html><body><script id="anubis_challenge">{}</script></body></html>', {}
-    if fault == "elsewhere":
-        return 302, "", {"Location": f"http://{ELSEWHERE}/"}
-    if pages and (path.endswith((".xml", ".gz")) or "sitemap" in path):
-        urls = "".join(f"<url><loc>{url}</loc></url>" for url in pages[: 1 if fault == "few" else 9])
-        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
-        return 200, f'<?xml version="1.0"?><urlset xmlns="{space}">{urls}</urlset>', {"Content-Type": "text/xml"}
-    return 200, page(fault, path) if fault in (*CHANGED, "page") else "<html><body>for sale</body></html>", {}
-
-
-class Internet:
-    """A proxy that answers for all hosts; `table` is a file with the fault of each."""
-
-    def __init__(self, table: Path, certificate: Path) -> None:
-        self._table = table
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.load_cert_chain(certificate)
-
-    async def serve(self, port: int) -> None:
-        """Serve for ever."""
-        await (await asyncio.start_server(self._client, "127.0.0.1", port)).serve_forever()
-
-    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, asyncio.IncompleteReadError, ssl.SSLError, ValueError):
-            host = ""
-            while line := await reader.readline():
-                method, target, _ = line.decode("latin-1").split()
-                while (await reader.readline()).strip():
-                    pass
-                if method == "CONNECT":
-                    host = target.partition(":")[0]
-                    if self._of(host)[0] == "closed":
-                        break
-                    writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-                    await writer.drain()
-                    await writer.start_tls(self._context)
-                    continue
-                url = urlsplit(target)
-                await self._answer(writer, url.hostname or host, url.path)
-        writer.close()
-
-    def _of(self, host: str) -> tuple[str, list[str]]:
-        fault, pages = json.loads(self._table.read_text()).get(host, ("", []))
-        return fault, pages
-
-    async def _answer(self, writer: asyncio.StreamWriter, host: str, path: str) -> None:
-        fault, pages = self._of(host)
-        if fault == "silent":
-            await asyncio.sleep(60)
-        if fault == "closed":
-            raise ConnectionResetError
-        status, body, headers = answer(fault, path, pages)
-        head = {"Content-Type": "text/html", **headers, "Content-Length": str(len(body.encode()))}
-        lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
-        writer.write(f"HTTP/1.1 {status} X\r\n{lines}\r\n{body}".encode())
-        await writer.drain()
-
-
-def write_certificate(file: Path) -> None:
-    """Write a key and a certificate for any host: crawlers do not check it, as Scrapy does not."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "stub")])
-    begin, builder = datetime.now(UTC), x509.CertificateBuilder().subject_name(name).issuer_name(name)
-    builder = builder.public_key(key.public_key()).serial_number(1).not_valid_before(begin).not_valid_after(begin + timedelta(9))
-    form = serialization.PrivateFormat.PKCS8
-    secret = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
-    file.write_bytes(secret + builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    members: dict[str, Member] = field(default_factory=dict)
+    rows: dict[str, list[str]] = field(default_factory=dict)
+    asked: Counter[str] = field(default_factory=Counter)
+    deaths: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
 
 
 class Night:
@@ -254,18 +82,26 @@ class Night:
         self._folder, self._project, self._python = folder, project, python
         self._at_once = at_once
         self.redis = RedisServer(aof=True)
-        self._programs: list[subprocess.Popen[bytes]] = []
-        self.table, self.port = folder / "hosts.json", free_port()
-        self.settings = {"DOWNLOAD_DELAY": 0, "DOWNLOAD_TIMEOUT": 3, "RETRY_TIMES": 1, "LOG_LEVEL": "INFO", "FEEDS": {}}
+        self._programs: dict[str, subprocess.Popen[bytes]] = {}
+        self._died: Counter[str] = Counter()
+        self._next_death: dict[str, float] = {}
+        self.port = free_port()
+        self.settings: dict[str, Any] = {"DOWNLOAD_DELAY": 0, "DOWNLOAD_TIMEOUT": 3, "RETRY_TIMES": 1, "LOG_LEVEL": "INFO"}
+        self.settings["FEED_EXPORTERS"] = "{}"  # one of them needs a package that cannot be had
 
     @contextmanager
     def running(self, members: list[str]) -> Iterator[None]:
         """Run the stub, Redis, beat and two workers."""
         proxy, toml = f"http://127.0.0.1:{self.port}", self._folder / "trawl.toml"
-        settings = "\n".join(f"{name} = {json.dumps(value)}" for name, value in self.settings.items() if name != "FEEDS")
-        group = f"[groups.night]\nspiders = {json.dumps(members)}\nat_once = {self._at_once}"
-        toml.write_text(f'{group}\n[groups.night.settings]\n{settings}\nALLOW_PRIVATE_ADDRESSES = "127.0.0.1"\n')
-        write_certificate(self._folder / "stub.pem")
+        more = {**self.settings, "ALLOW_PRIVATE_ADDRESSES": "127.0.0.1"}
+        settings = "\n".join(f"{name} = {json.dumps(value)}" for name, value in more.items())
+        groups = [
+            f"[groups.{name}]\nspiders = {json.dumps(members[turn :: len(GROUPS)])}\nkey = {json.dumps(key)}\n"
+            f'at_once = {self._at_once // len(GROUPS)}\nfiles = "items"\n[groups.{name}.settings]\n{settings}\n'
+            for turn, (name, key) in enumerate(GROUPS.items())
+        ]
+        toml.write_text("\n".join(groups))
+        write_certificate(self._folder)
         self.redis.start()
         self.environment = {
             **os.environ,
@@ -277,27 +113,26 @@ class Night:
             "TRAWL_FLEET": f"{members[0]}=0",
             "TRAWL_NODE_CRAWLERS": str(-(-self._at_once // 2)),
         }
-        stub = [sys.executable, "-m", "benchmarks.fleet.runs_project", "--stub", str(self.port), str(self._folder)]
+        stub = [sys.executable, "-m", "benchmarks.support.stub_internet", str(self.port), str(self._folder)]
         try:
             self._start("stub", stub, cwd=ROOT)
             self.worker("a"), self.worker("b")
             self._start("beat", [self._python, "-m", "celery", "-A", "tasks", "beat"])
             yield
         finally:
-            for one in self._programs:
+            for one in self._programs.values():
                 one.kill()
                 one.wait()
             self.redis.close()
 
-    def worker(self, name: str) -> subprocess.Popen[bytes]:
+    def worker(self, name: str) -> None:
         """Start a worker."""
-        return self._start(name, [self._python, "-m", "celery", "-A", "tasks", "worker", "-n", f"{name}@stub"])
+        self._start(name, [self._python, "-m", "celery", "-A", "tasks", "worker", "-n", f"{name}@stub"])
 
-    def _start(self, name: str, command: list[str], cwd: Path | None = None) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, command: list[str], cwd: Path | None = None) -> None:
         with (self._folder / f"{name}.log").open("ab") as log:
             tied_command, place = tied(*command), cwd or self._project
-            self._programs.append(subprocess.Popen(tied_command, cwd=place, env=self.environment, stdout=log, stderr=log))
-        return self._programs[-1]
+            self._programs[name] = subprocess.Popen(tied_command, cwd=place, env=self.environment, stdout=log, stderr=log)
 
     def script(self, text: str, *arguments: str, **environment: str) -> None:
         """Run a script in the project."""
@@ -309,144 +144,224 @@ class Night:
             text=True,
             check=False,
         )
+        (self._folder / "script.log").write_text(done.stderr)
         if done.returncode:
             raise BenchmarkFailed(done.stderr[-2000:])
 
-    def plain(self, members: dict[str, Any]) -> dict[str, list[int]]:
-        """Return the items, exceptions and pages of each spider by plain Scrapy, in one process."""
-        given, out = self._folder / "given.json", self._folder / "plain.json"
+    def answer_as(self, hosts: dict[str, Any]) -> None:
+        """Have the stub answer by this table."""
+        part = self._folder / "hosts.part"
+        part.write_text(json.dumps(hosts))
+        part.replace(self._folder / HOSTS)
+
+    def plain(self, members: dict[str, Any], name: str) -> dict[str, Plain]:
+        """Return the end of each spider by plain Scrapy, in one process."""
+        given, out = self._folder / "given.json", self._folder / name
         given.write_text(json.dumps(members))
+        out.mkdir()
         proxy = f"http://127.0.0.1:{self.port}"
         self.script(PLAIN, str(given), str(out), json.dumps(self.settings), http_proxy=proxy, https_proxy=proxy)
-        found: dict[str, list[int]] = json.loads(out.read_text())
-        return found
+        found = json.loads((out / "results.json").read_text())
+        return {spider: Plain(**one, rows=rows_of(out / f"{spider}.jsonl")) for spider, one in found.items()}
 
-    def run(self, limit_s: float, deaths: Counter[str] | None = None) -> dict[str, Any]:
-        """Run the group to its end, and return its members."""
-        command = own_module("cli.main", "run", "--group", "night", python=self._python)
-        started = subprocess.run(command, cwd=self._project, env=self.environment, capture_output=True, text=True, check=False)
-        if started.returncode:
-            raise BenchmarkFailed(started.stderr[-2000:])
-        run, store, over = started.stdout.split()[0], GroupRuns(self.redis.client()), threading.Event()
-        killer = threading.Thread(target=self._kill, args=(over, deaths)) if deaths is not None else None
-        if killer:
-            killer.start()
+    def run(self, limit_s: float, *, kill: bool) -> Outcome:
+        """Run the groups to their ends; return what the members left, and what the stub was asked for."""
+        log, outcome, began = self._folder / REQUESTS, Outcome(), time.monotonic()
+        seen = log.stat().st_size
+        self._next_death = {what: began + 30 + every for what, every in EVERY_S.items()}
+        runs = {}
+        for group in GROUPS:
+            command = own_module("cli.main", "run", "--group", group, python=self._python)
+            done = subprocess.run(command, cwd=self._project, env=self.environment, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise BenchmarkFailed(done.stderr[-2000:])
+            runs[group] = done.stdout.split()[0]
+        store, next_death = GroupRuns(self.redis.client()), time.monotonic() + 5
+        folders = [self._folder / "data/items" / group / run for group, run in runs.items()]
 
         def ended() -> bool:
-            found = store.all().get(run)
-            return found is not None and found.state.ended
+            nonlocal next_death
+            with suppress(redis.RedisError):  # it was killed
+                records = store.all()
+                if all(run in records and records[run].state.ended for run in runs.values()):
+                    return all((one / "manifest.json").is_file() for one in folders)
+                if kill and time.monotonic() > next_death:
+                    next_death = time.monotonic() + random.uniform(*EVERY_S_CRAWLER)
+                    self._kill(outcome.deaths)
+            return False
 
-        try:
-            wait_until(ended, lambda: str(store.all().get(run)), limit_s, every_s=0.5)
-        finally:
-            over.set()
-            if killer:
-                killer.join()
-        return {**store.members(run)}
+        while not ended() and time.monotonic() < began + limit_s:  # what is not over then is lost, and is counted so
+            time.sleep(0.5)
+        outcome.seconds = time.monotonic() - began
+        for run, folder in zip(runs.values(), folders, strict=True):
+            found = store.members(run)
+            outcome.members |= found
+            outcome.rows |= {name: rows_of(folder / f"{name}.jsonl") for name in found}
+        outcome.asked = Counter(log.read_bytes()[seen:].decode().splitlines())
+        return outcome
 
-    def _kill(self, over: threading.Event, deaths: Counter[str]) -> None:
-        began, steps = time.monotonic(), {"worker": 20.0, "redis": 40.0}
-        while not over.wait(random.uniform(1, 4)):
-            with suppress(Exception):  # Redis may be away
-                pids = [one.pid for one in Registry(self.redis.client()).crawlers() if one.pid and psutil.pid_exists(one.pid)]
-                if pids:
-                    os.kill(random.choice(pids), signal.SIGKILL)
-                    deaths["crawlers"] += 1
-            for what in [what for what, at in steps.items() if time.monotonic() - began > at]:
-                del steps[what]
-                deaths[what] += 1
-                if what == "redis":
-                    self.redis.kill()
-                    self.redis.start()
-                else:
-                    self._programs[1].kill()
-                    self.worker("c")
+    def _kill(self, deaths: Counter[str]) -> None:
+        """Kill one crawler, and Redis or a worker if its time has come: from the main thread, with which the next one ends."""
+        alive = [one for one in Registry(self.redis.client()).crawlers() if one.pid and psutil.pid_exists(one.pid)]
+        if alive := [one for one in alive if self._died[one.spider] < MOST_DEATHS]:
+            one = random.choice(alive)
+            with suppress(ProcessLookupError):
+                os.kill(one.pid or 0, signal.SIGKILL)
+                self._died[one.spider] += 1
+                deaths["crawlers"] += 1
+        for what in [what for what, at in self._next_death.items() if time.monotonic() > at]:
+            self._next_death[what] = time.monotonic() + EVERY_S[what]
+            deaths["Redis" if what == "redis" else "workers"] += 1
+            if what == "redis":
+                self.redis.kill()
+                self.redis.start()
+            else:
+                self._programs[what].kill()
+                self._programs[what].wait()
+                self.worker(what)
 
 
 def chosen_members(folder: Path, night: Night, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the members by name, and fault and pages of each host; half of them, if there are so many, have pages."""
+    """Return the members by name, and the entry of each host; half of them, if there are so many, have pages."""
     night.script(LIST, str(folder / "spiders.json"))
     hosts: dict[str, Any] = {}
     members: dict[str, Any] = {}
     others = [fault for fault in FAULTS if fault != "page"]
     known = json.loads((folder / "spiders.json").read_text())
-    for name, one in sorted(known.items(), key=lambda pair: not pair[1]["rules"]):
+    forms, pages_left, turn = {SITEMAP: 0, BLOB: 1, PAGE: 0, "": 2}, number // 2, 0
+    for name, one in sorted(known.items(), key=lambda pair: (forms[pair[1]["form"]], pair[0])):
         found = {urlsplit(url).hostname or "" for url in one["urls"]}
-        if len(found) != 1 or (host := found.pop()) in hosts or len(one["urls"]) > 20:
+        if len(found) != 1 or (host := found.pop()) in hosts or not host or len(one["urls"]) > 20:
             continue
-        pages = pages_of(one, host)
-        fault = "page" if len(pages) > 2 and len(members) < number // 2 else others[len(members) % len(others)]
-        if one["rules"] and fault != "page" and len(members) < number // 2:
+        pages = pages_of(one["rules"], host)
+        answers = one["form"] in (BLOB, PAGE) or len(pages) > 2
+        if answers and pages_left:
+            fault, pages_left = "page", pages_left - 1
+        elif one["form"] and pages_left:
             continue
-        hosts[host] = fault, pages
+        else:
+            fault, turn = others[turn % len(others)], turn + 1
+        hosts[host] = {"fault": fault, "pages": pages, "form": one["form"], "key": one["key"], "names": one["names"]}
+        if any(urlsplit(url).path == "/robots.txt" for url in one["urls"]):  # from there it finds the others
+            hosts[host]["robots_first"] = host
         members[name] = {**one, "host": host, "fault": fault}
         if len(members) >= number:
             break
     return members, hosts
 
 
-def wanted(one: dict[str, Any], plain: dict[str, list[int]], name: str) -> str:
-    """Return the right verdict on a member of the first night."""
-    if one["fault"] != "page":
-        return FAULTS[one["fault"]]
-    items, raised, pages = plain.get(name, [0, 0, 0])
-    if raised and (not items or 2 * raised > pages):
-        return "crashed"
-    return "fine" if items else "no_items"
-
-
-def compare(report: Report, title: str, right: dict[str, str], found: dict[str, Any]) -> None:
+def compare(report: Report, title: str, right: dict[str, str], found: dict[str, Member]) -> None:
     """Add a table of verdicts, and a target."""
     pairs = Counter((verdict, str(found[name].verdict) if name in found else "lost") for name, verdict in right.items())
     report.table((title, "verdict", "members"), [(want, got, number) for (want, got), number in sorted(pairs.items())])
     same = sum(number for (want, got), number in pairs.items() if want == got)
     report.target(f"{title}: {same} of {len(right)} members have the right verdict (98 %)", same >= 0.98 * len(right))
-    wrong = [f"{name} {want}: {found[name].verdict} ({found[name].reason})" for name, want in right.items() if name in found]
-    report.figures[title] = [one for one, want in zip(wrong, right.values(), strict=False) if f": {want} (" not in one][:60]
+    report.figures[title] = [
+        f"{name} {want}: {found[name].verdict} ({found[name].reason})" if name in found else f"{name} {want}: lost"
+        for name, want in right.items()
+        if name not in found or found[name].verdict != want
+    ]
+
+
+def compare_rows(report: Report, night: Outcome, plain: dict[str, Plain], members: dict[str, Any]) -> None:
+    """Add targets for the rows of the members' files, and for what the stub was asked for."""
+    names = list(members)
+    keyed = set(names[list(GROUPS).index("keyed") :: len(GROUPS)])
+    missing, copies, copies_of_keys = {}, Counter[str](), Counter[str]()
+    for name, one in plain.items():
+        want, got = Counter(one.rows), Counter(night.rows.get(name, []))
+        if lacks := want - got:
+            missing[name] = list(lacks.elements())[:2]
+        (copies_of_keys if name in keyed else copies)[name] += (got - want).total()
+    report.figures["missing rows"] = missing
+    report.figures["copies"] = {name: number for name, number in (copies + copies_of_keys).items() if number}
+    rows = sum(len(one.rows) for one in plain.values())
+    report.target(f"every one of {rows} items of plain Scrapy is there ({len(missing)} members lack some)", not missing)
+    again = Counter({line: number - 1 for line, number in night.asked.items() if number > 1})
+    by_host = Counter[str]()
+    for line, number in again.items():
+        by_host[line.partition(" ")[0]] += number
+    asked_again = sum(by_host[members[name]["host"]] for name in plain)
+    text = f"{copies.total()} copies of items without a key, not more than the {asked_again} pages that were asked for again"
+    report.target(
+        text, all(number <= by_host[members[name]["host"]] * most_items(members[name]) for name, number in copies.items())
+    )
+    report.target(f"{copies_of_keys.total()} copies of items with a key", not copies_of_keys.total())
+    paths: dict[str, list[int]] = {}
+    for line, number in night.asked.items():
+        paths.setdefault(line.partition(" ")[0], []).append(number)
+    twice = [name for name in plain if len(found := paths.get(members[name]["host"], [])) > 3 and min(found) > 1]
+    report.figures["crawled twice"] = twice
+    report.target(f"{len(twice)} members had each of their pages asked for twice", not twice)
+
+
+def most_items(member: dict[str, Any]) -> int:
+    """Return the items of one page of the member's host."""
+    return ITEMS if member["form"] == BLOB else 1
+
+
+def changed_hosts(fine: list[str], members: dict[str, Any], hosts: dict[str, Any]) -> dict[str, Any]:
+    """Return the table of the second night: each second member that was fine has one of the changes."""
+    changes = dict(zip(fine, [*CHANGED, *[""] * len(CHANGED)] * len(fine), strict=False))
+    changed = {members[name]["host"]: how for name, how in changes.items() if how}
+    return {host: one | ({"fault": changed[host]} if host in changed else {}) for host, one in hosts.items()}
 
 
 def main() -> None:
     """Run both nights, and report."""
-    if sys.argv[1:2] == ["--stub"]:
-        port, folder = int(sys.argv[2]), Path(sys.argv[3])
-        asyncio.run(Internet(folder / "hosts.json", folder / "stub.pem").serve(port))
     parser = options(__doc__)
     parser.add_argument("project", type=Path)
     parser.add_argument("python")
     parser.add_argument("--members", type=int, default=1000, help="spiders of the run (default: %(default)s)")
     parser.add_argument("--at-once", type=int, default=12, help="that crawl at a time (default: %(default)s)")
     parser.add_argument("--limit", type=float, default=3600, help="seconds of one night (default: %(default)s)")
+    parser.add_argument("--no-deaths", action="store_true", help="kill nothing")
+    parser.add_argument("--nights", type=int, choices=(1, 2), default=2)
+    parser.add_argument("--folder", type=Path, help="keep logs and files here (default: a folder that is removed)")
     given = parser.parse_args()
     report = Report(title="A run of a public project", method=" ".join((__doc__ or "").split("\n\n")[-1].split()))
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        night = Night(folder, given.project.absolute(), given.python, given.at_once)
-        members, hosts = chosen_members(folder, night, given.members)
-        night.table.write_text(json.dumps(hosts))
-        with night.running(list(members)):
-            time.sleep(3)
-            plain = night.plain({name: one for name, one in members.items() if one["fault"] == "page"})
-            right = {name: wanted(one, plain, name) for name, one in members.items()}
-            deaths: Counter[str] = Counter()
-            begun = time.monotonic()
-            first = night.run(given.limit, deaths)
-            seconds = time.monotonic() - begun
-            compare(report, "first night", right, first)
-            lost = {name: len(members) for name in members if name not in first}
-            report.target(f"no member lost or run twice ({len(lost)} of {len(members)})", not lost and len(first) == len(members))
-            fewer = [name for name, (items, *_) in plain.items() if name in first and first[name].items < items]
-            report.target(f"every item of plain Scrapy ({len(fewer)} members have fewer)", not fewer)
-            fine = [name for name, verdict in right.items() if verdict == "fine" and first[name].verdict == "fine"]
-            changed = dict(zip(fine, [*CHANGED, *[""] * 3] * len(fine), strict=False))
-            night.table.write_text(
-                json.dumps(
-                    hosts | {one: (how, hosts[one][1]) for name, how in changed.items() if how and (one := members[name]["host"])}
-                )
-            )
-            second = night.run(given.limit)
-            compare(report, "second night", right | {name: CHANGED[how] for name, how in changed.items() if how}, second)
-    report.caveats.append(f"The first night took {seconds:.0f} s. Killed during it: {dict(deaths)}.")
+        folder = given.folder.absolute() if given.folder else Path(place)
+        folder.mkdir(exist_ok=True, parents=True)
+        both_nights(report, folder, given)
     report.finish(given)
+
+
+def both_nights(report: Report, folder: Path, given: Any) -> None:
+    """Run them, and fill the report."""
+    night = Night(folder, given.project.absolute(), given.python, given.at_once)
+    members, hosts = chosen_members(folder, night, given.members)
+    paged = {name: one for name, one in members.items() if one["fault"] == "page"}
+    night.answer_as(hosts)
+    with night.running(list(members)):
+        wait_until((folder / REQUESTS).is_file, lambda: "the stub did not start", 60)
+        plain = night.plain(paged, "plain")
+        right = {name: plain[name].verdict() if name in paged else FAULTS[one["fault"]] for name, one in members.items()}
+        first = night.run(given.limit, kill=not given.no_deaths)
+        note(report, "first night", first)
+        compare(report, "first night", right, first.members)
+        lost = [name for name in members if name not in first.members]
+        report.figures["lost"] = lost
+        report.target(f"no member is lost ({len(lost)} of {len(members)})", not lost)
+        compare_rows(report, first, plain, members)
+        if given.nights == 2:
+            report.finish(given)  # of the first one, should the second be ended
+            fine = [name for name in paged if right[name] == "fine" and first.members[name].verdict is Verdict.FINE]
+            night.answer_as(changed_hosts(fine, members, hosts))
+            then = night.plain({name: paged[name] for name in fine}, "plain2")
+            right |= {name: then[name].verdict(plain[name]) for name in fine}
+            second = night.run(given.limit, kill=False)
+            note(report, "second night", second)
+            compare(report, "second night", right, second.members)
+
+
+def note(report: Report, title: str, night: Outcome) -> None:
+    """Add the figures of a night as a caveat."""
+    deaths = ", ".join(f"{number} of {what}" for what, number in night.deaths.items()) or "none"
+    report.caveats.append(
+        f"The {title} took {night.seconds:.0f} s; {len(night.members)} members, {sum(night.asked.values())} requests, "
+        f"{sum(map(len, night.rows.values()))} rows; SIGKILLs: {deaths}; load at its end {os.getloadavg()[0]:.0f}."
+    )
 
 
 if __name__ == "__main__":
