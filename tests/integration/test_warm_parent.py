@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -135,6 +136,24 @@ def test_a_supervisor_that_is_gone_ends_its_crawler(launched: Launch, tmp_path: 
     assert isinstance(crawler._process, forked.ForkedProcess)
     crawler._process._connection.close()  # as the kernel does with a dead process's
     wait_until(lambda: not process.is_running(), "it ends")
+
+
+def test_requests_that_were_given_up_cost_the_others_nothing(launched: Launch, tmp_path: Path) -> None:
+    crawler = launched(stays="1")
+    said(tmp_path, 0)
+    parent = parent_of(crawler)
+    assert isinstance(crawler._process, forked.ForkedProcess)
+    parent.suspend()  # a busy machine: no request is taken within its time
+    with Path(os.devnull).open("rb") as file:
+        for _ in range(3):
+            with socket.socket(socket.AF_UNIX) as request:
+                request.connect(crawler._process._connection.getpeername())
+                socket.send_fds(request, [b"\0"], [file.fileno()] * 4)
+    parent.resume()
+    after = launched(stays="1")
+    said(tmp_path, 1)
+    assert crawler.poll() is None
+    assert {child.pid for child in parent.children()} == {crawler.pid, after.pid}
 
 
 def test_another_parent_is_made_when_a_module_of_trawl_has_changed(launched: Launch, tmp_path: Path) -> None:

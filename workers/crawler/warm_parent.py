@@ -142,7 +142,8 @@ class WarmParent:
         try:
             if is_own(connection):
                 _, files, _, _ = socket.recv_fds(connection, 1, _FILES)
-            if len(files) != _FILES:
+            given_up = select.select([connection], [], [], 0)[0]  # on a busy machine the supervisor has waited long enough
+            if len(files) != _FILES or given_up:
                 connection.close()
                 return
             if self._own != set(_stamps()):
@@ -170,7 +171,10 @@ class WarmParent:
         child = self._children[pid] = Child(pid=pid, connection=connection)
         self._used_at = time.monotonic()
         self._selector.register(connection, selectors.EVENT_READ, child)
-        connection.sendall(ANSWER.pack(pid))
+        try:
+            connection.sendall(ANSWER.pack(pid))
+        except OSError:  # given up just now: the supervisor executes one
+            self._supervisor_is_gone(child)
 
     def _leave(self, connection: socket.socket) -> None:
         """Give up, in a child, what is its parent's."""
