@@ -233,6 +233,8 @@ def _follow_back(
     )
     if fell and numbered and reading.page > 1 and reading.repairs < MOST_REPAIRS:
         return Step(msgspec.structs.replace(read, page=reading.page - 1, repairs=reading.repairs + 1), reading.page - 1)
+    if ids and not news and has_next:  # as many replies since the page before, or a site that sends one page for every number
+        return _end(msgspec.structs.replace(read, last=reading.after))  # those below are read next time
     if known is not None or not has_next or not news:
         return _end(read)
     if read.seen >= limit:

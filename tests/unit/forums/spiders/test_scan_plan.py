@@ -17,6 +17,7 @@ from forums.spiders.scan_marks import Marks, after
 from forums.spiders.scan_plan import MOST_FED, Change, PagePlan, ScanState, change_of, checks_of, is_gap, plan_page
 from forums.state.thread_records import ThreadRecord
 from forums.storage import Scan
+from tests.support.examples import examples
 
 START = datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC)
 
@@ -132,7 +133,7 @@ removals = st.lists(
 sizes = {"threads": st.integers(0, 40), "per_page": st.integers(3, 9)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     **sizes, grain_s=st.sampled_from([1, 7, 60]), scans=st.lists(st.tuples(shifts, st.integers(0, 4), st.booleans()), max_size=6)
 )
@@ -146,7 +147,7 @@ def test_whatever_moves_up_while_it_is_read_the_next_scan_finds_it(
     assert scanner.missed == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(**sizes, scans=st.lists(st.tuples(removals, shifts), max_size=4))
 def test_a_row_that_a_removal_hid_is_found_by_the_scan_after(threads: int, per_page: int, scans: list[tuple[Any, Any]]) -> None:
     scanner = Scanner(Forum(threads, per_page))
@@ -157,7 +158,7 @@ def test_a_row_that_a_removal_hid_is_found_by_the_scan_after(threads: int, per_p
     assert scanner.missed == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(**sizes, scans=st.lists(st.tuples(shifts, st.integers(0, 4)), max_size=5))
 def test_a_list_without_times_is_read_until_what_is_known(threads: int, per_page: int, scans: list[tuple[Any, int]]) -> None:
     scanner = Scanner(Forum(threads, per_page, times=False))
@@ -169,7 +170,7 @@ def test_a_list_without_times_is_read_until_what_is_known(threads: int, per_page
     assert scanner.missed == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(**sizes, limit=st.integers(1, 3), scans=st.lists(shifts, max_size=5))
 def test_a_scan_that_reached_too_little_says_so_and_a_deep_one_mends_it(
     threads: int, per_page: int, limit: int, scans: Any
@@ -236,7 +237,7 @@ def test_an_old_thread_on_top_and_dates_in_the_future_do_not_end_a_scan() -> Non
     assert scanner.marks.newest < START + timedelta(days=1)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(**sizes, grain_s=st.sampled_from([1, 60]), scans=st.lists(shifts, max_size=6))
 def test_a_thread_that_others_pushed_down_is_not_taken_for_removed(
     threads: int, per_page: int, grain_s: int, scans: list[Any]

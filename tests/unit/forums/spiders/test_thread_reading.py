@@ -22,6 +22,7 @@ from forums.spiders.thread_reading import (
     page_to_begin,
 )
 from forums.state.thread_records import ThreadRecord
+from tests.support.examples import examples
 
 
 class Thread:
@@ -118,7 +119,7 @@ sizes = {"comments": st.integers(0, 40), "per_page": st.integers(1, 7), "told": 
 ways = st.sampled_from(["missing", "empty", "last"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     **sizes, way=ways, back=st.booleans(),
     rounds=st.lists(st.tuples(events("reply"), events("reply", "reply", "remove")), max_size=4),
@@ -135,7 +136,16 @@ def test_each_new_comment_is_read_whatever_was_removed_between_two_readings(
     assert reader.missed == set()
 
 
-@settings(max_examples=150, deadline=None)
+def test_replies_that_push_a_whole_page_down_are_followed_by_the_next_reading() -> None:
+    """With its newest comments first: the second page has what the first one had, and those below were not read."""
+    reader = Reader(Thread(0, 1, told=False), numbered=False, newest_first=True)
+    reader.read([("reply", 0), ("reply", 0)])
+    reader.read([("reply", 0)])
+    reader.read()
+    assert reader.missed == set()
+
+
+@settings(max_examples=examples(150), deadline=None)
 @given(**sizes, back=st.booleans(), between=events("reply", "reply", "remove"))
 def test_ids_that_are_no_numbers_cost_requests_and_lose_nothing(
     comments: int, per_page: int, told: bool, numbered: bool, back: bool, between: Any
@@ -148,7 +158,7 @@ def test_ids_that_are_no_numbers_cost_requests_and_lose_nothing(
     assert reader.missed == set()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(comments=st.integers(0, 40), per_page=st.integers(1, 7), back=st.booleans(), between=events("reply", "insert"))
 def test_answers_that_stand_on_earlier_pages_are_found_where_the_site_tells_how_many_there_are(
     comments: int, per_page: int, back: bool, between: Any
@@ -161,7 +171,7 @@ def test_answers_that_stand_on_earlier_pages_are_found_where_the_site_tells_how_
     assert reader.missed == set()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(comments=st.integers(0, 40), per_page=st.integers(2, 7), before=st.integers(0, 5), removed=st.integers(0, 60))
 def test_a_removal_in_the_middle_of_a_reading_hides_nothing_where_the_site_tells_how_many_there_are(
     comments: int, per_page: int, before: int, removed: int
@@ -174,7 +184,7 @@ def test_a_removal_in_the_middle_of_a_reading_hides_nothing_where_the_site_tells
     assert reading.repairs <= MOST_REPAIRS
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(comments=st.integers(0, 40), per_page=st.integers(1, 7), told=st.booleans(), during=events("reply", "remove"))
 def test_only_a_reading_in_which_the_count_stood_still_says_that_it_saw_all(
     comments: int, per_page: int, told: bool, during: Any
