@@ -57,7 +57,7 @@ test-all: lint $(OTEL) $(MCP) ## The same with the long forms that `make test` l
 	@COLD_STARTS=1 $(BIN)/python -m pytest -q -n 4 --dist worksteal
 
 test-fast: $(TOOLS) ## The unit tests that start no processes and take little, in 45 seconds
-	@$(BIN)/python -m pytest -q -n 2 -m "not processes and not thorough" tests/unit
+	@SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 2 -m "not processes and not thorough" tests/unit
 
 test-servers: $(TOOLS) ## The tests near Redis under each server that is found or can be installed: Valkey, Redis 6.2, 7, 8 (SERVERS="path path" for more)
 	@$(BIN)/python -m tests.support.servers $(SERVERS)

@@ -27,6 +27,7 @@ import pytest
 import redis
 from hypothesis import settings
 
+from tests.support.examples import examples
 from tests.support.forked_services import fork_forums
 from tests.support.forked_workers import fork_workers
 from tests.support.processes import none_left
@@ -34,7 +35,7 @@ from tests.support.redis_server import RedisServer
 
 # The same examples in each run, however slow the machine is: a failure that comes and goes would be a flaky test. What was found
 # once is pinned by @example.
-settings.register_profile("deterministic", derandomize=True, deadline=None)
+settings.register_profile("deterministic", derandomize=True, deadline=None, max_examples=examples(100))
 settings.load_profile("deterministic")
 
 

@@ -14,6 +14,7 @@ from monitoring.pages.actions import ACTIONS
 from monitoring.source import Source
 from tests.integration.test_pages_actions import form_of
 from tests.integration.test_pages_login import ACT, READ, Browser, source
+from tests.support.examples import examples
 
 __all__ = ["source"]  # a fixture
 
@@ -59,7 +60,7 @@ def operator(source: Source, monkeypatch: pytest.MonkeyPatch) -> Browser:
     return browser
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(PAGES), TEXT)
 def test_any_address_of_a_page_gets_an_answer(operator: Browser, page: str, text: str) -> None:
     code, html, _ = operator.ask("GET", page.replace("{}", quote(text, safe="")))
@@ -67,7 +68,7 @@ def test_any_address_of_a_page_gets_an_answer(operator: Browser, page: str, text
     assert "<script>" not in html.replace("<script src", "")
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(sorted(ACTIONS)), st.data())
 def test_any_form_gets_an_answer(operator: Browser, action: str, data: st.DataObject) -> None:
     fields = {field.name: data.draw(st.just("books") | TEXT, field.name) for field in ACTIONS[action].fields}

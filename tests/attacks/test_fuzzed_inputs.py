@@ -26,6 +26,7 @@ from monitoring.api.entrance import JobBody, ReasonBody, SizeBody, UrlsBody
 from monitoring.metrics.exposition import text_of_metrics
 from redis_components.errors import ConfigError
 from redis_components.server.printable import masked_text, masked_values
+from tests.support.examples import examples
 from workers.consumers.targets import parse_target
 from workers.deploy import project_wheel
 from workers.fleet.service_file import limits_in_file, services_in_file
@@ -34,7 +35,7 @@ from workers.state.jobs import job_of
 from workers.state.schedules import schedule_in_file
 from workers.state.services import deployment_of, service_record_of
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", examples(40)))
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "0"))
 MOST_S = 3.0
 """For one input of some hundred bytes, also on a machine that is busy."""

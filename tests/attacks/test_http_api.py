@@ -16,6 +16,7 @@ from monitoring.api.access import Tokens
 from monitoring.api.entrance import MOST_BYTES
 from monitoring.api.routes import create_api
 from redis_components.errors import ConfigError
+from tests.support.examples import examples
 from workers.jobs.orders import check_settings
 from workers.state.jobs import Jobs
 
@@ -127,7 +128,7 @@ ROUTES = [
 ]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(ROUTES), st.just("books") | TEXT, BODY)
 def test_any_body_and_any_name_get_an_answer(ask: Ask, route: str, name: str, body: Any) -> None:
     raw = json.dumps(body).encode()

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.broker_attack import QUEUES, AttackedWorker, body, container, raw, task
+from tests.support.examples import examples
 from workers.state.dead_messages import DeadMessages
 from workers.state.keys import FleetKeys
 
@@ -173,7 +174,7 @@ ODD_CONTAINER = st.dictionaries(
     st.sampled_from(("body", "headers", "properties", "content-type", "content-encoding", "redelivered")), JSON, min_size=1
 ).map(lambda changed: {**task(), **changed})
 MESSAGES = st.binary(max_size=40) | JSON | ODD_TASK | ODD_BODY | ODD_PROPERTIES | ODD_CONTAINER
-FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+FUZZ = settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @FUZZ

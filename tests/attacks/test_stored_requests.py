@@ -30,6 +30,7 @@ from redis_components.errors import Undecodable, Unserializable
 from redis_components.keys import CrawlKeys
 from redis_components.spiders import RedisCrawlSpider, RedisSpider
 from tests.support import warm_start
+from tests.support.examples import examples
 from tests.support.scrapy_command import crawl_command
 
 ROOT = Path(__file__).parents[2]
@@ -278,7 +279,7 @@ MUTATED = st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255))
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(FIELDS.map(pack) | VALUES.map(pack) | st.binary(max_size=60).map(b"\x01".__add__) | MUTATED)
 @example(pack({"u": URL, "t": {"a": ext(9, 2**63 - 1)}}))
 def test_every_payload_becomes_a_request_that_can_be_stored_again_or_is_undecodable(payload: bytes) -> None:

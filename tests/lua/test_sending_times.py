@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from redis_components.politeness.limits import HOUR_MS
 from redis_components.server.scripts import LUA
+from tests.support.examples import examples
 
 MARGIN_MS = 35
 AHEAD_MS = 200
@@ -80,7 +81,7 @@ class Lane:
             self.lease(wanted, ahead[-lost] if 0 < lost <= len(ahead) else 0)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 @given(
     rate=st.sampled_from([0.5, 1.0, 2.0, 7.0, 20.0, 100.0]),
     steps=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 9), st.integers(0, 6)), min_size=5, max_size=80),

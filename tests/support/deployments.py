@@ -22,7 +22,7 @@ import yaml
 
 from redis_components.embedded.files import free_port
 from redis_components.embedded.server import choose
-from tests.support import compose_file
+from tests.support import compose_file, warm_start
 from tests.support.compose_file import ROOT
 from tests.support.fleet import Program
 
@@ -97,7 +97,7 @@ class Deployment:
         """Run a command where its users would: in the container that writes, or in the project's folder."""
         name = next(one for one in ("worker-control", "worker", "up") if one in self.roles)
         command = [sys.executable, "-m", "cli.main", *words]
-        done = subprocess.run(
+        done = warm_start.run(
             command, cwd=self.project, env=self.environment(name), capture_output=True, text=True, timeout=120, check=False
         )
         return done.stdout + done.stderr

@@ -26,6 +26,7 @@ def _a_short_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recognise, "_MOST_S", 0.05)
 
 
+@pytest.mark.thorough
 def test_the_expression_of_a_field_ends() -> None:
     with pytest.raises(UnreadablePage, match="regular expression"):
         found_values.matched_part(EVIL, TEXT)

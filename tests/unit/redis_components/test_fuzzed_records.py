@@ -23,6 +23,7 @@ from redis_components.errors import CodecError
 from redis_components.frontier.holds import Hold
 from redis_components.start_tasks.format import BadStartTask, read
 from tasks.guard.envelope import fault_of_command, fault_of_container, fault_of_task
+from tests.support.examples import examples
 from workers.backup.archive import records
 from workers.backup.snapshot import BackupError
 from workers.state.audit import Act, Note
@@ -32,7 +33,7 @@ from workers.state.registry import crawler_of, size_of
 from workers.state.rolls import Roll
 from workers.state.schedules import round_of
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", examples(40)))
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "0"))
 
 LEAVES = (

@@ -99,6 +99,7 @@ def test_each_message_is_read_from_its_page(board: Board) -> None:
         assert (page.post.title, page.comments) == (true.title, ())
 
 
+@pytest.mark.thorough
 def test_pages_of_whole_threads_are_read_where_the_list_links_them() -> None:
     board = Board(classed, "/index.php?id={}", whole=True)
     site = board.site()

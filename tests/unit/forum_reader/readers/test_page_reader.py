@@ -162,6 +162,7 @@ def test_what_is_no_html_is_refused_by_name() -> None:
         read_page("", URL, now=NOW)
 
 
+@pytest.mark.thorough
 def test_a_thread_of_3000_posts_on_one_page() -> None:
     posts = "".join(
         f"<div class=post id=p{n}><b class=author>name{n % 7}</b> <time datetime=2026-03-{n % 28 + 1:02}T10:00>then</time>"

@@ -16,6 +16,7 @@ from forum_reader.errors import NotAPage, PageTooLarge
 from forum_reader.page.page_tree import MOST_ELEMENTS
 from forum_reader.readers.page_reader import read_page
 from tests.support import thread_pages
+from tests.support.examples import examples
 
 URL = "https://forum.example/t/1"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -56,7 +57,8 @@ def _element(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 PAGES = st.lists(st.recursive(_WORDS, _element, max_leaves=40), min_size=1, max_size=6).map("".join)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@pytest.mark.thorough
+@settings(max_examples=examples(150), deadline=None, derandomize=True)
 @given(PAGES, st.integers(1, 4))
 def test_any_markup_is_read(markup: str, times: int) -> None:
     html = f"<html><body>{markup * times}</body></html>"
@@ -64,7 +66,7 @@ def test_any_markup_is_read(markup: str, times: int) -> None:
     assert sum(len(post.text) for post in page.posts) <= 2 * len(html)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=examples(100), deadline=None, derandomize=True)
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
@@ -103,10 +105,11 @@ def _steps(html: str) -> int:
     return steps
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("made", [_deep, _flat, _dates])
 def test_ten_times_the_page_costs_about_ten_times_as_much(made: Callable[[int], str]) -> None:
-    small = _steps(f"<html><body>{made(100)}</body></html>")
-    assert _steps(f"<html><body>{made(1000)}</body></html>") < 15 * small
+    small = _steps(f"<html><body>{made(50)}</body></html>")
+    assert _steps(f"<html><body>{made(500)}</body></html>") < 15 * small
 
 
 def test_a_page_of_too_many_elements_is_refused() -> None:
