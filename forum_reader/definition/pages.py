@@ -52,6 +52,11 @@ class Page(BaseModel):
         default=None,
         description="an element of pages of something that does not exist (any more): such a page, without rows, counts as 404",
     )
+    gone_at: str | None = Field(
+        default=None,
+        pattern="^/",
+        description="path behind `base_url` to which requests for something that does not exist are redirected: counts as 404",
+    )
     block_page: Select | None = Field(
         default=None, description="an element that only a login page, a captcha or an error page has: such a page is refused"
     )

@@ -89,8 +89,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """Of dates without a zone, where the profile's differs."""
     recent: dict[str, Any] | None = None
     """`[pages.recent]`, where the profile has none and the site links a feed."""
-    gone: str | None = None
-    """`gone` of a thread's pages, where the profile's does not find that a thread is missing."""
+    gone: dict[str, str] | None = None
+    """`gone` or `gone_at` of a thread's pages, where the profile's do not show that a thread is missing."""
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "forums", tuple(one for one in self.forums if _can_be_named(one.id)))
@@ -138,7 +138,7 @@ def text_of(draft: Draft) -> str:
     elif draft.profile is None:
         parts.append(_UNKNOWN.format(name=draft.name))
     if draft.gone:
-        parts += _pages({"comments": {"gone": draft.gone}})
+        parts += _pages({"comments": draft.gone})
     if draft.recent:
         parts += [_FEED, *_pages({"recent": draft.recent})]
     text = "".join(parts).encode("utf-8", "replace").decode()  # half a surrogate pair, which JSON can hold, is not a character

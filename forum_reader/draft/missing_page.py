@@ -1,5 +1,5 @@
 """The sign by which a site that answers with status 200 shows that a thread does not exist, learned from its answer for one that
-never did: a text of that page which no other page has, and which means just that.
+never did: a text of that page which no other page has, and which means just that, or the list to which it leads.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from urllib.parse import urldefrag
 
 import msgspec
 
+from forum_reader.definition.pages import PageKind
 from forum_reader.errors import FetchFailed, PageGone, SiteError
 from forum_reader.page.soft_block import verdict
-from forum_reader.reading.asked_page import Asked, read
+from forum_reader.reading.asked_page import AnyPage, Asked, read
 from forum_reader.reading.parse_body import markup_root
+from forum_reader.reading.read_page import IndexPage, ListPage
 from forum_reader.reading.reading_budget import strictly
 
 from .draft_file import Draft, Preview, PreviewedThread, preview_of, site_of_draft
@@ -62,11 +64,10 @@ async def with_gone(draft: Draft, shown: Preview, get: Get) -> Draft:
         return draft
     if _is_gone(site, response):
         return draft
-    if urldefrag(response.url).url == urldefrag(url).url:
-        for sign in _signs(response, others):
-            changed = _with(draft, sign)
-            if _is_gone(site_of_draft(changed), response) and (await preview_of(changed, get)).threads == shown.threads:
-                return changed
+    for sign in _signs(response, others) if _same(response.url, url) else _places(site, draft, response):
+        changed = _with(draft, sign)
+        if _is_gone(site_of_draft(changed), response) and (await preview_of(changed, get)).threads == shown.threads:
+            return changed
     if draft.wrapper:
         draft.wrapper.missing.append(
             f"pages.comments.gone: {url} is answered with status 200, with nothing that shows it is missing"
@@ -81,10 +82,13 @@ def _never(thread: PreviewedThread) -> str | None:
     return f"{before}{none}{after}" if own and none != thread.id else None
 
 
+def _same(one: str, other: str) -> bool:
+    return urldefrag(one).url == urldefrag(other).url
+
+
 def _is_gone(site: Site, response: TextResponse) -> bool:
     try:
-        with strictly():
-            read(site, response, Asked(kind="comments", forum="", thread="0", url=response.url))
+        _read(site, response, Asked(kind="comments", thread="0", url=response.url))
     except PageGone:
         return True
     except SiteError:
@@ -92,15 +96,34 @@ def _is_gone(site: Site, response: TextResponse) -> bool:
     return False
 
 
-def _with(draft: Draft, sign: str) -> Draft:
+def _read(site: Site, response: TextResponse, asked: Asked) -> AnyPage:
+    with strictly():
+        return read(site, response, asked)
+
+
+def _with(draft: Draft, sign: dict[str, str]) -> Draft:
     if draft.wrapper is None:
         return msgspec.structs.replace(draft, gone=sign)
     pages = draft.wrapper.pages
-    wrapper = replace(draft.wrapper, pages=pages | {"comments": pages["comments"] | {"gone": sign}})
+    wrapper = replace(draft.wrapper, pages=pages | {"comments": pages["comments"] | sign})
     return msgspec.structs.replace(draft, wrapper=wrapper)
 
 
-def _signs(page: TextResponse, others: list[TextResponse]) -> Iterator[str]:
+def _places(site: Site, draft: Draft, page: TextResponse) -> Iterator[dict[str, str]]:
+    """Yield the address of the page that was sent in place of the thread's, where it is a list of threads or an index."""
+    base, forum = f"{site.base_url}".rstrip("/"), draft.wrapper.tried if draft.wrapper else draft.forums[0].id
+    kinds: tuple[PageKind, ...] = ("list", "index") if site.pages.index is not None else ("list",)
+    for kind in kinds:
+        try:
+            found = _read(site, page, Asked(kind=kind, forum=forum))
+        except SiteError:
+            continue
+        rows = found.threads if isinstance(found, ListPage) else found.forums if isinstance(found, IndexPage) else ()
+        if rows and page.url.startswith(f"{base}/"):
+            yield {"gone_at": urldefrag(page.url).url.removeprefix(base)}
+
+
+def _signs(page: TextResponse, others: list[TextResponse]) -> Iterator[dict[str, str]]:
     """Yield a selector for each text that means that something is missing, and is on none of the other pages."""
     known = [_words("".join(map(str, markup_root(one).itertext()))) for one in others]
     for text in markup_root(page).xpath("//text()"):
@@ -108,7 +131,7 @@ def _signs(page: TextResponse, others: list[TextResponse]) -> Iterator[str]:
         for part in _ENDS.split(_words(text)):
             piece = part.strip()
             if len(piece) <= _MOST_CHARACTERS and _MISSING.search(piece) and not any(piece in one for one in known):
-                yield f'//{holder.tag}[contains(normalize-space(), "{piece}")]'
+                yield {"gone": f'//{holder.tag}[contains(normalize-space(), "{piece}")]'}
 
 
 def _words(text: str) -> str:

@@ -271,7 +271,7 @@ async def recent_page(get: Get, found: FoundForum, pages: dict[str, Any]) -> dic
     if pattern is None or "{forum" in comments:  # a feed does not name a thread's forum
         return None
     page = found.forums.page if found.forums is not None else found.listed.page
-    table = await _of_feeds(get, page.response, pattern)
+    table = await _of_feeds(get, page.response, pattern, comments)
     if table is not None and "{url}" in comments:
         table["fields"]["url"] = _thread_url(pattern, found.listed.urls)
     return table
@@ -281,7 +281,8 @@ async def recent_of_profile(get: Get, profile: dict[str, Any], base_url: str, re
     """Return the table `[pages.recent]` for software whose profile has none, where the page links a feed of its threads."""
     pages = profile.get("pages", {})
     pattern = None if "recent" in pages else _thread_pattern(pages)
-    table = await _of_feeds(get, response, pattern) if pattern is not None else None
+    address = pages.get("comments", {}).get("url", "")
+    table = await _of_feeds(get, response, pattern, address) if pattern is not None else None
     if table is not None and (below := urlsplit(base_url).path.rstrip("/")):
         is_below = table["url"].startswith(f"{below}/")
         table["url"] = table["url"].removeprefix(below) if is_below else urljoin(base_url, "/").rstrip("/") + table["url"]
@@ -304,8 +305,10 @@ def _thread_pattern(pages: dict[str, Any]) -> str | None:
     return rf"/{path[1]}/(?:[^/?#]*\.)?(\d+)(?=[-./?#]|$)" if path is not None else None
 
 
-async def _of_feeds(get: Get, response: TextResponse, pattern: str) -> dict[str, Any] | None:
-    graded = [(grade, url) for url in feeds_of(response)[:MOST_FEEDS] if (grade := await _grade(get, url, pattern))]
+async def _of_feeds(get: Get, response: TextResponse, pattern: str, address: str) -> dict[str, Any] | None:
+    """Return the table of the best feed. `address`: of threads; entries have its parameters before the id, too."""
+    fixed = set(urlsplit(address.partition("{")[0]).query.split("&")[:-1])
+    graded = [(grade, url) for url in feeds_of(response)[:MOST_FEEDS] if (grade := await _grade(get, url, pattern, fixed))]
     if not graded:
         return None
     best, url = max(graded, key=lambda one: one[0])
@@ -337,7 +340,7 @@ def feeds_of(response: TextResponse) -> list[str]:
     return [url for url in dict.fromkeys(found) if place_of(url) == place_of(response.url)]
 
 
-async def _grade(get: Get, url: str, pattern: str) -> int:
+async def _grade(get: Get, url: str, pattern: str, fixed: set[str]) -> int:
     """Return the use of a feed: 0 where its entries do not lead to several threads, 1 where they do, 2 where they also count
     replies, 3 where they lead to posts. A feed of new threads does not show which threads have changed.
     """
@@ -350,7 +353,8 @@ async def _grade(get: Get, url: str, pattern: str) -> int:
     except (FetchFailed, UnreadablePage):
         return 0
     here = place_of(response.url)
-    threads = [found[1] for one in entries if place_of(one) == here and (found := re.search(pattern, one)) is not None]
+    of_threads = [one for one in entries if place_of(one) == here and fixed <= set(urlsplit(one).query.split("&"))]
+    threads = [found[1] for one in of_threads if (found := re.search(pattern, one)) is not None]
     if len(set(threads)) < 2 or len(threads) < LEAST * len(entries):
         return 0
     if len({one for one in entries if urlsplit(one).fragment}) >= LEAST * len(entries):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urljoin
 
 from forum_reader.dates.language import known_language
 from forum_reader.dates.read_date import DateReader
@@ -74,6 +75,54 @@ def id_in_thread(found: Sequence[PostRows]) -> dict[str, Any] | None:
             if alone and all(len(set(numbers)) == len(numbers) for numbers in of_pages):
                 return {"select": attribute_of(selector, name), "regex": r"(\d+)\D*$", "prefix": "{thread}/"}
     return None
+
+
+_LEAST_ANSWERS = 2
+_TARGETS = (r"#\D*(\d+)$", "#(.+)$")
+
+
+def parent_field(found: Sequence[PostRows], ids: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the field of the post that a post answers: a link outside the text to the element of an earlier post, which is not
+    always the one before. `ids`: the field of the posts' ids.
+    """
+    pairs: list[tuple[Any, Any]] = []
+    answers: list[tuple[Any, str]] = []
+    far = 0
+    for one in found:
+        anchors = {name: n for n, row in reversed(list(enumerate(one.rows))) for name in _anchors(row)}
+        for n, (row, number) in enumerate(zip(one.rows, one.numbers, strict=True)):
+            body = one.fields.bodies[number].root
+            text = set(one.page.tree.elements[body].iter()) if body is not None else set()
+            links = ((a, anchors.get(_on_page(a, one.page), n)) for a in row.iter("a") if a not in text)
+            link, place = next(((a, place) for a, place in links if place < n), (None, n))
+            pairs.append((row, link))
+            if link is not None:
+                answers.append((one.rows[place], link.get("href")))
+                far += place < n - 1
+    if not far or len(answers) < _LEAST_ANSWERS:
+        return None
+    for regex in _TARGETS:
+        if all((to := re.search(regex, href)) and to[1] == _id_of(row, ids) for row, href in answers):
+            select = as_value([attribute_of(one, "href") for one in field_selectors(pairs, 1)])
+            return {"select": select, "regex": regex} | ({"prefix": ids["prefix"]} if "prefix" in ids else {}) if select else None
+    return None
+
+
+def _anchors(row: Any) -> Iterator[str]:
+    """Yield the names of a row's elements that links may lead to."""
+    return (name for element in row.iter() for name in (element.get("id"), element.get("name")) if name)
+
+
+def _on_page(link: Any, page: OpenedPage) -> str:
+    """Return the name of the element of the same page to which a link leads; empty for any other link."""
+    before, _, name = (link.get("href") or "").partition("#")
+    return name if not before or urljoin(page.base, before) == page.url else ""
+
+
+def _id_of(row: Any, ids: dict[str, Any]) -> str | None:
+    values = compiled("html", ids["select"])(row)
+    match = re.search(ids["regex"], str(values[0])) if values else None
+    return match[1] if match else None
 
 
 def _numbers(row: Any, selector: str, name: str) -> tuple[str, ...]:

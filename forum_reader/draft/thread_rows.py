@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from forum_reader.definition.selectors import compiled
+from forum_reader.page.page_tree import PageTree
 from forum_reader.readers.structure import Fields
 
 from .element_selectors import NAME, class_selector, field_selectors
@@ -38,13 +39,13 @@ def post_rows(page: OpenedPage) -> PostRows | None:
         return None
     fields, tree = page.learned.fields, page.tree
     blocks = fields.found.blocks
-    signs = Counter(tree.sign[block.start] for block in blocks)
-    is_lead = "lead" in fields.found.how or (len(blocks) > 2 and signs[tree.sign[blocks[0].start]] == 1)
+    starts = _unwrapped(tree, [block.start for block in blocks])
+    signs = Counter(tree.sign[start] for start in starts)
+    is_lead = "lead" in fields.found.how or (len(blocks) > 2 and signs[tree.sign[starts[0]]] == 1)
     rows, numbers = [], []
-    for number, block in enumerate(blocks):
+    for number, (block, place) in enumerate(zip(blocks, starts, strict=True)):
         if number == 0 and is_lead:
             continue
-        place = block.start
         if tree.end[block.start] < block.end:
             mark = fields.dates.elements.get(number, fields.authors.get(number, block.start))
             while tree.parent[mark] != tree.parent[block.start] and tree.parent[mark] > 0:
@@ -53,6 +54,21 @@ def post_rows(page: OpenedPage) -> PostRows | None:
         rows.append(tree.elements[place])
         numbers.append(number)
     return PostRows(page, fields, rows, numbers, 0 if is_lead else None) if rows else None
+
+
+def _unwrapped(tree: PageTree, starts: Sequence[int]) -> list[int]:
+    """Return the elements of posts; in place of one around a single element with its whole text, that one, where another post has
+    its markup: answers of a tree stand in one element more for each level.
+    """
+    signs, found = {tree.sign[start] for start in starts}, []
+    for start in starts:
+        inner = start
+        while inner + 1 < tree.end[inner] and tree.size(inner + 1) == tree.size(inner):
+            inner += 1
+            if tree.sign[inner] in signs:
+                start = inner
+        found.append(start)
+    return found
 
 
 _LEAST = 2  # threads whose order is known, where none was read over two pages

@@ -17,7 +17,7 @@ from forum_reader.fields.author_field import name_of
 from .element_selectors import as_value, class_selector, field_selectors, id_selector, own_text_of, rows_selector, xpath_of
 from .page_sample import OpenedPage
 from .paging_links import next_selector, numbered_selector
-from .row_fields import date_field, first_selector, id_field, id_in_thread, made_id
+from .row_fields import date_field, first_selector, id_field, id_in_thread, made_id, parent_field
 from .thread_rows import (
     PostRows,
     article_field,
@@ -176,6 +176,8 @@ def _fields(found: Sequence[PostRows]) -> dict[str, Any] | None:
         fields["author"] = _with_regex(authors, [(one, *row) for one in found for row in zip(one.rows, one.numbers, strict=True)])
     if date is not None:
         fields["created_at"] = date
+    if isinstance(ids, dict) and (parent := parent_field(found, ids)) is not None:
+        fields["parent_id"] = parent
     return fields
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urldefrag
 
 import msgspec
 from lxml import etree
@@ -68,6 +69,8 @@ class Document:
         self._values = FoundValues(site, page, response, self.root, {"thread": thread})
         if page.gone and self.find(page.gone) and not (isinstance(page, RowsPage) and self.find(page.rows)):
             raise PageGone(f"a page of something that does not exist: it has {' or '.join(page.gone.select)}")
+        if page.gone_at and urldefrag(response.url).url == f"{site.base_url}".rstrip("/") + page.gone_at:
+            raise PageGone(f"leads to {page.gone_at}, as requests for something that does not exist")
         if page.block_page and self.find(page.block_page):
             raise UnreadablePage(f"a wall: it has {' or '.join(page.block_page.select)}")
         if page.container and not self.find(page.container):

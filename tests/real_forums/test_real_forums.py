@@ -24,6 +24,7 @@ from tests.real_forums.mediawiki import MediaWiki
 from tests.real_forums.mezzanine import Mezzanine
 from tests.real_forums.mhonarc import MHonArc
 from tests.real_forums.misago import Misago, MisagoPages
+from tests.real_forums.mylittleforum import MyLittleForum
 from tests.real_forums.nodebb import NodeBB
 from tests.real_forums.public_inbox import PublicInbox
 from tests.real_forums.punkweb import PunkwebBB
@@ -40,7 +41,7 @@ from tests.real_forums.wwwboard import WWWBoard
 KINDS: list[type[Software]] = [
     Misago, MisagoPages, NodeBB, FlaskBB, Fossil, HyperKitty, PublicInbox, MHonArc, Askbot, Machina, Spirit,
     PunkwebBB, Redmine, WordPress, WordPressNewestPage, WordPressNewest, Roundup,
-    IkiWiki, Mezzanine, MediaWiki, Isso, WWWBoard, TinyIB, Waline, Kareha,
+    IkiWiki, Mezzanine, MediaWiki, Isso, WWWBoard, TinyIB, Waline, Kareha, MyLittleForum,
 ]  # fmt: skip
 ONLY = os.environ.get("ONLY", "").split()
 

@@ -82,3 +82,11 @@ def test_software_that_has_such_a_page_or_needs_more_than_an_id(profile: str) ->
     index = HtmlResponse(f"{HOST}/", body=f"<html><head>{head}</head></html>".encode(), encoding="utf-8")
     items = "".join(f"<item><link>{HOST}/t/{n}</link></item>" for n in (7, 8, 9))
     assert asyncio.run(recent_of_profile(Feeds(items).get, layers.profile_table(profile), HOST, index)) is None
+
+
+def test_a_feed_that_leads_to_other_pages_than_threads_is_none_of_them() -> None:
+    """Its numbers would be taken for those of threads."""
+    head = '<link rel="alternate" type="application/rss+xml" href="/forum.php?mod=rss">'
+    index = HtmlResponse(f"{HOST}/", body=f"<html><head>{head}</head></html>".encode(), encoding="utf-8")
+    items = "".join(f"<item><link>{HOST}/forum.php?mod=post&amp;tid={n}</link></item>" for n in (7, 8, 9))
+    assert asyncio.run(recent_of_profile(Feeds(items).get, layers.profile_table("discuz"), HOST, index)) is None

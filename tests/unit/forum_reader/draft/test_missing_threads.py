@@ -34,7 +34,7 @@ class Board:
             return FetchedPage(page.url, text.encode())
         self.asked.append(path)
         if self.elsewhere:
-            return FetchedPage(BASE + self.elsewhere, (self.forum.page(self.elsewhere) or "").encode())
+            return FetchedPage(BASE + self.elsewhere, (self.forum.page(self.elsewhere) or self.missing).encode())
         return FetchedPage(
             page.url, self.missing.encode(), status=self.status, headers=(("Content-Type", "text/html; charset=utf-8"),)
         )
@@ -78,17 +78,27 @@ def test_a_thread_that_does_not_exist_is_recognised(body: str) -> None:
 @pytest.mark.parametrize(
     "board",
     [
-        Board("", elsewhere="/"),
+        Board(document("Moved", "<p>Thread not found. We have moved.</p>"), elsewhere="/moved"),
         Board(document("The board", "<p>Welcome to the board. Please choose a forum.</p>")),
         Board("", elsewhere=f"/show.cgi?thread={Tables().threads[3].id}"),
         Board(document("Log in", "<p>Not found? Log in.</p><form><input type=password></form>")),
     ],
-    ids=["leads to the index", "no sign", "leads to a thread", "a login page"],
+    ids=["leads to no list", "no sign", "leads to a thread", "a login page"],
 )
 def test_what_does_not_mean_that_a_thread_is_missing_is_no_sign(board: Board) -> None:
     site, _ = board.drafted()
     assert site.pages.comments.gone is None
     assert len(board.asked) == 1
+
+
+@pytest.mark.parametrize("place", ["/", "/show.cgi?board=garden"], ids=["the index", "a list"])
+def test_a_thread_that_does_not_exist_leads_to_a_list(place: str) -> None:
+    board = Board("", elsewhere=place)
+    site, _ = board.drafted()
+    assert (site.pages.comments.gone, site.pages.comments.gone_at) == (None, place)
+    assert is_gone(site, board.fetch(PageRequest(url=f"{BASE}{place}")))
+    thread = board.fetch(PageRequest(url=site.url("comments", forum="garden", thread=board.forum.threads[0].id)))
+    assert not is_gone(site, thread)
 
 
 def test_a_board_that_answers_with_404_needs_no_sign() -> None:

@@ -190,3 +190,11 @@ def test_three_boards_below_a_box_of_news_are_no_thread() -> None:
     page = seen(f"{news}<ul>{boards}</ul>")
     assert page.kind is PageKind.INDEX
     assert [one.title for one in page.rows] == [f"Board {n} of it" for n in range(1, 4)]
+
+
+def test_titles_of_answers_in_a_tree_are_no_threads() -> None:
+    answer = f"<ul><li><a href=/m/{{n}}7>Re: {{title}}</a> - <b>bob</b>, {LAST}</li></ul>"
+    tree = rows(f"<ul class=thread><li>{TITLE} - <b>ann{{n}}</b>, {LAST}{answer}</li></ul>")
+    page = seen(tree)
+    assert page.kind is PageKind.LIST
+    assert [one.title for one in page.rows] == list(TITLES)
