@@ -73,6 +73,7 @@ FLEET_SAMPLES = {
     "task_id": "<task id>",
     "job": "<job>",
     "run": "<run>",
+    "service": "<service>",
     "word": "<word>",
     "key": "<key>",
     "step": "<step>",

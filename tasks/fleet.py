@@ -24,6 +24,7 @@ from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, 
 from workers.fleet.roll import go_on, start_roll
 from workers.fleet.service_file import write_file_limits
 from workers.fleet.sizes import desired_fleet, scale, tend_streams
+from workers.jobs.groups import limits_of_quotas
 from workers.jobs.jobs import advance, closed_slots
 from workers.jobs.run_steps import advance as advance_runs
 from workers.node.host import FULL, HELD, NODE
@@ -140,7 +141,7 @@ def sample_fleet() -> None:
 
 def _write_limits(client: redis.Redis, registry: Registry) -> list[str]:
     try:
-        return _apart(registry, "limits of trawl.toml", lambda: write_file_limits(client)) or []
+        return _apart(registry, "limits of trawl.toml", lambda: write_file_limits(client, limits_of_quotas())) or []
     except ConfigError as error:  # the limits that are in Redis stay
         registry.report_error("reconcile_fleet", str(error))
         return []

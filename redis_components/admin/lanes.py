@@ -11,7 +11,7 @@ from typing import Any
 import redis
 
 from redis_components.keys import CrawlKeys, lane_busy_key, lane_state_key
-from redis_components.politeness.limits import DAY_MS, HOUR_MS, STATE_FIELDS, LaneLimits, LaneState, read, state_from
+from redis_components.politeness.limits import DAY_MS, HOUR_MS, MINUTE_MS, STATE_FIELDS, LaneLimits, LaneState, read, state_from
 from redis_components.politeness.quiet_hours import quiet_now, written
 from redis_components.server.scripts import script
 
@@ -92,7 +92,7 @@ class LaneView:
         if self.spent is None:
             return ""
         most, window_ms = self.spent
-        window = {HOUR_MS: "an hour", DAY_MS: "a day"}.get(window_ms, f"in {window_ms / 1000:g} s")
+        window = {MINUTE_MS: "a minute", HOUR_MS: "an hour", DAY_MS: "a day"}.get(window_ms, f"in {window_ms / 1000:g} s")
         frees = f"{self.frees_s / 60:.0f} min" if self.frees_s >= 90 else f"{self.frees_s:.0f} s"
         return f"{most:,} {window} are spent, the next in {frees}"
 

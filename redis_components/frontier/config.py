@@ -46,6 +46,8 @@ class FrontierConfig:
     order: QueueOrder = QueueOrder.PRIORITY
     filter: Filter = field(default_factory=PlainSet)
     """Dupefilter that new requests pass."""
+    quota: str = ""
+    """Lane whose limits count each request of this crawl, in addition to those of its site; "": none."""
     concurrency: int = 16
     """Requests the engine works on at once; the smallest prefetch."""
     max_prefetch: int = 1000

@@ -182,6 +182,7 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
     waits: list[SiteBackoff] = []
     want_paced: int = 0  # requests to lease from lanes
     full: list[str] = []  # but not from these lanes
+    quota: str = ""  # lane whose limits count each request, in addition to its own lane's
     limits: str = ""  # the version of the limits that we know
     claims: list[str]  # orders (hex) of READY requests that a queue class of the user's has chosen
     stats: list[StatChange]

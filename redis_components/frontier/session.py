@@ -225,6 +225,7 @@ class Session:
             waits=batch.waits,
             want_paced=wish.paced,
             full=wish.full,
+            quota=self._config.quota,
             limits=wish.limits,
             claims=batch.claims,
             stats=batch.stats,

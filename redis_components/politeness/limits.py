@@ -36,7 +36,7 @@ VERSION = "version"
 BY_FILE, BY_TRIAL, BY_CONFIG = "the site file", "no contact is named", "trawl.toml"
 """The `by` of limits that no operator has set."""
 FROM_FILES = frozenset({"", BY_FILE, BY_TRIAL, BY_CONFIG})
-HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 LONGEST_NAME = 255
 _MOST = 1e15
 _ASKED = ("until", "step", "refusals", "slowed", "slowed_at", "slowed_top", "slowed_return")

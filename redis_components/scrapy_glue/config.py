@@ -82,6 +82,7 @@ def config_of(crawler: Crawler) -> FrontierConfig:
         newest_fields=tuple(getattr(crawler.spidercls, "newest_fields", ())),
         most_fed=number_of(settings, "SCHEDULER_MAX_FED_TASKS", FrontierConfig.most_fed),
         filter=filter_of(settings),
+        quota=settings.get("SCHEDULER_QUOTA") or "",
         concurrency=number_of(settings, "CONCURRENT_REQUESTS", defaults.REDIS_CONCURRENT_REQUESTS),
         max_prefetch=number_of(settings, "SCHEDULER_MAX_PREFETCH", FrontierConfig.max_prefetch),
         max_attempts=number_of(settings, "SCHEDULER_MAX_ATTEMPTS", FrontierConfig.max_attempts),

@@ -204,6 +204,7 @@ class RequestLanes:
         self._limits = frontier.limits
         self._book = book
         self._kept = frontier.config.order is not QueueOrder.ADVISED
+        self._quota = frontier.config.quota
 
     def pace_of(self, request: Request) -> tuple[str, float]:
         """Return lane ("" without limits) and time (epoch s, 0.0 for any) of a request to store. Raises Unserializable for a
@@ -212,7 +213,7 @@ class RequestLanes:
         meta = request.meta
         if "download_slot" in meta:
             self._check_copied(request)
-        lane = self._limits.lane_of(meta, request.url) if self._limits.lanes and self._kept else ""
+        lane = self._lane_of(request) if self._kept else ""
         value = meta.get("not_before")
         if value is None:
             return lane, 0.0
@@ -221,13 +222,17 @@ class RequestLanes:
         raise Unserializable(f"not_before: {value!r} is not a time; write seconds since 1970, as time.time() has them")
 
     def shelves(self, lease: Lease, request: Request) -> bool:
-        """Set a lease from READY aside whose site has limits; whether it has."""
-        if not self._limits.lanes or lease.lane or not self._kept:
+        """Set a lease aside that is not from the lane of its request: its site has limits since it was stored."""
+        if not self._kept or lease.lane not in ("", self._quota) or (lane := self._lane_of(request)) == lease.lane:
             return False
-        lane = self._limits.lane_of(request.meta, request.url)
-        if lane:
-            self._frontier.shelve(lease.id, lane)
-        return bool(lane)
+        if lease.lane:
+            self._frontier.free_time(lease.id)
+        self._frontier.shelve(lease.id, lane)
+        return True
+
+    def _lane_of(self, request: Request) -> str:
+        """Return the lane of the site where that has limits, else the quota of the crawl; "" for neither."""
+        return (self._limits.lane_of(request.meta, request.url) if self._limits.lanes else "") or self._quota
 
     def leave_alone(self) -> None:
         """Give back requests that wait in the downloader for their turn when limits have changed, to be sent when

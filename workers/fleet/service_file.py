@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -131,10 +132,10 @@ def read_limits(table: Mapping[str, Mapping[str, Any]], path: Path) -> dict[str,
     return lanes
 
 
-def write_file_limits(client: redis.Redis) -> list[str]:
-    """Write the limits of the file; return the changed sites. Limits that an operator set at run time stay; those of a site file
-    do not. Raises ConfigError and `redis.RedisError`.
+def write_file_limits(client: redis.Redis, more: Mapping[str, LaneLimits] = MappingProxyType({})) -> list[str]:
+    """Write the limits of the file, and `more` of its lanes; return the changed lanes. Limits that an operator set at run time
+    stay; those of a site file do not. Raises ConfigError and `redis.RedisError`.
     """
-    wanted, known = limits_in_file(), limits.read(client, limits_key())
+    wanted, known = {**limits_in_file(), **more}, limits.read(client, limits_key())
     gone = dict.fromkeys(lane for lane, one in known.items() if one.by == BY_CONFIG)
     return limits.write(client, known, {**gone, **wanted}, FROM_FILES)

@@ -21,10 +21,11 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from redis_components.errors import ConfigError, did_you_mean, unknown_name
+from redis_components.politeness.limits import BY_CONFIG, MINUTE_MS, LaneLimits, check_name
 from redis_components.server.fleet_file import FILE, declared, faulty, record_of
 from redis_components.server.names import is_name
 from workers.consumers.targets import is_target
-from workers.state.group_runs import Bounds
+from workers.state.group_runs import Bounds, quota_lane
 from workers.state.schedules import SPAN, UNITS, StoredEntry, parse_cron
 
 from .spider_list import SpiderEntry
@@ -104,11 +105,24 @@ class Quota:
     """Crawlers; 0: any number."""
     memory_mb: Annotated[int, msgspec.Meta(ge=0, le=100_000_000)] = 0
     """Memory of its crawlers, each counted with its group's `memory_mb`; 0: any."""
+    per_minute: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+    """Requests in any minute, in addition to the limits of sites; 0: any number."""
 
     def most_crawlers(self, memory_mb: int) -> int:
         """Return the crawlers that may run, each with so much memory; 0: any number."""
         bounds = [self.places, self.memory_mb // memory_mb if memory_mb and self.memory_mb else 0]
         return min((one for one in bounds if one), default=0)
+
+    def limits(self) -> LaneLimits:
+        """Return the limits of the lane that counts its requests."""
+        return LaneLimits(quotas=((self.per_minute, MINUTE_MS),) if self.per_minute else (), by=BY_CONFIG)
+
+
+def limits_of_quotas() -> dict[str, LaneLimits]:
+    """Return the limits of the lanes of the quotas that bound requests. Raises ConfigError."""
+    found = declared("quotas")
+    quotas = {name: quota_named(name) for name in (found.tables["quotas"] if found else {})}
+    return {quota_lane(name): one.limits() for name, one in quotas.items() if one.per_minute}
 
 
 def quota_named(name: str) -> Quota:
@@ -117,6 +131,7 @@ def quota_named(name: str) -> Quota:
     table = found.tables["quotas"] if found else {}
     if name and name not in table:
         raise unknown_name("quota", name, table)
+    check_name(quota_lane(name or "none"))
     quota, faults = record_of(table.get(name, {}), Quota, f"quotas.{name}", [one.name for one in fields(Quota)])
     if quota is None and found:
         raise faulty(found.file, faults)

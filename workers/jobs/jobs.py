@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -74,10 +75,17 @@ class JobOrder:
 
 
 OVERLAPS = ("skip", "queue", "replace")
+LOCK_S = 30.0
+"""Two rounds of a schedule may be carried out at one time."""
 
 
 def start(client: redis.Redis, order: JobOrder) -> Job:
     """Start a job; the fleet's nodes launch its crawlers. Raises ConfigError for what cannot be a job."""
+    with client.lock(FleetKeys().starting(order.service), timeout=LOCK_S) if order.overlap else nullcontext():
+        return _start(client, order)
+
+
+def _start(client: redis.Redis, order: JobOrder) -> Job:
     service = service_name(order.service)
     check_size(service, order.crawlers)
     if order.crawlers < 1:

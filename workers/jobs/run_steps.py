@@ -174,7 +174,7 @@ class _Step:
         if not run.most_crawlers:
             return run.at_once
         taken = {
-            one.id: len(crawling if one.id == run.id else self._runs.crawling(one.id)) * one.crawlers
+            one.id: (len(crawling) if one.id == run.id else self._crawling_of(one)) * one.crawlers
             for one in self._everything
             if one.quota == run.quota and not one.state.ended
         }
@@ -183,6 +183,13 @@ class _Step:
             by = ", ".join(f"{one} has {number}" for one, number in taken.items() if number)
             self._waits_for = f"a place of the quota {run.quota}, which has {run.most_crawlers} ({by})"
         return room
+
+    def _crawling_of(self, run: GroupRun) -> int:
+        """Return the members of another run that crawl. Places of those that are over are free before its own step: else
+        the run itself would take them, although another one has a higher priority.
+        """
+        jobs_of = [self._known.get(f"{spider}.{run.id}") for spider in self._runs.crawling(run.id)]
+        return sum(job is None or not job.state.ended for job in jobs_of)
 
     def _start(self, run: GroupRun, spider: str, module: str) -> None:
         settings = {RUN: run.id, **({"SPIDER_MODULES": module} if module else {}), **run.settings, **member_settings(run, spider)}

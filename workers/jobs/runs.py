@@ -15,13 +15,17 @@ from typing import Any
 import redis
 
 from redis_components.errors import ConfigError, did_you_mean
+from redis_components.keys import limits_key
+from redis_components.politeness import limits
 from redis_components.server.names import service_name
 from redis_components.server.printable import masked_values
 from redis_components.server.untrusted_values import server_time
-from workers.state.group_runs import GroupRun, GroupRuns, RunState
+from workers.state.group_runs import GroupRun, GroupRuns, RunState, quota_lane
+from workers.state.keys import FleetKeys
 from workers.state.services import as_texts
 
-from .groups import Group, check_names, deadline_at, group_named, members_of, quota_named
+from .groups import Group, Quota, check_names, deadline_at, group_named, members_of, quota_named
+from .jobs import LOCK_S
 from .spider_list import project_spiders
 
 LATEST_RUN = "latest"
@@ -68,6 +72,11 @@ def start(client: redis.Redis, given: RunOrder) -> GroupRun:
     """Start a run, or queue it behind the run of the group that goes on, or leave it out, as the group's `overlap` decides: then
     that run is returned. Raises ConfigError.
     """
+    with client.lock(FleetKeys().starting(f"group:{given.group}"), timeout=LOCK_S):
+        return _start(client, given)
+
+
+def _start(client: redis.Redis, given: RunOrder) -> GroupRun:
     runs, group, now = GroupRuns(client), given.declared, server_time(client)
     open_runs = [run for run in runs.newest(given.group) if not run.state.ended]
     if open_runs and group.overlap == "skip":
@@ -80,6 +89,9 @@ def start(client: redis.Redis, given: RunOrder) -> GroupRun:
         return queued[0]
     for spider in given.spiders:
         service_name(spider)
+    quota = quota_named(group.quota)
+    if quota.per_minute:  # before a member sends anything
+        limits.write(client, limits.read(client, limits_key()), {quota_lane(group.quota): quota.limits()}, limits.FROM_FILES)
     moment = datetime.fromtimestamp(now, UTC)
     run = GroupRun(
         id=f"{given.group}-{moment:%Y%m%dT%H%M%S}",
@@ -96,9 +108,9 @@ def start(client: redis.Redis, given: RunOrder) -> GroupRun:
         memory_mb=group.memory_mb,
         priority=group.priority,
         quota=group.quota,
-        most_crawlers=quota_named(group.quota).most_crawlers(group.memory_mb),
+        most_crawlers=quota.most_crawlers(group.memory_mb),
         arguments=as_texts({**group.arguments, **given.arguments}),
-        settings=as_texts({**_memory(group.memory_mb), **group.settings}),
+        settings=as_texts({**_memory(group.memory_mb), **group.settings, **_counted(group, quota)}),
         keep_runs=group.keep_runs,
         files=group.files,
         format=group.format,
@@ -118,6 +130,11 @@ def start(client: redis.Redis, given: RunOrder) -> GroupRun:
 def _memory(memory_mb: int) -> dict[str, int]:
     """Return the settings of a crawler that has so much memory: it finishes its pages some way below."""
     return {"CRAWLER_MEMORY_SOFT_MB": memory_mb * 9 // 10, "CRAWLER_MEMORY_HARD_MB": memory_mb} if memory_mb else {}
+
+
+def _counted(group: Group, quota: Quota) -> dict[str, str]:
+    """Return the setting by which the quota counts the requests of a crawler."""
+    return {"SCHEDULER_QUOTA": quota_lane(group.quota)} if quota.per_minute else {}
 
 
 def run_named(client: redis.Redis, name: str) -> GroupRun:

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 
 from redis_components.admin.inspector import total_of
 from redis_components.admin.lanes import LaneCondition
+from redis_components.politeness.limits import MINUTE_MS
 from redis_components.server.health import Problem
 from workers.fleet.shared_files import differences
 from workers.state.breakers import HOST
-from workers.state.group_runs import GroupRun
+from workers.state.group_runs import GroupRun, quota_lane
 from workers.state.records import GONE_AFTER_S
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import RollState
@@ -221,6 +222,10 @@ def _runs(view: Overview) -> Iterator[Problem]:
         if run.waits_for:
             what = f"run {run.id}: {run.waiting} members wait for {run.waits_for}"
             yield Problem(what=what, fix=f"wait, or raise the quota in trawl.toml and run it again; {fix}", grave=False)
+        for lane in (one for one in view.sites.lanes if run.quota and one.lane == quota_lane(run.quota) and one.waiting):
+            most = f"{lane.limits.within(MINUTE_MS) or 0:,} a minute, over all its groups"
+            what = f"run {run.id}: {lane.waiting:,} requests wait for the quota {run.quota}, which has {most}"
+            yield Problem(what=what, fix="wait, or raise per_minute in trawl.toml", grave=False)
         if run.alerting:
             counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(run.alerts.items(), key=lambda one: -one[1]))
             members = "1 member needs" if run.alerting == 1 else f"{run.alerting} members need"

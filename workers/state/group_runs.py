@@ -324,6 +324,11 @@ class GroupRuns:
         return {as_text(name): as_text(why) for name, why in hash_at(self._client, self._keys.silenced()).items()}
 
 
+def quota_lane(name: str) -> str:
+    """Return the lane (`redis_components.politeness`) that counts the requests of a quota."""
+    return f"quotas.{name}"
+
+
 def newest_of_groups(runs: Iterable[GroupRun]) -> list[GroupRun]:
     """Return the first run of each group; `runs`: the newest first."""
     found: dict[str, GroupRun] = {}

@@ -65,6 +65,13 @@ class FleetKeys(NamespaceKeys):
         """
         return f"{self.prefix}:job_ends:{job}"
 
+    def starting(self, service: str) -> str:
+        """STRING: lock of a process that starts a job of a service, or a run of a group (`group:NAME`), where only one may go on.
+
+        Written by `trawl job start`, `trawl run`, and the tasks `crawl` and `run_group`; it expires after 30 s.
+        """
+        return f"{self.prefix}:starting:{service}"
+
     def group_runs(self) -> str:
         """HASH: runs of groups (id -> JSON with group, state, deadline, counts by verdict).
 

@@ -280,7 +280,7 @@ local function apply()
   store_tasks(x, next_tokens, to_feed, lists)
   if message.item_groups then tend_stream(items, items_moving, message.item_groups) end
   store_items(x, lists)
-  for _, id in ipairs(message.unsent or {}) do leave_unsent(x.leases, x.ready, id, x.now) end
+  for _, id in ipairs(message.unsent or {}) do leave_unsent(x.leases, x.ready, id, x.now, message.quota) end
   ack_told(x, limits)
   release_told(x)
   shelve_told(x)

@@ -74,7 +74,7 @@ local function lease_paced(x, limits)
     local id, n = lease(x, REQUEST, score, member, lane, at), #paced -- a time in ms has 13 digits, of 14 that Lua writes
     paced[n + 1], paced[n + 2], paced[n + 3], paced[n + 4] = id, lane, at and at - x.now or -1, late or -1
     return x.leases .. '|' .. id
-  end)
+  end, x.message.quota)
   x.reply.paced = paced
 end
 

@@ -280,20 +280,42 @@ local function spend(limits, lane, allowed, taken, names, now)
   if not lasts or allowed.at_work == 0 then redis.call('EXPIRE', busy, STATE_S) end -- one that was empty was gone
 end
 
+-- What `quota`, a lane that counts the requests of others, too, allows of what the lane of a request has allowed: both at the times of that, where it has some.
+-- Changes `allowed` and returns the quota's own part; or nil, the time at which to look again, and whether to look before.
+local function quota_part(limits, quota, crawl, allowed, now)
+  local waits = turns.waits(limits, quota, crawl, now)
+  local part, again, may_end = allowance(limits, quota, redis.pcall('HGET', limits, quota), now, allowed.n)
+  if not part or waits then return nil, again or now, may_end end
+  allowed.n, allowed.late = part.n, math.min(allowed.late or math.huge, part.late or math.huge)
+  if allowed.late == math.huge then allowed.late = nil end
+  allowed.times = allowed.times or part.times
+  part.times = part.times and allowed.times
+  return part
+end
+
 -- Up to `wanted` requests of one lane that may be sent before now + AHEAD_MS: calls `lease` with score, member, and where there is a law of times the time to send it, and by how much that may be missed; what it
 -- refuses (nil) is not counted;
 -- returns the time at which to look at the lane again, in how many ms its quiet hours begin, and whether the lane is known to be empty.
-local function lease_of_lane(ready, limits, lane, text, now, wanted, lease)
+local function lease_of_lane(ready, limits, lane, text, now, wanted, lease, quota)
   local waits = turns.waits(limits, lane, ready, now)
   local allowed, again, may_end = allowance(limits, lane, text, now, wanted)
   if not allowed then return may_end and math.min(again, now + LONGEST_LOOK_MS) or again end
   if waits then return now end
+  local part
+  if quota and quota ~= lane then
+    part, again, may_end = quota_part(limits, quota, ready, allowed, now)
+    if not part then return may_end and math.min(again, now + LONGEST_LOOK_MS) or again end
+  end
   local popped, names = redis.call('ZPOPMIN', lane_key(ready, lane), allowed.n), {}
   for i = 1, #popped, 2 do
     names[#names + 1] = lease(popped[i + 1], popped[i], allowed.times and allowed.times[#names + 1], allowed.late)
   end
   spend(limits, lane, allowed, #names, names, now)
   if #popped > 0 then turns.take(limits, lane, ready, #names < wanted, now) end
+  if part then
+    spend(limits, quota, part, #names, names, now)
+    if #popped > 0 then turns.take(limits, quota, ready, #names < wanted, now) end
+  end
   return now, closes_in(allowed.limit, now), #popped / 2 < allowed.n and #names == #popped / 2
 end
 
@@ -307,9 +329,10 @@ local function weights_of(limits, lanes)
   return weights, math.max(1, sum), known
 end
 
--- Up to `wanted` requests of the lanes that are due, those that waited longest first, but not of those in `full`; a lane that is empty then is removed. Returns lanes
+-- Up to `wanted` requests of the lanes that are due, those that waited longest first, but not of those in `full`; a lane that is empty then is removed. `quota`: a lane whose limits
+-- count them all. Returns lanes
 -- that have quiet hours and in how many ms those begin.
-local function lease_lanes(ready, limits, now, wanted, full, lease)
+local function lease_lanes(ready, limits, now, wanted, full, lease, quota)
   local closing = {}
   local lanes = lanes_of(ready)
   local due = redis.call('ZRANGEBYSCORE', lanes, '-inf', now + AHEAD_MS, 'LIMIT', 0, MOST_LANES)
@@ -324,7 +347,7 @@ local function lease_lanes(ready, limits, now, wanted, full, lease)
     if lane == LATER then
       wake_later(ready, now)
     elseif wanted > 0 and not full[lane] then
-      local again, closes, is_empty = lease_of_lane(ready, limits, lane, texts[i], now, math.min(weights[i] * each, wanted), lease_it)
+      local again, closes, is_empty = lease_of_lane(ready, limits, lane, texts[i], now, math.min(weights[i] * each, wanted), lease_it, quota)
       wanted = wanted - given
       if closes and given > 0 then closing[#closing + 1], closing[#closing + 2] = lane, math.floor(closes) end
       if is_empty or redis.call('EXISTS', lane_key(ready, lane)) == 0 then

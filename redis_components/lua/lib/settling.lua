@@ -31,11 +31,12 @@ local function release(leases, counters, ready, start_tasks, fed, id)
   return kind ~= nil
 end
 
--- A request of a lane is not sent, however its lease ends: another one may be at its time.
-local function leave_unsent(leases, ready, id, now)
+-- A request of a lane is not sent, however its lease ends: another one may be at its time, also of those that `quota` counts.
+local function leave_unsent(leases, ready, id, now, quota)
   local kind, score, member, key, at = lease_parts(redis.call('HGET', leases, id) or '')
   if kind ~= REQUEST or not key or not at then return end
   free_time(limits, key, at)
+  if quota and quota ~= key then free_time(limits, quota, at) end
   look_soon(ready, key, now)
   redis.call('HSET', leases, id, lease_value(kind, score, member, key)) -- it is reported once
 end

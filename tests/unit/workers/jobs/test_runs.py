@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
+from threading import Barrier
 
 import pytest
 import redis
 
 from redis_components.errors import ConfigError
+from redis_components.keys import limits_key
+from redis_components.politeness import limits
 from redis_components.server.untrusted_values import server_time
+from workers.fleet.service_file import write_file_limits
 from workers.jobs import jobs, runs
-from workers.jobs.groups import Group, Overlap
+from workers.jobs.groups import Group, Overlap, limits_of_quotas
 from workers.jobs.orders import delay
 from workers.jobs.run_steps import advance
 from workers.overview import Overview, problems
@@ -23,8 +29,8 @@ from workers.state.nodes import NodeRecord
 NAMES = ("a", "b", "c", "d", "e")
 
 
-def begin(client: redis.Redis, overlap: Overlap = "skip", deadline: str = "") -> GroupRun:
-    group = Group(spiders=NAMES, at_once=2, overlap=overlap, deadline=deadline)
+def begin(client: redis.Redis, overlap: Overlap = "skip", deadline: str = "", quota: str = "") -> GroupRun:
+    group = Group(spiders=NAMES, at_once=2, overlap=overlap, deadline=deadline, quota=quota)
     return runs.start(client, runs.RunOrder(group="g", declared=group, spiders=dict.fromkeys(NAMES, "m")))
 
 
@@ -243,3 +249,55 @@ def test_a_job_that_is_due_while_one_goes_on(redis_client: redis.Redis, overlap:
         assert jobs.closed_slots(redis_client, []) == set()
     with pytest.raises(ConfigError, match="overlap"):
         jobs.start(redis_client, jobs.JobOrder(service="books", overlap="later"))
+
+
+def test_a_place_of_a_quota_that_is_free_is_the_higher_priority_s(redis_client: redis.Redis) -> None:
+    known, started = GroupRuns(redis_client), []
+    for group, priority in (("low", 0), ("high", 5)):
+        declared = Group(spiders=NAMES, at_once=3, priority=priority)
+        run = runs.start(redis_client, runs.RunOrder(group=group, declared=declared, spiders=dict.fromkeys(NAMES, "m")))
+        assert known.swap(replace(known.all()[run.id], quota="ops", most_crawlers=2))
+        advance(redis_client)
+        started.append(run)
+    low, high = started
+    assert (len(crawling(redis_client, low)), len(crawling(redis_client, high))) == (2, 0)
+    end(redis_client, low, "a")
+    advance(redis_client)
+    assert (len(crawling(redis_client, low)), len(crawling(redis_client, high))) == (1, 1), "not the next of its own"
+
+
+@pytest.mark.parametrize("what", ["job", "run"])
+def test_of_starts_at_one_moment_one_counts(redis_client: redis.Redis, what: str) -> None:
+    together = Barrier(8)
+
+    def start(_: int) -> str:
+        together.wait(30)
+        if what == "job":
+            return jobs.start(redis_client, jobs.JobOrder(service="books", overlap="skip")).id
+        return begin(redis_client).id
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(start, range(8)))) == 1
+    assert len(Jobs(redis_client).all() if what == "job" else GroupRuns(redis_client).all()) == 1
+
+
+def test_a_quota_of_requests_is_a_lane_that_its_members_crawlers_name(
+    redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "trawl.toml"
+    monkeypatch.setenv("TRAWL_CONFIG", str(file))
+    file.write_text("[quotas.ops]\nper_minute = 600\n[limits.'example.org']\nrate = 2\n")
+    run = begin(redis_client, quota="ops")
+    lanes = limits.read(redis_client, limits_key())
+    assert lanes["quotas.ops"].within(limits.MINUTE_MS) == 600, "before a member sends anything"
+    now(redis_client, run)
+    assert Jobs(redis_client).all()[f"a.{run.id}"].settings["SCHEDULER_QUOTA"] == "quotas.ops"
+    file.write_text("[quotas.ops]\nper_minute = 60\n[limits.'example.org']\nrate = 2\n")
+    assert write_file_limits(redis_client, limits_of_quotas()) == ["quotas.ops", "example.org"]
+    assert limits.read(redis_client, limits_key())["quotas.ops"].within(limits.MINUTE_MS) == 60
+    file.write_text("[quotas.ops]\nplaces = 2\n")
+    assert "quotas.ops" in write_file_limits(redis_client, limits_of_quotas())
+    assert not limits.read(redis_client, limits_key())["quotas.ops"].quotas
+    file.write_text("[quotas.'a b']\nper_minute = 60\n")
+    with pytest.raises(ConfigError, match=r"quotas\.a b"):
+        limits_of_quotas()
