@@ -47,7 +47,9 @@ class WatchedFleet(ToyFleet):
         return self
 
     def __exit__(self, *error: object) -> None:
-        send_all(self._everyone(), signal.SIGCONT)
+        everyone = self._everyone()  # a crawler whose worker is killed leaves after seconds: tests of that end with `stop`
+        send_all(everyone, signal.SIGCONT)
+        send_all(everyone, signal.SIGKILL)
         super().__exit__(*error)
         self._stack.close()
 
