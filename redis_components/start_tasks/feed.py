@@ -39,11 +39,12 @@ def request_of(task: StartTask, spider: Spider) -> Request:
     """Return the request of a start task. Raises BadStartTask for a callback that the spider does not have, and Scrapy's errors
     for an invalid URL, method or encoding.
     """
+    meta = task.meta if task.dont_filter else {"allow_offsite": True} | task.meta  # it is asked for, and Redis alone filters it
     arguments: dict[str, Any] = {
         "url": task.url,
         "headers": task.headers,
         "cookies": task.cookies,
-        "meta": {"not_before": time.time() + task.delay_s} | task.meta if task.delay_s else task.meta,
+        "meta": {"not_before": time.time() + task.delay_s} | meta if task.delay_s else meta,
         "cb_kwargs": task.cb_kwargs,
         "priority": task.priority,
         "callback": _method(spider, task.callback, "callback"),

@@ -77,7 +77,7 @@ MEMBERS = {
     "fine": ("", "fine"),
     "empty": ("", "no_items"),
     "gone": ("", "moved"),
-    "refused": ("", "refused"),
+    "refused": ('allowed_domains = ["shop.example"]', "refused"),
     "walled": ("", "wall"),
     "broken": ("", "unreachable"),
     "closed": ('site = "http://127.0.0.1:1"', "unreachable"),

@@ -238,6 +238,8 @@ class StartOnce:
                     yield one
             elif (fingerprint := fingerprinter.fingerprint(one)) not in known:
                 known.add(fingerprint)
+                if one.dont_filter:  # which is of two filters: that of sites stays passed
+                    one.meta.setdefault("allow_offsite", True)
                 one.dont_filter = False
                 yield one
             elif self._is_first:

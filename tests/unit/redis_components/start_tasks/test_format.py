@@ -47,6 +47,12 @@ def test_a_bare_url_is_a_start_task(data: Any) -> None:
     assert (request.url, request.method, request.dont_filter, request.callback) == ("http://127.0.0.1/a?b=c", "GET", True, None)
 
 
+def test_a_task_that_is_filtered_once_passes_the_filter_of_sites() -> None:
+    text, _ = encoded("http://elsewhere.example/", unique=True)
+    request = BOOKS.make_request_from_data(text)
+    assert (request.dont_filter, request.meta["allow_offsite"]) == (False, True)
+
+
 def test_every_field_reaches_the_request() -> None:
     data = task(
         method="put",
@@ -70,7 +76,11 @@ def test_every_field_reaches_the_request() -> None:
     )
     assert request.headers.getlist("X-Two") == [b"a", b"b"]
     assert request.cookies == [{"name": "id", "value": "7", "domain": "127.0.0.1", "secure": False}]
-    assert (request.meta, request.cb_kwargs, request.priority) == ({"depth": 3, "list": [1, None]}, {"page": 2}, -7)
+    assert (request.meta, request.cb_kwargs, request.priority) == (
+        {"allow_offsite": True, "depth": 3, "list": [1, None]},
+        {"page": 2},
+        -7,
+    )
     assert (request.callback, request.errback) == (BOOKS.parse_book, BOOKS.failed)
     assert (request.dont_filter, request.encoding, request.flags) == (False, "latin-1", ["slow"])
 
