@@ -116,17 +116,14 @@ def _score(paths: BlockPaths, place: Place) -> float:
     if len(elements) < 0.6 * len(place.first):
         return 0.0
     sample = elements[:6]
-    linked = sum(_is_linked(paths, i) or _stands_after_by(paths, i) for i in sample) / len(sample)
-    hinted = sum(post_marks.suggests_author(paths.names(i)) for i in sample) / len(sample)
-    above = sum(post_marks.suggests_author(paths.names(tree.parent[i])) for i in sample) / len(sample)
-    roles = [tree.attributes[i].get("itemprop", "") for i in sample]
-    marked = any("author" in role or role == "name" for role in roles)
-    labelled = sum(_is_labelled(paths, i) for i in sample) / len(sample)
+    if sum(paths.has_letters(i) for i in sample) < 0.8 * len(sample):
+        return 0.0
+    signs = [_signs(paths, i) for i in sample]
+    linked, hinted, above, labelled = (sum(one[at] for one in signs) / len(sample) for at in range(4))
+    marked = any(one[4] for one in signs)
     known = linked or hinted or above or marked or labelled
     few = paths.presence(place) < 0.8 and len(place.first) < max(2, paths.count - 1)  # the opening post is often made otherwise
     if not known and few and not all(_heads_date(paths, i) for i in sample):
-        return 0.0
-    if sum(paths.has_letters(i) for i in sample) < 0.8 * len(sample):
         return 0.0
     strings = [paths.label(i).strip(AROUND) for i in elements]
     if _are_no_names(strings):
@@ -149,6 +146,22 @@ def _score(paths: BlockPaths, place: Place) -> float:
     score -= 0.8 * sum(_is_answered(paths, i) for i in elements) / len(elements)
     score -= 0.6 * sum(_is_mention(paths, i) for i in sample) / len(sample)
     return score - 0.02 * min(5, place.count / len(place.first) - 1)
+
+
+def _signs(paths: BlockPaths, i: int) -> tuple[bool, bool, bool, bool, bool]:
+    """Return signs of an author: a link or `by`, the class, the class around, a label, a property."""
+    found: tuple[bool, bool, bool, bool, bool] | None = paths.marks.known.get((_signs, i))
+    if found is None:
+        tree = paths.tree
+        role = tree.attributes[i].get("itemprop", "")
+        found = paths.marks.known[_signs, i] = (
+            _is_linked(paths, i) or _stands_after_by(paths, i),
+            post_marks.suggests_author(paths.names(i)),
+            post_marks.suggests_author(paths.names(tree.parent[i])),
+            _is_labelled(paths, i),
+            "author" in role or role == "name",
+        )
+    return found
 
 
 def _is_labelled(paths: BlockPaths, i: int) -> bool:

@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 
 from forum_reader.dates.dates_in_text import LONGEST, spotted
 from forum_reader.dates.post_calendar import Calendar
@@ -93,7 +92,7 @@ def find_edits(paths: BlockPaths, calendar: Calendar, dates: Dates) -> list[date
         edits = [
             i
             for i in paths.dates_in(number)
-            if i != dates.elements.get(number) and not paths.in_quote(i) and _is_of(paths, i, _EDITED, True)
+            if i != dates.elements.get(number) and not paths.in_quote(i) and _is_of(paths, i, edit=True)
         ]
         moments = [moment for moment in calendar.read([paths.marks.dates[i] for i in edits[:5]]) if moment is not None]
         published = dates.published[number]
@@ -131,7 +130,7 @@ def _score(
     if not known:
         return _OF_ANOTHER, moments
     sample = [found[number] for number in numbers[:6]]
-    if all(_is_of(paths, i, _OTHER, False) for i in sample):
+    if all(_is_of(paths, i) for i in sample):
         return _OF_ANOTHER, moments
     share = 1 / len(sample)
     exact = sum(spot.precision for spot in spots) / len(spots)
@@ -139,7 +138,7 @@ def _score(
     score = 0.5 * len(known) / paths.count + 0.35 * in_order + 0.08 * exact
     score += 0.05 * share * sum(tree.tag[i] == "time" or "datetime" in tree.attributes[i] for i in sample)
     score -= 0.7 * share * sum(paths.in_quote(i) for i in sample)
-    score -= 0.7 * share * sum(_is_of(paths, i, _EDITED, True) or _is_of(paths, i, _OTHER, False) for i in sample)
+    score -= 0.7 * share * sum(_is_of(paths, i, edit=True) or _is_of(paths, i) for i in sample)
     score -= 0.3 * _follows_author(paths, moments, authors)
     position = share * sum(found[number] - paths.blocks[number].start for number in numbers[:6])
     length = share * sum(_own_length(tree, i) for i in sample)
@@ -152,8 +151,17 @@ def _own_length(tree: PageTree, i: int) -> int:
     return max(own, default=tree.size(i))
 
 
-def _is_of(paths: BlockPaths, i: int, words: re.Pattern[str], by_class: bool) -> bool:
-    """Return True if the text or the classes around a date match `words`: it is the date of an edit, of joining or of a visit."""
+def _is_of(paths: BlockPaths, i: int, *, edit: bool = False) -> bool:
+    """Return True if a date is that of an edit, else of joining, a visit, the last reply: by the text around it, and the classes
+    of an edit.
+    """
+    known: bool | None = paths.marks.known.get((edit, i))
+    if known is None:
+        known = paths.marks.known[edit, i] = _is_named(paths, i, _EDITED if edit else _OTHER, by_class=edit)
+    return known
+
+
+def _is_named(paths: BlockPaths, i: int, words: re.Pattern[str], *, by_class: bool) -> bool:
     tree = paths.tree
     if (line := _line_of(paths, i)) and _is_before_number(words, line):
         return True
@@ -178,7 +186,6 @@ def _line_of(paths: BlockPaths, i: int) -> str:
     return next((line for line in lines if (date := spotted(line)) is not None and date.precision == precision), "")
 
 
-@lru_cache(maxsize=2048)
 def _is_before_number(words: re.Pattern[str], text: str) -> bool:
     """Return True if one of the words stands before the first number: `edited 21.4.`, not `20.4. (edited 21.4.)`."""
     number = _NUMBER.search(text)
@@ -205,10 +212,10 @@ def _in_other_markup(paths: BlockPaths, number: int, signs: set[int]) -> int | N
     best, best_score = None, 0.0
     for i in paths.dates_in(number):
         precision = paths.marks.dates[i].precision
-        if precision < 2 or paths.in_quote(i) or _is_of(paths, i, _OTHER, False):
+        if precision < 2 or paths.in_quote(i) or _is_of(paths, i):
             continue
         score = precision + 2.0 * (paths.tree.sign[i] in signs)
-        score -= 3 * _is_of(paths, i, _EDITED, True)
+        score -= 3 * _is_of(paths, i, edit=True)
         if score > best_score:
             best, best_score = i, score
     return best

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from forum_reader.dates.dates_in_text import LONGEST, Spotted, machine_date, spotted
 
@@ -174,6 +174,8 @@ class Marks:
     ids: list[int] = field(default_factory=list)
     bodies: list[int] = field(default_factory=list)
     """Elements whose class marks a text, without elements that hold another one."""
+    known: dict[tuple[object, int], Any] = field(default_factory=dict)
+    """Findings about elements that do not depend on the blocks that they are in."""
 
 
 def find_marks(tree: PageTree) -> Marks:

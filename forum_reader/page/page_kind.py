@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -151,9 +152,9 @@ def _paging(tree: PageTree, frame: PageFrame, url: str, base: str) -> tuple[str 
             text = _NEXT_SIGN
         if text and text[0] in "‹«←<" and _TO_THE_LEFT.match(text):
             text = _NEXT_SIGN
-        if not text or not (text[0].isdigit() or text[0] == "[" or _NEXT.match(text) or "rel" in attributes):
+        if not text or not (text[0].isdigit() or text[0] == "[" or _is_next(text) or "rel" in attributes):
             continue
-        is_next = attributes.get("rel", "").lower() == "next" or (text and _NEXT.match(text) and not _BACK.match(text))
+        is_next = attributes.get("rel", "").lower() == "next" or (text and _is_next(text) and not _BACK.match(text))
         if not is_next and not _PAGE_NUMBER.match(text):
             continue
         try:
@@ -170,6 +171,11 @@ def _paging(tree: PageTree, frame: PageFrame, url: str, base: str) -> tuple[str 
             pages[target.partition("#")[0]] = None
     pages.pop(url.partition("#")[0], None)
     return following, tuple(pages)[:50]
+
+
+@lru_cache(maxsize=4096)
+def _is_next(text: str) -> bool:
+    return _NEXT.match(text) is not None
 
 
 def _leads_on(tree: PageTree, i: int, text: str) -> bool:

@@ -80,6 +80,7 @@ class PageTree:
         self.chars: list[int] = [0]
         self.link_chars: list[int] = [0]
         self._signs: dict[tuple[str, str], int] = {}
+        self._strings: dict[int, str] = {}
         self.counted: set[int] = set()
         self.writing_in: list[int] = []
         """The elements around fields for long texts, which are not in the tree."""
@@ -112,10 +113,17 @@ class PageTree:
 
     def string(self, i: int) -> str:
         """Return the text of an element on one line."""
-        first, last = self.first_text[i], self.last_text[i]
-        if last - first == 1:
-            return " ".join(self.texts[first].split())
-        return " ".join(self.joined(first, last).split())
+        found = self._strings.get(i)
+        if found is None:
+            first, last = self.first_text[i], self.last_text[i]
+            text = self.texts[first] if last - first == 1 else self.joined(first, last)
+            found = self._strings[i] = " ".join(text.split())
+        return found
+
+    def names(self, i: int) -> str:
+        """Return the classes and the id of an element."""
+        own = self.attributes[i]
+        return f"{own.get('class', '')} {own.get('id', '')}" if own else ""
 
     def joined(self, start: int, end: int, without: Iterable[Range] = ()) -> str:
         """Return the texts in `[start, end)` as a browser shows them, without those in the (ordered) ranges `without`."""

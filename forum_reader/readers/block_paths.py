@@ -44,6 +44,7 @@ class BlockPaths:
 
     def __init__(self, tree: PageTree, marks: Marks, blocks: list[Block]) -> None:
         self.tree = tree
+        self.string, self.names = tree.string, tree.names
         self.marks = marks
         self.blocks = blocks
         self.count = len(blocks)
@@ -52,7 +53,6 @@ class BlockPaths:
         self.number_of: dict[int, int] = {}
         self.own: list[list[int]] = [[] for _ in blocks]
         self._known: dict[tuple[int, int, int], int] = {}
-        self._strings: dict[int, str] = {}
         self._headings: frozenset[str] | None = None
         self._date_elements = sorted(marks.dates)
         self._empty_dates = self._without_text()
@@ -73,13 +73,6 @@ class BlockPaths:
         """Return the places directly below a place."""
         return [one for one in self.places if one.above == place.path]
 
-    def string(self, i: int) -> str:
-        """Return the text of an element on one line."""
-        found = self._strings.get(i)
-        if found is None:
-            found = self._strings[i] = self.tree.string(i)
-        return found
-
     def label(self, i: int) -> str:
         """Return the text of an element itself, where it has letters; else all text in it."""
         tree = self.tree
@@ -88,11 +81,6 @@ class BlockPaths:
             return self.string(i)
         own = " ".join(tree.texts[k].strip() for k in range(first, last) if tree.owner[k] == i)
         return own if len(own) > 1 and _NAME.search(own) else self.string(i)
-
-    def names(self, i: int) -> str:
-        """Return the classes and the id of an element."""
-        attributes = self.tree.attributes[i]
-        return f"{attributes.get('class', '')} {attributes.get('id', '')}" if attributes else ""
 
     def has_letters(self, i: int) -> bool:
         """Return True if there is a letter in the text of an element."""

@@ -171,11 +171,7 @@ def _named(tree: PageTree) -> list[int]:
     return [
         i
         for i, attributes in enumerate(tree.attributes)
-        if attributes
-        and (
-            post_marks.suggests_body(f"{attributes.get('class', '')} {attributes.get('id', '')}")
-            or attributes.get("itemprop") in _TEXT_PROPERTIES
-        )
+        if attributes and (post_marks.suggests_body(tree.names(i)) or attributes.get("itemprop") in _TEXT_PROPERTIES)
     ]
 
 

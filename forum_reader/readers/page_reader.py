@@ -312,7 +312,7 @@ def _are_comments(learned: PostPattern) -> bool:
         return False
     tree, blocks = learned.fields.paths.tree, learned.fields.paths.blocks
     around = (i for block in blocks for i in (block.start, tree.parent[block.start]))
-    names = (f"{tree.attributes[i].get('class', '')} {tree.attributes[i].get('id', '')}" for i in around)
+    names = map(tree.names, around)
     return sum(map(post_marks.suggests_comment, names)) >= len(blocks)
 
 

@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     from forum_reader.reading.read_page import CommentsPage
     from forum_reader.recognise.recognise import Recognition
 
-_LONGEST_NAME = 80
 _CLOSE = 30 / 10_000  # posts of one month, in order, leave no doubt of their dates
 _TINY = 1e-9
 _NUMBER = re.compile(r"(?<!\d)\d+$")
-_links = etree.XPath("//a[@href]")
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +45,7 @@ class ProfileReader:
     def __init__(self, html: str, url: str, root: Any, tree: PageTree, now: datetime) -> None:
         from forum_reader.recognise.recognise import recognise
 
-        self._root = root
+        self._root, self._tree = root, tree
         self._html = html
         self._response = _response(html, url, now)
         self._now = now
@@ -153,18 +151,13 @@ class ProfileReader:
         """Add the addresses of the authors' profiles: for each name the first link with it that leads to a profile."""
         names = {post.author for post in posts if post.author}
         known: dict[str, str] = {}
-        for link in _links(self._root) if names else ():
-            name = _name(link)
-            if name in names and name not in known and post_marks.is_profile_link(href := link.get("href")):
-                known[name] = href
+        tree, longest = self._tree, max(map(len, names), default=0)
+        for i, tag in enumerate(tree.tag):
+            if tag == "a" and 0 < tree.size(i) <= longest and (name := tree.string(i)) in names and name not in known:
+                href = tree.attributes[i].get("href")
+                if href and post_marks.is_profile_link(href):
+                    known[name] = href
         return tuple(msgspec.structs.replace(post, author_url=known.get(post.author or "")) for post in posts)
-
-
-def _name(link: Any) -> str:
-    text = link.text
-    if text is None or len(link):
-        text = "".join(link.itertext())
-    return " ".join(text.split()) if len(text) <= 2 * _LONGEST_NAME else ""
 
 
 def _response(html: str, url: str, now: datetime) -> TextResponse:

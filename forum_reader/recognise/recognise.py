@@ -22,7 +22,7 @@ from forum_reader.reading.reading_budget import Budget
 from .page_marks import KINDS, PageMarks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from forum_reader.page.page_tree import PageTree
     from forum_reader.page.response import TextResponse
@@ -219,6 +219,7 @@ class _Page:
             return False
 
 
+@lru_cache(maxsize=2048)
 def _literals(expression: str) -> tuple[str, ...]:
     """Return texts of which each match has one; an empty one where unknown syntax leaves none."""
     try:
@@ -273,7 +274,7 @@ def _version(table: Recognise, page: PageMarks) -> str | None:
     if table.version is None:
         return None
     kind, _, pattern = _compiled(table.version)
-    match = next(iter(_found(pattern, page.lines(kind))), None)
+    match = next(_found(pattern, page.lines(kind)), None)
     return str(match[1]) if match else None
 
 
@@ -308,7 +309,7 @@ def _base(marks: Recognise, response: TextResponse, page: PageMarks) -> str:
     if marks.base == "/":
         return urljoin(response.url, "/").rstrip("/")
     here = _host(response.url)
-    for match in _found(marks.base or "", page.addresses()):
+    for match in _found(marks.base or "", _lines_with(page.addresses(), marks.base or "")):
         found: str = urljoin(response.url, match[1] or ".")
         if _host(found) == here:  # a page must not choose another host, nor another scheme
             asked = urlsplit(response.url)
@@ -320,9 +321,15 @@ def _host(url: str) -> str:
     return str(urlsplit(url).netloc).removeprefix("www.")
 
 
-def _found(pattern: str | regex.Pattern[str], text: str) -> list[Any]:
-    """Return the matches, at most 100; none where they take longer than `_MOST_S`."""
+def _lines_with(text: str, expression: str) -> str:
+    """Return the lines that hold a text of an expression: a page has hundreds of links."""
+    texts = _literals(expression)
+    return "\n".join(line for line in text.split("\n") if any(one in line for one in texts))
+
+
+def _found(pattern: str | regex.Pattern[str], text: str) -> Iterator[Any]:
+    """Yield the matches, at most 100, until they take longer than `_MOST_S`."""
     try:
-        return list(islice(regex.finditer(pattern, text, timeout=_MOST_S), 100)) if pattern else []
+        yield from islice(regex.finditer(pattern, text, timeout=_MOST_S), 100) if pattern else ()
     except TimeoutError:
-        return []
+        return

@@ -57,7 +57,7 @@ def test_marks_and_the_base_of_a_profile_end() -> None:
     page = recognise._Page(Marks())  # type: ignore[arg-type]
     assert page.has("script a+b")
     assert not page.has(f"script {EVIL}")
-    assert recognise._found(EVIL, TEXT) == []
+    assert list(recognise._found(EVIL, TEXT)) == []
 
 
 def test_the_forum_of_a_profile_ends() -> None:
