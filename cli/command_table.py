@@ -93,7 +93,7 @@ SYNONYMS = {"groups": ("run", "groups"), "runs": ("run",), "refresh": ("forums",
 """Words for a command that has another name in the list; `trawl runs` alone lists them."""
 GROUPS = {  # groups that do something without a subcommand: their subcommands, the default first
     "forums": ("list", "rescan", "refresh", "backfill", "forget"),
-    "run": ("start", "groups", "list", "show", "pause", "resume", "cancel", "rerun", "silence"),
+    "run": ("start", "groups", "list", "show", "history", "pause", "resume", "cancel", "rerun", "silence"),
     "nodes": ("list", "capacity"),
     "items": ("list", "consume"),
     "dead": ("list", "replay", "purge", "items", "messages"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from redis_components.keys import CrawlKeys
     from workers.environment.declaration import Variables
     from workers.process.page_at_work import PageAtWork
-    from workers.state.history import RunRow, Wanted
+    from workers.state.history import MemberRow, RunRow, Wanted
 
 
 def config_folders() -> Sequence[Path]:
@@ -225,6 +225,19 @@ def stored_runs(wanted: Wanted, limit: int, *, longest_s: float | None = None) -
     try:
         with stored_data(longest_s=longest_s) as database:
             return RunHistory(database).latest(wanted, limit)
+    except NoData:
+        return None
+
+
+def stored_members(spider: str, group: str | None, limit: int, *, longest_s: float | None = None) -> list[MemberRow] | None:
+    """Return the latest rows of a spider in the table `run_members`. Raises StorageError."""
+    from forums.storage import RunHistory
+
+    from .storage.read.read_sql import NoData, stored_data
+
+    try:
+        with stored_data(longest_s=longest_s) as database:
+            return RunHistory(database).members(spider, group, limit)
     except NoData:
         return None
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from workers.environment.declaration import Variables
     from workers.overview.reader import SitesReader
     from workers.process.page_at_work import PageAtWork
-    from workers.state.history import RunRow, Wanted
+    from workers.state.history import MemberRow, RunRow, Wanted
 
     from .breaker.health import Verdict
 
@@ -163,6 +163,19 @@ class Application:
     def stored_runs(self, wanted: Wanted, limit: int, *, longest_s: float | None = None) -> list[RunRow] | None:  # noqa: ARG002
         """Return the latest crawler processes that its database has, the youngest first; None where there is no database. Raises
         TrawlError, also where that takes more than `longest_s`.
+        """
+        return None
+
+    def stored_members(
+        self,
+        spider: str,  # noqa: ARG002
+        group: str | None,  # noqa: ARG002
+        limit: int,  # noqa: ARG002
+        *,
+        longest_s: float | None = None,  # noqa: ARG002
+    ) -> list[MemberRow] | None:
+        """Return the latest outcomes of a spider in runs (of a group) that its database has, the youngest first; None where there
+        is no database. Raises TrawlError, also where that takes more than `longest_s`.
         """
         return None
 

@@ -8,7 +8,7 @@ from .database import Database, default_url
 from .errors import StorageError
 from .history import RunHistory
 from .read.export import export
-from .schema.tables import checks, comments, crawler_runs, forums, gaps, metadata, posts, revisions, scans, sites
+from .schema.tables import checks, comments, crawler_runs, forums, gaps, metadata, posts, revisions, run_members, scans, sites
 from .write.thread_checks import Rechecks
 from .write.upsert import Refused
 
@@ -40,6 +40,7 @@ __all__ = [  # noqa: RUF022 - in groups
     "metadata",
     "posts",
     "revisions",
+    "run_members",
     "scans",
     "sites",
 ]

@@ -12,22 +12,24 @@ import msgspec
 from sqlalchemy import Column, Connection, MetaData, Select, Table, delete, insert, inspect, select, update
 from sqlalchemy.schema import CreateTable
 
-from workers.state.history import LOST, RunRow, Wanted
+from workers.state.history import LOST, MemberRow, RunRow, Wanted
 
 from .database import Database
 from .engine import WRITING
 from .schema.tables import crawler_runs as runs
 from .schema.tables import event_outputs as outputs
+from .schema.tables import run_members as members
 from .schema.times import NAME, TEXT, UtcDateTime
 from .write.event_log import Change, Position, append, lock_writers, lost_runs
-from .write.upsert import Refused
+from .write.upsert import Refused, store_newest
 
 MOST_ROWS = 200_000  # of any age: a fleet whose crawlers end every second must not fill the disk
+MOST_MEMBERS, MEMBER_DAYS = 1_000_000, 400
 MOST_OPEN = 1_000  # limit of runs without an end that are checked
 
 
 class RunHistory:
-    """The table `crawler_runs` of an open database. Raises StorageError."""
+    """The tables `crawler_runs` and `run_members` of an open database. Raises StorageError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -46,6 +48,19 @@ class RunHistory:
             query = query.where(runs.c.started_at >= wanted.since)
         return self._select(query)
 
+    def write_members(self, rows: Sequence[MemberRow]) -> None:
+        """Upsert by run and spider."""
+        if rows:
+            with self._database.translated(), self._writing() as connection, connection.begin():
+                store_newest(connection, members, rows)
+
+    def members(self, spider: str, group: str | None, limit: int) -> list[MemberRow]:
+        """Return the latest outcomes of a spider, or those in runs of a group, the youngest first."""
+        query = select(members).where(members.c.spider == spider).order_by(members.c.ended_at.desc()).limit(limit)
+        query = query.where(members.c.of_group == group) if group is not None else query
+        with self._database.translated(), self._database.engine.connect() as connection:
+            return [MemberRow(**row._mapping) for row in connection.execute(query)]
+
     def without_end(self) -> list[RunRow]:
         """Return runs whose end was not reported, the youngest first, including runs marked as lost."""
         return self._select(select(runs).where(runs.c.ended_at.is_(None)).order_by(runs.c.started_at.desc()).limit(MOST_OPEN))
@@ -61,15 +76,21 @@ class RunHistory:
                 append(connection, lost_runs(changed) if outcome == LOST else [])
 
     def prune(self, now: datetime, days: float) -> int:
-        """Drop runs that began more than `days` ago, and the oldest above 200,000; return their number."""
-        oldest = select(runs.c.started_at).order_by(runs.c.started_at.desc()).offset(MOST_ROWS).limit(1)
+        """Drop runs that began more than `days` ago, and the oldest above 200,000; members of runs after 400 days, and the oldest
+        above a million. Return their number.
+        """
+        before = self._prune(runs.c.started_at, now - timedelta(days=days), MOST_ROWS)
+        return before + self._prune(members.c.ended_at, now - timedelta(days=max(days, MEMBER_DAYS)), MOST_MEMBERS)
+
+    def _prune(self, age: Column[datetime], before: datetime, most: int) -> int:
+        oldest = select(age).order_by(age.desc()).offset(most).limit(1)
         with self._database.translated():
             with self._database.engine.connect() as connection:
-                bound = max(filter(None, (now - timedelta(days=days), connection.execute(oldest).scalar())))
-                if connection.execute(select(runs.c.id).where(runs.c.started_at <= bound).limit(1)).scalar() is None:
+                bound = max(filter(None, (before, connection.execute(oldest).scalar())))
+                if connection.execute(select(age).where(age <= bound).limit(1)).scalar() is None:
                     return 0  # nearly always: do not lock out the writers
             with self._writing() as connection, connection.begin():
-                return connection.execute(delete(runs).where(runs.c.started_at <= bound)).rowcount
+                return connection.execute(delete(age.table).where(age <= bound)).rowcount
 
     def _select(self, query: Select[*tuple[Any, ...]]) -> list[RunRow]:
         with self._database.translated(), self._database.engine.connect() as connection:

@@ -26,6 +26,7 @@ from workers.process.run_recorder import history_days
 from workers.state.audit import Act, Note
 from workers.state.history import LOST, MOST_WAITING, Runs, is_lost, rows_of
 from workers.state.keys import FleetKeys
+from workers.state.member_rows import member_rows
 from workers.state.registry import CrawlerRecord, Registry
 
 BATCH = 200
@@ -38,11 +39,11 @@ logger = logging.getLogger(__name__)
 
 
 def store_runs(client: redis.Redis, database: Database) -> int:
-    """Move reported runs into the (open) database; at intervals mark lost ones and drop old ones.
+    """Move reported runs, and members of runs of groups, into the (open) database; at intervals mark lost ones and drop old ones.
 
     Returns the number of stored states. Raises StorageError and `redis.RedisError`; nothing is lost then.
     """
-    history, runs = RunHistory(database), Runs(client)
+    history, runs, ended = RunHistory(database), Runs(client), Runs(client, FleetKeys().ended_members())
     due = time.monotonic() - _looked_at.get(database.name, -LOOK_AGAIN_S) >= LOOK_AGAIN_S
     stored = 0
     for _ in range(MOST_BATCHES):
@@ -53,6 +54,11 @@ def store_runs(client: redis.Redis, database: Database) -> int:
             logger.warning("the run %s is not in the history: %s", rows[refused.place].id, refused.reason)
         runs.settle(entries)
         stored += len(rows)
+    for _ in range(MOST_BATCHES):
+        if not (entries := ended.peek(BATCH)):
+            break
+        history.write_members(member_rows(entries))
+        ended.settle(entries)
     if due:
         look_for_lost(history, Registry(client).crawlers(), server_time(client))
         history.prune(datetime.now(UTC), history_days())

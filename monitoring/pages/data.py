@@ -11,12 +11,15 @@ from workers.application import application
 from workers.logs.lines import LogLine, is_routine, last_lines
 from workers.logs.slot_log import slot_logs
 from workers.overview import Overview
-from workers.state.history import RunRow, Wanted, latest
+from workers.state.group_runs import Member
+from workers.state.history import MemberRow, RunRow, Wanted, latest
+from workers.state.member_rows import of_row
 
 LONGEST_S = 10.0  # that a page may keep the database at work
 LOG_LINES = 200
 LINE_CHARACTERS = 2000
 RUNS_SHOWN = 20
+NIGHTS_SHOWN = 400
 DEAD_SHOWN = 50
 PAYLOAD_BYTES = 4000
 
@@ -29,6 +32,19 @@ def runs_of(client: redis.Redis, spider: str, number: int | None) -> tuple[list[
     except TrawlError as error:
         trouble = str(error)
     return latest(stored, client, wanted, RUNS_SHOWN), trouble
+
+
+def nights_of(spider: str, group: str, recent: list[Member]) -> tuple[list[Member], str]:
+    """Return the outcomes of a member in runs of its group: those that the database has, and the `recent` ones; and "" or why the
+    stored ones are missing.
+    """
+    stored, trouble = list[MemberRow](), ""
+    try:
+        stored = application().stored_members(spider, group, NIGHTS_SHOWN, longest_s=LONGEST_S) or []
+    except TrawlError as error:
+        trouble = str(error)
+    found = {round(one.ended_at, 2): one for one in (*map(of_row, stored), *recent)}
+    return list(found.values()), trouble
 
 
 def log_of(spider: str, number: int | None) -> list[LogLine] | None:

@@ -78,6 +78,7 @@ def _member(reading: Reading, known: GroupRuns, one: GroupRun, spider: str, ever
     if member is None:
         raise NotThere(f"{spider!r:.100} has no verdict in {one.id}")
     before = known.before(one, [spider], everything, number=one.keep_runs)[spider]
+    nights, trouble = data.nights_of(spider, one.group, [member, *before])
     return reading.html(
         "member.html",
         f"{spider} in {one.id}",
@@ -86,7 +87,8 @@ def _member(reading: Reading, known: GroupRuns, one: GroupRun, spider: str, ever
         before=before,
         kept=kept_page(one.id, member),
         log=data.log_of(f"{spider}.{one.id}", 0),
-        charts=_charts([member, *before], reading.view.now),
+        charts=_charts(nights, reading.view.now),
+        trouble=trouble,
     )
 
 
@@ -97,6 +99,7 @@ def _charts(nights: list[Member], now: float) -> list[Markup]:
         ("Items", "", lambda one: one.items),
         ("Pages", "", lambda one: one.pages),
         ("Seconds", "s", lambda one: one.seconds),
+        ("Fields filled", "%", lambda one: 100 * sum(one.fields.values()) / max(1, len(one.fields))),
     ]
     nights = sorted(nights, key=lambda one: one.ended_at)
     return [

@@ -231,6 +231,12 @@ def test_each_member_of_a_run_has_its_verdict_and_the_next_night_is_compared(tmp
         found = verdicts(fleet, second)
         assert (found["fine"]["verdict"], found["fine"]["reason"]) == ("field_gone", "price: 0% of the items, 100% before")
         assert found["empty"]["verdict"] == "fine"
+        stored = lambda: json.loads(fleet.trawl("runs", "history", "fine", "--json"))  # noqa: E731
+        wait_until(lambda: len(stored()) == 2, fleet.said, 60)
+        assert [(one["run"], one["verdict"], one["items"]) for one in stored()] == [
+            (second, "field_gone", found["fine"]["items"]),
+            (first, "fine", 5),
+        ]
         failed = fleet.trawl("runs", "rerun", second, "--failed").split()[0]
         third = ended(fleet, failed)
         assert third.members == sum(not verdict_is_sound(one["verdict"]) for one in found.values())

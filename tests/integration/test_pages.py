@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import quote
@@ -13,7 +14,7 @@ import pytest
 import redis
 from scrapy.http import HtmlResponse, Request
 
-from forums.storage import Database, parse
+from forums.storage import Database, RunHistory, parse
 from monitoring.forums import pages as of_forums
 from monitoring.pages import runs, views
 from monitoring.pages.routes import SharedPages
@@ -24,6 +25,7 @@ from tests.unit.monitoring.metrics.test_metrics import CRAWL, CRAWLER, NOW, VIEW
 from workers.overview import Overview, problems
 from workers.raw_pages.store import RawPage, RawStore
 from workers.state.group_runs import GroupRun, GroupRuns, Member, RunState, Verdict, newest_of_groups
+from workers.state.history import MemberRow
 from workers.state.nodes import NodeRecord
 
 EVIL = "<script>alert('x')</script>\x1b[2J\u202e\""
@@ -148,7 +150,7 @@ def test_the_page_that_was_kept_of_a_verdict_is_shown(tmp_path: Path, monkeypatc
     assert runs.kept_page("g-2", member) == runs.kept_page("g-1", replace(member, url="")) == ""
 
 
-def test_the_verdicts_of_a_groups_nights_are_a_table_whose_bad_ones_come_first(redis_client: redis.Redis) -> None:
+def test_the_verdicts_of_a_groups_nights_are_a_table_whose_bad_ones_come_first(redis_client: redis.Redis, tmp_path: Path) -> None:
     known = GroupRuns(redis_client)
     for night, verdicts in enumerate([("fine", "fine", "moved"), ("fine", "no_items", "moved")]):
         run = GroupRun(id=f"brands-{night}", group="brands", state=RunState.FINISHED, started_at=NOW - 90_000 + night, members=3)
@@ -160,7 +162,7 @@ def test_the_verdicts_of_a_groups_nights_are_a_table_whose_bad_ones_come_first(r
         ]
         members[2] = replace(members[2], silenced="known broken since May")
         assert known.add(run, dict.fromkeys(("apples", "books", "cars"), "m"))
-        known.end(run.id, [replace(one, reason=EVIL if one.spider == "books" else "") for one in members])
+        known.end(run, [replace(one, reason=EVIL if one.spider == "books" else "") for one in members])
         assert known.swap(
             replace(known.all()[run.id], counts=dict.fromkeys(verdicts, 1), alerts={"no_items": verdicts.count("no_items")})
         )
@@ -178,6 +180,27 @@ def test_the_verdicts_of_a_groups_nights_are_a_table_whose_bad_ones_come_first(r
     assert "javascript:alert(1)" in _Text(member).text
     assert not [link for html in (page, member) for link in _Text(html).links if link.startswith("javascript")]
     assert "<script>alert" not in page + member
+    with Database.from_url(f"sqlite:///{tmp_path}/none.db") as database:
+        day = timedelta(days=1)
+        nights = [
+            MemberRow(
+                run=f"brands-old-{n}",
+                spider="books",
+                of_group="brands",
+                verdict="fine",
+                reason="",
+                pages=n,
+                scraped=777,
+                errors=0,
+                seconds=1.0,
+                fields='{"name": 0.5}',
+                started_at=datetime.now(UTC) - n * day,
+                ended_at=datetime.now(UTC) - n * day,
+            )
+            for n in range(10, 100)
+        ]
+        RunHistory(database).write_members(nights)
+    assert "highest 777" in runs.run(reading(redis_client), "brands-1/books"), "months of them, of which Redis knows two nights"
     for name in ("brands-7", "brands-1/none", "brands-1/../x"):
         with pytest.raises(NotThere):
             runs.run(reading(redis_client), name)

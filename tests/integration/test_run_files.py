@@ -160,7 +160,7 @@ def test_a_consumer_that_dies_at_each_of_its_steps_doubles_and_loses_no_item(
         redis_client.rpush(stream.keys.item_stream(), *(line("", one) for one in items))
         end_member(redis_client, run, ["books"])
         end_member(redis_client, run, ["books"])  # the step of the run was taken twice
-        runs.end(run.id, [Member(spider="books", verdict=Verdict.FINE, items=40)])
+        runs.end(run, [Member(spider="books", verdict=Verdict.FINE, items=40)])
         over = next(iter(runs.all().values()))
         assert runs.swap(replace(over, state=RunState.FINISHED, ended_at=1.0, counts={"fine": 1}))
 

@@ -88,7 +88,7 @@ class _Step:
             over |= self._fill(run, left)
         if over:
             end_member(self._client, run, list(over))  # first: after a death here it is done again
-            self._runs.end(run.id, over.values())
+            self._runs.end(run, over.values())
             self._forget_jobs(over)
         return self._store(run, over)
 

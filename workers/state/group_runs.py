@@ -28,6 +28,7 @@ from redis_components.server.untrusted_values import (
     hash_at,
     readable,
 )
+from workers.state.history import MOST_WAITING
 from workers.state.keys import FleetKeys
 
 SIGNED = "group run"
@@ -131,6 +132,14 @@ class Member(JsonRecord):
     def alerting(self) -> bool:
         """An operator should look at it."""
         return not self.verdict.sound and not self.silenced and self.verdict is not Verdict.CANCELLED
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndedMember(Member):
+    """The outcome of one spider, on its way to the database."""
+
+    run: str
+    group: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,13 +285,16 @@ class GroupRuns:
                 pipe.zadd(self._keys.run_waiting(run), {spider: -1})
             pipe.execute()
 
-    def end(self, run: str, members: Iterable[Member]) -> None:
-        """Store the outcome of members, which neither wait nor crawl from now on."""
+    def end(self, run: GroupRun, members: Iterable[Member]) -> None:
+        """Store the outcome of members, which neither wait nor crawl from now on; also for the database."""
         with self._client.pipeline() as pipe:
             for one in members:
-                pipe.hset(self._keys.run_members(run), one.spider, encoded(one, f"member {one.spider}", cut=True))
-                pipe.hdel(self._keys.run_crawling(run), one.spider)
-                pipe.zrem(self._keys.run_waiting(run), one.spider)
+                pipe.hset(self._keys.run_members(run.id), one.spider, encoded(one, f"member {one.spider}", cut=True))
+                pipe.hdel(self._keys.run_crawling(run.id), one.spider)
+                pipe.zrem(self._keys.run_waiting(run.id), one.spider)
+                ended = EndedMember(**{**vars(one), "traceback": "", "run": run.id, "group": run.group})
+                pipe.rpush(self._keys.ended_members(), encoded(ended, f"member {one.spider}", cut=True))
+            pipe.ltrim(self._keys.ended_members(), -MOST_WAITING, -1)
             pipe.execute()
 
     def members(self, run: str) -> dict[str, Member]:

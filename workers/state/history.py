@@ -60,13 +60,13 @@ class Run(JsonRecord):
 
 
 class Runs:
-    """The runs that wait for the database. Methods raise `redis.RedisError` when Redis does not answer, and may be called again
-    then.
+    """The runs that wait for the database, or what waits at another `key`. Methods raise `redis.RedisError` when Redis does not
+    answer, and may be called again then.
     """
 
-    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+    def __init__(self, client: redis.Redis, key: str = "") -> None:
         self._client = client
-        self._key = (keys or FleetKeys()).runs()
+        self._key = key or FleetKeys().runs()
 
     def add(self, run: Run) -> None:
         """Add the present state of a run."""
@@ -114,6 +114,23 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     pages: int
     scraped: int
     peak_rss_bytes: int
+
+
+class MemberRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a member of a run (`workers.state.group_runs`)."""
+
+    run: str
+    spider: str
+    of_group: str
+    verdict: str
+    reason: str
+    pages: int
+    scraped: int
+    errors: int
+    seconds: float
+    fields: str
+    started_at: datetime
+    ended_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)

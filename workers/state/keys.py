@@ -270,6 +270,13 @@ class FleetKeys(NamespaceKeys):
         """
         return f"{self.prefix}:runs"
 
+    def ended_members(self) -> str:
+        """LIST: members of runs that are over, as JSON, oldest first, at most 10,000.
+
+        Written by `reconcile_fleet`; moved into the database by `store_items`.
+        """
+        return f"{self.prefix}:ended_members"
+
     def cancelled(self, task_id: str) -> str:
         """STRING with TTL: this `crawl_once` shall stop.
 

@@ -139,7 +139,13 @@ def _types(fleet: FleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, tuple[str
     )
     types: dict[str, tuple[str, ...]] = {fleet.aside(): HASH}  # first: foreign values are moved there
     types |= {**dict.fromkeys(hashes, HASH), fleet.beat_leader(): STRING}
-    types |= {fleet.beats(): ZSET, fleet.errors(): LIST, fleet.runs(): LIST, fleet.dead_messages(): LIST}
+    types |= {
+        fleet.beats(): ZSET,
+        fleet.errors(): LIST,
+        fleet.runs(): LIST,
+        fleet.dead_messages(): LIST,
+        fleet.ended_members(): LIST,
+    }
     types |= {fleet.audit(): STREAM, fleet.troubles(): HASH, fleet.writable(): STRING}
     for keys in crawls:
         types |= _types_of_crawl(keys)

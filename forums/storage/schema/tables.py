@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, false, text
+from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, MetaData, false, text
 
 from .times import NAME, SHORT_NAME, TEXT, WORD, UtcDateTime
 from .typed import Named, Table, TypedColumns
@@ -200,6 +200,21 @@ class RunColumns(TypedColumns):
     peak_rss_bytes: Named[int] = Column(BigInteger, comment="Highest reported resident memory; 0: not known.")
 
 
+class MemberColumns(TypedColumns):
+    run: Named[str] = Column(NAME, primary_key=True, comment="Id of the run: group-YYYYmmddTHHMMSS.")
+    spider: Named[str] = Column(NAME, primary_key=True, comment="Name of the spider.")
+    of_group: Named[str] = Column(NAME, comment="The group of the run.")
+    verdict: Named[str] = Column(TEXT, comment="As fine or no_items.")
+    reason: Named[str] = Column(TEXT, comment="Reason of the verdict, for people.")
+    pages: Named[int] = Column(BigInteger, comment="Responses that its callbacks were given.")
+    scraped: Named[int] = Column(BigInteger, comment="Items scraped.")
+    errors: Named[int] = Column(BigInteger, comment="Lines of level ERROR or above in its logs.")
+    seconds: Named[float] = Column(Double, comment="Duration of its crawl.")
+    fields: Named[str] = Column(TEXT, comment="JSON: share of the items in which each field had a value, from 0 to 1.")
+    started_at: Named[datetime] = Column(UtcDateTime, comment="When its crawl began, by Redis's clock; 1970: it did not.")
+    ended_at: Named[datetime] = Column(UtcDateTime, comment="When it was over.")
+
+
 class EventColumns(TypedColumns):
     seq: Named[int] = Column(
         BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True, comment="In the order of commits."
@@ -267,6 +282,12 @@ gaps = Table(
 crawler_runs = Table(
     "crawler_runs", metadata, RunColumns, info={"title": "Crawler processes, kept for TRAWL_HISTORY_DAYS.", "version": "told_at"}
 )
+run_members = Table(
+    "run_members",
+    metadata,
+    MemberColumns,
+    info={"title": "Outcomes of spiders in runs of groups, kept for 400 days.", "version": "ended_at"},
+)
 events = Table(
     "events",
     metadata,
@@ -293,6 +314,8 @@ Index(
 )
 Index(None, comments.c.site, comments.c.post_id)
 Index(None, crawler_runs.c.started_at)
+Index(None, run_members.c.spider, run_members.c.ended_at)
+Index(None, run_members.c.ended_at)
 
 DATA = {table.name: table for table in (posts, comments, forums, scans, gaps, revisions)}
 """The tables of crawled data, by name, which can be exported."""

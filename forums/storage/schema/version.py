@@ -28,7 +28,7 @@ from .tables import metadata, trawl_schema
 
 logger = logging.getLogger(__name__)
 
-VERSION = 6
+VERSION = 7
 MIGRATIONS_TABLE = "trawl_migrations"  # Alembic's version table; another program in the schema may use the default name
 _FIRST = 1
 _FIRST_INDEXED = 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import redis
@@ -16,8 +17,10 @@ from tests.support.redis_server import RedisServer
 from workers.process.exit_kinds import Exit
 from workers.process.heartbeat import Heartbeat
 from workers.process.run_recorder import RunRecorder
+from workers.state.group_runs import GroupRun, GroupRuns, Member, Verdict
 from workers.state.history import Run, RunBy, RunRow, Runs, Wanted, latest, to_row
 from workers.state.keys import FleetKeys
+from workers.state.member_rows import of_row
 from workers.state.registry import CrawlerRecord, CrawlerState, Renewal, Slot
 
 NOW = datetime.now(UTC).timestamp()
@@ -150,3 +153,42 @@ def test_what_happened_while_redis_was_away_is_told_when_it_is_back() -> None:
             (f"toy/0#1.{n}", outcome) for n in range(3) for outcome in (None, "crashed")
         ]
         client.close()
+
+
+def night(number: int, **changed: Any) -> tuple[GroupRun, Member]:
+    run = GroupRun(id=f"shops-2026010{number}T030000", group="shops")
+    day = {"started_at": NOW - (9 - number) * 86_400, "ended_at": NOW - (9 - number) * 86_400 + 60}
+    figures = {"pages": 10 * number, "items": number, "errors": 1, "seconds": 60.5, "fields": {"name": 1.0, "price": 0.25}}
+    return run, Member(**{"spider": "books", "verdict": Verdict.FINE, "traceback": "long", **day, **figures, **changed})
+
+
+def test_members_of_runs_are_kept_for_months_and_read_again(
+    database: Database, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = GroupRuns(redis_client)
+    for number in (1, 2, 3):
+        known.end(*_listed(night(number)))
+    known.end(*_listed(night(3, verdict=Verdict.NO_ITEMS, reason="no \0 item", items=0)))  # after a death its step is taken again
+    known.end(*_listed(night(4, spider="other")))
+    redis_client.rpush(FleetKeys().ended_members(), "no json", '{"spider": "x"}')
+    store_runs(redis_client, database)
+    assert not redis_client.exists(FleetKeys().ended_members())
+    history = RunHistory(database)
+    rows = history.members("books", "shops", 10)
+    assert [row.run[-15:-7] for row in rows] == ["20260103", "20260102", "20260101"]
+    assert (rows[0].verdict, rows[0].reason, rows[0].scraped) == ("no_items", "no  item", 0)
+    again = of_row(rows[1])
+    assert again == replace(night(2)[1], traceback="", started_at=again.started_at, ended_at=again.ended_at)
+    assert again.ended_at == pytest.approx(night(2)[1].ended_at, abs=0.001)
+    assert history.members("books", "others", 10) == []
+    assert len(history.members("books", None, 2)) == 2
+    now = datetime.fromtimestamp(NOW, UTC)
+    assert history.prune(now, days=1) == 0, "they are kept longer than processes"
+    monkeypatch.setattr("forums.storage.history.MOST_MEMBERS", 2)
+    assert history.prune(now, days=1) == 2
+    assert [row.run[-15:-7] for row in history.members("books", None, 10)] == ["20260103"]
+    assert history.prune(now + timedelta(days=401), days=1) == 2
+
+
+def _listed(night: tuple[GroupRun, Member]) -> tuple[GroupRun, list[Member]]:
+    return night[0], [night[1]]

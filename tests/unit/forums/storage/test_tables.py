@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Table, make_url
 from sqlalchemy.schema import CreateTable
 
-from forums.storage import Check, Comment, Forum, Post, Scan, checks, comments, crawler_runs, forums, posts, scans
+from forums.storage import Check, Comment, Forum, Post, Scan, checks, comments, crawler_runs, forums, posts, run_members, scans
 from forums.storage.schema.tables import metadata
 from forums.storage.schema.version import VERSION, mismatch
-from workers.state.history import RunRow
+from workers.state.history import MemberRow, RunRow
 
 OWN = {  # columns that no record has: the writer works them out
     "posts": {
@@ -30,6 +30,7 @@ OWN = {  # columns that no record has: the writer works them out
     "scans": set(),
     "checks": {"post_id", "whole_at", "gone_at"},
     "crawler_runs": set(),
+    "run_members": set(),
 }
 ELSEWHERE = {  # fields that are no columns
     "posts": {"deleted"},
@@ -41,7 +42,15 @@ ELSEWHERE = {  # fields that are no columns
 
 @pytest.mark.parametrize(
     ("record", "table"),
-    [(Post, posts), (Comment, comments), (Forum, forums), (Scan, scans), (Check, checks), (RunRow, crawler_runs)],
+    [
+        (Post, posts),
+        (Comment, comments),
+        (Forum, forums),
+        (Scan, scans),
+        (Check, checks),
+        (RunRow, crawler_runs),
+        (MemberRow, run_members),
+    ],
 )
 def test_each_field_of_a_record_is_a_column_of_its_table(record: type, table: Table) -> None:
     fields = {field.name for field in msgspec.structs.fields(record)}
@@ -60,6 +69,8 @@ def test_the_indexes_serve_threads_of_a_forum_comments_of_a_post_what_is_due_and
         "ix_posts_site_next_check_at": ["site", "next_check_at"],
         "ix_comments_site_post_id": ["site", "post_id"],
         "ix_crawler_runs_started_at": ["started_at"],
+        "ix_run_members_spider_ended_at": ["spider", "ended_at"],
+        "ix_run_members_ended_at": ["ended_at"],
     }
 
 
