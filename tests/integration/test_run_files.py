@@ -18,6 +18,7 @@ import pytest
 import redis
 
 from redis_components.errors import ConfigError
+from tests.support import warm_start
 from workers.consumers.consume import consume
 from workers.consumers.run_files import FilesOrder, MemberOrder, Progress, RunConsumer, RunFiles, end_member, prune
 from workers.consumers.run_places import FolderPlace, Place, place_of, put_text
@@ -84,7 +85,7 @@ def make(**changed: Any) -> list[Progress]:
     }
     order = FilesOrder(**{**values, "members": [MemberOrder(spider="books", module="spiders")], **changed})
     command = [sys.executable, "-m", "workers.consumers.member_files"]
-    done = subprocess.run(command, input=msgspec.json.encode(order), capture_output=True, check=False, timeout=60)
+    done = warm_start.run(command, input=msgspec.json.encode(order), capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr.decode()
     return [msgspec.json.decode(one, type=Progress) for one in done.stdout.splitlines()]
 

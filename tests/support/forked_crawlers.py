@@ -1,4 +1,5 @@
-"""Crawlers that a worker of a test starts, by fork from its pool process, which has imported what they import.
+"""Crawlers that a worker of a test starts, by fork from its pool process, which has imported what they import; and the checks of
+services that a command starts, by fork from the command's process.
 
 A worker that `tests.support.warm_start` has forked stands for one whose start was long ago; the crawlers of its fleet start cold,
 for a second of CPU each, and a hundred tests have fleets. `fork_crawlers` has `workers.supervision.launcher` fork them. As after
@@ -29,6 +30,8 @@ from workers.process.run_module import FOLDER, own_module, put_first
 from .warm_process import ABOVE, become, end
 from .warm_start import ForkingPopen
 
+FORKED = ("workers.crawler", "workers.crawler.warm_parent", "workers.crawler.check_service")
+
 _paths: list[str] = []
 
 
@@ -36,21 +39,27 @@ def fork_crawlers(paths: list[str]) -> None:
     """From now on, in this process and those that it forks; `paths`: what the interpreter has put on `sys.path`."""
     from workers.supervision import launcher
 
-    _paths[:] = paths
     for module in (launcher, forked):
         vars(module)["subprocess"] = sys.modules[__name__]  # it has what they use of it
+    fork_checks(paths)
+
+
+def fork_checks(paths: list[str]) -> None:
+    """From now on, in this process."""
+    from workers.deploy import service_check
+
+    _paths[:] = paths
+    vars(service_check)["subprocess"] = sys.modules[__name__]
 
 
 class Popen(ForkingPopen):
-    """`subprocess.Popen`, which forks crawlers, and their warm parents."""
+    """`subprocess.Popen`, which forks crawlers, their warm parents, and checks."""
 
     def fork(self, asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
         command, begin = asked["args"], own_module("workers.crawler")[:-1]
         environment = dict(os.environ if asked["env"] is None else asked["env"])
         what = command[len(begin)] if command[: len(begin)] == begin else ""
-        if what not in ("workers.crawler", "workers.crawler.warm_parent") or any(
-            name.startswith("OTEL_") for name in environment
-        ):
+        if what not in FORKED or any(name.startswith("OTEL_") for name in environment):
             return None
         if pid := os.fork():
             return pid

@@ -39,10 +39,13 @@ def fork_services(paths: list[str]) -> dict[str, object] | None:
 
 
 def fork_forums() -> None:
-    """From now on this process, a test's, forks the demo's forum, from the family."""
+    """From now on this process, a test's, forks the demo's forum, checks of services and rehearsals, from the family."""
     from demo.forum import process
+    from workers.deploy import rehearsal, service_check
 
     vars(process)["subprocess"] = sys.modules[__name__]
+    for module in (rehearsal, service_check):
+        vars(module)["subprocess"] = warm_start
 
 
 class Popen(ForkingPopen):

@@ -141,6 +141,9 @@ def main(paths: list[str]) -> dict[str, object]:
 
 
 def run(request: dict[str, object], paths: list[str]) -> None:
+    from tests.support.forked_crawlers import fork_checks
+
+    fork_checks(paths)
     if request["how"] == "-c":
         sys.modules["__main__"] = ModuleType("__main__")
         exec(compile(str(request["what"]), "<string>", "exec"), sys.modules["__main__"].__dict__)

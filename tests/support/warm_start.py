@@ -53,7 +53,7 @@ MODULES = (*PROGRAMS, *CRAWLS, "aiohttp.web")
 FAMILIES = {  # what a process has imported from which these modules are started; nothing that reads the environment
     **dict.fromkeys(("tests.support.scrapy_command", "tests.support.hook_spiders", "workers.crawler"), MODULES),
     "workers.crawler.warm_parent": MODULES,
-    "workers.crawler.check_service": MODULES,
+    **dict.fromkeys(("workers.crawler.check_service", "workers.crawler.replay", "workers.consumers.member_files"), MODULES),
     **dict.fromkeys(("cli.main", "monitoring.exporter", "storage", "tests.support.link_site"), MODULES),
     "celery": MODULES,  # a worker forks its crawlers: `tests.support.forked_crawlers`
 }
