@@ -48,9 +48,9 @@ $(MCP): $(TOOLS) # the SDK of MCP, apart: it brings packages of OpenTelemetry
 
 otel: $(OTEL) ## Install what the tests of traces need into .venv/otel
 
-test: $(TOOLS) $(OTEL) $(MCP) ## The tests, six at a time (most of them wait for processes), and meanwhile lint
+test: $(TOOLS) $(OTEL) $(MCP) ## The tests, eight at a time (most of them wait for processes), and meanwhile lint
 	@nice -n 10 $(LINT) > $(VENV)/lint.log 2>&1 & lint=$$!; \
-	  SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 6 --dist worksteal; tests=$$?; \
+	  SHORT_TESTS=1 $(BIN)/python -m pytest -q -n 8 --dist worksteal; tests=$$?; \
 	  wait $$lint || { cat $(VENV)/lint.log; exit 1; }; exit $$tests
 
 test-all: lint $(OTEL) $(MCP) ## The same with the long forms that `make test` leaves out (tests/conftest.py names them), each process started cold
