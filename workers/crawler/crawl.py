@@ -352,3 +352,4 @@ def _tune_reactor(runner: CrawlerRunner) -> None:
         _tuned = True
         scrapy_internals.tune_reactor(runner)
         scrapy_internals.call_once_an_interval()
+        scrapy_internals.start_tasks_as_needed()
