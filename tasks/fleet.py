@@ -20,7 +20,7 @@ from workers.deploy.deploy import install
 from workers.fleet.autoscale import resize
 from workers.fleet.consumers import ConsumerHost, without_consumer
 from workers.fleet.holds import Target, hold, resume, stopped_slots
-from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan
+from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan, without_room
 from workers.fleet.roll import go_on, start_roll
 from workers.fleet.service_file import write_file_limits
 from workers.fleet.sizes import desired_fleet, scale, tend_streams
@@ -70,7 +70,7 @@ LAUNCH_EXPIRES_S = 10.0  # a launch that no node has taken by then is sent again
 def run_crawler(self: Any, spider: str, number: int) -> str:
     """Keep a crawler process in the slot `spider`/`number` of the fleet, for as long as this node lives and the slot is wanted.
 
-    Returns why it ended: `held` (another process has the slot), `full` (no room on this node), or a verdict of
+    Returns why it ended: `held` (another process has the slot), `over` (the crawl), `full` (no room here), or a verdict of
     `workers.supervision.supervisor`. Sent twice, the second one returns `held`. Fails with `GivenUp` when the slot is given
     up as crash-looping or refused: Flower shows the task as failed, with the reason.
     """
@@ -104,6 +104,7 @@ def reconcile_fleet() -> list[str]:
     stopped = stopped_slots(holds, desired) | dict.fromkeys(closed_slots(client, views), over)
     ranks = {name: job.priority for name, job in Jobs(client).open().items()}
     actions = plan(desired, views, known, now, strangers, stopped, ranks)
+    registry.store_waiting(without_room(desired, views, actions, stopped, ranks))
     for service in desired:
         done += [f"hold {one}" for one in apart(f"holds of {service}", partial(held.spread, [service], holds)) or ()]
     done += [f"resize {service}={size}" for service, size in resized.items()]

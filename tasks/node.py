@@ -134,7 +134,8 @@ class NodeStep(bootsteps.StartStopStep):
         NODE.consumers = room_for_consumers(worker.concurrency, named)
         if hosts_crawlers(named):
             queues.select_add(node_queue(worker.hostname))
-        if EVERY_SERVICE in named:
+        NODE.any_service = EVERY_SERVICE in named
+        if NODE.any_service:
             for service in default_fleet().keys() - {*services_of(named)}:
                 queues.select_add(f"{SERVICE_PREFIX}{service}")
         self._beat: NodeBeat | None = None

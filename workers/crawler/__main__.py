@@ -41,9 +41,13 @@ from workers.process.pipes import announce
 from workers.process.start_checks import reach_redis
 from workers.tracing import traces
 
+from . import scrapy_internals
 from .process import CrawlerProcess
 from .setting_types import set_each
 from .stop_signals import Parent, StopSignals
+from .turns import OwnProcessNeeded, Turns
+
+logger = logging.getLogger(__name__)
 
 
 def load_settings(options: CrawlerOptions) -> Settings:
@@ -59,34 +63,36 @@ def load_settings(options: CrawlerOptions) -> Settings:
     return settings
 
 
-def main(options: CrawlerOptions) -> ExitKind:
-    """Run one crawler; the caller leaves with the exit code of what is returned."""
-    signals = StopSignals()
-    signals.listen()
-    offer_to_oom_killer()
-    if options.parent:
-        Parent(options.parent).bind()
-    safe_records()  # logged text has pages, URLs and exceptions of foreign origin
-    faulthandler.enable()
-    faulthandler.register(signal.SIGUSR1, all_threads=True)  # kill -USR1 dumps each thread's stack; supervisors use it
+_own_log: OwnLog | None = None
+
+
+def main(options: CrawlerOptions, turns: Turns | None = None) -> ExitKind:
+    """Run one crawler; the caller leaves with the exit code of what is returned. `turns`: of the process, where it may be given
+    several crawls.
+    """
+    signals = turns.signals if turns else StopSignals()
     try:
-        if options.page_fd is not None:
-            page_at_work.share(options.page_fd)
-        if options.log_file:
-            OwnLog(SlotLog(Path(options.log_file))).watch()
-        start_checks.require(start_checks.CRAWLER, "a crawler")
+        if turns is None or not turns.number:
+            _begin_process(options, signals)
+        _keep_log(options)
         settings = load_settings(options)
+        if turns:
+            turns.begins(settings)
         job = options.spider if options.job_of else ""
         slot = f"{options.spider}/{options.slot.number}" if options.slot else ""
         identify(program="crawler", node=options.node, service=options.job_of or options.spider, slot=slot, job=job)
         log = CrawlerLog(lambda: page_at_work.fields() | traces.fields())
         log.take_over(settings)
-        configure_logging(settings)
-        leave_on_memory_error(partial(_exit, ExitKind.OUT_OF_MEMORY, options.pulse_fd))
+        if turns is None or not turns.number:
+            configure_logging(settings)
+            leave_on_memory_error(partial(_exit, ExitKind.OUT_OF_MEMORY, options.pulse_fd))
         registry = reach_redis()
-        process = CrawlerProcess(options, settings, registry, signals, log)
+        process = CrawlerProcess(options, settings, registry, signals, log, turns)
         gc.freeze()
         gc.enable()
+    except OwnProcessNeeded as error:
+        logger.info("the crawl begins again in a new process: %s", error)
+        return ExitKind.ABORTED
     except TrawlError as error:
         print(f"trawl: {in_one_line(f'{options.spider}: {error}')}", file=sys.stderr)  # noqa: T201 - a log line has no place before the log
         return ExitKind.REFUSED if isinstance(error, ConfigError) else ExitKind.CRASHED
@@ -94,6 +100,34 @@ def main(options: CrawlerOptions) -> ExitKind:
         return process.run()
     except MemoryError:
         return ExitKind.OUT_OF_MEMORY
+    finally:
+        log.give_up()
+
+
+def _begin_process(options: CrawlerOptions, signals: StopSignals) -> None:
+    """Set up what stays for all crawls of this process. Raises ConfigError, OSError."""
+    scrapy_internals.copy_settings_quickly()
+    signals.listen()
+    offer_to_oom_killer()
+    if options.parent:
+        Parent(options.parent).bind()
+    safe_records()  # logged text has pages, URLs and exceptions of foreign origin
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # kill -USR1 dumps each thread's stack; supervisors use it
+    if options.page_fd is not None:
+        page_at_work.share(options.page_fd)
+    start_checks.require(start_checks.CRAWLER, "a crawler")
+
+
+def _keep_log(options: CrawlerOptions) -> None:
+    """Keep the log that this process writes to small. Raises ConfigError."""
+    global _own_log
+    if options.log_file:
+        log = SlotLog(Path(options.log_file))
+        if _own_log is None:
+            _own_log = OwnLog(log)
+            _own_log.watch()
+        _own_log.log = log
 
 
 def leave(kind: ExitKind, pulse_fd: int | None) -> None:

@@ -43,6 +43,7 @@ from .crawl import make_crawl
 from .crawl_record import CrawlLocation, ServiceSpider
 from .limits import CrawlerLimits
 from .stop_signals import Parent, StopSignals
+from .turns import Turns
 
 TICK_S = 0.1  # how often the main thread looks at everything
 IDLE_TICK_S = 0.4  # while no page is in flight; a signal, a lost slot and the end of the crawl are noticed at once
@@ -70,8 +71,15 @@ class CrawlerProcess:
     """One crawl and the watchdogs, limits and heartbeat around it; `run` returns how it ended. Raises ConfigError."""
 
     def __init__(
-        self, options: CrawlerOptions, settings: Settings, registry: Registry, signals: StopSignals, log: CrawlerLog
+        self,
+        options: CrawlerOptions,
+        settings: Settings,
+        registry: Registry,
+        signals: StopSignals,
+        log: CrawlerLog,
+        turns: Turns | None = None,
     ) -> None:
+        self._turns = turns
         self._options, self._registry, self._signals, self._log = options, registry, signals, log
         self._watchdog_s = number_of(settings, "WATCHDOG_TIMEOUT", WATCHDOG_S)
         self._grace_s = number_of(settings, "SHUTDOWN_GRACE", shutdown_grace())
@@ -106,14 +114,15 @@ class CrawlerProcess:
     def _adapt(self, settings: Settings, spider: type[Spider]) -> None:
         self._log.adapt(settings)
         adapt(settings, spider, self._options, self._url)
+        if self._turns:
+            self._turns.check(spider)
 
     def run(self) -> ExitKind:
         self._write(HandshakeLimits(grace_s=self._grace_s, memory_hard_bytes=self._limits.memory_hard_bytes).to_line())
         if why := self._limits.too_low(self._rss_bytes):
             logger.error("%s", why)
             return ExitKind.REFUSED
-        if self._limits.memory_hard_bytes:
-            memory.cap(self._limits.memory_hard_bytes)
+        memory.cap(self._limits.memory_hard_bytes)
         self._crawl.start()
         if self._slot is None:
             self._heartbeat.errand(lambda: self._runs.add(self._run))

@@ -23,7 +23,6 @@ import selectors
 import signal
 import socket
 import sys
-import sysconfig
 import time
 import traceback
 from collections.abc import Iterator
@@ -50,6 +49,7 @@ from workers.state.registry import SlotStory
 
 from . import __main__ as program
 from .stop_signals import Parent
+from .turns import PACKAGES, Turns, is_library
 
 IDLE_S = 120.0
 WITHOUT = "without:"
@@ -73,13 +73,11 @@ _COMPONENTS = ("_MIDDLEWARES", "_PIPELINES", "EXTENSIONS", "_HANDLERS", "_STORAG
 _TRAWLS = ("redis_components", "workers", "forum_reader", "forums")
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """numpy starts a thread for each core when it is imported. In the memory of forked crawlers it has one."""
-_FILES = 4
+_FILES = 5
 _STOPS = {signal.SIGTERM, signal.SIGINT}
 _MOST_BYTES = 60_000
 """Of names: what a pipe takes at once."""
 IMPORT_S = 60.0
-_STDLIB = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
-_PACKAGES = ("/site-packages", "/dist-packages")
 
 
 @dataclass
@@ -223,7 +221,7 @@ def _code_of(pid: int) -> int | None:
 def _crawl(parent: int, environment: dict[str, str], files: list[int]) -> NoReturn:
     """Be a crawler, in a new process."""
     os.setsid()
-    request, log, pulse, page = files
+    request, log, pulse, page, orders = files
     Parent(parent).bind()
     if os.getppid() != parent:
         os._exit(1)
@@ -235,19 +233,24 @@ def _crawl(parent: int, environment: dict[str, str], files: list[int]) -> NoRetu
         options = msgspec.json.decode(file_.read(), type=CrawlerOptions)
     for file in (nothing, log):
         os.close(file)
-    options = replace(options, pulse_fd=pulse, page_fd=page)
     os.environ.clear()
     os.environ.update(environment)
-    for path, finder in sys.path_importer_cache.items():
-        if isinstance(finder, FileFinder) and not _is_library(path) and not path.startswith(_STDLIB):
-            finder.invalidate_caches()  # files may be new
-    line = replace(options, arguments={}, settings={}, story=SlotStory()).to_arguments()  # they may be secrets, and long
-    sys.argv = [program.__file__ or "", *line]
-    _show(own_module("workers.crawler", *line))
     if random := sys.modules.get("numpy.random"):
         random.seed()
-    program.leave(program.main(options), options.pulse_fd)
-    raise AssertionError
+    turns = Turns(orders, pulse)
+    while True:
+        for path, finder in sys.path_importer_cache.items():
+            if isinstance(finder, FileFinder) and not is_library(path):
+                finder.invalidate_caches()  # files may be new
+        options = replace(options, pulse_fd=pulse, page_fd=page)
+        line = replace(options, arguments={}, settings={}, story=SlotStory()).to_arguments()  # they may be secrets, and long
+        sys.argv = [program.__file__ or "", *line]
+        _show(own_module("workers.crawler", *line))
+        kind = program.main(options, turns)
+        if (following := turns.after(options, kind)) is None:
+            program.leave(kind, options.pulse_fd)
+            raise AssertionError
+        options = following
 
 
 def _show(command: list[str]) -> None:
@@ -346,11 +349,7 @@ def _is_others(name: str, module: ModuleType) -> bool:
     file = str(getattr(module, "__file__", None) or "")
     if name == "__main__" or not file:
         return False
-    return _is_trawls(name) or file.startswith(_STDLIB) or any(f"{folder}/" in file for folder in _PACKAGES)
-
-
-def _is_library(path: str) -> bool:
-    return path.endswith(_PACKAGES)
+    return _is_trawls(name) or is_library(file)
 
 
 def _is_trawls(name: str) -> bool:
@@ -360,7 +359,8 @@ def _is_trawls(name: str) -> bool:
 def _stamps() -> Iterator[tuple[str, int, int]]:
     """Yield the files of Trawl's modules, and the folders of installed packages, with the times of their last change."""
     loaded = [module for name, module in [*sys.modules.items()] if _is_trawls(name)]
-    for path in (*(module.__file__ for module in loaded if module.__file__), *filter(_is_library, sys.path)):
+    packages = [path for path in sys.path if path.endswith(PACKAGES)]
+    for path in (*(module.__file__ for module in loaded if module.__file__), *packages):
         with suppress(OSError):
             found = os.stat(path)  # noqa: PTH116 - a Path for each costs more
             yield path, found.st_mtime_ns, found.st_size

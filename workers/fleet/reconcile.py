@@ -116,6 +116,23 @@ def _launches(
     return launches
 
 
+def without_room(
+    desired: Mapping[str, int],
+    live: Iterable[SlotView],
+    actions: Iterable[Action],
+    stopped: Container[tuple[str, int]],
+    ranks: Mapping[str, int],
+) -> list[tuple[int, str, int]]:
+    """Return the desired slots that are empty and that these actions of `plan` do not fill, in the order of their launches, each
+    with its service's rank.
+    """
+    filled = {(view.spider, view.number) for view in live if view.token is not None or view.launching_on}
+    filled |= {(action.spider, action.number) for action in actions if isinstance(action, Launch)}
+    slots = ((spider, number) for spider, n in desired.items() for number in range(n))
+    left = [(ranks.get(spider, 0), spider, number) for spider, number in slots if (spider, number) not in filled]
+    return sorted((one for one in left if one[1:] not in stopped), key=lambda one: (-one[0], one[2], one[1]))
+
+
 def _may_take(node: NodeRecord, view: SlotView, now: float) -> bool:
     """Return True if this slot may be launched on this node, if that has room."""
     if view.spider not in node.services:

@@ -23,7 +23,7 @@ from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.admin.inspector import CrawlSnapshot, snapshot, total_of
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import CrawlKeys
-from redis_components.server.names import LONGEST, fleet_namespace, is_name, literal, service_name
+from redis_components.server.names import LONGEST, fleet_namespace, is_name, service_name
 from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import push_urls
 from workers.environment.declaration import check_size
@@ -31,11 +31,13 @@ from workers.environment.variables import Fleet
 from workers.fleet.declared_options import consumer_word
 from workers.fleet.seed_urls import schemes_of
 from workers.fleet.service_file import check_service
-from workers.fleet.sizes import service_in
+from workers.fleet.sizes import declared_fleet, service_in
 from workers.state.jobs import FINISHED, Job, JobFigures, Jobs, JobState
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry, SlotView
 from workers.state.services import ServiceRecord, as_texts
+
+from . import expiry
 
 MOST_ENDED = 1000
 """Records of jobs that are over; older ones go before their time."""
@@ -46,7 +48,6 @@ PAUSED, REPLACED = "paused", "another job took its place"
 """Reasons of a job that its run has cancelled for a while, and of one that a later job has cancelled."""
 MOST_ROUNDS = 3
 """Times that its crawlers may come to an end with something left in the queue, as after leases of a dead one came back."""
-_SCAN = 1000
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
@@ -167,7 +168,7 @@ def resume(client: redis.Redis, name: str, *, crawlers: int | None = None) -> Jo
     if crawlers is not None:
         check_size(job.id, crawlers)
     size = crawlers or job.crawlers
-    _expire(client, _keys(client, job), None)
+    expiry.keep(client, _keys(client, job))
     client.persist(FleetKeys().job_ends(job.id))
     jobs.forget_ends(job.id)
     Registry(client).forget(f"{job.id}/{number}" for number in range(max(size, job.crawlers)))
@@ -227,24 +228,37 @@ def advance(client: redis.Redis, registry: Registry) -> list[Job]:
     everything, now = jobs.all(), registry.now()
     changed = []
     for job in everything.values():
-        if job.state.ended:
-            continue
-        views = [view for view in registry.slots({job.id: job.crawlers}, crawlers) if view.spider == job.id]
-        ends, record = jobs.ends(job.id), records.get(job.id)
-        done = _figures(snapshot(client, job.id, _keys(client, job), record=record))
-        after = replace(next_step(job, ends, views, done, _trouble(record)), figures=done)
-        if after.state is JobState.RUNNING and ends and not _alive(views):
-            jobs.forget_ends(job.id)
-            after = replace(after, rounds=job.rounds + 1)
-        if after.state.ended:
-            after = replace(after, ended_at=now)
-            client.hdel(FleetKeys().desired(), job.id)
-            _expire(client, _keys(client, job), job.keep_s)
-        if after != job and jobs.swap(after):
-            changed.append(after)
+        if not job.state.ended:
+            views = [view for view in registry.slots({job.id: job.crawlers}, crawlers) if view.spider == job.id]
+            after = _after(client, jobs, job, views, records.get(job.id), now)
+            if after != job and jobs.swap(after):
+                changed.append(after)
+    expiry.let_expire(client)
     changed += [job for job in everything.values() if job.state.ended and job.task_id and not job.told]
     _forget(client, everything.values(), now)
     return changed
+
+
+def end(registry: Registry, known: Jobs, job: Job, now: float) -> Job | None:
+    """Take the next step of a job with one crawler, as `known` has read it; return it if that ends it."""
+    views, record = registry.slots({job.id: 1}, []), CrawlRecords(registry.client).of(job.id)
+    after = _after(registry.client, known, job, views, record, now)
+    return after if after.state.ended and known.swap(after) else None
+
+
+def _after(client: redis.Redis, jobs: Jobs, job: Job, views: Sequence[SlotView], record: CrawlRecord | None, now: float) -> Job:
+    """Return the job after its next step, with its figures, and do what that step needs in Redis."""
+    keys, ends = record.keys if record else CrawlKeys.for_spider(job.id), jobs.ends(job.id)
+    done = _figures(snapshot(client, job.id, keys, record=record))
+    after = replace(next_step(job, ends, views, done, _trouble(record)), figures=done)
+    if after.state is JobState.RUNNING and ends and not _alive(views):
+        jobs.forget_ends(job.id)
+        after = replace(after, rounds=job.rounds + 1)
+    if after.state.ended:
+        after = replace(after, ended_at=now)
+        client.hdel(FleetKeys().desired(), job.id)
+        expiry.end(client, keys, job.keep_s)
+    return after
 
 
 def next_step(job: Job, ends: Mapping[int, str], views: Iterable[SlotView], done: JobFigures, trouble: str = "") -> Job:
@@ -275,6 +289,14 @@ def next_step(job: Job, ends: Mapping[int, str], views: Iterable[SlotView], done
         last = given_up[0]
         return replace(job, state=JobState.FAILED, reason=f"{last.state}: {last.error or last.note or 'see its log'}")
     return job
+
+
+def is_wanted(client: redis.Redis, name: str, number: int) -> bool:
+    """Return False for the slot of a job that is over, or whose crawler has come to its end: a late launch arrives after that."""
+    jobs = Jobs(client)
+    if job := jobs.of(name):
+        return job.state is JobState.RUNNING and number not in jobs.ends(name)
+    return "." not in name or name in declared_fleet(client)
 
 
 def closed_slots(client: redis.Redis, views: Iterable[SlotView]) -> set[tuple[str, int]]:
@@ -344,18 +366,6 @@ def _seed(client: redis.Redis, job: Job) -> None:
 
 def _keys(client: redis.Redis, job: Job) -> CrawlKeys:
     return CrawlRecords(client).keys_of(job.id)
-
-
-def _expire(client: redis.Redis, keys: CrawlKeys, after_s: float | None) -> None:
-    """Let the keys of its crawl expire, or stay; not its items, which are the service's, nor what crawls share."""
-    prefix = keys.requests.removesuffix(":requests")
-    with client.pipeline(transaction=False) as pipe:
-        for key in client.scan_iter(match=f"{literal(prefix)}:*", count=_SCAN):
-            if after_s is None:
-                pipe.persist(key)
-            else:
-                pipe.expire(key, int(after_s))
-        pipe.execute()
 
 
 def _forget(client: redis.Redis, jobs: Iterable[Job], now: float) -> None:

@@ -6,6 +6,7 @@ death in its middle, has the effect of one.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,6 +22,7 @@ from workers.consumers.run_files import end_member, member_settings
 from workers.state.audit import Note, note
 from workers.state.group_runs import RUN, GroupRun, GroupRuns, Member, RunState, Verdict, counted
 from workers.state.jobs import Job, Jobs, JobState
+from workers.state.registry import Registry, Slot
 
 from . import jobs
 from .forecast import forecast, last_finished
@@ -48,6 +50,63 @@ def advance(client: redis.Redis) -> list[str]:
         for run in ended[ended[0].keep_runs :] if ended else ():
             runs.forget(run.id)
     return lines
+
+
+KNOWN_S = 5.0
+"""Runs of the group before this one, with which members are compared, are read again after this time."""
+_known_runs: dict[str, tuple[float, list[GroupRun]]] = {}
+_MOST_TRIES = 5
+
+
+def next_member(registry: Registry, slot: Slot) -> Slot | None:
+    """End the member whose only crawler has finished in this slot, and take the slot of the member whose turn it is, of this run
+    or another; None where there is none, or where `reconcile_fleet` has to decide.
+
+    A crawler's place, and its process, go to the next member so, without a message and a look at the whole fleet.
+    """
+    client = registry.client
+    known = Jobs(client)
+    job = known.of(slot.spider)
+    if job is None or job.crawlers != 1 or job.state is not JobState.RUNNING or RUN not in job.settings:
+        return None
+    runs, now = GroupRuns(client), registry.now()
+    run, ended = runs.of(job.settings[RUN]), jobs.end(registry, known, job, now)
+    if run is None or run.state is not RunState.RUNNING or ended is None or (run.deadline_at or now) < now:
+        return None
+    step = _Step(client, runs, run, _runs_of(runs, run), {job.id: ended}, now)
+    begun = ""
+    if (first := registry.first_waiting()) is None or first[0] < run.priority:
+        begun = step.begin_instead(job.service, registry, slot.owner)
+    step.end_member(job.service)  # now: in between a step of the run would give its room to another member
+    if begun:
+        return _acquired(registry, begun, slot.owner)
+    for _ in range(_MOST_TRIES):
+        if (first := registry.first_waiting()) is None:
+            return None
+        following = Jobs(client).of(first[1])
+        if following is None or following.crawlers != 1 or RUN not in following.settings:
+            return None  # a service, whose place this one is now
+        if registry.take_waiting(*first) and registry.mark_launch(first[1], 0, slot.owner):
+            return _acquired(registry, first[1], slot.owner)
+    return None
+
+
+def _runs_of(runs: GroupRuns, run: GroupRun) -> list[GroupRun]:
+    at, known = _known_runs.get(run.group, (0.0, []))
+    if time.monotonic() - at > KNOWN_S:
+        known = runs.newest()
+        _known_runs[run.group] = time.monotonic(), known
+    return [run, *(one for one in known if one.id != run.id)]
+
+
+def _acquired(registry: Registry, job: str, node: str) -> Slot | None:
+    """Take the slot of a job that goes on; None where another process has it, or has ended the job."""
+    slot = registry.acquire(job, 0, node)
+    registry.clear_launch(job, 0)
+    if slot and not jobs.is_wanted(registry.client, job, 0):
+        registry.release(slot)
+        return None
+    return slot
 
 
 class _Step:
@@ -85,12 +144,34 @@ class _Step:
             stopped = [spider for spider in left if (job := self._job(spider)) is not None and job.state.ended]
             self._runs.put_back(run.id, stopped)
         else:
-            over |= self._fill(run, left)
+            over |= self._fill(run, left, len(over))
         if over:
-            end_member(self._client, run, list(over))  # first: after a death here it is done again
-            self._runs.end(run, over.values())
-            self._forget_jobs(over)
+            self._keep(over)
         return self._store(run, over)
+
+    def end_member(self, spider: str) -> None:
+        """Store the outcome of a member whose job is over."""
+        crawling = self._runs.crawling(self._run.id)
+        if spider in crawling and (over := self._ended(self._run, {spider: crawling[spider]})):
+            self._keep(over)
+
+    def begin_instead(self, over: str, registry: Registry, node: str) -> str:
+        """Begin a member in the room of one whose crawl is over; return its job, which this node is to launch."""
+        run, crawling = self._run, self._runs.crawling(self._run.id)
+        if crawling.pop(over, None) is None or len(crawling) >= run.at_once or self._quota_room(run, crawling) < 1:
+            return ""
+        for spider in self._runs.begin(run.id, self._runs.waiting(run.id, 1), self._now, run.at_once + 1):
+            job = f"{spider}.{run.id}"
+            with suppress(ConfigError):  # the next step of the run ends it as crashed
+                mine = registry.mark_launch(job, 0, node)
+                self._start(run, spider, self._runs.modules(run.id, [spider])[0])
+                return job if mine else ""
+        return ""
+
+    def _keep(self, over: Mapping[str, Member]) -> None:
+        end_member(self._client, self._run, list(over))  # first: after a death here it is done again
+        self._runs.end(self._run, over.values())
+        self._forget_jobs(over)
 
     def _begin_queued(self) -> list[str]:
         before = [one for one in self._everything if one.group == self._run.group and one.started_at < self._run.started_at]
@@ -149,11 +230,15 @@ class _Step:
             if (job := self._job(spider)) is not None and job.state is JobState.RUNNING:
                 jobs.cancel(self._client, job.id, reason=reason)
 
-    def _fill(self, run: GroupRun, crawling: Mapping[str, float]) -> dict[str, Member]:
-        """Begin members where there is room, and those whose job is missing; return the outcomes of members that cannot begin."""
+    def _fill(self, run: GroupRun, crawling: Mapping[str, float], over: int) -> dict[str, Member]:
+        """Begin members where there is room, and those whose job is missing; return the outcomes of members that cannot begin.
+
+        `over`: members that are over and still among those that crawl.
+        """
         room = min(STARTS_AT_ONCE, max(0, run.at_once - len(crawling)), self._quota_room(run, crawling))
         fresh = self._runs.waiting(run.id, room) if room else []
-        self._runs.begin(run.id, fresh, self._now)  # first: after a death here the next step starts their jobs
+        # First: after a death here the next step starts their jobs.
+        fresh = self._runs.begin(run.id, fresh, self._now, run.at_once + over)
         missing = [spider for spider in (*crawling, *fresh) if self._job(spider) is None]
         stopped = [spider for spider in (*crawling, *fresh) if (job := self._job(spider)) is not None and job.state.ended]
         refused = {}
@@ -216,7 +301,8 @@ class _Step:
         lines = [
             f"run {run.id}: {spider}: {one.verdict}{f' ({one.reason})' if one.reason else ''}" for spider, one in over.items()
         ]
-        members = self._runs.members(run.id) if over or run.state is RunState.ENDING else {}
+        news = over or run.state is RunState.ENDING or self._runs.over(run.id) != sum(run.counts.values())
+        members = self._runs.members(run.id) if news else {}
         counts = counted(members.values()) if members else run.counts
         alerts = counted(one for one in members.values() if one.alerting) if members else run.alerts
         seconds = sum(one.seconds for one in members.values()) if members else run.seconds

@@ -107,6 +107,11 @@ class CrawlerLog:
         if self._handler:
             self._handler.setLevel(settings.get("LOG_LEVEL"))
 
+    def give_up(self) -> None:
+        """Take the handler out again, at the end of the crawl."""
+        if self._handler:
+            logging.getLogger().removeHandler(self._handler)
+
 
 MOST_LINES = 10_000  # that wait
 CLOSE_S = 1.0

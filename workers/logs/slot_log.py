@@ -125,7 +125,7 @@ class OwnLog:
     """Rotates this process's log in a separate thread, for the process's whole life."""
 
     def __init__(self, log: SlotLog, *, every_s: float = LOOK_EVERY_S) -> None:
-        self._log = log
+        self.log = log
         self._every_s = every_s
         self._failing = False
 
@@ -147,9 +147,10 @@ class OwnLog:
 
     def rotate_if_full(self) -> bool:
         """Go on in a new file when this one is full; True when that was so. Raises OSError."""
-        if os.fstat(STDERR).st_size < self._log.limits.max_bytes:
+        log = self.log
+        if os.fstat(STDERR).st_size < log.limits.max_bytes:
             return False
-        successor = self._log.successor(STDERR)
+        successor = log.successor(STDERR)
         try:
             os.dup2(successor, STDOUT)
             os.dup2(successor, STDERR)

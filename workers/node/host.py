@@ -12,12 +12,15 @@ import mmap
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import psutil
+import redis
 
 from redis_components.admin.crawl_records import keys_in
 from redis_components.connection import connect
@@ -29,14 +32,17 @@ from redis_components.server.names import node_name, service_name, slot_number
 from workers.deploy.folder import keep_folder
 from workers.deploy.project_wheel import BuildFailed
 from workers.fleet.declared_options import as_declared
+from workers.jobs.jobs import is_wanted
+from workers.jobs.run_steps import next_member
+from workers.process.config_digest import config_digest
 from workers.process.exit_kinds import shutdown_grace
 from workers.process.options import CrawlerOptions
 from workers.process.page_at_work import PageAtWork
 from workers.state.history import Runs
 from workers.state.jobs import Jobs
 from workers.state.nodes import Nodes
-from workers.state.registry import CrawlerRecord, Registry
-from workers.supervision.supervisor import Supervisor, SupervisorConfig, SupervisorHooks
+from workers.state.registry import CrawlerRecord, Registry, Slot
+from workers.supervision.supervisor import SlotOutcome, Supervisor, SupervisorConfig, SupervisorHooks
 
 from .health import FailedStarts, folder_fault
 
@@ -150,11 +156,27 @@ class DrainFlag:
 
 
 HELD = "held"  # another process has the slot: this launch came twice
+OVER = "over"  # of a job: its crawl is over
 FULL = "full"  # this node has no place left: a later launch, here or on another node, will do it
 
 
 class GivenUp(TrawlError):
     """A slot was given up: its crawler does not stay up. `trawl status` shows why; the fleet tries it again later."""
+
+
+class RecentDigest:
+    """The digest of the configuration, read again after KEPT_S: it looks at hundreds of files, and a member lasts a second."""
+
+    KEPT_S = 2.0
+
+    def __init__(self) -> None:
+        self._digest, self._read_at = "", 0.0
+
+    def read(self) -> str:
+        """Return the digest."""
+        if not self._digest or time.monotonic() - self._read_at > self.KEPT_S:
+            self._digest, self._read_at = config_digest(), time.monotonic()
+        return self._digest
 
 
 class Node:
@@ -165,6 +187,7 @@ class Node:
         self.failed_starts = FailedStarts()
         self.crawlers = 1  # how many it may host
         self.once = 1  # how many small crawls (`crawl_once`) it may run at one time
+        self.any_service = False  # it serves every service of the fleet, and any job
         self.consumers = 1  # how many processes may consume items (`consume_items`): one, or none where the pool is too small
 
     def room(self, name: str, folder: Callable[[], Path] = data_dir) -> NodeCapacity:
@@ -187,8 +210,8 @@ class Node:
     ) -> str:
         """Keep a crawler in the slot until this node is drained, the slot is not wanted any more, or it is hopeless.
 
-        Returns `held`, `full`, or the supervisor's verdict. Raises ConfigError for what cannot be a slot, GivenUp for a hopeless
-        one, redis.RedisError when Redis is away at the start.
+        Returns `held`, `over`, `full`, or the supervisor's verdict. Raises ConfigError for what cannot be a slot, GivenUp for one
+        that is hopeless, redis.RedisError when Redis is away at the start.
         """
         spider, number, name = service_name(spider), slot_number(number), node_name(name)  # a task's arguments are unchecked
         client = connect()
@@ -214,11 +237,12 @@ class Node:
             slot = registry.acquire(spider, number, name)
             if slot is None:
                 return HELD
-            declared = partial(as_declared, client)
+            if not is_wanted(client, spider, number):
+                registry.release(slot)
+                return OVER
             surroundings = SupervisorHooks(
                 node=name,
-                declared=declared,
-                on_finished=partial(Jobs(client).crawler_ended, spider, number),
+                declared=partial(as_declared, client),
                 draining=self.drain.is_set,
                 before_launch=partial(keep_folder, client),
                 on_launch=place.note,
@@ -227,14 +251,36 @@ class Node:
                 on_run=Runs(client).add,
                 expire_owner=lambda spider, owner, why: expire_owner(client, keys_in(client, spider), owner, why),
                 on_deadly_page=on_deadly_page,
-                before=registry.crawler(spider, number),
             )
-            config = SupervisorConfig(node_grace_s=shutdown_grace())
-            supervisor = Supervisor(slot, registry, options=first, config=config, surroundings=surroundings)
-            verdict = supervisor.run()
-            if (last := supervisor.last) and last.state.given_up:
-                raise GivenUp(f"{last.name} is {last.state}: {last.note}{f'; {last.error}' if last.error else ''}")
-            return verdict
+            return self._crawl(client, registry, slot, first, surroundings)
+
+    def _crawl(
+        self, client: redis.Redis, registry: Registry, slot: Slot, options: CrawlerOptions, surroundings: SupervisorHooks
+    ) -> str:
+        """Crawl in a slot, and then, in the same place, the members of its run that come next."""
+        config, digest, resting = SupervisorConfig(node_grace_s=shutdown_grace()), RecentDigest(), None
+        try:
+            while True:
+                around = replace(
+                    surroundings,
+                    on_finished=partial(Jobs(client).crawler_ended, slot.spider, slot.number),
+                    config=digest.read,
+                    before=registry.crawler(slot.spider, slot.number),
+                )
+                supervisor = Supervisor(slot, registry, options=options, config=config, surroundings=around, resting=resting)
+                verdict = supervisor.run()
+                resting = supervisor.resting
+                if (last := supervisor.last) and last.state.given_up:
+                    raise GivenUp(f"{last.name} is {last.state}: {last.note}{f'; {last.error}' if last.error else ''}")
+                goes_on = verdict is SlotOutcome.FINISHED and self.any_service and not self.drain.is_set()
+                following = next_member(registry, slot) if goes_on else None
+                if following is None:
+                    return verdict
+                slot = following
+                options = as_declared(client, CrawlerOptions(spider=slot.spider), install=True)
+        finally:
+            if resting:
+                resting.let_go()
 
 
 NODE = Node()

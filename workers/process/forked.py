@@ -4,8 +4,9 @@ There is one for each environment, folder and interpreter on a node. It begins w
 that only this user's processes may use, and ends with the process that `owned_by` names. Where none can be had, a crawler is
 executed.
 
-A request is `CrawlerOptions` as JSON, in memory whose descriptor is sent, with those of the log, the pulse and the page. The
-answers are two numbers: the pid (0: another parent is needed), and at the end the exit code, negative for a signal.
+A request is `CrawlerOptions` as JSON, in memory whose descriptor is sent, with those of the log, the pulse, the page and a socket
+on which a crawler that has finished is given its next crawl (`workers.crawler.turns`). The answers are two numbers: the pid (0:
+another parent is needed), and at the end the exit code, negative for a signal.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from workers.process.options import CrawlerOptions
 from workers.process.run_module import own_module
 
 ANSWER = struct.Struct("!i")
+LENGTH = struct.Struct("!I")
 CREDENTIALS = struct.Struct("3i")
 STARTED_WITHIN_S = 20.0
 COLD_S = 60.0
@@ -62,8 +64,8 @@ def is_own(connection: socket.socket) -> bool:
 class ForkedProcess:
     """A child of a warm parent, with the methods of `subprocess.Popen` that are used of a child."""
 
-    def __init__(self, connection: socket.socket, pid: int) -> None:
-        self._connection, self.pid = connection, pid
+    def __init__(self, connection: socket.socket, pid: int, orders: socket.socket) -> None:
+        self._connection, self.pid, self._orders = connection, pid, orders
         self._handle = os.pidfd_open(pid)  # its parent keeps it, as a zombie at least, until the connection is closed
         self.returncode: int | None = None
         connection.setblocking(False)
@@ -98,8 +100,22 @@ class ForkedProcess:
             select.select([self._connection.fileno(), self._handle], [], [], 0.05)
         return code
 
+    def order(self, options: CrawlerOptions) -> bool:
+        """Give it its next crawl; False where it does not take one any more."""
+        line = encoded(options)
+        try:
+            self._orders.sendall(LENGTH.pack(len(line)) + line)
+        except OSError:
+            return False
+        return True
+
+    def no_more_orders(self) -> None:
+        """Let it end when it has finished its crawl."""
+        self._orders.close()
+
     def close(self) -> None:
         """Let its parent forget it."""
+        self._orders.close()
         self._connection.close()
         os.close(self._handle)
 
@@ -111,32 +127,40 @@ def fork(options: CrawlerOptions, environment: Mapping[str, str], log_fd: int) -
     name = _name(environment, options.python)
     if _cold.get(name, 0.0) > time.monotonic():
         return None
-    request = private_memory("trawl-fork")
+    request, (ours, its) = private_memory("trawl-fork"), socket.socketpair()
+    ours.settimeout(STARTED_WITHIN_S)
     try:
         with os.fdopen(request, "wb", closefd=False) as file:
-            file.write(msgspec.json.encode(asdict(options)))
+            file.write(encoded(options))
         assert options.pulse_fd is not None
         assert options.page_fd is not None
-        files = [request, log_fd, options.pulse_fd, options.page_fd]
+        files = [request, log_fd, options.pulse_fd, options.page_fd, its.fileno()]
         for _ in range(3):  # one that has retired a moment ago, or does so now
-            if process := _ask(name, environment, options.python, files):
-                return process
+            if asked := _ask(name, environment, options.python, files):
+                return ForkedProcess(*asked, ours)
     except OSError:
         pass
     finally:
         os.close(request)
+        its.close()
+    ours.close()
     _cold[name] = time.monotonic() + COLD_S
     return None
 
 
-def _ask(name: str, environment: Mapping[str, str], python: str, files: list[int]) -> ForkedProcess | None:
+def encoded(options: CrawlerOptions) -> bytes:
+    """Return the options as they are sent."""
+    return msgspec.json.encode(asdict(options))
+
+
+def _ask(name: str, environment: Mapping[str, str], python: str, files: list[int]) -> tuple[socket.socket, int] | None:
     connection = _connected(name, environment, python)
     try:
         socket.send_fds(connection, [b"\0"], files)
         answer = connection.recv(ANSWER.size)
         pid = ANSWER.unpack(answer)[0] if len(answer) == ANSWER.size else 0
         if pid:
-            return ForkedProcess(connection, pid)
+            return connection, pid
     except ConnectionError:
         pass
     except TimeoutError:

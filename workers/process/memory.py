@@ -23,19 +23,26 @@ SLACK_BYTES = 256 * 1024 * 1024  # address space of threads' stacks and the like
 
 
 def cap(hard_bytes: int) -> None:
-    """Let this process get no more than about `hard_bytes` of memory; beyond, Python raises MemoryError.
+    """Let this process get no more than about `hard_bytes` of memory; beyond, Python raises MemoryError. 0: any number again.
 
     By RLIMIT_DATA: RLIMIT_AS counts what is only mapped, and a crawler has 1 GB of that. It is a wall for what grows between two
     looks at the resident memory, so it may be further away than `hard_bytes`, by what is reserved and not used. Processes that
     this one starts do not inherit it.
     """
+    global _wall
+    if not (hard_bytes or _wall):
+        return
     info = psutil.Process().memory_info()
     room = max(0, hard_bytes - info.rss) + SLACK_BYTES
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    wall = _Wall(before, (info.data + room, before[1]))
+    before = _wall.before if _wall else resource.getrlimit(resource.RLIMIT_DATA)
+    limit = (info.data + room, before[1]) if hard_bytes else before
     with suppress(ValueError, OSError):  # more than who started us allows: that holds already
-        resource.setrlimit(resource.RLIMIT_DATA, wall.limit)
-        wall.spare_children()
+        resource.setrlimit(resource.RLIMIT_DATA, limit)
+        if _wall:
+            _wall.limit = limit
+        else:
+            _wall = _Wall(before, limit)
+            _wall.spare_children()
 
 
 class _Wall:
@@ -86,6 +93,9 @@ class _Wall:
 
     def _stay_lifted(self) -> None:
         self._lock, self._starting = threading.Lock(), 1  # another thread may have held the lock at the fork
+
+
+_wall: _Wall | None = None
 
 
 def offer_to_oom_killer(score: int = OOM_SCORE, file: Path = Path("/proc/self/oom_score_adj")) -> None:

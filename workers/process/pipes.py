@@ -61,6 +61,7 @@ def _close(*descriptors: int) -> None:
 
 _MARK = b"terms "
 _END = b"end "
+_RESTS = b"rests"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +90,16 @@ def announce(fd: int | None, kind: ExitKind) -> None:
 def announced_in(line: bytes) -> ExitKind | None:
     """Return the end that a line announces; None for a line of another kind."""
     return kind_of_label(line.removeprefix(_END).decode(errors="replace")) if line.startswith(_END) else None
+
+
+def announce_rest(fd: int) -> None:
+    """Report that this process has come to the end of its crawl and may be given another one."""
+    os.write(fd, _RESTS + b"\n")
+
+
+def is_rest(line: bytes) -> bool:
+    """Return True for a line of `announce_rest`."""
+    return line == _RESTS
 
 
 DYING_S = 0.02  # the pipe of a process that ends is closed shortly before it can be waited for

@@ -226,6 +226,10 @@ class GroupRuns:
         """Return the runs by id; unreadable ones are left out."""
         return self._store.all()
 
+    def of(self, name: str) -> GroupRun | None:
+        """Return one run; None where there is none that can be read."""
+        return self._store.get(name)
+
     def newest(self, group: str = "") -> list[GroupRun]:
         """Return the runs, or those of a group, the newest first."""
         found = [run for run in self.all().values() if group in ("", run.group)]
@@ -269,13 +273,23 @@ class GroupRuns:
         found = hash_at(self._client, self._keys.run_crawling(run))
         return readable(found, lambda _, raw: decoded(raw, float))
 
-    def begin(self, run: str, spiders: Iterable[str], now: float) -> None:
-        """Take members from those that wait; to begin one twice has the effect of doing it once."""
-        with self._client.pipeline() as pipe:
-            for spider in spiders:
-                pipe.zrem(self._keys.run_waiting(run), spider)
-                pipe.hsetnx(self._keys.run_crawling(run), spider, repr(now))
-            pipe.execute()
+    def begin(self, run: str, spiders: Sequence[str], now: float, at_once: int) -> list[str]:
+        """Take members from those that wait, the first ones, as long as no more than `at_once` crawl; return them. To begin one
+        twice has the effect of doing it once.
+        """
+        waiting, crawling = self._keys.run_waiting(run), self._keys.run_crawling(run)
+
+        def take(pipe: Any) -> list[str]:
+            room = max(0, at_once - pipe.hlen(crawling))
+            pipe.multi()
+            for spider in spiders[:room]:
+                pipe.zrem(waiting, spider)
+                pipe.hsetnx(crawling, spider, repr(now))
+            return [*spiders[:room]]
+
+        transaction: Any = self._client.transaction
+        found: list[str] = transaction(take, crawling, value_from_callable=True)
+        return found
 
     def put_back(self, run: str, spiders: Iterable[str]) -> None:
         """Let members that crawled wait again, before all others."""
@@ -296,6 +310,10 @@ class GroupRuns:
                 pipe.rpush(self._keys.ended_members(), encoded(ended, f"member {one.spider}", cut=True))
             pipe.ltrim(self._keys.ended_members(), -MOST_WAITING, -1)
             pipe.execute()
+
+    def over(self, run: str) -> int:
+        """Return the number of members that are over."""
+        return int(self._client.hlen(self._keys.run_members(run)))
 
     def members(self, run: str) -> dict[str, Member]:
         """Return the members that are over, by spider."""

@@ -72,6 +72,13 @@ class FleetKeys(NamespaceKeys):
         """
         return f"{self.prefix}:starting:{service}"
 
+    def expiring(self) -> str:
+        """HASH: crawls of jobs that are over, whose keys do not expire yet (beginning of their names -> seconds).
+
+        Written by supervisors and `reconcile_fleet`, which lets them expire and removes the field.
+        """
+        return f"{self.prefix}:expiring"
+
     def group_runs(self) -> str:
         """HASH: runs of groups (id -> JSON with group, state, deadline, counts by verdict).
 
@@ -141,6 +148,13 @@ class FleetKeys(NamespaceKeys):
         Written by `reconcile_fleet` (`launch_mark.lua`); removed by `run_crawler`.
         """
         return f"{self.prefix}:launch:{spider}/{number}"
+
+    def waiting_slots(self) -> str:
+        """LIST with TTL: slots for which no node has room, in the order in which they get one (`<rank>|<slot>`).
+
+        Written by `reconcile_fleet`; taken by supervisors whose member of a run is over.
+        """
+        return f"{self.prefix}:waiting_slots"
 
     def nodes(self) -> str:
         """HASH: last heartbeat of each node (its name -> JSON with services, capacity, crawlers, configuration, time).

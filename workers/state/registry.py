@@ -62,6 +62,7 @@ __all__ = [
 
 SLOT_TTL_S = 10.0  # a node that died is noticed after this; renewals come every 2 s, from the crawler and its supervisor
 LAUNCH_TTL_S = 10.0  # a launch that was not picked up for this time is sent again
+MOST_WAITING = 1000
 KEPT_ERRORS = 100
 LONGEST_ERROR = 2_000  # characters
 NEWS_CLAIM_MS = 10_000  # so long the other processes wait for the line of the one that reports it
@@ -197,6 +198,27 @@ class Registry:
     def clear_launch(self, spider: str, number: int) -> None:
         """Remove the mark of a launch that has arrived."""
         self._client.delete(self._keys.launch(spider, number))
+
+    def store_waiting(self, slots: Iterable[tuple[int, str, int]]) -> None:
+        """Store the slots for which there is no room, each with its rank, in the order in which they get some."""
+        key = self._keys.waiting_slots()
+        lines = [f"{rank}|{slot_name(spider, number)}" for rank, spider, number in slots][:MOST_WAITING]
+        with self._client.pipeline() as pipe:
+            pipe.delete(key)
+            if lines:
+                pipe.rpush(key, *lines)
+                pipe.pexpire(key, round(LAUNCH_TTL_S * 1000))
+            pipe.execute()
+
+    def first_waiting(self) -> tuple[int, str, int] | None:
+        """Return the first slot for which there was no room, with its rank."""
+        head = as_text(self._client.lindex(self._keys.waiting_slots(), 0) or b"")
+        found = re.fullmatch(r"(-?\d{1,9})\|(.+)/(\d{1,6})", head, re.ASCII | re.DOTALL)
+        return (int(found[1]), found[2], int(found[3])) if found else None
+
+    def take_waiting(self, rank: int, spider: str, number: int) -> bool:
+        """Take a slot from those without room; False where another process was quicker."""
+        return bool(self._client.lrem(self._keys.waiting_slots(), 1, f"{rank}|{slot_name(spider, number)}"))
 
     # records and errors
 

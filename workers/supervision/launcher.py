@@ -18,13 +18,14 @@ from redis_components.server.url import with_login
 from workers.environment.variables import Fleet
 from workers.logs.slot_log import SlotLog
 from workers.process import forked, pipes
-from workers.process.exit_kinds import ExitKind
+from workers.process.exit_kinds import MARGIN_S, ExitKind
 from workers.process.forked import ForkedProcess
 from workers.process.memory import ProcessTree
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.page_at_work import PageAtWork, SharedPage
-from workers.process.pipes import HandshakeLimits, PulseReader, Wake, announced_in, pulse_pipe
+from workers.process.pipes import HandshakeLimits, PulseReader, Wake, announced_in, is_rest, pulse_pipe
 from workers.process.run_module import own_module
+from workers.state.group_runs import RUN
 from workers.state.registry import CrawlerRecord
 
 
@@ -50,11 +51,18 @@ class LaunchedCrawler:
         self._tree = ProcessTree(process.pid)
         self._pulse = pulse
         self._page = page
+        self._begin()
+        self.kin: object = None
+        """The next crawl needs the same."""
+
+    def _begin(self) -> None:
+        """Forget the crawl before."""
         self._page_excused = False
         self._started_at = self._reported_at = time.monotonic()
         self._waited_s = 0.0  # for a CPU, at the last report
         self.record: CrawlerRecord | None = None  # its last report
         self.announced: ExitKind | None = None  # how it ends
+        self.rests = False  # it has finished its crawl, and waits for the next one
         self.terms = HandshakeLimits()
 
     @property
@@ -80,7 +88,9 @@ class LaunchedCrawler:
         self._reported_at += seconds
 
     def poll(self) -> int | None:
-        """Return its exit code, negative for a signal; None while it runs."""
+        """Return its exit code, negative for a signal; None while it runs. 0 too while it rests."""
+        if self.rests:
+            return 0
         code = self._process.poll()
         if code == forked.UNKNOWN:
             self.pulse()
@@ -100,6 +110,8 @@ class LaunchedCrawler:
                     self.terms = terms
                 elif kind := announced_in(line):
                     self.announced = kind
+                elif is_rest(line):
+                    self.rests = True
                 else:
                     last = line
             if last:
@@ -153,6 +165,23 @@ class LaunchedCrawler:
         self._signal_group(signal.SIGKILL)
         self._process.wait()
 
+    def goes_on(self, options: CrawlerOptions) -> bool:
+        """Give it its next crawl; False where it does not take one."""
+        forked_one = self._process if isinstance(self._process, ForkedProcess) else None
+        if forked_one is None or forked_one.poll() is not None or not forked_one.order(options):
+            return False
+        self._begin()
+        return True
+
+    def let_go(self) -> None:
+        """End it while it rests."""
+        self.rests = False
+        if isinstance(self._process, ForkedProcess):
+            self._process.no_more_orders()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(MARGIN_S)
+        self.close()
+
     def close(self) -> None:
         """End the processes that it left behind, and release the pipe, after its end."""
         self._signal_group(signal.SIGKILL)
@@ -180,18 +209,23 @@ def _environment(options: CrawlerOptions) -> dict[str, str]:
     return environment
 
 
-def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
+def launch(options: CrawlerOptions, log: SlotLog, resting: LaunchedCrawler | None = None) -> LaunchedCrawler:
     """Fork a crawler from the warm parent, or execute `workers.crawler` as a child of this *thread*: then it ends when the thread
-    does, so launch from one that stays.
+    does, so launch from one that stays. `resting`: takes the crawl instead, if it can; it ends otherwise.
 
     Raises OSError when no process can be made, or TRAWL_REDIS_USERS cannot be read.
     """
+    environment = _environment(options)
+    kin = options.python, environment, options.settings.get(RUN)
+    if resting:
+        if resting.kin == kin and resting.goes_on(replace(options, parent=os.getpid(), log_file=str(log.path))):
+            return resting
+        resting.let_go()
     pulse, write_fd = pulse_pipe()
     page = SharedPage()
     ours = replace(options, parent=os.getpid(), pulse_fd=write_fd, page_fd=page.descriptor, log_file=str(log.path))
     log_fd = log.open()
     try:
-        environment = _environment(options)
         process = forked.fork(ours, environment, log_fd) or _executed(ours, environment, log_fd)
     except OSError:
         pulse.close()
@@ -200,7 +234,9 @@ def launch(options: CrawlerOptions, log: SlotLog) -> LaunchedCrawler:
     finally:
         os.close(write_fd)
         os.close(log_fd)
-    return LaunchedCrawler(process, pulse, page)
+    crawler = LaunchedCrawler(process, pulse, page)
+    crawler.kin = kin
+    return crawler
 
 
 def _executed(options: CrawlerOptions, environment: dict[str, str], log_fd: int) -> subprocess.Popen[bytes]:

@@ -99,6 +99,7 @@ class Supervisor:
         log: SlotLog | None = None,
         config: SupervisorConfig | None = None,
         surroundings: SupervisorHooks | None = None,
+        resting: LaunchedCrawler | None = None,
     ) -> None:
         self._slot = slot
         self._registry = registry
@@ -124,6 +125,8 @@ class Supervisor:
         self._news: CrawlerRecord | None = None  # the last record of the crawler, not passed on yet
         self.last: CrawlerRecord | None = None
         """After `run`: what was left in the slot's record."""
+        self.resting = resting
+        """A process that takes the first crawl; after `run`: one that may take another, to be let go by the caller."""
 
     def run(self) -> SlotOutcome:
         """Supervise until there is a verdict. An exception ends the crawler too and gives the slot back."""
@@ -213,6 +216,8 @@ class Supervisor:
                 return None
             if crawler.pulse() and crawler.record:
                 self._on_report(crawler.record, crawler.terms)
+            if crawler.rests:
+                continue
             if trouble := watch.trouble():
                 return self._kill(crawler, *trouble)
             watch.tick(self._wake)
@@ -245,7 +250,8 @@ class Supervisor:
         options = replace(self._options, story=self._ledger.story, owner=self._owner())
         if errand := self._around.before_launch(options):
             self._heartbeat.errand(errand)
-        crawler = launch(options, self._log)
+        resting, self.resting = self.resting, None
+        crawler = launch(options, self._log, resting)
         self._around.on_launch(crawler.pid)
         self._stream.new_process(crawler.pid)
         self._book.began(options.owner, crawler.pid)
@@ -289,7 +295,10 @@ class Supervisor:
         blamed = page if page and end.kind.blames_page(code, page.lasted_s) else None
         if blamed:
             end = replace(end, reason=f"{end.over(blamed)}{f'; {reason}' if reason else ''}")
-        crawler.close()
+        if crawler.rests:
+            self.resting = crawler
+        else:
+            crawler.close()
         self._stream.drain()
         if crawler.record:
             self._book.reported(crawler.record)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redis_components.frontier.holds import Hold, HoldKind
-from workers.fleet.reconcile import FORGET_AFTER_S, GIVEN_UP_RETRY_S, Forget, ForgetNode, Launch, Retire, plan
+from workers.fleet.reconcile import FORGET_AFTER_S, GIVEN_UP_RETRY_S, Forget, ForgetNode, Launch, Retire, plan, without_room
 from workers.state.nodes import SILENT_AFTER_S, NodeRecord, shortages, unplaced
 from workers.state.records import GONE_AFTER_S
 from workers.state.registry import CrawlerRecord, CrawlerState, SlotView
@@ -52,6 +52,16 @@ def test_an_empty_fleet_is_launched_lowest_numbers_first_over_all_services() -> 
 def test_services_of_a_higher_rank_get_places_first() -> None:
     launched = plan({"list": 1, "detail": 3}, [], [node(capacity=2)], NOW, ranks={"detail": 1})
     assert launched == [launch("detail", 0), launch("detail", 1)]
+
+
+def test_slots_that_find_no_place_are_listed_in_the_order_in_which_they_get_one() -> None:
+    desired, ranks = {"a": 2, "b": 1, "c": 1, "d": 1, "e": 1}, {"b": 5, "d": 5}
+    live, stopped = [held("a", 0), held("e", 0)], {("c", 0)}
+    actions = plan(
+        desired, live, [node("node-a", 3, *desired)], NOW, ranks=ranks, stopped=dict.fromkeys(stopped, Hold(word=HoldKind.STOP))
+    )
+    assert [action for action in actions if isinstance(action, Launch)] == [launch("b", 0)]
+    assert without_room(desired, live, actions, stopped, ranks) == [(5, "d", 0), (0, "a", 1)]
 
 
 def test_crawlers_are_spread_by_the_share_of_places_that_are_taken() -> None:

@@ -18,13 +18,14 @@ from workers.fleet.service_file import write_file_limits
 from workers.jobs import jobs, runs
 from workers.jobs.groups import Group, Overlap, limits_of_quotas
 from workers.jobs.orders import delay
-from workers.jobs.run_steps import advance
+from workers.jobs.run_steps import advance, next_member
 from workers.overview import Overview, problems
 from workers.state.audit import Note
 from workers.state.group_runs import GroupRun, GroupRuns, RunState, Verdict
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord
+from workers.state.registry import Registry, Slot
 
 NAMES = ("a", "b", "c", "d", "e")
 
@@ -81,9 +82,43 @@ def test_members_crawl_so_many_at_once_and_each_once(redis_client: redis.Redis) 
 
 def test_a_member_whose_process_died_between_two_steps_begins_all_the_same(redis_client: redis.Redis) -> None:
     run = begin(redis_client)
-    GroupRuns(redis_client).begin(run.id, ["a", "b"], 1.0)  # and its jobs were not started
+    GroupRuns(redis_client).begin(run.id, ["a", "b"], 1.0, 10)  # and its jobs were not started
     now(redis_client, run)
     assert crawling(redis_client, run) == {"a", "b"}
+
+
+def finish(client: redis.Redis, run: GroupRun, spider: str) -> Slot | None:
+    """Have the only crawler of a member come to its end; return the slot that its place goes to."""
+    registry = Registry(client)
+    slot = registry.acquire(f"{spider}.{run.id}", 0, "n")
+    assert slot is not None
+    Jobs(client).crawler_ended(slot.spider, 0, "finished")
+    registry.release(slot)
+    return next_member(registry, slot)
+
+
+def test_a_place_goes_to_the_next_member_at_once(redis_client: redis.Redis) -> None:
+    run = begin(redis_client)
+    now(redis_client, run)
+    following = finish(redis_client, run, "a")
+    assert following is not None
+    assert (following.spider, following.owner) == (f"c.{run.id}", "n")
+    assert crawling(redis_client, run) == {"b", "c"}, "two at once, as before"
+    assert GroupRuns(redis_client).members(run.id).keys() == {"a"}, "its outcome did not wait for a step of the run"
+    assert now(redis_client, run).counts == {Verdict.NOTHING_DUE: 1}
+    assert GroupRuns(redis_client).begin(run.id, ["d"], 1.0, 2) == [], "no more than `at_once`, however many try"
+
+
+@pytest.mark.parametrize("kind", ["service", "member of higher rank", "member of lower rank"])
+def test_those_who_wait_for_a_place_get_it_in_the_order_of_their_rank(redis_client: redis.Redis, kind: str) -> None:
+    run = begin(redis_client)
+    other = runs.start(redis_client, runs.RunOrder(group="h", declared=Group(spiders=("z",)), spiders={"z": "m"}))
+    now(redis_client, run)
+    waits = "books" if kind == "service" else f"z.{other.id}"
+    Registry(redis_client).store_waiting([(-1 if "lower" in kind else 1, waits, 0)])
+    following = finish(redis_client, run, "a")
+    expected = {"service": None, "member of higher rank": f"z.{other.id}", "member of lower rank": f"c.{run.id}"}
+    assert (following and following.spider) == expected[kind]
 
 
 def test_a_paused_run_goes_on_where_it_stopped(redis_client: redis.Redis) -> None:
