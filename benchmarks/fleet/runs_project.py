@@ -231,7 +231,7 @@ def chosen_members(folder: Path, night: Night, number: int) -> tuple[dict[str, A
     known = json.loads((folder / "spiders.json").read_text())
     forms, pages_left, turn = {SITEMAP: 0, BLOB: 1, PAGE: 0, "": 2}, number // 2, 0
     for name, one in sorted(known.items(), key=lambda pair: (forms[pair[1]["form"]], pair[0])):
-        found = {urlsplit(url).hostname or "" for url in one["urls"]}
+        found = {(urlsplit(url).hostname or "").encode("idna").decode() for url in one["urls"]}
         if len(found) != 1 or (host := found.pop()) in hosts or not host or len(one["urls"]) > 20:
             continue
         pages = pages_of(one["rules"], host)

@@ -189,7 +189,7 @@ class Internet:
                     await writer.drain()
                     await writer.start_tls(self._context)
                     continue
-                url = urlsplit(target)
+                url = urlsplit(f"https://{host}{target}" if target.startswith("/") else target)
                 await self._answer(writer, url.hostname or host, url.path)
         writer.close()
 
