@@ -224,7 +224,7 @@ def _answer(line: bytes, *, author_names: bool) -> dict[str, Any]:
         if not isinstance(asked, dict) or not isinstance(asked.get("url"), str):
             raise TrawlError('each line is an object with "url" and "html" or "path"')
         url = asked["url"]
-        return _row(read_limited(_html(asked), url), author_names=author_names)
+        return _row(read_limited(_html(asked), url, links=False), author_names=author_names)
     except (TrawlError, ReaderError, ValueError, OSError, RecursionError) as exc:
         reason = f"not JSON: {exc}" if isinstance(exc, json.JSONDecodeError) else str(exc) or in_words(exc)
         return {"url": url, "kind": None, "reader": None, "profile": None, "posts": [], "error": reason}

@@ -18,7 +18,7 @@ from forum_reader.fields.date_field import Dates
 from forum_reader.fields.post_marks import Marks, find_marks
 from forum_reader.fields.text_field import Body, size_of
 from forum_reader.page.arranged import Shape, arranged_posts
-from forum_reader.page.page_kind import PageFrame, frame_of, kind_of
+from forum_reader.page.page_kind import PageFrame, frame_of, kind_of, paging
 from forum_reader.page.page_tree import PageTree
 from forum_reader.page.records import PageKind
 from forum_reader.readers.arrangement import arrange_unsure, arrange_wiki
@@ -112,6 +112,7 @@ def opened(response: TextResponse) -> OpenedPage | None:
     learned = marked_posts(tree, marks, calendar, learned) or learned
     posts, quality = (learned.posts, learned.quality) if learned else ((), 0.0)
     kind = kind_of(tree, frame, response.url, posts, quality, marks=marks)
+    following, pages = paging(tree, frame, response.url)
     copy = deepcopy(root)
     is_wiki = arrange_wiki(copy, tree)
     shape = "signed" if is_wiki else arrange_unsure(copy, tree, frame, response.url, kind, posts)
@@ -124,8 +125,8 @@ def opened(response: TextResponse) -> OpenedPage | None:
         calendar=calendar,
         learned=None if shape else learned,
         is_thread=shape is not None or (kind.kind is PageKind.THREAD and learned is not None and _is_prose(learned)),
-        next=kind.next,
-        pages=kind.pages,
+        next=following,
+        pages=pages,
         shape=shape,
         shaped=arranged_posts(copy, calendar) if shape else (),
     )

@@ -69,7 +69,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     kind: PageKind
     rows: tuple[SeenLink, ...] = ()
     next: str | None = None
-    pages: tuple[str, ...] = ()
+    """The next page of the rows, where a profile names it."""
 
 
 def frame_of(tree: PageTree, root: Any) -> PageFrame:
@@ -114,17 +114,15 @@ def kind_of(
     """Return THREAD where there are plausible posts, or `sure` ones; else LIST or INDEX where links repeat. `titles`: rows that
     were found already; `marks`: dates and authors that were found already.
     """
-    base = frame.base_of(url)
-    following, pages = _paging(tree, frame, url, base)
     if posts and (sure or grade >= _LEAST_GRADE) and (_are_posts(posts) or (sure and _are_whole(posts))):
-        return Kind(kind=PageKind.THREAD, next=following, pages=pages)
+        return Kind(kind=PageKind.THREAD)
     marks = marks or find_marks(tree)
     if len(marks.dates) < LEAST_ROWS and is_entry(tree, frame.title, url.partition("://")[2].partition("/")[2]):
-        return Kind(kind=PageKind.OTHER, next=following, pages=pages)
-    rows, of_threads = listed(tree, base, marks, titles)
+        return Kind(kind=PageKind.OTHER)
+    rows, of_threads = listed(tree, frame.base_of(url), marks, titles)
     if titles or len(rows) >= LEAST_ROWS or (len(rows) >= LEAST_FORUMS and not posts):
-        return Kind(kind=PageKind.LIST if of_threads else PageKind.INDEX, rows=rows, next=following, pages=pages)
-    return Kind(kind=PageKind.OTHER, next=following, pages=pages)
+        return Kind(kind=PageKind.LIST if of_threads else PageKind.INDEX, rows=rows)
+    return Kind(kind=PageKind.OTHER)
 
 
 def _are_whole(posts: Sequence[SeenPost]) -> bool:
@@ -136,8 +134,9 @@ def _are_posts(posts: Sequence[SeenPost]) -> bool:
     return sum(texts) / len(texts) > 15 or max(texts) > 80
 
 
-def _paging(tree: PageTree, frame: PageFrame, url: str, base: str) -> tuple[str | None, tuple[str, ...]]:
-    here = urlsplit(url)
+def paging(tree: PageTree, frame: PageFrame, url: str) -> tuple[str | None, tuple[str, ...]]:
+    """Return the address of the page after the one at `url`, and those of its other pages."""
+    here, base = urlsplit(url), frame.base_of(url)
     following = _named_next(url, base, frame.next) if frame.next else None
     pages: dict[str, None] = {}
     for i, tag in enumerate(tree.tag):

@@ -31,6 +31,7 @@ class _Task(msgspec.Struct, frozen=True, kw_only=True):
     html: str
     url: str
     compare: bool
+    links: bool
     seconds: int
 
 
@@ -39,12 +40,12 @@ class _Reply(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
-def read_limited(html: str, url: str, *, compare: bool = False, seconds: int = MOST_S) -> SeenPage:
+def read_limited(html: str, url: str, *, compare: bool = False, links: bool = True, seconds: int = MOST_S) -> SeenPage:
     """Read a page like `read_page`. Raises PageTooLarge where it takes too long. Only for the main thread."""
     if len(html) <= _ORDINARY or extraordinary(html) is None:
         with _interrupted_after(seconds, url):
-            return read_page(html, url, compare=compare)
-    task = msgspec.msgpack.encode(_Task(html=html, url=url, compare=compare, seconds=seconds))
+            return read_page(html, url, compare=compare, links=links)
+    task = msgspec.msgpack.encode(_Task(html=html, url=url, compare=compare, links=links, seconds=seconds))
     jail = Jail([sys.executable, "-P", "-m", __name__])
     try:
         reply = msgspec.msgpack.decode(jail.ask(task, wait_s=_WAIT_S), type=_Reply)
@@ -77,7 +78,7 @@ def _answer(message: bytes) -> bytes:
     task = msgspec.msgpack.decode(message, type=_Task)
     allow(task.seconds)
     try:
-        reply = _Reply(page=read_page(task.html, task.url, compare=task.compare))
+        reply = _Reply(page=read_page(task.html, task.url, compare=task.compare, links=task.links))
     except ReaderError as exc:
         reply = _Reply(error=str(exc))
     return msgspec.msgpack.encode(reply)

@@ -22,7 +22,7 @@ from forum_reader.fields import post_marks
 from forum_reader.fields.date_field import may_be_dates
 from forum_reader.fields.post_marks import Marks, find_marks
 from forum_reader.page.arranged import arranged_posts
-from forum_reader.page.page_kind import Kind, PageFrame, frame_of, kind_of
+from forum_reader.page.page_kind import Kind, PageFrame, frame_of, kind_of, paging
 from forum_reader.page.page_tree import PageTree, around, asks_for_password, is_framed
 from forum_reader.page.records import PageKind, Reader, SeenPage, SeenPost
 from forum_reader.page.soft_block import ASKS_FOR_LOGIN, why_nothing
@@ -78,10 +78,12 @@ class _Page:
         return self.frame.base_of(self.url)
 
 
-def read_page(html: str, url: str, *, now: datetime | None = None, profiles: bool = True, compare: bool = False) -> SeenPage:
+def read_page(
+    html: str, url: str, *, now: datetime | None = None, profiles: bool = True, compare: bool = False, links: bool = True
+) -> SeenPage:
     """Read a page. `now` (aware): the time of the page, to which relative dates refer. `profiles` = False skips the readers by
-    profile; `compare` runs each reader, even where a profile's posts are complete. Raises NotAPage for anything but HTML,
-    and PageTooLarge.
+    profile, `links` = False the links to other pages; `compare` runs each reader, even where a profile's posts are complete.
+    Raises NotAPage for anything but HTML, and PageTooLarge.
     """
     page = _opened(html, url, now or datetime.now(UTC), profiles=profiles)
     if arrange_wiki(page.root, page.tree):
@@ -91,9 +93,10 @@ def read_page(html: str, url: str, *, now: datetime | None = None, profiles: boo
     _keep_posts(page, of_titles=of_titles)
     reader = _best(page.grades, page.found)
     kind = _kind(page, reader, of_titles=of_titles)
+    following, pages = paging(page.tree, page.frame, url) if links else (None, ())
     seen = SeenPage(
         url=url, kind=kind.kind, title=page.frame.title, language=page.frame.language,
-        software=page.profile.software if page.profile else None, rows=kind.rows, next=kind.next, pages=kind.pages,
+        software=page.profile.software if page.profile else None, rows=kind.rows, next=following or kind.next, pages=pages,
     )  # fmt: skip
     posts = page.found[reader] if reader else ()
     is_unsure = kind.kind is not PageKind.THREAD or reader is Reader.LEARNED
@@ -232,7 +235,7 @@ def _listed(links: Listed, kind: Kind) -> Kind:
     if kind.rows and len(links.rows) < _FEW:
         return kind
     named = PageKind.LIST if links.of_threads else PageKind.INDEX
-    return Kind(kind=named, rows=links.rows, next=kind.next or links.next, pages=kind.pages)
+    return Kind(kind=named, rows=links.rows, next=links.next)
 
 
 def _root(html: str, url: str) -> Any:

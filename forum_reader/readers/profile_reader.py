@@ -46,7 +46,6 @@ class ProfileReader:
         from forum_reader.recognise.recognise import recognise
 
         self._root, self._tree = root, tree
-        self._html = html
         self._response = _response(html, url, now)
         self._now = now
         self._found: Recognition = recognise(self._response, tree)
@@ -124,7 +123,7 @@ class ProfileReader:
         if site is None or site.pages.comments.format != "html":
             return None
         try:
-            return read_comments(site, self._response, "0", None, root=self._root)
+            return read_comments(site, self._response, "0", None, root=self._root, links=False)
         except SiteError:
             return None
 
@@ -134,13 +133,13 @@ class ProfileReader:
         """
         profile = self._found.html_profile
         site = _site(profile, urlsplit(self._response.url).netloc, None) if page is not None and profile is not None else None
-        if page is None or site is None or writes_day_first(site.language):
+        if page is None or site is None or not page.has_numeric_dates or writes_day_first(site.language):
             return page
         own = known_language(str(self._root.get("lang") or "")) or ""
         other = own if writes_day_first(own) else post_calendar.ENGLISH
         doubt = post_calendar.disorder_of(page, self._now)
         is_other = other != post_calendar.ENGLISH and not own.startswith("en")
-        if (not is_other and doubt < _CLOSE) or not post_calendar.has_numeric_dates(self._html):
+        if not is_other and doubt < _CLOSE:
             return page
         again = self._comments(other)
         if again is None or _dated(again) < _dated(page):

@@ -63,7 +63,7 @@ def read_recent(site: Site, response: Response, number: int = 1) -> RecentPage:
     page = site.recent_page()
     doc = Document(site, page, response)
     place = Asked(kind="recent", number=number)
-    rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
+    rows = [] if is_behind_the_end(doc, page, place.number) else doc.rows(page)
     rows_values = list(doc.values_of(rows, page.fields))
     numbers = {(one["thread"], one["number"]): one for one in rows_values if one.get("number") is not None}
     messages: dict[str, RecentMessage] = {}

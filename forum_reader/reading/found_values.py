@@ -17,6 +17,7 @@ from w3lib.html import get_base_url
 from w3lib.url import url_query_cleaner
 
 from forum_reader.dates.language import known_language
+from forum_reader.dates.post_calendar import has_numeric_dates
 from forum_reader.dates.read_date import DateReader
 from forum_reader.definition import page_requests
 from forum_reader.definition.fields import KINDS, FieldSpec, Kind
@@ -200,6 +201,7 @@ class FoundValues:
         self._names = names
         self._read_at = read_at(response)
         self._dates = DateReader(self._read_at, language=site.language, time_zone=site.time_zone)
+        self.has_numeric_dates = False
         self.has_placeholders = False
         """True where rows were taken out of the rows around them."""
 
@@ -270,6 +272,7 @@ class FoundValues:
         return stripped(text)
 
     def _moment(self, text: str | None, field: FieldSpec) -> tuple[datetime | None, bool]:
+        self.has_numeric_dates = self.has_numeric_dates or (text is not None and has_numeric_dates(text))
         moment, is_fixed = self._dates.read(text, field.formats)
         if moment is None and text and self._other_dates:
             moment, is_fixed = self._other_dates.read(text)

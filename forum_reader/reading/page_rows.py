@@ -44,15 +44,15 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 class Ahead(msgspec.Struct, frozen=True, kw_only=True):
     """Pages after a page, as the page shows them."""
 
-    next: str | None
-    pages: int | None
-    total: int | None
+    next: str | None = None
+    pages: int | None = None
+    total: int | None = None
 
 
-def is_behind_the_end(doc: Document, page: RowsPage, place: Asked) -> bool:
+def is_behind_the_end(doc: Document, page: RowsPage, number: int) -> bool:
     """Return True if the site sent another page than was requested, as some do behind the last one."""
     shown = doc.value(page.current, "int")
-    return shown is not None and shown != place.number
+    return shown is not None and shown != number
 
 
 def own_number(doc: Document, page: RowsPage) -> int:

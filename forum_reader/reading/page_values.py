@@ -76,6 +76,11 @@ class Document:
         if page.container and not self.find(page.container):
             raise UnreadablePage(f"has no {' or '.join(page.container.select)}, as each such page has")
 
+    @property
+    def has_numeric_dates(self) -> bool:
+        """Return True if the day and the month of a date were numbers, in an order that the site's language decided."""
+        return self._values.has_numeric_dates
+
     def find(self, select: Select, node: Any = None) -> Found:
         """Return the matches of the first selector with any in `node`, or in the whole page."""
         node = self.root if node is None else node

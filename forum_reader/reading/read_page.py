@@ -125,7 +125,7 @@ class MoreComments(msgspec.Struct, frozen=True, kw_only=True):
 class CommentsPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of comments, with the opening post where it is on it; `total`: the number of comments as the site shows it.
     `post_id`: the opening post's id among the comments, where it is the first of them. `left_out` leads to comments outside of
-    the page.
+    the page. `has_numeric_dates`: the site's language decided the order of day and month.
     """
 
     comments: tuple[ReadComment, ...]
@@ -136,6 +136,7 @@ class CommentsPage(msgspec.Struct, frozen=True, kw_only=True):
     total: int | None = None
     left_out: tuple[MoreComments, ...] = ()
     fields: dict[str, FieldCount] = {}
+    has_numeric_dates: bool = False
 
 
 def read_index(site: Site, response: Response, number: int | None = 1, *, root: Any = None) -> IndexPage:
@@ -143,7 +144,7 @@ def read_index(site: Site, response: Response, number: int | None = 1, *, root: 
     page = site.index_page()
     doc = Document(site, page, response, root)
     place = Asked(kind="index", number=own_number(doc, page) if number is None else number)
-    rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
+    rows = [] if is_behind_the_end(doc, page, place.number) else doc.rows(page)
     forums: dict[str, ListedForum] = {}
     for values in doc.values_of(rows, page.fields):
         if values["id"] is not None and values["id"] not in forums:
@@ -156,7 +157,7 @@ def read_list(site: Site, response: Response, forum: str, number: int | None = 1
     page = site.pages.list
     doc = Document(site, page, response, root)
     place = Asked(kind="list", forum=forum, number=own_number(doc, page) if number is None else number)
-    rows = [] if is_behind_the_end(doc, page, place) else doc.rows(page)
+    rows = [] if is_behind_the_end(doc, page, place.number) else doc.rows(page)
     threads: dict[str, ListedThread] = {}
     for values in doc.values_of(rows, page.fields):
         if values["id"] is None or values["id"] in threads:
@@ -187,16 +188,19 @@ def read_comments(
     url: str | None = None,
     opening: str = "",
     root: Any = None,
+    links: bool = True,
 ) -> CommentsPage:
     """Read the comments of a page, the oldest first, answers after the post that they answer, and the opening post where it is
     on the page. `number` None: the page's own. `opening` as in `Asked`. `root`: its tree, where it was parsed already.
+    `links` = False: the next page and comments outside of the page are not looked for.
     """
     page = site.pages.comments
     doc = Document(site, page, response, root, thread=thread)
+    is_other = number is not None and is_behind_the_end(doc, page, number)
     number = own_number(doc, page) if number is None else number
     place = Asked(kind="comments", forum=forum, thread=thread, number=number, url=url)
-    rows, read = _rows_with_values(doc, page, place)
-    after = _ahead(doc, place, rows)
+    rows, read = ([], []) if is_other else _rows_with_values(doc, page)
+    after = _ahead(doc, place, rows) if links or page.order == "newest" else Ahead()
     is_forward = page.order == "oldest"
     if page.order == "newest":
         rows, read = rows[::-1], read[::-1]
@@ -222,8 +226,9 @@ def read_comments(
         next=after.next,
         pages=after.pages,
         total=after.total,
-        left_out=_left_out(doc, page, read),
+        left_out=_left_out(doc, page, read) if links else (),
         fields=doc.counts(),
+        has_numeric_dates=doc.has_numeric_dates,
     )
 
 
@@ -231,7 +236,7 @@ def read_more(site: Site, response: Response, place: Asked) -> CommentsPage:
     """Read the comments of a page that a thread's pages leave out; those without a parent on it answer `place.comment`."""
     page = site.more_page()
     doc = Document(site, page, response, thread=place.thread)
-    rows, read = _rows_with_values(doc, page, place)
+    rows, read = ([], []) if is_behind_the_end(doc, page, place.number) else _rows_with_values(doc, page)
     comments = _comments(rows, read, opening=None, first=None, skips=False)
     answered = place.comment if place.comment != place.thread else None  # an answer to the opening post answers no comment
     return CommentsPage(
@@ -246,8 +251,8 @@ def read_more(site: Site, response: Response, place: Asked) -> CommentsPage:
     )
 
 
-def _rows_with_values(doc: Document, page: CommentRows, place: Asked) -> tuple[list[page_rows.Row], list[dict[str, Any]]]:
-    rows = [] if is_behind_the_end(doc, page, place) else page_rows.rows(doc, page)
+def _rows_with_values(doc: Document, page: CommentRows) -> tuple[list[page_rows.Row], list[dict[str, Any]]]:
+    rows = page_rows.rows(doc, page)
     return rows, list(doc.values_of([row.node for row in rows], page.fields))
 
 
