@@ -64,7 +64,7 @@ _VIETNAMESE_NUMBERS = {
 _VIETNAMESE_WORD = re.compile(
     rf"(?<=tháng )(?:{'|'.join(sorted(_VIETNAMESE_NUMBERS, key=len, reverse=True))})(?!\w)", re.IGNORECASE
 )
-_TWICE = re.compile(r"([^\W\d_]{3,}) ?/ ?\1(?!\w)")
+_TWICE = re.compile(r"(?<![^\W\d_])([^\W\d_]{3,20}) ?/ ?\1(?!\w)")
 _GERESH = re.compile("(?<=[\u05d0-\u05ea])[׳'](?!\\w)")
 _DOTTED_IN_THAI = re.compile(r"(\d)\.(\d\d)(?=\s*น)")
 _TIME_IN_THAI = re.compile(r"(\d)\s*น\.?(?!\w)|เวลา\s*")

@@ -70,7 +70,7 @@ def _halves(*, reversed_: bool = False) -> re.Pattern[str]:
 
     halves = {half: sorted(words.split(), key=len, reverse=True) for half, words in TABLES["halves"].items()}
     groups = (f"(?P<{half}>{'|'.join(map(form, words))})" for half, words in halves.items())
-    return re.compile(rf"[\s,(]*(?:बजे\s*)?(?:{'|'.join(groups)})", re.IGNORECASE)
+    return re.compile(rf"[\s,(]{{0,3}}(?:बजे\s?)?(?:{'|'.join(groups)})", re.IGNORECASE)
 
 
 _HALF_BEHIND, _HALF_BEFORE = _halves(), _halves(reversed_=True)

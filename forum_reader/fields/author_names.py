@@ -15,8 +15,9 @@ LONGEST = 60
 SHORT_NAME = 40
 _BY_WORDS = (
     r"^(?:(?:re: .{0,100})?(?:posted|written|started|asked|answered|submitted|sent|original post|geschrieben|verfasst|"
-    r"erstellt|publié|"
-    r"escrito|publicado|inviato|scritto|geplaatst|skrevet|napisał|сообщение)\s+)?(?:by|von|par|por|da|door|av|af|przez|от|author|autor|"
+    r"erstellt|publié|post|message|mensaje|réponse|comment|reply|beitrag|nachricht|kommentar|antwort|bericht|reactie|inlägg|indlæg|innlegg|"
+    r"wiadomość|escrito|publicado|inviato|scritto|geplaatst|skrevet|napisał|сообщение|ответ)\s+)?"
+    r"(?:(?<=message |mensaje |réponse )de|by|von|par|por|da|door|av|af|przez|от|author|autor|"
     r"автор|作者|from|user|(?:vložil|napsal|odeslal)(?:/?a)?(?: uživatel)?)"
 )
 _LABELS = (

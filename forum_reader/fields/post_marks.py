@@ -47,7 +47,7 @@ _META = _anywhere(
     r"postprofile|post-?(?:meta|controls|footer|foot|head|header|buttons|actions|tools|options|nav|number|date|author|details)|toolbar|toolbox|"
     r"reactions?|(?:^|[\s_-])(?:likes?|thanks|votes?|voting|vote|score|share|sharing|report|reply-?link|controls|buttons|actions|tools|menu|nav|"
     r"navigation|breadcrumbs?|pagination|pager|footer|foot|ads?|advert|advertisement|banner|sponsored?|promo|tooltip|related|recommended|similar|"
-    r"badges?|awards?|rank|rating|flair|permalink|timestamp|date|time|moderat(?:e|ion)|sr-only|visually-?hidden|hidden|attribution|attachments?|edited|notice|"
+    r"badges?|awards?|rank|rating|flair|permalink|timestamp|date|time|moderat(?:e|ion)|sr-only|visually-?hidden|hidden|attribution|edited|notice|"
     r"lastedit|edit-?(?:note|by|info|date)|dropdown|modal|popup|tags?|byline|karma|online|offline|status)(?:$|[\s_-])|"
     r"message-?(?:user|attribution|footer|actionbar|lastedit|meta|cell--user)|adsbygoogle|likebar|ipsComment_controls|ipsItemControls|postfoot|posthead|sharebar"
 )

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -36,13 +37,23 @@ _MOST_LINKED = 0.5  # of a line that is text
 _OF_THREAD = re.compile(
     r"^\W*(?:follow[- ]?ups?|complete thread|(?:whole|entire|this) thread|thread(?: overview| index)?|messages in this thread|"
     r"repl(?:y|ies)(?: to this)?|responses|answers|antworten|gesamter thread|réponses|respuestas|risposte|"
-    r"odpowiedzi|ответы|回复|返信)\b[^.]{0,20}$",
+    r"odpowiedzi|ответы|回复|返信|関連|一覧|ツリー|スレッド)(?:\b|(?<=[\u3040-\u9fff]))[^.]{0,20}$",
     re.IGNORECASE,
 )
 _LABEL_LENGTH = 40
+_A_DAY = 3  # precision of a date
 _OF_TITLE = re.compile(r"subject|title|betreff|titel|titre|asunto", re.IGNORECASE)
 _LARGE = frozenset({"p", "br", "table", "div", "ul", "ol", "blockquote", "pre", "form"})
 _LABEL = re.compile(r"\s*[^\W\d_][^:：\n]{0,20}[:：]")
+_LONE_LABEL = re.compile(r"\s{0,20}[^\W\d_][^:：\n]{0,20}")
+_INNER_LABEL = re.compile(
+    r"\s(?:author|from|name|posted by|autor|auteur|autore|verfasser|absender|von|afzender|автор|от|投稿者|名前|お名前|作者|"
+    r"发表者|發表者|글쓴이|작성자)"
+    r"\s?[:：]\s{0,5}(?=\S)",
+    re.IGNORECASE,
+)
+"""Of an author, behind a title: `A door 投稿者：ida 投稿日：2026/11/20 09:05`."""
+_NEXT_LABEL = re.compile(r"\s[^\W\d_]{2,12}\s?[:：]|\s\(|\s[-–—|·]\s")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -64,7 +75,7 @@ class _Line:
     def begins_with_link(self) -> bool:
         """Return True if the line begins with a link to a page: a row of a list."""
         first = next((link for link in self.links if link.text.strip()), None)
-        return first is not None and not _is_of_person(first.href) and not self.text[: first.start].strip(" \xa0\n\t\r•·*-–»>+")
+        return first is not None and not _is_of_person(first.href) and not any(map(str.isalnum, self.text[: first.start]))
 
 
 class Message(NamedTuple):
@@ -106,7 +117,9 @@ def find_message(root: Any, titles: Sequence[str | None] = ()) -> Message | None
         blocks = blocks[1:]
     behind = [line for line in lines[end:] if isinstance(line, _Line)]
     rows = [letters for line in behind if (letters := _letters(_title_in(line)))]
-    own = [letters for title in titles if (letters := _letters(title or ""))]
+    own = tuple(letters for title in titles if (letters := _letters(title or "")))
+    while len(blocks) > 1 and _is_titled(blocks[-1], own):
+        blocks.pop()
     lines_of_title = {letters for line in behind for one in own if (letters := _letters(line.text)).startswith(one)}
     named = any(row in one for row in rows for one in own) or any(_OF_THREAD.search(line.text[:_LABEL_LENGTH]) for line in behind)
     most = max(map(rows.count, rows), default=0)
@@ -133,6 +146,14 @@ def message(root: Any, found: Message | None = None) -> bool:
     body.text = None
     body.extend([*([heading] if heading is not None else []), post])
     return True
+
+
+def _is_titled(block: Any, titles: tuple[str, ...]) -> bool:
+    """Return True if a block is a row of the thread, one of its titles and a date, or the heading above its rows."""
+    text = "".join(block.itertext())
+    if _OF_THREAD.match(text):
+        return True
+    return len(text) <= _MOST_BYLINE and _letters(text).startswith(titles) and spotted(text[-LONGEST:]) is not None
 
 
 def _title_before(blocks: list[Any], root: Any) -> str | None:
@@ -163,24 +184,35 @@ def _lines_of(root: Any) -> Iterator[_Line | Any]:
                 yield _Line(part, owners[-1], text, links)
         elif part.tag == "hr" or part.tag in HEADINGS or (part.tag == "form" and _asks(part)):
             yield part
-        elif part.tag == "tr" and (row := _as_line(part)) is not None:
-            yield row
+        elif part.tag in ("tr", "dl") and (rows := list(_rows_in(part))):
+            yield from rows
         elif not is_contents(part):
             waiting.append(parts_of(part))
             owners.append(part)
 
 
-def _as_line(row: Any) -> _Line | None:
-    """Return a row of a table as a line where its cells are short: `From:`, `ida`; a title, a name, a date."""
-    whole = "".join(row.itertext())
-    if len(row) < 2 or len(whole.strip()) > _MOST_BYLINE or any(one.tag in _LARGE for one in row.iterdescendants()):
-        return None
-    copy = deepcopy(row)
-    copy.tail = None
-    for cell in copy:
-        cell.tail = " "
-    text, links = read_line(copy)
-    return _Line(copy, row, text, links) if links or _LABEL.match(text) else None
+def _rows_in(part: Any) -> Iterator[_Line]:
+    """Yield a row of a table, or terms with their descriptions, as lines where their cells are short: `From`, `ida`; a title, a
+    name, a date.
+    """
+    pairs = [list(pair) for pair in pairwise(part) if [one.tag for one in pair] == ["dt", "dd"]]
+    for cells in pairs if part.tag == "dl" else [list(part)]:
+        whole = " ".join("".join(cell.itertext()) for cell in cells).strip()
+        if (
+            len(cells) < 2
+            or len(whole) > _MOST_BYLINE
+            or any(one.tag in _LARGE for cell in cells for one in cell.iterdescendants())
+        ):
+            continue
+        copy = part.makeelement("div")
+        copy.extend(map(deepcopy, cells))
+        for cell in copy:
+            cell.tail = " "
+        if len(cells) == 2 and _LONE_LABEL.fullmatch("".join(copy[0].itertext())):
+            copy[0].tail = ": "
+        text, links = read_line(copy)
+        if links or _LABEL.match(text):
+            yield _Line(copy, part, text, links)
 
 
 def _asks(form: Any) -> bool:
@@ -228,6 +260,9 @@ def _author_in(line: _Line, text: str, when: Spotted | None) -> str | None:
     if LABELLED.match(text) and when is None:
         name = MAIL.sub("", re.split("[:：]", text, maxsplit=1)[1]).strip(AROUND + "<>\"'")
         return name if 0 < len(name) <= _LONGEST_NAME else None
+    if when is not None and (label := _INNER_LABEL.search(text[: when.span[0]])):
+        name = _NEXT_LABEL.split(text[label.end() : when.span[0]], maxsplit=1)[0].strip(AROUND)
+        return name if 0 < len(name) <= _LONGEST_NAME else None
     return named_after_by(text) or None
 
 
@@ -257,6 +292,8 @@ def _text_behind(lines: list[_Line | Any], last: int) -> tuple[list[Any], str | 
             continue
         if within is not None and within not in _upwards(line):
             break
+        if blocks and _is_of_tree(line):
+            break
         if line.links and line.linked > _MOST_LINKED * len(line.text.strip()):
             if blocks and _is_row(line):
                 break
@@ -280,6 +317,15 @@ def _is_row(line: _Line) -> bool:
     """Return True if a line is a row of other messages, or of buttons."""
     without = line.text.replace(line.links[0].text, "").strip(" .!?")
     return len(line.links) > 1 or not without or spotted(line.text[:LONGEST]) is not None
+
+
+def _is_of_tree(line: _Line) -> bool:
+    """Return True if a line is a linked title with a name and a date behind it."""
+    text = " ".join(line.text.split())
+    if not line.begins_with_link or not len(text) - line.linked <= _LONGEST_NAME:
+        return False
+    date = spotted(text[-LONGEST:])
+    return date is not None and date.precision > _A_DAY
 
 
 def _title_in(line: _Line) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from forum_reader.dates.dates_in_text import spotted
+from forum_reader.fields.author_names import REPLY_TITLE
 from forum_reader.page.arranged import Shape, may_be_signed, signed
 from forum_reader.page.one_message import find_message, message
 from forum_reader.page.page_kind import Kind, PageFrame
@@ -15,6 +17,9 @@ from .lone_post import mentions_replies
 
 _FEW = 3  # posts
 _SHORT = 60  # characters of a title
+_LEAST_TITLE = 6  # letters
+_DATE = 40  # characters
+_A_DAY = 3  # precision of a date
 
 
 def arrange_wiki(root: Any, tree: PageTree) -> bool:
@@ -27,11 +32,21 @@ def arrange_unsure(root: Any, tree: PageTree, frame: PageFrame, url: str, kind: 
     thread's messages.
     """
     sizes = sorted(len(post.text) for post in posts)
-    if kind.kind is PageKind.THREAD and len(sizes) > _FEW and sizes[len(sizes) // 2] >= _SHORT:
+    is_thread = kind.kind is PageKind.THREAD and len(sizes) > _FEW and sizes[len(sizes) // 2] >= _SHORT
+    if is_thread and not _are_titles(posts, frame.title):
         return None
     if _is_message(root, tree, frame, url, kind, posts):
         return "message"
     return "signed" if kind.kind is not PageKind.LIST and signed(root, least=2) else None
+
+
+def _are_titles(posts: Sequence[SeenPost], title: str | None) -> bool:
+    """Return True if half of the texts behind the first repeat the page's title, or end with a date: a tree of messages."""
+    own = _letters(REPLY_TITLE.sub("", title or ""))
+    texts = [post.text for post in posts[1:]]
+    named = sum(own in _letters(text) for text in texts) if len(own) >= _LEAST_TITLE else 0
+    dates = [spotted(text[-_DATE:]) for text in texts]
+    return 2 * max(named, sum(date is not None and date.precision > _A_DAY for date in dates)) >= len(posts)
 
 
 def _is_message(root: Any, tree: PageTree, frame: PageFrame, url: str, kind: Kind, posts: Sequence[SeenPost]) -> bool:
@@ -39,6 +54,7 @@ def _is_message(root: Any, tree: PageTree, frame: PageFrame, url: str, kind: Kin
     where one of these posts is read so already.
     """
     titles = (frame.title, *_titles(root))
+    own = {_letters(title) for title in titles if title}
     found = find_message(root, titles)
     if found is None or found.others or found.author in titles or (found.rows and not found.is_of_rows):
         return False
@@ -47,6 +63,7 @@ def _is_message(root: Any, tree: PageTree, frame: PageFrame, url: str, kind: Kin
             return False
         text, texts = _letters(found.text), [_letters(post.text) for post in posts]
         is_read = any(one.startswith(text) for one in texts) or (len(texts) == 1 and text not in texts[0])
+        is_read = is_read and not any(_letters(post.author or "") in own for post in posts)
         if asks_for_password(tree) or (kind.kind is PageKind.THREAD and is_read):
             return False
     return message(root, found)

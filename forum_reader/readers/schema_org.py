@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,11 @@ _MOST_SCRIPT = 4_000_000  # characters
 _ID = re.compile(
     r"(?:#|[/=?&_-])(?:post|comment|msg|p|c|answer|reply|entry|message|Comment)?[-_]?(\d{1,15})/?$|^#?(?:[a-z_-]*)?(\d{1,15})$"
 )
+_WRAPPING = ("<!--", "//", "/*", "<![CDATA[", "*/")  # in this order
+_DECODER = json.JSONDecoder(strict=False)
+_PREFIX = re.compile(r'"(?:schema:|https?://schema\.org/)(?=\w)')
+_LAST_COMMA = re.compile(r",(?=\s{0,200}[}\]])")
+_PARENTS = ("parentItem", "discusses", "about", "isPartOf")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 
 
@@ -106,10 +112,13 @@ def _json_ld(scripts: Iterable[str]) -> list[Marked]:
     for script in scripts:
         if len(script) > _MOST_SCRIPT:
             continue
-        try:
-            values.append(json.loads(script.strip().removeprefix("<!--").removesuffix("-->").strip().rstrip(";"), strict=False))
-        except (ValueError, RecursionError):
-            continue
+        script = _PREFIX.sub('"', script.strip())
+        for mark in _WRAPPING:
+            script = script.removeprefix(mark).lstrip()
+        for text in (script, _LAST_COMMA.sub("", script)):
+            with suppress(ValueError, RecursionError):
+                values.append(_DECODER.raw_decode(text)[0])
+                break
     graph = _Graph(values)
     found = [graph.posts_of(opening) for opening in _openings(values, 0)]
     return max(found, key=lambda posts: (len(posts), sum(len(post.text) for post in posts)), default=[])
@@ -122,6 +131,7 @@ class _Graph:
 
     def __init__(self, values: list[Any]) -> None:
         self._nodes: dict[str, Mapping[str, Any]] = {}
+        self._fragments: dict[str, Mapping[str, Any] | None] = {}
         self._inner: dict[str, list[Mapping[str, Any]]] = {}
         waiting: list[tuple[Any, int]] = [(values, 0)]
         for _ in range(_MOST_NODES):
@@ -138,15 +148,20 @@ class _Graph:
         name, parents = value.get("@id"), value.get("@reverse")
         if isinstance(name, str) and len(value) > len(_REFERENCE.intersection(value)):
             self._nodes.setdefault(name, value)
+            fragment = name.rpartition("#")[2]
+            self._fragments[fragment] = None if fragment in self._fragments else value
         named = [parents[name] for name in _INNER if name in parents] if isinstance(parents, Mapping) else []
-        for parent in _listed([*named, value.get("parentItem")]):
+        named += [value.get(name) for name in (_PARENTS if _types(value) & _ANSWERS else _PARENTS[:1])]
+        for parent in _listed(named) if _types(value) else ():
             if isinstance(parent, Mapping) and isinstance(of := parent.get("@id"), str):
-                self._inner.setdefault(of, []).append(value)
+                self._inner.setdefault(of.rpartition("#")[2], []).append(value)
 
     def node(self, value: Any) -> Any:
         """Return the node that a value refers to; else the value."""
-        is_named = isinstance(value, Mapping) and isinstance(value.get("@id"), str)
-        return self._nodes.get(value["@id"], value) if is_named else value
+        name = value.get("@id") if isinstance(value, Mapping) else None
+        if not isinstance(name, str):
+            return value
+        return self._nodes.get(name) or self._fragments.get(name.rpartition("#")[2]) or value
 
     def posts_of(self, opening: Mapping[str, Any]) -> list[Marked]:
         """Return an opening post and the posts below it, each once."""
@@ -159,18 +174,23 @@ class _Graph:
             if not isinstance(value, Mapping) or id(value) in seen or _REFERENCE.issuperset(value):
                 continue
             seen.add(id(value))
-            own = value.get("@id")
+            own, answers = value.get("@id"), value.get("@reverse")
             below = [one for name in _INNER for one in _listed(value.get(name))]
-            below += self._inner.get(own, []) if isinstance(own, str) else []
+            below += _listed(answers.get("parentItem")) if isinstance(answers, Mapping) else []
+            below += self._inner.get(own.rpartition("#")[2], []) if isinstance(own, str) else []
             waiting += [(one, len(posts)) for one in reversed(below)]
             posts.append(_marked(value, parent, self.node(_first(value.get("author") or value.get("creator")))))
         return posts
 
 
 def _listed(value: Any) -> list[Any]:
-    """Return the values of a property, which may be one value or a list."""
+    """Return the values of a property, which may be one value, a list or an `ItemList`."""
     if isinstance(value, list):
-        return [one for inner in value for one in (inner if isinstance(inner, list) else [inner])]
+        return [one for inner in value for one in (inner if isinstance(inner, list) else _listed(inner))]
+    if isinstance(value, Mapping):
+        items = value.get("@list") or value.get("itemListElement")
+        if isinstance(items, list):
+            return [one.get("item", one) if isinstance(one, Mapping) else one for one in items]
     return [] if value is None else [value]
 
 

@@ -88,11 +88,19 @@ _ANSWERED = re.compile(
 )
 
 
+_PARENT_MARKS = ("data-parent-id", "data-parentid", "data-parent", "data-reply-to", "data-in-reply-to", "data-reply-to-id")
+_LAST_NUMBER = re.compile(r"\d{1,20}$")
+
+
 def _linked(fields: Fields, number: int, places: dict[str, int]) -> str | None:
     """Return the id of the post to which a link outside of a post's text leads as to the answered one: `parent`, `@ida`, or with
     its author's name. `places`: numbers of posts by id.
     """
     tree, body = fields.paths.tree, fields.bodies[number].root
+    attributes = tree.attributes[fields.paths.blocks[number].start]
+    named = _LAST_NUMBER.search(next((attributes[name] for name in _PARENT_MARKS if name in attributes), ""))
+    if named is not None and places.get(named[0], number) != number:
+        return named[0]
     for i in fields.paths.own[number]:
         href = tree.attributes[i].get("href") if tree.tag[i] == "a" else None
         if not href or (body is not None and body <= i < tree.end[body]):

@@ -195,3 +195,77 @@ def in_lists(first: Message) -> str:
         return f"<li id=m{m.number}>{head}<div class=message>{paragraphs(m.text)}</div>{inner}</li>"
 
     return f"<html><title>{first.title}</title><body><h1>{first.title}</h1><ul class=tree>{nested(first)}</ul></body></html>"
+
+
+def _tree(one: Message, author: str, form: str, href: str) -> str:
+    def row(m: Message) -> str:
+        title = f"<b>{m.title}</b>" if m is one else f'<a href="{href.format(m.number)}">{m.title}</a>'
+        inner = f"<ul>{''.join(map(row, m.answers))}</ul>" if m.answers else ""
+        return f"<li>{title}{author.format(m.author)}{m.at.strftime(form)}{inner}</li>"
+
+    return f"<ul>{row(one.first)}</ul>"
+
+
+def german(one: Message) -> str:
+    """A tree in which each message names the thread's title again; the answered message is linked."""
+    up = f'<a href="?nr={one.answered.number}">Antwort auf: {one.answered.title}</a>' if one.answered else ""
+    return (
+        f"<html lang=de><title>{one.title}</title><body><h2>{one.title}</h2><p>von <b>{one.author}</b>, "
+        f"{one.at:%d.%m.%Y, %H:%M} Uhr</p>{up}"
+        f"<div>{paragraphs(one.text)}</div><p><a href='?antwort={one.number}'>Antworten</a></p><h3>Gesamter Thread:</h3>"
+        f"{_tree(one, ' von {}, ', '%d.%m.%Y, %H:%M', '?nr={}')}</body></html>"
+    )
+
+
+def japanese(one: Message) -> str:
+    """Title, author and date stand in one line, each but the first behind its label."""
+    head = f"<b>{one.title}</b> 投稿者：<b>{one.author}</b> 投稿日：{one.at:%Y年%m月%d日 %H時%M分} No.{one.number}"
+    return (
+        f"<html lang=ja><title>{one.title}</title><body><table border=1><tr><td>{head}</td></tr><tr><td><blockquote>"
+        f"{one.text.replace(chr(10), '<br>')}</blockquote></td></tr></table><p>関連一覧ツリー</p>"
+        f"{_tree(one, ' - {} ', '%Y/%m/%d %H:%M', 'tree.cgi?no={}')}{FORM}</body></html>"
+    )
+
+
+def in_terms(one: Message) -> str:
+    """Author and date are descriptions of terms, without colons."""
+    return (
+        f"<html><title>{one.title}</title><body><dl><dt>Subject</dt><dd>{one.title}</dd><dt>Author</dt><dd>{one.author}</dd>"
+        f"<dt>Posted</dt><dd>{one.at:%b %d %Y %H:%M}</dd></dl><div class=txt>{paragraphs(one.text)}</div>"
+        f"{_tree(one, ' <small>{}</small> ', '%b %d %Y %H:%M', '/m/{}')}</body></html>"
+    )
+
+
+def french(one: Message) -> str:
+    """The tree is a table whose arrows stand before the titles."""
+    rows = "".join(
+        f"<tr><td>{'&nbsp;&nbsp;' * m.depth}↳ "
+        + (f"<strong>{m.title}</strong>" if m is one else f"<a href='/message-{m.number}.htm'>{m.title}</a>")
+        + f"</td><td>{m.author}</td><td>{m.at:%d/%m/%Y à %Hh%M}</td></tr>"
+        for m in one.first.in_tree()
+    )
+    return (
+        f"<html lang=fr><title>{one.title}</title><body><div id=m><h1>{one.title}</h1><p class=i>Message de "
+        f"{one.author} posté le {one.at:%d/%m/%Y à %Hh%M}</p>"
+        f"<div class=t>{paragraphs(one.text)}</div></div><table><tr><th>Sujet</th><th>Auteur</th>"
+        f"<th>Date</th></tr>{rows}</table></body></html>"
+    )
+
+
+def with_parents_in_attributes(first: Message) -> str:
+    rows = "".join(
+        f"<article id=m{m.number} data-parent-id='{m.answered.number if m.answered else ''}'><header>{m.author} · "
+        f"<time datetime={m.at:%Y-%m-%dT%H:%M}Z>then</time></header><div class=txt>{paragraphs(m.text)}</div></article>"
+        for m in first.in_tree()
+    )
+    return f"<html><title>{first.title}</title><body><h1>{first.title}</h1><div>{rows}</div></body></html>"
+
+
+def in_blockquotes(first: Message) -> str:
+    def nested(m: Message) -> str:
+        return (
+            f"<blockquote id=c{m.number}><b>{m.author}</b> ({m.at:%Y-%m-%d %H:%M})<div>{paragraphs(m.text)}</div>"
+            f"<a href=/reply/{m.number}>reply</a>{''.join(map(nested, m.answers))}</blockquote>"
+        )
+
+    return f"<html><title>{first.title}</title><body><h1>{first.title}</h1><div>{nested(first)}</div></body></html>"

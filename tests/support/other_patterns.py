@@ -41,6 +41,7 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/definition/selectors.py:compile_pattern": list,  # within a time: tests/unit/forum_reader/test_site_patterns.py
     "forum_reader/fields/post_marks.py:_anywhere": list,  # kept by its module
     "forum_reader/dates/normalised.py:_with_months": list,  # kept by its module
+    "forum_reader/dates/words.py:_halves": list,  # kept by its module
     "forum_reader/dates/words.py:_words": lambda: [
         ("finditer", found.pattern) for name in ("", *words.TABLES["known"]) for found, _ in words._words(name)
     ],

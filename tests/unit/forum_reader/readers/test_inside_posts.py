@@ -34,6 +34,24 @@ def test_quotes_hidden_texts_and_emojis_are_kept() -> None:
     assert [" ".join(post.text.split()) for post in posts] == [WORDS[0], quoted, hidden, f"{WORDS[3]} 😀"]
 
 
+FILES = {
+    "a list of files": '<div class="attachments"><a href="/f/9">door-plan.pdf</a></div>',
+    "a link among them": '<p class="attachment">Attached: <a href="/f/9">door-plan.pdf</a> (12 KB)</p>',
+    "in the text": 'see <a class="attachment" href="/f/9">door-plan.pdf</a>',
+}
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_names_of_attachments_are_kept(form: str) -> None:
+    rows = "".join(
+        f'<li class="c" id="c{n}"><p class="meta"><a href="/u/{n}">{name}</a> 2026-11-2{n} 09:05</p>'
+        f'<div class="tx">{words}{FILES[form] if n == 1 else ""}</div></li>'
+        for n, (name, words) in enumerate(zip(("ann", "bob", "cyd", "dov"), WORDS, strict=True))
+    )
+    posts = read_page(f"<html><body><h1>A door</h1><ul>{rows}</ul></body></html>", "https://in.example/t/1").posts
+    assert ["door-plan.pdf" in post.text for post in posts] == [False, True, False, False]
+
+
 @pytest.mark.parametrize(
     ("picture", "text"),
     [

@@ -36,11 +36,30 @@ FORMS = {
     ],
     "in both ways": [OPENING | {"comment": [one | {"parentItem": {"@id": "#op"}} for one in COMMENTS]}],
     "nested": [OPENING | {"comment": COMMENTS}],
-}
+    "page's main entity": [{"@graph": [{"@type": "WebPage", "mainEntity": {"@id": "#op"}}, OPENING | {"comment": COMMENTS}]}],
+    "in the parent's @reverse": [OPENING | {"@reverse": {"parentItem": COMMENTS}}],
+    "discusses": [{"@graph": [OPENING, *(one | {"discusses": {"@id": "#op"}} for one in COMMENTS)]}],
+    "ids with and without address": [
+        OPENING | {"comment": [{"@id": f"#c{n}"} for n in range(3)]},
+        *(one | {"@id": f"https://ld.example/t/1#c{n}"} for n, one in enumerate(COMMENTS)),
+    ],
+    "blank nodes": [
+        {"@graph": [OPENING | {"comment": [{"@id": f"_:b{n}"} for n in range(3)]}]},
+        *(one | {"@id": f"_:b{n}"} for n, one in enumerate(COMMENTS)),
+    ],
+    "item list": [
+        OPENING | {"comment": {"@type": "ItemList", "itemListElement": [{"@type": "ListItem", "item": one} for one in COMMENTS]}}
+    ],
+    "ordered list": [OPENING | {"comment": {"@list": COMMENTS}}],
+    "prefixed": [json.loads(json.dumps(OPENING | {"comment": COMMENTS}).replace('"@type": "', '"@type": "schema:').replace(
+        '"text"', '"schema:text"').replace('"comment"', '"http://schema.org/comment"'))],
+}  # fmt: skip
 
 
-def read(values: list[Any]) -> Any:
-    scripts = "".join(f'<script type="application/ld+json">{json.dumps(value)}</script>' for value in values)
+def read(values: list[Any], around: str = "{}") -> Any:
+    scripts = "".join(
+        f'<script type="application/ld+json">{around.replace("{}", json.dumps(value))}</script>' for value in values
+    )
     html = f"<html lang=en><head><title>A door</title>{scripts}</head><body><div id=app></div></body></html>"
     return read_page(html, "https://ld.example/t/1", now=NOW)
 
@@ -51,6 +70,18 @@ def test_posts_are_joined_by_their_ids(form: str) -> None:
     assert page.reader is Reader.SCHEMA_ORG
     assert [(post.author, post.text) for post in page.posts] == list(zip(("ann", "bob", "cyd", "dov"), TEXTS, strict=True))
     assert [post.published for post in page.posts] == [datetime(2026, 11, 20 + n, 9, 5, tzinfo=UTC) for n in range(4)]
+
+
+@pytest.mark.parametrize("around", ["<!-- {} -->", "//<![CDATA[\n{}\n//]]>", "/*<![CDATA[*/ {} /*]]>*/", "\n{};\n", "[{},\n]"])
+def test_what_stands_around_the_json_is_left_out(around: str) -> None:
+    assert [post.author for post in read(FORMS["nested"], around).posts] == ["ann", "bob", "cyd", "dov"]
+
+
+def test_a_fragment_of_two_nodes_names_none() -> None:
+    people = [{"@type": "Person", "@id": f"https://ld.example/u/{n}#me", "name": name} for n, name in enumerate(("ann", "bob"))]
+    page = read([OPENING | {"author": {"@id": "#me"}, "comment": COMMENTS[0] | {"author": {"@id": people[1]["@id"]}}}, *people])
+    assert [post.author for post in page.posts][1:] == ["bob"]
+    assert page.posts[0].author != "ann"
 
 
 def test_answers_to_comments_keep_their_parents() -> None:

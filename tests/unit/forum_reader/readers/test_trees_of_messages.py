@@ -16,19 +16,27 @@ from tests.support.message_trees import (
     Message,
     classed,
     followups,
+    french,
+    german,
+    in_blockquotes,
     in_divs,
     in_lists,
     in_rows_of_labels,
     in_tables,
+    in_terms,
     indented,
+    japanese,
     thread,
+    with_parents_in_attributes,
 )
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
+ONE = [followups, classed, in_tables, in_rows_of_labels, german, japanese, in_terms, french]
+WHOLE = [indented, in_divs, in_lists, with_parents_in_attributes, in_blockquotes]
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])
-@pytest.mark.parametrize("page", [followups, classed, in_tables, in_rows_of_labels])
+@pytest.mark.parametrize("page", ONE)
 def test_a_page_with_a_tree_of_titles_has_one_message(page: Callable[[Message], str], size: int) -> None:
     for one in thread(size):
         seen = read_page(page(one), f"http://board.example/messages/{one.number}.html", now=NOW)
@@ -36,7 +44,7 @@ def test_a_page_with_a_tree_of_titles_has_one_message(page: Callable[[Message], 
         assert [(post.author, post.text, post.published) for post in seen.posts] == [(one.author, one.text, one.at)]
 
 
-@pytest.mark.parametrize("page", [followups, classed])
+@pytest.mark.parametrize("page", [followups, classed, german])
 def test_the_answered_message_is_the_parent(page: Callable[[Message], str]) -> None:
     one = thread(7)[4]
     seen = read_page(page(one), f"http://board.example/messages/{one.number}.html", now=NOW)
@@ -44,7 +52,7 @@ def test_the_answered_message_is_the_parent(page: Callable[[Message], str]) -> N
     assert [post.parent for post in seen.posts] == [str(one.answered.number)]
 
 
-@pytest.mark.parametrize("page", [indented, in_divs, in_lists])
+@pytest.mark.parametrize("page", WHOLE)
 def test_a_whole_thread_on_one_page_keeps_its_parents(page: Callable[[Message], str]) -> None:
     first = thread(9)[0]
     seen = read_page(page(first), "http://board.example/thread/101", now=NOW)
@@ -54,7 +62,7 @@ def test_a_whole_thread_on_one_page_keeps_its_parents(page: Callable[[Message], 
     assert [post.parent for post in seen.posts] == parents
 
 
-@pytest.mark.parametrize("page", [followups, classed, in_tables, in_rows_of_labels, indented, in_divs, in_lists])
+@pytest.mark.parametrize("page", [*ONE, *WHOLE])
 def test_characters_that_xml_forbids_raise_nothing(page: Callable[[Message], str]) -> None:
     html = page(thread(7)[0]).replace(" ", "\x1b &#8;")
     read_page(html, "http://board.example/messages/101.html", now=NOW)
