@@ -25,6 +25,7 @@ from .words import in_halves, in_january, in_known_words, is_english, on_24_hour
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _OF_MAIL = re.compile(r"(?:[A-Z][a-z]{2}, ?)?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?::\d\d)? (?:[+-]\d{4}|GMT|UTC?|Z)")
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds the year 5138, as milliseconds March 1973
+_LEAST_SECONDS = 31_536_000
 _YEARS = range(1971, 2100)  # software writes others for "never", as 0001-01-01 and 9999-12-31
 _OTHER_CALENDARS = frozenset((*range(1300, 1421), *range(2443, 2643)))  # of Iran and of the Buddhist era
 _WEEKDAY_BEHIND = re.compile(r"(?<!\d)(?:20)?\d\d([./-])\d\d\1\d\d\s?\(\w{1,3}\)")
@@ -203,6 +204,6 @@ class DateReader:
 
 
 def _epoch(seconds: float) -> datetime | None:
-    if seconds <= 0:  # some software writes this for "never"
+    if seconds < _LEAST_SECONDS:  # 0 for "never", a year or a count
         return None
     return datetime.fromtimestamp(seconds / 1000 if seconds >= _MILLISECONDS_FROM else seconds, UTC)

@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from forum_reader.reading.read_page import CommentsPage, ListedThread, ListPage
 
 _FEW = 4  # rows; of fewer, nothing is common
+_MANY = 8  # rows, of which some have answers
 _MOST = 50  # posts whose texts are compared
 _NEAR = timedelta(days=2)  # time zones differ
 _FRESH = timedelta(days=1)
 _SLOW = timedelta(minutes=5)  # from the fetching of a page to its reading
 _WORD = re.compile(r"\w+")
 _LONG = 20  # characters of a text that no other has by chance
+_HEAD = 60  # characters of a text
+_LEAST_WORDS = 5
+_NEARLY_ALL = 0.7
 _SAME = 0.7  # share of the words that two readings of a text have in common
 
 
@@ -49,6 +53,8 @@ def faults_of_list(page: ListPage, seen: SeenPage | None, *, by_activity: bool =
         empty = sum(not getattr(one, name) for one in answered)
         if name in page.fields and len(answered) >= _FEW and empty * 4 > len(answered) * 3:
             yield f"{empty} of {len(answered)} threads have no {name}: look at its selector"
+    if "reply_count" in page.fields and len(titles) >= _MANY and all(one.reply_count is None for one in page.threads):
+        yield f"none of {len(titles)} threads has a number in `reply_count`: look at its selector"
     if len(titles) >= _FEW and Counter(titles).most_common(1)[0][1] * 2 > len(titles):
         yield f"{Counter(titles).most_common(1)[0][1]} of {len(titles)} threads have the same title: look at `title`"
     if seen is None or seen.kind is not PageKind.LIST or len(seen.rows) < _FEW:
@@ -56,6 +62,9 @@ def faults_of_list(page: ListPage, seen: SeenPage | None, *, by_activity: bool =
     shown = {_normal(one.title) for one in seen.rows}
     if len(page.threads) * 2 < len(seen.rows):
         yield f"{len(page.threads)} threads were read where the page seems to list {len(seen.rows)}: look at `rows`"
+    elif len(shown) >= _MANY and len(titles) < 2 * len(own := shown.intersection(titles)) < 2 * _NEARLY_ALL * len(shown) - 2:
+        lost = next(one.title for one in seen.rows if _normal(one.title) not in own)
+        yield f"{len(shown) - len(own)} of {len(shown)} threads of the page are not read, such as {lost!r:.80}: look at `rows`"
     elif any(titles) and not shown.intersection(titles):
         yield f"no title of a thread is that of a row of the page, such as {seen.rows[0].title!r:.80}: look at `title`"
     if by_activity and len(page.threads) >= _FEW:
@@ -89,8 +98,67 @@ def faults_of_thread(
         yield f"the page has the title {others[0]!r:.80}, not that of its thread, {listed.title!r:.80}: look at `id` and `url`"
     if seen is not None and seen.kind is PageKind.LIST and len(seen.rows) >= _FEW and len(posts) < 2:
         yield f"the page seems to list {len(seen.rows)} threads: look at `rows` of the list, which may hold boards"
+    yield from _turned(page)
+    yield from _heading(listed, page, f" {whole} ")
     if seen is not None and seen.kind is PageKind.THREAD:
         yield from _compared(posts, seen)
+        yield from _ends(listed, page, posts, seen)
+
+
+def faults_of_next_page(page: CommentsPage, seen: SeenPage | None) -> Iterator[str]:
+    """Yield the reasons why the posts of a thread's second page are not those of the page."""
+    posts = [one for one in page.comments if not one.deleted]
+    for name in ("author", "created_at", "body"):
+        yield from _lacking("posts", [getattr(one, name) for one in posts], name)
+    yield from _repeated([_normal(one.body) for one in posts])
+    yield from _turned(page)
+    if seen is not None and seen.kind is PageKind.THREAD:
+        yield from _compared(posts, seen)
+
+
+def _turned(page: CommentsPage) -> Iterator[str]:
+    """Yield a reason where comments, which are read from the oldest on, stand the other way round."""
+    dates = [one.created_at for one in page.comments if one.created_at is not None and one.parent_id is None]
+    back = sum(after < before for before, after in pairwise(dates))
+    if len(dates) > _FEW and back >= _NEARLY_ALL * (len(dates) - 1):
+        yield "the posts are read from the newest to the oldest: look at `order`"
+
+
+def _ends(listed: ListedThread, page: CommentsPage, posts: Sequence[Any], seen: SeenPage) -> Iterator[str]:
+    """Yield a reason where the opening post of the page, or the first answer, is missing, or is read as the other one."""
+    shown = [one for post in seen.posts for one in (post, *post.comments) if one.text]
+    if not 1 < len(shown) <= _MOST or (page.post is not None and page.post.deleted):
+        return
+    title = _normal(listed.title)
+    if (
+        page.post
+        and page.post.body
+        and _normal(page.post.body) == title
+        and title not in map(_normal, (one.text for one in shown))
+    ):
+        yield "the text of the opening post is its title: look at `body` of [pages.comments.post]"
+    bodies = [_words(own.body) for own in posts]
+    texts = [_words(one.text) for one in shown]
+    is_read = [any(_in_common(own, other) >= _SAME for own in bodies) for other in texts]
+    lost = is_read.index(False) if False in is_read[:2] else len(shown)
+    is_one = sum(is_read) == len(shown) - 1 > 0 and len(posts) < len(shown)
+    if page.post is not None and lost < 2 and is_one and texts[lost].total() >= _LEAST_WORDS:
+        yield f"a post of the page, {shown[lost].text!r:.80}, is not read: look at `rows` and `first_is_post`"
+    replies = listed.reply_count
+    is_whole = page.next is None and replies is not None and len(page.comments) == replies + 1
+    if is_whole and not (page.post and page.post.body) and _in_common(_words(page.comments[0].body), texts[0]) >= _SAME:
+        yield "the opening post is read as a comment: look at `first_is_post`"
+
+
+def _heading(listed: ListedThread, page: CommentsPage, whole: str) -> Iterator[str]:
+    """Yield a reason where title or author of the opening post are something else."""
+    post, title = page.post, _normal(listed.title)
+    if post is None or not title:
+        return
+    if _normal(post.author) == title:
+        yield "the author of the opening post is its title: look at `author` of [pages.comments.post]"
+    if post.title and f" {title} " in whole and not set(_normal(post.title).split()) & set(title.split()):
+        yield f"the title of the thread is {listed.title!r:.80} in the list, and {post.title!r:.80} on its page: look at `title`"
 
 
 def _counted(listed: ListedThread, page: CommentsPage, posts: int) -> Iterator[str]:
@@ -146,8 +214,11 @@ def _compared(posts: Sequence[Any], seen: SeenPage) -> Iterator[str]:
     if not len(shown) * 0.7 <= len(posts) <= len(shown) * 1.5 + 1:
         yield f"{len(posts)} posts were read where the page seems to have {len(shown)}: look at `rows`"
         return
-    texts = [Counter(_WORD.findall(other.text.lower())) for other in shown[:_MOST]]
-    bodies = [Counter(_WORD.findall(own.body.lower())) for own in posts[:_MOST]]
+    texts = [_words(other.text) for other in shown[:_MOST]]
+    bodies = [_words(own.body) for own in posts[:_MOST]]
+    with_names = sum(_begins_with(own.body, own.author) for own in posts)
+    if _most(with_names, len(posts)) and not _most(sum(_begins_with(one.text, one.author) for one in shown), len(shown)):
+        yield "the texts begin with their authors: look at `body`"
     if _most(sum(all(_in_common(own, other) < _SAME for other in texts) for own in bodies), len(bodies)):
         yield f"the texts are not those that the page shows, such as {shown[0].text!r:.80}: look at `body`"
     authors = Counter(_normal(other.author) for other in shown if other.author)
@@ -176,6 +247,14 @@ def _most(wrong: int, of: int) -> bool:
 
 def _in_common(one: Counter[str], other: Counter[str]) -> float:
     return 2 * (one & other).total() / max(1, one.total() + other.total())
+
+
+def _words(text: str) -> Counter[str]:
+    return Counter(_WORD.findall(text.lower()))
+
+
+def _begins_with(text: str, name: str | None) -> bool:
+    return name is not None and len(name) > 1 and name.lower() in text[:_HEAD].lower()
 
 
 def _normal(text: str | None) -> str:

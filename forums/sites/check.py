@@ -16,7 +16,13 @@ from forum_reader.definition.fields import NEEDED
 from forum_reader.draft.paging_links import second_page
 from forum_reader.errors import UnreadablePage
 from forum_reader.page import soft_block
-from forum_reader.readers.file_faults import faults_of_list, faults_of_thread, is_by_creation, seen_without_file
+from forum_reader.readers.file_faults import (
+    faults_of_list,
+    faults_of_next_page,
+    faults_of_thread,
+    is_by_creation,
+    seen_without_file,
+)
 from forum_reader.reading import read_page
 from forum_reader.reading.asked_page import Asked
 from forums.sites import isolated
@@ -117,7 +123,8 @@ class Trial:
         forum = forum or next(iter(self._site.forums), None)
         by_address = "url" in self._site.pages.comments.names  # known from the list only
         listed = await self._list(forum) if forum is not None and (thread is None or by_address) else []
-        threads = listed[:2] if thread is None else [one for one in listed if one.id == thread]
+        few = [one for one in listed[2:] if one.reply_count]  # a short thread has no next page: all its posts are counted
+        threads = [*listed[:2], *few[-1:]] if thread is None else [one for one in listed if one.id == thread]
         if thread is not None and not threads:
             if by_address:
                 problem = f"it is not on the first page of forum {forum}, and the file has its address from there: try another"
@@ -130,8 +137,9 @@ class Trial:
         if threads and self._site.pages.thread:
             await self._thread(forum or "", threads[0])
         first = await self._comments(forum or "", threads[0]) if threads else None
-        if first and first.comments and len(threads) > 1:
-            await self._compare(forum or "", threads[1], {comment.id for comment in first.comments})
+        known = {comment.id for comment in first.comments} if first else set()
+        for other in threads[1:] if known else ():
+            await self._compare(forum or "", other, known)
         return self.tried
 
     async def _index(self) -> read_page.IndexPage | None:
@@ -208,7 +216,7 @@ class Trial:
         self._note("comments", page.comments, f"comments of thread {thread.id}", read, [doubt], faults)
         following = Asked(kind="comments", forum=forum, thread=thread.id, number=2, url=thread.url)
         if not faults[0]:
-            await self._follow(page.next, following, {one.id for one in page.comments})
+            await self._follow(page.next, following, {one.id for one in page.comments}, page.post_id)
         if page.left_out:
             await self._more(forum, thread, page.left_out[0])
         return page
@@ -218,8 +226,8 @@ class Trial:
         text = self._response.text if seen is not None else ""
         return list(faults_of_thread(thread, page, self._titles, seen, text))
 
-    async def _follow(self, url: str | None, asked: Asked, ids: set[str]) -> None:
-        """Try the next page: its rows are others."""
+    async def _follow(self, url: str | None, asked: Asked, ids: set[str], opening: str | None = None) -> None:
+        """Try the next page: its rows are others, and are read as those of the first."""
         if url is None or not ids:
             return
         tried = len(self.tried)
@@ -232,8 +240,13 @@ class Trial:
         elif not rows and self._site.page_of_rows(asked.kind).next is None:  # one behind the last may be empty, or none
             del self.tried[tried:]
             return
-        if page is not None and (same or not rows) and len(same) * 2 >= len(rows):
-            self.tried.append(TriedPage(kind=asked.kind, url=url, problem=problem))
+        faults = [problem] if page is not None and (same or not rows) and len(same) * 2 >= len(rows) else []
+        if page is not None and asked.kind == "comments" and not faults:
+            faults = list(faults_of_next_page(page, seen_without_file(self._response)))
+            if self._site.pages.comments.repeats_post and page.post_id not in (None, opening):
+                faults.append("the next page does not begin with the opening post: look at `repeats_post`")
+        if faults:
+            self.tried.append(TriedPage(kind=asked.kind, url=url, problem="; ".join(faults)))
 
     async def _more(self, forum: str, thread: ListedThread, left_out: MoreComments) -> None:
         """Try the first of the pages with comments that the thread's page leaves out."""

@@ -122,12 +122,60 @@ TABLES: list[tuple[str, Any]] = [
 ]
 
 
-def changed(key: str, value: Any) -> dict[str, Any]:
-    table = tomllib.loads(right("tables"))
+OTHERS: list[tuple[str, str, Any]] = [
+    ("tables", "comments.rows", "tr.head:nth-of-type(n+2)"),
+    ("tables", "comments.repeats_post", True),
+    ("tables", "comments.order", "newest"),
+    ("tables", "list.rows", "#threads > tr:has(td):nth-of-type(odd)"),
+    ("tables", "list.fields.reply_count", {"select": "./td[3]", "add": 20}),
+    ("tables", "comments.post.body", "h1"),
+    ("tables", "comments.post.author", "h1"),
+    ("tables", "comments.fields.body", {"select": "./following-sibling::*[1]/self::tr/td[1]", "regex": "^(.{1,25})"}),
+    ("hex", "comments.first_is_post", False),
+    ("hex", "comments.rows", "div.box:nth-of-type(n+2)"),
+    ("hex", "comments.fields.body", "."),
+    ("hex", "comments.repeats_post", True),
+    ("hex", "comments.order", "newest"),
+    ("hex", "comments.post.author", "h1"),
+    ("hex", "comments.post.title", "b.nick"),
+    ("hex", "list.rows", "div.entry:nth-of-type(odd)"),
+    ("hex", "list.fields.reply_count", "time"),
+    ("definitions", "comments.order", "newest"),
+    ("definitions", "comments.repeats_post", True),
+    ("definitions", "comments.post.author", "h1"),
+    ("definitions", "list.fields.reply_count", {"select": "./following-sibling::*[1]/self::dd", "add": 20}),
+    ("lists", "comments.fields.body", "."),
+    ("lists", "comments.first_is_post", False),
+    ("lists", "comments.rows", "li.post:nth-of-type(n+2)"),
+    ("lists", "comments.fields.author", {"select": "span.user", "regex": "(\\w)"}),
+    ("lists", "comments.fields.id", "(string(count(./preceding-sibling::*)))"),
+    ("lists", "list.fields.title", {"select": "a.title", "regex": "(\\w+)"}),
+    ("plain", "comments.first_is_post", False),
+    ("plain", "comments.rows", "div > div:nth-of-type(n+2)"),
+    ("plain", "comments.order", "newest"),
+    ("plain", "comments.fields.body", "."),
+    ("marked", "comments.first_is_post", True),
+    ("marked", "comments.fields.body", "."),
+    ("marked", "comments.order", "newest"),
+    ("marked", "comments.post.author", "h1"),
+    ("blog", "comments.fields.body", "cite.author"),
+    ("blog", "comments.fields.author", "time"),
+    ("blog", "comments.fields.author", "div.words"),
+    ("blog", "comments.fields.created_at", {"select": "time", "regex": "(\\d{4})"}),
+    ("blog", "comments.fields.body", {"select": "div.words", "regex": "(\\w+)"}),
+    ("blog", "list.fields.reply_count", {"select": "p.meta", "add": 20}),
+    ("tables-newest", "comments.order", None),
+    ("hex-newest", "comments.order", None),
+]
+
+
+def changed(name: str, key: str, value: Any) -> dict[str, Any]:
+    table = tomllib.loads(right(name))
     *parts, last = key.split(".")
     inner = table["pages"]
     for part in parts:
         inner = inner[part]
+    assert inner.get(last) != value
     if value is None:
         del inner[last]
     else:
@@ -140,7 +188,7 @@ def test_there_are_fifty() -> None:
     assert len({repr(one) for one in TABLES}) == len(TABLES)
 
 
-@pytest.mark.parametrize(("key", "value"), TABLES)
-def test_a_wrong_file_does_not_pass(key: str, value: Any) -> None:
-    pages = tried("tables", changed(key, value))
+@pytest.mark.parametrize(("name", "key", "value"), [*(("tables", *one) for one in TABLES), *OTHERS])
+def test_a_wrong_file_does_not_pass(name: str, key: str, value: Any) -> None:
+    pages = tried(name, changed(name, key, value))
     assert [page.problem for page in pages if page.problem], [(page.kind, page.rows, page.what) for page in pages]
