@@ -9,9 +9,12 @@ import gzip
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from redis_components.embedded.files import free_port
 from redis_components.items.groups import ItemGroup, tend
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
+from tests.integration.test_group_runs import CHAIN, ended, shop_fleet
 from tests.integration.test_run_files import check_retention
 from tests.support import warm_start
 from tests.support.processes import wait_until
@@ -102,6 +106,39 @@ def test_a_small_part_waits_for_more_items_until_it_is_old(redis_client: redis.R
     parts._since -= 600
     assert len(parts.peek(stream, "a")) == 3
     assert Parts(Store({})).peek(stream, "b") != [], "what was noted comes at once"
+
+
+@pytest.mark.usefixtures("no_process_left")
+def test_a_run_leaves_its_files_in_a_bucket_although_a_crawler_and_the_consumer_die(bucket: Minio, tmp_path: Path) -> None:
+    with shop_fleet(tmp_path, "fine", "chain", files="s3://shop/runs") as (fleet, _):
+        fleet.beat()
+        node = fleet.node()
+        run = fleet.trawl("run", "--group", "shops").split()[0]
+        wait_until(lambda: f"chain.{run}/0" in fleet.crawlers(), fleet.said, 60)
+        os.kill(fleet.crawlers()[f"chain.{run}/0"].pid, signal.SIGKILL)
+        wait_until(lambda: list(bucket.list_objects("shop", f"runs/shops/{run}/", recursive=True)), fleet.said, 60)
+        node.process.kill()  # with the consumer
+        fleet.node("b")
+        assert ended(fleet, run).counts == {"fine": 2}
+
+        def content(name: str) -> bytes:
+            with closing(bucket.get_object("shop", f"runs/shops/{name}")) as answer:
+                return answer.read()
+
+        wait_until(lambda: content("latest.txt") == f"{run}\n".encode(), fleet.said, 60)
+        manifest = json.loads(content(f"{run}/manifest.json"))
+        rows = {one["spider"]: one["rows"] for one in manifest["members"]}
+        assert rows == {"fine": 5, "chain": CHAIN}
+        for one in manifest["members"]:
+            (file,) = (file for file in one["files"] if file["file"].endswith(".jsonl"))
+            body = content(f"{run}/{one['spider']}.jsonl")
+            assert (len(body.splitlines()), sha256(body).hexdigest()) == (one["rows"], file["sha256"])
+
+        def left() -> set[str]:
+            return {str(one.object_name) for one in bucket.list_objects("shop", "runs/", recursive=True)}
+
+        names = (f"{run}/chain.jsonl", f"{run}/fine.jsonl", f"{run}/manifest.json", "latest.txt")
+        wait_until(lambda: left() == {f"runs/shops/{name}" for name in names}, lambda: f"{left()}\n{fleet.said()}", 60)
 
 
 @pytest.fixture

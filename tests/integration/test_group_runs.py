@@ -128,18 +128,20 @@ def shop(site: WatchedSite, other: WatchedSite) -> None:
 
 
 @contextmanager
-def shop_fleet(folder: Path) -> Iterator[tuple[PlainFleet, WatchedSite]]:
+def shop_fleet(folder: Path, *members: str, files: str = "") -> Iterator[tuple[PlainFleet, WatchedSite]]:
+    """Start its fleet with these members (none: all), and its site. `files`: the place of the files, else a folder."""
     package = folder / "project" / "shop_spiders"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "base.py").write_text(BASE)
-    for name, (body, _) in MEMBERS.items():
+    for name in members or MEMBERS:
+        body, _ = MEMBERS[name]
         text = f'from .base import Shop\n\n\nclass Spider(Shop):\n    name = path = "{name}"\n    {body}\n'
         (package / f"{name}.py").write_text(text)
     (package / "not_installed.py").write_text("import no_such_package\n")
     (folder / "project" / "shop_settings.py").write_text(SETTINGS)
     (folder / "project" / "shop_export.py").write_text(EXPORT)
-    (folder / "trawl.toml").write_text(TRAWL_TOML.replace("{folder}", str(folder)))
+    (folder / "trawl.toml").write_text(TRAWL_TOML.replace("{folder}/files", files or f"{folder}/files"))
     with WatchedSite() as site, WatchedSite() as other:
         shop(site, other)
         environment = {

@@ -22,7 +22,7 @@ from workers.fleet.consumers import ConsumerPlace
 from workers.state.audit import Act, Note
 from workers.state.autoscaling import Autoscaled, Policy
 from workers.state.breakers import Breaker, Breakers, BreakerState
-from workers.state.group_runs import GroupRun, Member, Verdict
+from workers.state.group_runs import EndedMember, GroupRun, Member, Verdict
 from workers.state.history import Run
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.nodes import NodeRecord
@@ -46,6 +46,7 @@ KINDS: list[JsonRecord] = [
     CrawlRecord(spider="books", keys=CrawlKeys.for_spider("books")),
     CrawlerRecord(spider="books", number=0, state=CrawlerState.RUNNING),
     Deployment(),
+    EndedMember(spider="books", verdict=Verdict.FINE, run="brands-1", group="brands"),
     GroupRun(id="brands-1", group="brands"),
     Hold(word=HoldKind.PAUSE),
     Job(id="books.1", service="books"),
