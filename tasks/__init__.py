@@ -40,8 +40,7 @@ from .fleet import (
     scale_fleet,
     stop_fleet,
 )
-from .jobs import cancel_job, crawl, seed_urls
-from .runs import run_group
+from .jobs import cancel_job, crawl, run_group, seed_urls
 
 if collecting:
     gc.enable()

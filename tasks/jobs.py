@@ -1,4 +1,4 @@
-"""Tasks for the work of crawlers: start URLs, and crawls that end."""
+"""Tasks for the work of crawlers: start URLs, crawls that end, and runs of groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from redis_components.connection import connect
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.start_tasks.seeding import Pushed
 from workers.consumers.targets import check_place, parse_target
-from workers.jobs import jobs
+from workers.jobs import jobs, runs
 from workers.jobs.orders import check_settings
 from workers.state.jobs import Job, Jobs, JobState
 
@@ -148,3 +148,16 @@ def _urls(urls: object) -> tuple[str, ...]:
     if not isinstance(urls, list | tuple) or not all(isinstance(url, str) for url in urls):
         raise ConfigError(f"urls = {urls!r:.100}: must be a list of URLs")
     return tuple(urls)
+
+
+@app.task(name="trawl.run_group", ignore_result=False)
+def run_group(group: str, spiders: Sequence[str] = ()) -> dict[str, Any]:
+    """`run_group.delay("brands")`: start a run of a group that `trawl.toml` declares, or of `spiders` among its members.
+
+    Returns `{"run": "brands-20261129T030000", "state": "running", "members": 40}`; where `overlap` is `skip` and its last
+    run goes on, that one. Raises ConfigError for an unknown group, and for one without members.
+    """
+    if not isinstance(spiders, list | tuple) or not all(isinstance(one, str) for one in spiders):
+        raise ConfigError(f"spiders = {spiders!r:.100}: must be a list of names")
+    run = runs.start(connect(), runs.order(group, only=spiders, by="a task"))
+    return {"run": run.id, "group": run.group, "state": str(run.state), "members": run.members}

@@ -1,4 +1,4 @@
-"""pytest-xdist's workers, forked from its controller, which has imported the tests: eight workers would each do it, for 5 s of CPU.
+"""pytest-xdist's workers, forked from its controller, which has imported the tests: each would do it for 5 s of CPU.
 
 `fork_workers` is called before a thread starts. A worker still collects, with its own configuration. Where one dies, xdist
 starts the next cold; with COLD_STARTS=1 all of them start so: `make test-all` does that.
