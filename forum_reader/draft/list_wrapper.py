@@ -30,6 +30,7 @@ _REPLIES = re.compile(r"repl|answer|comment|antwort|respuesta|réponse|rispost|�
 _POSTS = re.compile(r"posts?\b|messages?\b|beitr|nachricht|сообщен|wiadomo|帖", re.IGNORECASE)
 _VIEWS = re.compile(r"view|hits|aufruf|zugriff|visit|vue|просмотр|vote|score|like|点击|浏览", re.IGNORECASE)
 _COUNTED = re.compile(r"^(?:\d++\s*+[:：]\s*+)?(.*\S)\s*[(（\[](\d+)[)）\]]$", re.DOTALL)
+_TIME = re.compile(r"\d{1,2}[:.hH]\d\d(?::\d\d)?(?:\s?[APap]\.?[Mm]\.?)?(?:\s\(?[A-Z]{3,4}\)?)?")
 _LONGEST_NUMBER = 30  # characters of a cell with a count
 _MOST_ALIKE = 4  # cells of a row
 _LEAST_ROWS = 0.6
@@ -75,6 +76,8 @@ def learn_list(group: LinkGroup, shape: AddressShape, threads: Sequence[OpenedPa
     if "reply_count" not in fields:
         fields |= _count_at_end(listed, titles, threads)
     last = fields.get("last_activity")
+    if last is None and not {"reply_count", "token"} & fields.keys():
+        fields |= _times(listed)
     if last is not None and not {"reply_count", "token"} & fields.keys() and moves(last, listed.rows, group.page):
         fields["token"] = last  # as text: the date read from it differs in each scan
     table["fields"] = fields
@@ -313,6 +316,16 @@ def _dates(listed: _Listed, threads: Sequence[OpenedPage]) -> dict[str, Any]:
             wanted = [(row, moments.get(n)) for n, row in enumerate(listed.rows)]
             found[name] = date_field(selectors, [(listed.group.page, wanted)])
     return found
+
+
+def _times(listed: _Listed) -> dict[str, Any]:
+    """Return the field `token` of rows with only the time of the newest post: its day stands above the rows of that day."""
+    paths = listed.paths
+    for place in paths.places[1:]:
+        are_times = paths.presence(place) >= _LEAST_ROWS and all(_TIME.fullmatch(paths.string(i)) for i in place.first.values())
+        if are_times and (selectors := field_selectors(_pairs(listed, place.first), 1)):
+            return {"token": selectors[0]}
+    return {}
 
 
 def _once(

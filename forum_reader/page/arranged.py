@@ -30,6 +30,7 @@ _BLOCKS = BREAKS.keys() | {"td", "th"}
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _LISTS = frozenset({"dl", "ul", "ol"})
 _CONTENTS = re.compile(r"(?:^|[\s_-])(?:toc|table-?of-?contents|mw-?editsection|noprint)(?:$|[\s_-])", re.IGNORECASE)
+_RULE = re.compile(r"([-_=*~#—–])\1{2,}")
 _DATED = re.compile(r"\d[:.hH]\d\d|\d{4}")
 _SCHEME = len("http")
 _IN_NAMESPACE = re.compile(r"[/=][^\s\"'<>/:?&=#.]{2,60}:[^\s\"'<>/:]{1,80}(?:[\"'&#?]|\Z)")
@@ -43,6 +44,9 @@ class _Comment:
     level: int = 99
 
     def add(self, block: Any, level: int) -> None:
+        """Add a block, but for a written line between the comment and the one before."""
+        if not self.blocks and _RULE.fullmatch("".join(block.itertext()).strip()):
+            return
         self.blocks.append(block)
         self.level = min(self.level, level)
 

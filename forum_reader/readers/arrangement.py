@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from forum_reader.page.records import PageKind, SeenPost
 
 from .lone_post import mentions_replies
 
+_SIGNED = re.compile(r"\s*(?:--|[—–―])\s*[^\W\d][\w .'’-]{0,60}? \d{1,4}\b")  # a name and, right behind it, a date
 _FEW = 3  # posts
 _SHORT = 60  # characters of a title
 _LEAST_TITLE = 6  # letters
@@ -34,7 +36,8 @@ def arrange_unsure(root: Any, tree: PageTree, frame: PageFrame, url: str, kind: 
     sizes = sorted(len(post.text) for post in posts)
     is_thread = kind.kind is PageKind.THREAD and len(sizes) > _FEW and sizes[len(sizes) // 2] >= _SHORT
     if is_thread and not _are_titles(posts, frame.title):
-        return None
+        are_signed = sum(_SIGNED.match(text) is not None for text in tree.texts) >= len(posts)
+        return "signed" if are_signed and signed(root, least=len(posts)) else None
     if _is_message(root, tree, frame, url, kind, posts):
         return "message"
     return "signed" if kind.kind is not PageKind.LIST and signed(root, least=2) else None

@@ -26,6 +26,7 @@ from tests.real_forums.mhonarc import MHonArc
 from tests.real_forums.misago import Misago, MisagoPages
 from tests.real_forums.mylittleforum import MyLittleForum
 from tests.real_forums.nodebb import NodeBB
+from tests.real_forums.oddmuse import Oddmuse
 from tests.real_forums.public_inbox import PublicInbox
 from tests.real_forums.punkweb import PunkwebBB
 from tests.real_forums.redmine import Redmine
@@ -41,7 +42,7 @@ from tests.real_forums.wwwboard import WWWBoard
 KINDS: list[type[Software]] = [
     Misago, MisagoPages, NodeBB, FlaskBB, Fossil, HyperKitty, PublicInbox, MHonArc, Askbot, Machina, Spirit,
     PunkwebBB, Redmine, WordPress, WordPressNewestPage, WordPressNewest, Roundup,
-    IkiWiki, Mezzanine, MediaWiki, Isso, WWWBoard, TinyIB, Waline, Kareha, MyLittleForum,
+    IkiWiki, Mezzanine, MediaWiki, Isso, WWWBoard, TinyIB, Waline, Kareha, MyLittleForum, Oddmuse,
 ]  # fmt: skip
 ONLY = os.environ.get("ONLY", "").split()
 

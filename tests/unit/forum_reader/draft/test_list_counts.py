@@ -155,3 +155,26 @@ def test_a_count_is_told_by_the_heading_of_its_column(heading: str, found: bool)
     )
     _, learned = learned_list(f"<tr><th>Topic</th><th>{heading}</th><th>Last</th></tr>{rows}")
     assert learned["fields"].get("reply_count") == ("./td[2]" if found else None)
+
+
+def test_rows_with_a_time_whose_day_stands_above_them_change_with_it() -> None:
+    """A page of recent changes: no row has a number of answers, or a whole date."""
+    days = "".join(
+        f"<p><strong>2026-03-{20 - day}</strong></p><ul>"
+        + "".join(
+            f'<li><span class="time">{20 - n}:{31 + n} UTC</span> (<a class="diff" href="/w?d=1;id=T{day}{n}">diff</a>) '
+            f'<a class="local" href="/w/Talk_{"abcdef"[day]}{"uvwx"[n]}">Talk of the {"abcdef"[day]} {"uvwx"[n]}</a> . . . '
+            f'<a class="author" href="/w/Ida">Ida</a> - <strong>All about it, and more</strong></li>'
+            for n in range(4)
+        )
+        + "</ul>"
+        for day in range(6)
+    )
+    page = opened(HtmlResponse("http://f.example/w?action=rc", body=f"<h1>Recent</h1>{days}".encode(), encoding="utf-8"))
+    assert page is not None
+    group = next(one for one in link_groups(page) if "Talk" in one.titles[0])
+    shape = shape_of(group.urls)
+    assert shape is not None
+    table = learn_list(group, shape, [])
+    assert table is not None
+    assert table["fields"]["token"] == "span.time"

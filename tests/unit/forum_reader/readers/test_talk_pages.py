@@ -190,3 +190,14 @@ def test_characters_that_xml_forbids_cost_no_page() -> None:
     assert len(posts) == sum(len(comments) for _, comments in sections())
     assert posts[1].author == "Bob"
     assert not any(sign in f"{post.text}{post.author}" for post in posts for sign in "\x08\x1b\x0b\x02")
+
+
+def test_a_written_line_between_comments_is_of_none() -> None:
+    written = [one for _, comments in sections() for one in comments]
+    comments = [one._replace(author=f"Ida {n}" if one.author[0].isdigit() else one.author) for n, one in enumerate(written)]
+    parts = (
+        "".join(f"<p>{text}</p>" for text in one.paragraphs) + f"<p>-- {one.author} {one.at:%Y-%m-%d %H:%M} UTC</p>"
+        for one in comments
+    )
+    page = read_page(f"<h1>Comments on pumps</h1><div>{'<p>----</p>'.join(parts)}</div>", "http://wiki.example/Comments", now=NOW)
+    assert [one.text for one in page.posts] == ["\n\n".join(one.paragraphs) for one in comments]
