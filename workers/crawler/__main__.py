@@ -88,7 +88,8 @@ def main(options: CrawlerOptions, turns: Turns | None = None) -> ExitKind:
             leave_on_memory_error(partial(_exit, ExitKind.OUT_OF_MEMORY, options.pulse_fd))
         registry = reach_redis()
         process = CrawlerProcess(options, settings, registry, signals, log, turns)
-        gc.freeze()
+        if turns is None or not turns.number:
+            gc.freeze()  # later it would keep for ever what the crawl before has left
         gc.enable()
     except OwnProcessNeeded as error:
         logger.info("the crawl begins again in a new process: %s", error)

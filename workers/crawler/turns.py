@@ -88,6 +88,8 @@ class Turns:
         self._libraries: set[str] = set()
         self.alone = False
         """The present crawl shares its process with no other."""
+        self.rests = False
+        """Its supervisor knows that the crawl is over, and may give it another one at any time."""
 
     def begins(self, settings: BaseSettings) -> None:
         """Note the state of this process before the crawl."""
@@ -110,9 +112,11 @@ class Turns:
         faulthandler.cancel_dump_traceback_later()
         signal.signal(signal.SIGCONT, signal.SIG_DFL)
         announce(self._pulse_fd, kind)
+        self.rests = True
         announce_rest(self._pulse_fd)
         following = self._taken()
         if following:
+            self.rests = False
             _log_to(SlotLog(Path(following.log_file)))
         return following
 

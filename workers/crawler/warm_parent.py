@@ -42,6 +42,7 @@ from scrapy.utils.project import get_project_settings
 
 from redis_components.server.variables import load_env_file
 from workers.application import application
+from workers.process.exit_kinds import ExitKind
 from workers.process.forked import ANSWER, is_own
 from workers.process.options import CrawlerOptions
 from workers.process.run_module import own_module
@@ -248,7 +249,8 @@ def _crawl(parent: int, environment: dict[str, str], files: list[int]) -> NoRetu
         _show(own_module("workers.crawler", *line))
         kind = program.main(options, turns)
         if (following := turns.after(options, kind)) is None:
-            program.leave(kind, options.pulse_fd)
+            # A crawl that it was given in this moment has not begun: its supervisor starts it again.
+            program.leave(ExitKind.ABORTED if turns.rests else kind, options.pulse_fd)
             raise AssertionError
         options = following
 

@@ -273,6 +273,7 @@ class Node:
                 if (last := supervisor.last) and last.state.given_up:
                     raise GivenUp(f"{last.name} is {last.state}: {last.note}{f'; {last.error}' if last.error else ''}")
                 goes_on = verdict is SlotOutcome.FINISHED and self.any_service and not self.drain.is_set()
+                goes_on = goes_on and not Nodes(client).is_draining(slot.owner)
                 following = next_member(registry, slot) if goes_on else None
                 if following is None:
                     return verdict
