@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from workers.consumers.run_files import end_member, member_settings
 from workers.state.audit import Note, note
 from workers.state.group_runs import RUN, GroupRun, GroupRuns, Member, RunState, Verdict, counted
 from workers.state.jobs import Job, Jobs, JobState
+from workers.state.keys import FleetKeys
 from workers.state.registry import Registry, Slot
 
 from . import jobs
@@ -158,9 +159,15 @@ class _Step:
     def begin_instead(self, over: str, registry: Registry, node: str) -> str:
         """Begin a member in the room of one whose crawl is over; return its job, which this node is to launch."""
         run, crawling = self._run, self._runs.crawling(self._run.id)
-        if crawling.pop(over, None) is None or len(crawling) >= run.at_once or self._quota_room(run, crawling) < 1:
+        if crawling.pop(over, None) is None or len(crawling) >= run.at_once:
             return ""
-        for spider in self._runs.begin(run.id, self._runs.waiting(run.id, 1), self._now, run.at_once + 1):
+        with self._quota_lock():
+            if run.most_crawlers:
+                self._everything = self._runs.newest()
+            if self._quota_room(run, crawling) < 1 or (run.most_crawlers and self._is_outranked()):
+                return ""
+            begun = self._runs.begin(run.id, self._runs.waiting(run.id, 1), self._now, run.at_once + 1)
+        for spider in begun:
             job = f"{spider}.{run.id}"
             with suppress(ConfigError):  # the next step of the run ends it as crashed
                 mine = registry.mark_launch(job, 0, node)
@@ -235,10 +242,11 @@ class _Step:
 
         `over`: members that are over and still among those that crawl.
         """
-        room = min(STARTS_AT_ONCE, max(0, run.at_once - len(crawling)), self._quota_room(run, crawling))
-        fresh = self._runs.waiting(run.id, room) if room else []
-        # First: after a death here the next step starts their jobs.
-        fresh = self._runs.begin(run.id, fresh, self._now, run.at_once + over)
+        with self._quota_lock():
+            room = min(STARTS_AT_ONCE, max(0, run.at_once - len(crawling)), self._quota_room(run, crawling))
+            fresh = self._runs.waiting(run.id, room) if room else []
+            # First: after a death here the next step starts their jobs.
+            fresh = self._runs.begin(run.id, fresh, self._now, run.at_once + over)
         missing = [spider for spider in (*crawling, *fresh) if self._job(spider) is None]
         stopped = [spider for spider in (*crawling, *fresh) if (job := self._job(spider)) is not None and job.state.ended]
         refused = {}
@@ -259,7 +267,7 @@ class _Step:
         if not run.most_crawlers:
             return run.at_once
         taken = {
-            one.id: (len(crawling) if one.id == run.id else self._crawling_of(one)) * one.crawlers
+            one.id: self._crawling_of(one) * one.crawlers
             for one in self._everything
             if one.quota == run.quota and not one.state.ended
         }
@@ -269,8 +277,19 @@ class _Step:
             self._waits_for = f"a place of the quota {run.quota}, which has {run.most_crawlers} ({by})"
         return room
 
+    def _quota_lock(self) -> AbstractContextManager[Any]:
+        """Let no other process give the places of this quota away meanwhile: a supervisor does, for a member that is over."""
+        key = FleetKeys().starting(f"quota:{self._run.quota}")
+        return self._client.lock(key, timeout=jobs.LOCK_S, sleep=0.02) if self._run.most_crawlers else nullcontext()
+
+    def _is_outranked(self) -> bool:
+        """Return True if the next place of the quota is another run's."""
+        own, others = self._run, (one for one in self._everything if one.quota and one.quota == self._run.quota)
+        rank = (-own.priority, own.started_at)
+        return any(one.state is RunState.RUNNING and one.waiting and (-one.priority, one.started_at) < rank for one in others)
+
     def _crawling_of(self, run: GroupRun) -> int:
-        """Return the members of another run that crawl. Places of those that are over are free before its own step: else
+        """Return the members of a run that crawl. Places of those that are over are free before its own step: else
         the run itself would take them, although another one has a higher priority.
         """
         jobs_of = [self._known.get(f"{spider}.{run.id}") for spider in self._runs.crawling(run.id)]
