@@ -25,6 +25,7 @@ from .signatures import Signature, cut_at, moment_of, signature_of
 
 Shape = Literal["signed", "message"]
 POST = "trawl-post"
+_BESIDE_HEADING = 80  # characters: `3 comments`, `2 people in discussion`
 _SKIPPED = frozenset({"script", "style", "template", "noscript", "head", "nav", "button", "select", "svg", "iframe"})
 _BLOCKS = BREAKS.keys() | {"td", "th"}
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
@@ -120,7 +121,7 @@ class _Arranger:
                 self._end(signature)
 
     def _block(self, block: Any, level: int) -> None:
-        if _is_heading(block):
+        if _is_heading(block, is_signed=block in self._opened):
             self._unsigned()
             self._section, self._above = _heading(block), []
         elif block in self._opened:
@@ -254,11 +255,15 @@ def _around(elements: list[Any]) -> Any:
     return found
 
 
-def _is_heading(block: Any) -> bool:
+def _is_heading(block: Any, *, is_signed: bool) -> bool:
     if block.tag in HEADINGS:
         return True
     heading = next(block.iter(*HEADINGS), None) if block.tag == "div" and len(block) <= 3 else None
-    return heading is not None and 2 * len("".join(heading.itertext())) > len("".join(block.itertext()).strip())
+    if heading is None:
+        return False
+    whole, title = "".join(block.itertext()).strip(), "".join(heading.itertext()).strip()
+    is_first = whole.startswith(title) and len(whole) - len(title) <= _BESIDE_HEADING and not is_signed
+    return is_first or 2 * len(title) > len(whole)
 
 
 def _heading(block: Any) -> str:

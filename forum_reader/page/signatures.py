@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -30,8 +30,10 @@ _ZONES = {
     "UTC": 0, "GMT": 0, "WET": 0, "BST": 60, "WEST": 60, "CET": 60, "MEZ": 60, "CEST": 120, "MESZ": 120, "EET": 120, "OEZ": 120,
     "EEST": 180, "OESZ": 180, "MSK": 180, "IST": 330, "JST": 540, "KST": 540, "AEST": 600, "AEDT": 660, "EST": -300, "EDT": -240,
     "CST": -360, "CDT": -300, "MST": -420, "MDT": -360, "PST": -480, "PDT": -420,
+    "IDT": 180, "EAT": 180, "SAST": 120, "PKT": 300, "WIB": 420, "ICT": 420, "HKT": 480, "SGT": 480, "NZST": 720, "NZDT": 780,
+    "BRT": -180, "ART": -180,
 }  # fmt: skip
-_ZONE = re.compile(r"\(?\b([A-Z]{3,4})\b\)?[\s.)]*$")
+_ZONE = re.compile(r"(?:\(?\b([A-Z]{3,4})\b\)?|\(([+-]\d\d):?(\d\d)?\))[\s.)]{0,5}$")
 
 
 @dataclass(slots=True)
@@ -195,15 +197,23 @@ def moment_of(date: str) -> str | None:
     known.
     """
     when = spotted(date)
+    if when is not None and when.separator == "." and not when.short and when.b is not None and when.b <= 12:
+        when = replace(when, day=when.a, month=when.b)
     if when is None or when.year is None or when.month is None or when.day is None:
         return None
     zone = _ZONE.search(date)
-    offset = when.offset if when.offset is not None else _ZONES.get(zone[1]) if zone else None
+    offset = when.offset if when.offset is not None or zone is None else _ZONES.get(zone[1]) if zone[1] else _minutes(zone)
     end = "" if offset is None else f"{'-' if offset < 0 else '+'}{abs(offset) // 60:02}:{abs(offset) % 60:02}"
     hour, minute = (when.hour, when.minute) if when.hour is not None else _dotted_time(date, when)
     if hour is None:
         return f"{when.year:04}-{when.month:02}-{when.day:02}"
     return f"{when.year:04}-{when.month:02}-{when.day:02}T{hour:02}:{minute:02}:{when.second:02}{end}"
+
+
+def _minutes(zone: re.Match[str]) -> int:
+    """Return the minutes east of UTC in `(+07)`."""
+    minutes = 60 * int(zone[2][1:]) + int(zone[3] or 0)
+    return -minutes if zone[2][0] == "-" else minutes
 
 
 def _dotted_time(date: str, when: Spotted) -> tuple[int | None, int]:

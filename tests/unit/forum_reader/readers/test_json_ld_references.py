@@ -77,6 +77,14 @@ def test_what_stands_around_the_json_is_left_out(around: str) -> None:
     assert [post.author for post in read(FORMS["nested"], around).posts] == ["ann", "bob", "cyd", "dov"]
 
 
+def test_raw_line_breaks_in_strings_are_kept() -> None:
+    script = json.dumps(FORMS["nested"][0]).replace("\\n", "\n")
+    page = read_page(
+        f'<html><script type="application/ld+json">{script}</script><body>x</body></html>', "https://ld.example/t/1", now=NOW
+    )
+    assert [post.text for post in page.posts] == TEXTS
+
+
 def test_a_fragment_of_two_nodes_names_none() -> None:
     people = [{"@type": "Person", "@id": f"https://ld.example/u/{n}#me", "name": name} for n, name in enumerate(("ann", "bob"))]
     page = read([OPENING | {"author": {"@id": "#me"}, "comment": COMMENTS[0] | {"author": {"@id": people[1]["@id"]}}}, *people])

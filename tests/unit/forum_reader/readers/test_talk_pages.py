@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from urllib.parse import quote
@@ -81,6 +83,47 @@ WIKIS = {
     "ru": Wiki("Участник", "обс.", "Служебная:Вклад", "{0:%H:%M}, {0.day} {1} {0.year} (UTC)", ("сентября", "октября")),
     "ja": Wiki("利用者", "会話", "特別:投稿記録", "{0.year}年{0.month}月{0.day}日 (火) {0:%H:%M} (UTC)", ("", "")),
     "zh": Wiki("用户", "留言", "特殊:用户贡献", "{0.year}年{0.month}月{0.day}日 (二) {0:%H:%M} (UTC)", ("", "")),
+    "it": Wiki("Utente", "msg", "Speciale:Contributi", "{0:%H:%M}, {0.day} {1} {0.year} (CEST)", ("set", "ott"), 2),
+    "pl": Wiki("Wikipedysta", "dyskusja", "Specjalna:Wkład", "{0:%H:%M}, {0.day} {1} {0.year} (CEST)", ("wrz", "paź"), 2),
+    "pt": Wiki(
+        "Usuário",
+        "discussão",
+        "Especial:Contribuições",
+        "{0:%H}h{0:%M}min de {0.day} de {1} de {0.year} (UTC)",
+        ("setembro", "outubro"),
+    ),
+    "nl": Wiki("Gebruiker", "overleg", "Speciaal:Bijdragen", "{0.day} {1} {0.year} {0:%H:%M} (CEST)", ("sep", "okt"), 2),
+    "fi": Wiki(
+        "Käyttäjä",
+        "keskustelu",
+        "Toiminnot:Muokkaukset",
+        "{0.day}. {1} {0.year} kello {0:%H.%M} (EEST)",
+        ("syyskuuta", "lokakuuta"),
+        3,
+    ),
+    "cs": Wiki("Wikipedista", "diskuse", "Speciální:Příspěvky", "{0.day}. {0.month}. {0.year}, {0:%H:%M} (CEST)", ("", ""), 2),
+    "uk": Wiki("Користувач", "обговорення", "Спеціальна:Внесок", "{0:%H:%M}, {0.day} {1} {0.year} (UTC)", ("вересня", "жовтня")),
+    "ko": Wiki("사용자", "토론", "특수:기여", "{0.year}년 {0.month}월 {0.day}일 (화) {0:%H:%M} (KST)", ("", ""), 9),
+    "ar": Wiki("مستخدم", "نقاش", "خاص:مساهمات", "{0:%H:%M}، {0.day} {1} {0.year} (ت ع م)", ("سبتمبر", "أكتوبر")),
+    "he": Wiki("משתמש", "שיחה", "מיוחד:תרומות", "{0:%H:%M}, {0.day} {1} {0.year} (IDT)", ("בספטמבר", "באוקטובר"), 3),
+    "fa": Wiki("کاربر", "بحث", "ویژه:مشارکت\u200cها", "{0.day} {1} {0.year}، ساعت {0:%H:%M} (UTC)", ("سپتامبر", "اکتبر")),
+    "tr": Wiki("Kullanıcı", "mesaj", "Özel:Katkılar", "{0:%H.%M}, {0.day} {1} {0.year} (UTC)", ("Eylül", "Ekim")),
+    "hu": Wiki(
+        "Szerkesztő",
+        "vita",
+        "Speciális:Szerkesztő közreműködései",
+        "{0.year}. {1} {0.day}., {0:%H:%M} (CEST)",
+        ("szeptember", "október"),
+        2,
+    ),
+    "vi": Wiki(
+        "Thành viên", "thảo luận", "Đặc biệt:Đóng góp", "{0:%H:%M}, ngày {0.day} tháng {0.month} năm {0.year} (UTC)", ("", "")
+    ),
+    "ro": Wiki(
+        "Utilizator", "discuție", "Special:Contribuții", "{0.day} {1} {0.year} {0:%H:%M} (EEST)", ("septembrie", "octombrie"), 3
+    ),
+    "ca": Wiki("Usuari", "disc.", "Especial:Contribucions", "{0:%H:%M}, {0.day} {1} {0.year} (CEST)", ("set", "oct"), 2),
+    "th": Wiki("ผู้ใช้", "คุย", "พิเศษ:เรื่องที่เขียน", "{0:%H:%M}, {0.day} {1} {0.year} (+07)", ("กันยายน", "ตุลาคม"), 7),
 }
 
 
@@ -127,6 +170,33 @@ def test_a_comment_ends_with_its_signature(language: str) -> None:
         (one.author, "\n\n".join(one.paragraphs), one.at - timedelta(hours=wiki.east), title)
         for title, comments in sections()
         for one in comments
+    ]
+
+
+def _with_bars(html: str) -> str:
+    """Give each section a bar with figures and each comment a link for answers."""
+    bar = "<div class=bar><span>3 comments</span><span>2 people in discussion</span></div></div>"
+    html = re.sub(
+        r"<h2><span class=mw-headline[^>]*>([^<]*)</span>.*?</h2>", rf"<div class='mw-heading mw-heading2'><h2>\1</h2>{bar}", html
+    )
+    return html.replace("(UTC)", '(UTC)<span class="links"><a class="replylink" role="button" href="">reply</a></span>')
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _with_bars,
+        lambda html: html.replace("<h2>", "<hr><h2>"),
+        lambda html: re.sub(
+            r'<a href="(/wiki/User:[^"]*)">([^<]*)</a>', r'<span style="color:red"><a href="\1"><b>\2</b></a></span>', html
+        ),
+    ],
+    ids=["bars", "rules", "styled names"],
+)
+def test_what_stands_around_comments_is_no_text(change: Callable[[str], str]) -> None:
+    seen = read_page(change(page(WIKIS["en"])), "http://wiki.example/wiki/Talk:Garden", now=NOW)
+    assert [(post.author, post.text, post.section) for post in seen.posts] == [
+        (one.author, "\n\n".join(one.paragraphs), title) for title, comments in sections() for one in comments
     ]
 
 
