@@ -38,7 +38,7 @@ LEAST_COVERAGE = 0.2
 SLOWER = 3.0
 """Times the slowest of the last runs, by seconds a page."""
 SLOW_S = 60.0
-"""A member that takes less than this is not slow."""
+"""Of a member, not counted for its pace: with few pages it is the start's, and on a busy machine the wait for a place."""
 
 
 NO_BOUNDS = Bounds()
@@ -202,8 +202,9 @@ def _by_past(crawl: CrawlEvidence, before: Sequence[Member], bounds: Bounds) -> 
     if bounds.items is None and crawl.figures.items < HALF * fewest:
         return Finding(Verdict.FEWER_ITEMS, f"{crawl.figures.items} items, at least {fewest} before", page)
     slowest = max(one.seconds / max(1, one.pages) for one in past)
-    if bounds.seconds is None and crawl.seconds > SLOW_S and crawl.seconds / max(1, crawl.pages) > SLOWER * slowest > 0:
-        return Finding(Verdict.SLOWER, f"{crawl.seconds / max(1, crawl.pages):.1f} s a page, at most {slowest:.1f} s before")
+    pace = (crawl.seconds - SLOW_S) / max(1, crawl.pages)
+    if bounds.seconds is None and pace > SLOWER * slowest > 0:
+        return Finding(Verdict.SLOWER, f"{pace:.1f} s a page after its first minute, at most {slowest:.1f} s before")
     return None
 
 
