@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from .normalised import common
 from .words import AGO, DAYS_BACK, LESS_THAN_ONE, MONTHS, NUMBERS, UNITS, WEEKDAYS, half_of_day, of_half
@@ -106,7 +107,12 @@ class Spotted:
 
 def spotted(text: str) -> Spotted | None:
     """Return the first date in a text; None without any. A time of day alone is a date, too (of precision 1)."""
-    if len(text) <= LONGEST and OTHER_FORM.search(text):
+    return _spotted(text) if len(text) <= LONGEST else None
+
+
+@lru_cache(maxsize=4096)
+def _spotted(text: str) -> Spotted | None:
+    if (not text.isascii() or _FULL.search(text)) and OTHER_FORM.search(text):
         text = common(text)
     if len(text) > LONGEST or not _FULL.search(text):
         return _day_word(text, None) if len(text) < 40 else None

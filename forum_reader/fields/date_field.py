@@ -19,10 +19,10 @@ from forum_reader.readers.checks import order
 from . import post_marks
 from .post_marks import DATE_DATA, suggests_date
 
+# In small letters: `re` needs a third of the time where it need not ignore the case.
 _EDITED = re.compile(
     r"\bedit|bearbeitet|geändert|modifi|redigi|editad|изменен|исправлен|редактир|отредакт|编辑|編輯|編集|수정|düzenle|muokattu|redigera|ændret|endret|ändrad|upraven|"
     r"zmienion|bijgewerkt|bewerkt|updated",
-    re.IGNORECASE,
 )
 _OTHER = re.compile(  # the last reply, or the day of joining
     r"last (?:reply|post|seen|activity|visit|active|online)|letzte[rs]? (?:antwort|beitrag)|ostatni|senast|последн|"
@@ -32,7 +32,6 @@ _OTHER = re.compile(  # the last reply, or the day of joining
     r"geregistreerd|lid s(?:inds|ed)|medlem s(?:ed|i)|blev medlem|gick med|tilmeldt|liitty|rekisteröi|dołączy|rejestr|"
     r"csatlakoz|regisztr|înregistr|membru din|katılım|kayıt|üyelik|регистр|присоедин|с нами с|реєстр|приєдна|εγγραφ|"
     r"μέλος από|التسجيل|انضم|عضویت|הצטרף|הרשמה|tham gia|gia nhập|bergabung|注册|註冊|加入|登録日|参加|가입|เข้าร่วม",
-    re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d")
 _ONE_NUMBER = re.compile(r"\W*\w{0,9}\W{0,3}\d[\d.,]*\W*\w{0,9}\W*")  # `#12`, `12 posts`, `Posts: 133`
@@ -115,7 +114,7 @@ def may_be_dates(paths: BlockPaths, authors: dict[int, int]) -> list[str]:
 
 def begins_with_edit(text: str) -> bool:
     """Return True if a text begins with a note of an edit."""
-    match = _EDITED.search(text)
+    match = _EDITED.search(text.lower())
     return match is not None and match.start() <= _PRELUDE
 
 
@@ -188,6 +187,7 @@ def _line_of(paths: BlockPaths, i: int) -> str:
 
 def _is_before_number(words: re.Pattern[str], text: str) -> bool:
     """Return True if one of the words stands before the first number: `edited 21.4.`, not `20.4. (edited 21.4.)`."""
+    text = text.lower()
     number = _NUMBER.search(text)
     if number is None or number.start() < 3:
         return words.search(text) is not None

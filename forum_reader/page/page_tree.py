@@ -17,29 +17,17 @@ from lxml import etree
 
 from forum_reader.errors import PageTooLarge
 from forum_reader.fields import post_marks
-from forum_reader.reading.html_text import emoji_of, end_lines
+from forum_reader.reading.html_text import BREAKS, HIDDEN, emoji_of, end_lines
 
 MOST_ELEMENTS = 100_000
 """A page of 100 long posts has 10,000."""
 
-_LEFT_OUT = frozenset(
-    {
-        "script", "style", "template", "head", "iframe", "object", "svg", "math", "textarea", "select", "button",
-        "datalist", "audio", "video", "canvas", "map",
-    }
-)  # fmt: skip
-_PARAGRAPHS = frozenset(
-    {"p", "blockquote", "ul", "ol", "dl", "pre", "table", "h1", "h2", "h3", "h4", "h5", "h6", "figure", "details", "hr"}
-)
-_LINES = frozenset(
-    {
-        "div", "li", "dt", "dd", "tr", "section", "article", "aside", "header", "footer", "nav", "main", "address", "center",
-        "fieldset", "form", "figcaption", "summary", "caption", "legend", "option", "tbody", "thead", "body",
-    }
-)  # fmt: skip
+_LEFT_OUT = (HIDDEN - {"noscript"}) | {"math", "datalist", "audio", "video", "canvas", "map"}
 _CELLS = frozenset({"td", "th"})
 _COLUMNS = frozenset({"tr", "div", "section", "font"})
-_BREAKS = dict.fromkeys(_CELLS, 1) | dict.fromkeys(_LINES, 2) | dict.fromkeys(_PARAGRAPHS, 3)
+_BREAKS = (
+    dict.fromkeys(_CELLS, 1) | {tag: lines + 1 for tag, lines in BREAKS.items()} | dict.fromkeys(("tbody", "thead", "body"), 2)
+)
 _STATE = re.compile(
     r"^(?:(?:odd|even|first|last|alt|bg|row|unread|read|online|offline|clearfix|cf|js|has|is|no)(?:[-_]?\d*)|\S+[-_](?:odd|even))$",
     re.IGNORECASE,

@@ -19,9 +19,7 @@ from forum_reader.definition.selectors import xml_text
 
 from .parse_body import tree_of
 
-_HIDDEN = frozenset(
-    {"script", "style", "template", "noscript", "head", "iframe", "object", "svg", "textarea", "select", "button"}
-)
+HIDDEN = frozenset({"script", "style", "template", "noscript", "head", "iframe", "object", "svg", "textarea", "select", "button"})
 _PARAGRAPHS = frozenset(
     {"p", "blockquote", "ul", "ol", "dl", "pre", "table", "h1", "h2", "h3", "h4", "h5", "h6", "figure", "details", "hr"}
 )
@@ -96,7 +94,7 @@ class _Writer:
     def element(self, root: Any) -> None:
         self._root, self._in_quote = root, None
         tag = root.tag
-        if type(tag) is not str or tag in _HIDDEN:
+        if type(tag) is not str or tag in HIDDEN:
             return
         self._edge(tag, quoted=False)
         kept = tag == "pre"
@@ -113,7 +111,7 @@ class _Writer:
         while True:
             for child in children:
                 tag = child.tag
-                if type(tag) is str and tag not in _HIDDEN:  # else a comment
+                if type(tag) is str and tag not in HIDDEN:  # else a comment
                     edge = tag in _EDGES
                     if edge:
                         self._edge(tag, quoted)
