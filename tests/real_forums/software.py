@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import urllib.error
 import urllib.request
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -127,7 +130,9 @@ class Software(ABC):
     def launch(self, command: list[str | Path], *, environment: dict[str, str] | None = None, cwd: Path | None = None) -> None:
         """A server process of it, ended at the end; what it says is in `log()`."""
         with (self.folder / "server.log").open("ab") as log:
-            process = subprocess.Popen(command, env=environment, cwd=cwd or self.folder, stdout=log, stderr=log)
+            process = subprocess.Popen(
+                command, env=environment, cwd=cwd or self.folder, stdout=log, stderr=log, start_new_session=True
+            )
         self._processes.append(process)
 
     def wait_until_it_answers(self, path: str = "/") -> None:
@@ -142,7 +147,8 @@ class Software(ABC):
     def stop(self) -> None:
         """End its processes."""
         for process in reversed(self._processes):
-            process.terminate()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)  # PHP's server leaves its workers
         for process in self._processes:
             try:
                 process.wait(20)
