@@ -67,7 +67,8 @@ def _roots(paths: BlockPaths, authors: dict[int, int], dates: dict[int, int]) ->
     scored = [
         (_score(paths, place, authors, dates) * (_ONE_OF_SEVERAL if _is_whole_of_parent(paths, place) else 1.0), place.path)
         for place in paths.places[1:]
-        if paths.presence(place) >= 0.5 and place.count <= (1 if _is_paragraph(paths, place) else 1.3) * len(place.first)
+        if paths.presence(place) >= 0.5
+        and (place.count <= len(place.first) or (place.count <= 1.3 * len(place.first) and not _is_paragraph(paths, place)))
     ]
     best, best_score = None, 0.0
     for score, path in sorted(scored, reverse=True)[:_MOST_PLACES]:

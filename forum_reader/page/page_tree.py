@@ -162,7 +162,7 @@ class PageTree:
                     if tag == "textarea":
                         self.writing_in.append(current)
                     continue
-                own = dict(element.items())
+                own = dict(items) if (items := element.items()) else _NOTHING
                 parents.append(current)
                 current = len(tags)
                 if current >= MOST_ELEMENTS:

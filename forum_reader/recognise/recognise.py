@@ -198,8 +198,8 @@ class _Page:
         for kind, (plain, expressions) in _marks(layers.PROFILES).items():
             if plain:
                 self.possible.update(plain[text] for text in plain.keys() & marks.of(kind))
-            lines = marks.lines(kind) if expressions else ""
-            self.possible.update(mark for mark, texts in expressions if any(text in lines for text in texts))
+            if expressions and (lines := marks.lines(kind)):
+                self.possible |= {mark for mark, text in expressions if text in lines}
         self._known: dict[str, bool] = {}
 
     def has(self, mark: str) -> bool:
@@ -243,11 +243,11 @@ def _texts_in(parsed: Iterable[tuple[Any, Any]]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=2)
-def _marks(folder: Path) -> dict[str, tuple[dict[str, str], list[tuple[str, tuple[str, ...]]]]]:
-    """Return for each kind the profiles' marks that are plain text, by that text, and the expressions with the texts of which
-    each match has one. Scripts are left out: they are long, and decide nothing alone.
+def _marks(folder: Path) -> dict[str, tuple[dict[str, str], list[tuple[str, str]]]]:
+    """Return for each kind the profiles' marks that are plain text, by that text, and the expressions, each with the texts of
+    which its matches have one. Scripts are left out: they are long, and decide nothing alone.
     """
-    found: dict[str, tuple[dict[str, str], list[tuple[str, tuple[str, ...]]]]] = {}
+    found: dict[str, tuple[dict[str, str], list[tuple[str, str]]]] = {}
     every = (mark for _, table, _ in _tables(folder) for mark in (*table.signatures, *table.hints, *table.never, *table.requires))
     for mark in dict.fromkeys(every):
         kind, text, pattern = _compiled(mark)
@@ -255,7 +255,7 @@ def _marks(folder: Path) -> dict[str, tuple[dict[str, str], list[tuple[str, tupl
         if text:
             plain[text] = mark
         elif kind != "script":
-            expressions.append((mark, _literals(pattern.pattern)))
+            expressions += [(mark, one) for one in _literals(pattern.pattern)]
     return found
 
 
