@@ -77,9 +77,9 @@ def test_up_sizes_its_node_for_the_fleet_and_for_what_it_may_grow_to(
 
 
 def test_a_fleet_that_the_machine_has_no_memory_for_is_said() -> None:
-    assert too_much_for_machine(4, 2**30) == ""
-    assert too_much_for_machine(5, 2**30).startswith(
-        "5 crawlers need about 1 GB of memory, this machine has 1: it has room for 4"
+    assert too_much_for_machine(5, 2**30) == ""
+    assert too_much_for_machine(11, 2 * 2**30).startswith(
+        "11 crawlers need about 2 GB of memory, this machine has 2: it has room for 10"
     )
 
 

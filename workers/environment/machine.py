@@ -7,7 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 PER_CORE = 4  # crawlers: each waits for sites and Redis most of the time
-CRAWLER_BYTES = 256 * 1024 * 1024  # a forum crawler takes 120 to 200 MB; CRAWLER_MEMORY_SOFT_MB is where it is replaced
+CRAWLER_BYTES = 192 * 1024 * 1024
+"""A forum crawler has 120 to 200 MB, of which it shares 45 with the process that it is forked from, and a pool process of 36;
+CRAWLER_MEMORY_SOFT_MB is where it is replaced.
+"""
 WORKER_MB = 400  # Celery's main process and its pool, measured: 215 to 312 MB
 LEAST_SHARE_MB = 384
 MOST_SPARE = 16  # places that are made without being asked for: each costs a process of 30 MB from the start

@@ -103,7 +103,7 @@ class Fleet(Variables):
     node_crawlers: Whole = declare(
         meaning="crawlers that one worker may host",
         rule=f"the crawlers of one node are a whole number from 1 to {MOST_SLOTS}",
-        shown="4 for each core, one for each 256 MB, at most 16; the fleet if larger",
+        shown="4 for each core, one for each 192 MB, at most 16; the fleet if larger",
         derived=lambda before: max(places(cores(), memory_bytes()), sum(before.get("fleet", {}).values())),
         ge=1,
         le=MOST_SLOTS,

@@ -103,7 +103,7 @@ def test_a_service_that_sizes_itself_is_not_scaled_by_hand(registry: Registry, a
     [
         (1, 2**30, 4),  # a small virtual machine
         (2, 8 * 2**30, 8),
-        (4, 2**30, 4),  # memory is what lacks
+        (4, 2**30, 5),  # memory is what lacks
         (0, 0, 1),
         (64, 2**40, MOST_SPARE),
     ],
