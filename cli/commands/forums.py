@@ -38,6 +38,7 @@ from .seed import backfill, refresh, rescan
 if TYPE_CHECKING:
     from forum_reader.definition.site_options import Schedule
 
+_AGES = {HOUR_S: "an hour", DAY_S: "a day", 7 * DAY_S: "a week"}
 NO_FORUM = "No forum is watched yet. `trawl seed` queues the first scans; while `trawl up` runs, beat does it."
 NO_SITE = "No forum is watched: there is no site file. `trawl watch ADDRESS` writes one, and starts what is needed."
 NO_REDIS = "No Redis runs here that has the freshness of forums: start the fleet with `trawl up`, or name it in TRAWL_REDIS_URL."
@@ -120,7 +121,7 @@ class _Found:
     forums: list[_Forum]
     spent: Mapping[str, Spent]
     budgets: Mapping[str, float]  # requests an hour, of the sites that have a file here
-    edits: Mapping[str, str]  # when edits in quiet threads are found, of the same sites
+    schedules: Mapping[str, Schedule]  # of the same sites
     wrong: tuple[str, ...]  # what is wrong with site files: their forums are not scanned
 
 
@@ -129,7 +130,7 @@ def _look(site: str | None) -> _Found:
     wrong = tuple(line for error in errors.values() for line in str(error).splitlines())
     url = running_url()
     if url is None:
-        return _Found(running=False, forums=[], spent={}, budgets={}, edits={}, wrong=wrong)
+        return _Found(running=False, forums=[], spent={}, budgets={}, schedules={}, wrong=wrong)
     with redis_client(url) as client:
         view = OverviewReader(client).read_sites(site)
     measured = _delays(site, view.now)
@@ -140,7 +141,7 @@ def _look(site: str | None) -> _Found:
         ],
         spent=forum_sites(view).spent,
         budgets={**forum_sites(view).budgets, **{one.name: one.scan_budget_per_hour for one in known}},
-        edits={one.name: _edits_line(one.schedule) for one in known},
+        schedules={one.name: one.schedule for one in known},
         wrong=(*wrong, *(f"{part} cannot be read: {why}" for part, why in view.unreadable.items())),
     )
 
@@ -200,21 +201,28 @@ def _due(one: _Forum) -> str:
     return f"in {duration(wait)}" if wait > 0 else f"{duration(late)} late" if late > SOON_S else "now"
 
 
+def _edit_delays(schedule: Schedule) -> dict[float, float]:
+    """Return the delays in seconds that are planned for edits in threads without new posts, the time between two checks, by the
+    age of the last post.
+    """
+    recheck_s = schedule.recheck_days * DAY_S
+    waits = {age: next_check(age, recheck_s=recheck_s, min_interval_s=schedule.min_interval_s) for age in _AGES}
+    return {age: wait for age, wait in waits.items() if wait is not None}
+
+
 def _edits_line(schedule: Schedule) -> str:
-    """Return the delays that are planned for edits in threads without new posts: the time between two checks."""
+    """Describe the delays of edits in threads without new posts."""
     if not schedule.recheck_days:
         return "edits in quiet threads are not looked for (recheck_days = 0)"
-    ages = {"an hour": HOUR_S, "a day": DAY_S, "a week": 7 * DAY_S}
-    recheck_s = schedule.recheck_days * DAY_S
-    waits = {name: next_check(age, recheck_s=recheck_s, min_interval_s=schedule.min_interval_s) for name, age in ages.items()}
-    parts = ", ".join(f"{name} after its last post within {duration(wait)}" for name, wait in waits.items() if wait is not None)
+    delays = _edit_delays(schedule).items()
+    parts = ", ".join(f"{_AGES[age]} after its last post within {duration(wait)}" for age, wait in delays)
     return f"an edit in a quiet thread is found {parts}, after {schedule.recheck_days:g} days not; later where checks wait"
 
 
 def _budget_lines(found: _Found) -> list[str]:
     lines = []
     for site, spent in found.spent.items():
-        lines += [f"{site}: {found.edits[site]}"] if site in found.edits else []
+        lines += [f"{site}: {_edits_line(found.schedules[site])}"] if site in found.schedules else []
         of = f" of {found.budgets[site]:,.10g}" if site in found.budgets else ""
         parts = f"lists {spent.scan:,.0f}, threads {spent.detail:,.0f}, checks {spent.check:,.0f}, history {spent.backfill:,.0f}"
         lines.append(f"{site}: {spent.total:,.0f}{of} requests in the last hour ({parts})")
@@ -228,6 +236,11 @@ def _budgets_json(found: _Found) -> list[dict[str, Any]]:
             "scan_budget_per_hour": found.budgets.get(site),
             "spent": round(spent.total, 1),
             **{str(purpose): round(spent.on(purpose), 1) for purpose in Purpose},
+            "edit_delays": [
+                {"last_post_s": age, "found_within_s": round(wait)} for age, wait in _edit_delays(found.schedules[site]).items()
+            ]
+            if site in found.schedules
+            else None,
         }
         for site, spent in found.spent.items()
     ]

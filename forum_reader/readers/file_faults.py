@@ -29,6 +29,8 @@ _NEAR = timedelta(days=2)  # time zones differ
 _FRESH = timedelta(days=1)
 _SLOW = timedelta(minutes=5)  # from the fetching of a page to its reading
 _WORD = re.compile(r"\w+")
+_NUMBERED = re.compile(r"\d{1,18}(?![\da-zA-Z])")
+"""The id of a thread whose number comes first: `784-water-barrel`."""
 _LONG = 20  # characters of a text that no other has by chance
 _HEAD = 60  # characters of a text
 _LEAST_WORDS = 5
@@ -277,7 +279,9 @@ def is_by_creation(threads: Sequence[ListedThread]) -> bool:
     activity = [one.last_activity for one in rows]
     if sum(one is not None for one in activity) <= _FEW or _falls(activity):
         return False
-    return _falls([one.created_at for one in rows]) or _falls([int(one.id) if one.id.isdecimal() else None for one in rows])
+    return _falls([one.created_at for one in rows]) or _falls(
+        [int(number[0]) if (number := _NUMBERED.match(one.id)) else None for one in rows]
+    )
 
 
 def _falls(values: Sequence[Any]) -> bool:

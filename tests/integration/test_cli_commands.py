@@ -230,6 +230,8 @@ def test_forums_tells_how_fresh_each_one_is_and_what_was_spent(
         ("news", "new", 0),
     ]
     assert found["budgets"][0]["spent"] == 7
+    delays = {one["last_post_s"]: one["found_within_s"] / 60 for one in found["budgets"][0]["edit_delays"]}
+    assert {age: round(minutes) for age, minutes in delays.items()} == {3600: 71, 86400: 508, 604800: 1793}
 
 
 def test_rescan_and_backfill_queue_what_is_named_and_say_so(trawl: Trawl, redis_client: redis.Redis) -> None:
