@@ -109,12 +109,13 @@ def _faults() -> Iterator[str]:
     from redis_components.server.variables import load_env_file
     from workers.application import application
     from workers.fleet.service_file import limits_in_file, services_in_file
+    from workers.jobs.groups import limits_of_quotas
     from workers.state.schedules import schedule_in_file
 
     yield from _lines_of(load_env_file)
     yield from (row.fault for row in rows() if row.fault)
     yield from unknown()
-    for read in (services_in_file, limits_in_file):
+    for read in (services_in_file, limits_in_file, limits_of_quotas):
         yield from _lines_of(read)
     of_file = schedule_in_file()[1]
     for faults in of_file.values():

@@ -145,6 +145,7 @@ def _in_words(row: dict[str, Any]) -> str:
         row["rate"] and f"{row['rate']:g}/s" + (f" (burst {row['burst']})" if row["burst"] > 1 else ""),
         row["concurrency"] and f"{row['concurrency']} at a time",
         row["weight"] > 1 and f"weight {row['weight']}",
+        row["per_minute"] and f"{row['per_minute']}/min",
         row["per_hour"] and f"{row['per_hour']}/h",
         row["per_day"] and f"{row['per_day']}/day",
         row["quiet"] and f"quiet {row['quiet']}",

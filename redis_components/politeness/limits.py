@@ -107,6 +107,7 @@ class LaneLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             "burst": self.burst if self.rate else None,
             "concurrency": self.concurrency,
             "weight": self.weight,
+            "per_minute": self.within(MINUTE_MS),
             "per_hour": self.within(HOUR_MS),
             "per_day": self.within(DAY_MS),
             "quiet": written(self.quiet_hours) or None,

@@ -174,7 +174,15 @@ def test_jobs_and_services_and_who_did_it(api: Api, redis_client: redis.Redis) -
 def test_limits_of_a_site_are_set_shown_and_removed(api: Api, redis_client: redis.Redis) -> None:
     body = {"rate": 3, "burst": 2, "concurrency": 4, "per_hour": 600, "quiet": "01:00-06:00 Europe/Berlin"}
     [told] = api("POST", "/api/v1/limits/example.org", token=ACT, body=body).body
-    expected = {"site": "example.org", **body, "weight": 1, "per_day": None, "left_alone_s": 0, "by": "the API"}
+    expected = {
+        "site": "example.org",
+        **body,
+        "weight": 1,
+        "per_minute": None,
+        "per_day": None,
+        "left_alone_s": 0,
+        "by": "the API",
+    }
     assert told == expected
     wanted = LaneLimits.of(rate=3, burst=2, concurrency=4, per_hour=600, quiet=str(body["quiet"]), by="the API")
     assert limits.read(redis_client, limits_key()) == {"example.org": wanted}

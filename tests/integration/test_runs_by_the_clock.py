@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from redis_components.admin.crawl_records import CrawlRecords
 from tasks.app import app
 from tasks.beat.leader import LeaderScheduler
 from tests.support.faked_clock import RedisWithClock, needs_compiler
+from workers.jobs import runs
 from workers.jobs.run_steps import advance
 from workers.overview import Overview, problems
 from workers.state.audit import Note
@@ -29,6 +31,8 @@ HOUR_S = 3600.0
 SPIDERS = 'import scrapy\nfor name in "abcdef":\n    globals()[name] = type(name, (scrapy.Spider,), {"name": name})\n'
 GROUP = '\n[groups.{name}]\nspiders = ["?"]\nat_once = 2\n{lines}\n'
 NOT_MADE_UP = '[schedule.single]\ntask = "trawl.crawl"\nargs = ["a"]\ncron = "30 2 * * *"\nkwargs = {overlap = "skip"}\n'
+SPIDERS_OF = cache(runs.project_spiders)
+"""The project is the same in all of these tests, and is imported once."""
 
 
 class Night:
@@ -108,6 +112,7 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Night]:
             "PYTHONPATH": str(tmp_path),
         }.items():
             monkeypatch.setenv(name, value)
+        monkeypatch.setattr(runs, "project_spiders", SPIDERS_OF)
         monkeypatch.setitem(app.conf, "beat_schedule", {})
         monkeypatch.setitem(app.conf, "task_always_eager", True)  # what beat sends runs at once
         app.loader.import_default_modules()

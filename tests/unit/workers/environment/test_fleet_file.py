@@ -180,6 +180,7 @@ def test_check_reports_every_fault_in_a_line(project: Path, capsys: pytest.Captu
     ("text", "said"),
     [
         ("[services.books\nsize = 1\n", "is not TOML: Expected ']' at the end of a table declaration (at line 1"),
+        ("[quotas.ops]\nper_minut = 5\n", "line 2: quotas.ops.per_minut: unknown; there are places, memory_mb, per_minute"),
         ("[service.books]\n", "line 1: service: unknown; there are [fleet], [services], [groups], [quotas], [rules]"),
         ('[outputs.log]\nkind = "file"\n\npth = "x"\n', "line 4: outputs.log.pth: there is no such key; did you mean 'path'?"),
         ('[limits]\n"a.example" = 3\n', "line 2: limits.a.example: must be a table, as [limits.NAME]"),
