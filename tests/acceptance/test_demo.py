@@ -24,7 +24,13 @@ from tests.support.fleet import ROOT
 from tests.support.processes import none_left, wait_until
 
 MARK = "TRAWL_TEST_DEMO"
-SMALL = {"TRAWL_DEMO_THREADS": "60", "TRAWL_DEMO_LIVE_S": "3", "TRAWL_DEMO_KILL_AT": "0.1", "TRAWL_DEMO_LATENCY_MS": "20"}
+SMALL = {
+    "TRAWL_DEMO_THREADS": "60",
+    "TRAWL_DEMO_COMMENTS": "4",
+    "TRAWL_DEMO_LIVE_S": "3",
+    "TRAWL_DEMO_KILL_AT": "0.1",
+    "TRAWL_DEMO_LATENCY_MS": "20",
+}
 
 
 class Demo:
