@@ -248,9 +248,17 @@ def test_the_member_that_will_be_late_is_named_and_what_does_not_help_it(night: 
     assert night.newest().late_by == "b has 1,500 requests left"
     assert "a higher at_once would not help, more crawlers for it may" in night.fix()
     keys = CrawlRecords(night.client).keys_of(night.crawling()["b"].id)
+    night.client.zadd(keys.lanes(), {"\1later": 0})  # requests with a time: no limit
+    night.step()
+    assert night.newest().late_by == "b has 1,500 requests left"
+    night.client.zadd(keys.lanes(), {"quotas.ops": 0})
+    assert night.runs.swap(replace(night.newest(), quota="ops"))
+    night.step()
+    assert night.fix().startswith("b has 1,500 requests left at the pace of the quota ops: a higher at_once would not help")
+    assert "a higher per_minute may" in night.fix()
     night.client.zadd(keys.lanes(), {"example.org": 0})
     night.step()
-    assert night.newest().late_by == "b has 1,500 requests left at the pace of its site's limit"
+    assert night.newest().late_by == "b has 1,500 requests left at the pace of the limit of its site"
     assert "a higher at_once would not help, neither would more crawlers" in night.fix()
     assert night.newest().late == pytest.approx((datetime.fromisoformat("2026-05-02T06:30+00:00")).timestamp(), abs=180)
     night.crawled("b", pages=1500, left=600)

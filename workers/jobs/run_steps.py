@@ -17,10 +17,10 @@ import redis
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError
-from redis_components.server.untrusted_values import server_time
+from redis_components.server.untrusted_values import as_text, server_time
 from workers.consumers.run_files import end_member, member_settings
 from workers.state.audit import Note, note
-from workers.state.group_runs import RUN, GroupRun, GroupRuns, Member, RunState, Verdict, counted
+from workers.state.group_runs import RUN, GroupRun, GroupRuns, Member, RunState, Verdict, counted, quota_lane
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry, Slot
@@ -353,5 +353,8 @@ class _Step:
         if found is None or not found.member:
             return {"late": found and found.at, "late_by": ""}
         left, keys = known[found.member].figures.left, CrawlRecords(self._client).keys_of(known[found.member].id)
-        limit = " at the pace of its site's limit" if self._client.zcard(keys.lanes()) else ""
-        return {"late": found.at, "late_by": f"{found.member} has {left:,} requests left{limit}"}
+        lanes: Any = self._client.zrange(keys.lanes(), 0, 99)
+        paced = {as_text(lane) for lane in lanes if lane[:1] != b"\1"}  # that one holds requests for later
+        of_quota = paced and paced <= {quota_lane(run.quota)}
+        pace = f" at the pace of {f'the quota {run.quota}' if of_quota else 'the limit of its site'}" if paced else ""
+        return {"late": found.at, "late_by": f"{found.member} has {left:,} requests left{pace}"}

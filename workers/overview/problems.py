@@ -198,8 +198,9 @@ def _sooner(run: GroupRun, view: Overview) -> str:
     """Return what would end a late run sooner, and what would not."""
     limited = "no number of crawlers helps a site that has a limit"
     if run.late_by:
-        more = "neither would more crawlers" if "limit" in run.late_by else f"more crawlers for it may; {limited}"
-        return f"{run.late_by}: a higher at_once would not help, {more}"
+        more = "neither would more crawlers" if " at the pace of " in run.late_by else f"more crawlers for it may; {limited}"
+        quota = ", a higher per_minute may" if run.late_by.endswith(f" the quota {run.quota}") else ""
+        return f"{run.late_by}: a higher at_once would not help, {more}{quota}"
     if not run.waiting:
         return f"no member waits, so more of them at a time would not help; more crawlers for each may, but {limited}"
     if run.waits_for:
