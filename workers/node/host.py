@@ -272,16 +272,26 @@ class Node:
                 resting = supervisor.resting
                 if (last := supervisor.last) and last.state.given_up:
                     raise GivenUp(f"{last.name} is {last.state}: {last.note}{f'; {last.error}' if last.error else ''}")
-                goes_on = verdict is SlotOutcome.FINISHED and self.any_service and not self.drain.is_set()
-                goes_on = goes_on and not Nodes(client).is_draining(slot.owner)
-                following = next_member(registry, slot) if goes_on else None
+                following = self._following(registry, slot) if verdict is SlotOutcome.FINISHED else None
                 if following is None:
                     return verdict
-                slot = following
-                options = as_declared(client, CrawlerOptions(spider=slot.spider), install=True)
+                slot, options = following
         finally:
             if resting:
                 resting.let_go()
+
+    def _following(self, registry: Registry, slot: Slot) -> tuple[Slot, CrawlerOptions] | None:
+        """Return the member that crawls next in the place of one that is over; None where `reconcile_fleet` gives it away."""
+        client = registry.client
+        if not self.any_service or self.drain.is_set():
+            return None
+        try:
+            if Nodes(client).is_draining(slot.owner) or (following := next_member(registry, slot)) is None:
+                return None
+            return following, as_declared(client, CrawlerOptions(spider=following.spider), install=True)
+        except (redis.RedisError, TrawlError) as error:  # what was done is found by the next step of the run
+            logger.warning("%s: its place is given back: %s", slot.name, error)
+            return None
 
 
 NODE = Node()
