@@ -78,7 +78,7 @@ def id_in_thread(found: Sequence[PostRows]) -> dict[str, Any] | None:
 
 
 _LEAST_ANSWERS = 2
-_TARGETS = (r"#\D*(\d+)$", "#(.+)$")
+_TARGETS = (r"#[^\d#]*(\d+)$", r"#([^#\n]+)$")
 
 
 def parent_field(found: Sequence[PostRows], ids: dict[str, Any]) -> dict[str, Any] | None:
