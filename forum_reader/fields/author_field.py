@@ -69,12 +69,36 @@ def find_authors(paths: BlockPaths) -> dict[int, int]:
     return found
 
 
+_BADGE = re.compile(
+    r"[(\[+×★☆✓•\s]{0,3}(?:(?:lvl?|等级|等級)[.:\s]{0,2}|(?:level|rank|karma|stufe|niveau|nivel)[.:\s]{1,2})?\d[\d.,]{0,9}[kKmM]?[)\]+\s]{0,3}",
+    re.IGNORECASE,
+)
+_BADGE_LENGTH = 16  # characters
+_FIGURE = re.compile(r"[^\W\d_]{2,12}\s?[:：]\s?\d[\d.,]{0,9}")
+
+
 def name_of(paths: BlockPaths, i: int) -> str:
     """Return the name in an author's element, without `by` and `wrote:`."""
-    text = paths.label(_called(paths, i))
+    named = _called(paths, i)
+    text = _without_badges(paths, named) or paths.label(named)
     if BEFORE_NAME.search(text):  # the name is in the next element
         text = paths.string(i)
     return _HANDLE.sub("", SPEECH_VERB.sub("", BY.sub("", text)).strip(AROUND)) or text
+
+
+def _without_badges(paths: BlockPaths, i: int) -> str | None:
+    """Return the text of an element without inner elements that are a number, as of a badge or a level; None without any."""
+    tree = paths.tree
+    inner = range(i + 1, tree.end[i])
+    badges = [
+        (tree.first_text[j], tree.last_text[j])
+        for j in inner
+        if 0 < tree.size(j) <= _BADGE_LENGTH and _BADGE.fullmatch(paths.string(j))
+    ]
+    if not badges:
+        return None
+    text = " ".join(tree.joined(tree.first_text[i], tree.last_text[i], badges).split())
+    return text if any(map(str.isalpha, text)) else None
 
 
 def _called(paths: BlockPaths, i: int) -> int:
@@ -99,7 +123,7 @@ def _may_be_name(paths: BlockPaths, i: int) -> bool:
     if not 0 < paths.tree.size(i) <= LONGEST or i in paths.marks.dates or not paths.has_letters(i):
         return False
     text = paths.string(i)
-    if _BUTTON.fullmatch(text) or BEFORE_NAME.search(text):
+    if _BUTTON.fullmatch(text) or BEFORE_NAME.search(text) or _BADGE.fullmatch(text) or _FIGURE.fullmatch(text):
         return False
     return not (_INITIALS.fullmatch(text) and _is_picture(paths, i))
 

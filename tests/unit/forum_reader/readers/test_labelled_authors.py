@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forum_reader.page.records import PageKind
+from forum_reader.readers.page_reader import read_page
 
 from .test_lone_posts import ANSWER, WORDS, seen
 
@@ -56,3 +57,23 @@ ONE_WRITER = {
 def test_all_posts_of_a_thread_may_be_of_one_writer_whom_no_link_and_no_class_names(count: int, name: str) -> None:
     page = seen("".join(ONE_WRITER[name](n) for n in range(count)))
     assert [(post.author, post.text) for post in page.posts] == [("ida", text) for text in TEXTS[:count]]
+
+
+BADGES = {
+    "a number": '{} <span class="badge">{}</span>',
+    "a level above": '{}<sup class="lvl" title="Level">{}</sup>',
+    "reputation in brackets": '<span class="name">{}</span><span class="reputation">({})</span>',
+    "a level in front": '<span class="lv">Lv.{1}</span> <span>{0}</span>',
+}
+
+
+@pytest.mark.parametrize("form", BADGES)
+def test_the_number_of_a_badge_is_no_part_of_a_name(form: str) -> None:
+    names = ("ann", "bob", "cy the 3rd", "dov99")
+    rows = "".join(
+        f'<div class="msg" id="m{n}"><div class="who"><a href="/u/{n}">{BADGES[form].format(name, 7 * n + 3)}</a></div>'
+        f'<div class="when">2026-11-2{n} 09:05</div><div class="what">{"hinge sundial marrow birch " * (n + 2)}</div></div>'
+        for n, name in enumerate(names)
+    )
+    posts = read_page(f"<html><body><h1>A door</h1>{rows}</body></html>", "https://forum.example/t/1").posts
+    assert [post.author for post in posts] == list(names)
