@@ -34,7 +34,7 @@ _OTHER = re.compile(  # the last reply, or the day of joining
     r"μέλος από|التسجيل|انضم|عضویت|הצטרף|הרשמה|tham gia|gia nhập|bergabung|注册|註冊|加入|登録日|参加|가입|เข้าร่วม",
 )
 _NUMBER = re.compile(r"\d")
-_ONE_NUMBER = re.compile(r"\W*\w{0,9}\W{0,3}\d[\d.,]*\W*\w{0,9}\W*")  # `#12`, `12 posts`, `Posts: 133`
+_ONE_NUMBER = re.compile(r"\W{0,9}[^\W\d]{0,9}\W{0,3}\d[\d.,]*+\W{0,9}[^\W\d]{0,9}\W{0,9}")  # `#12`, `12 posts`, `Posts: 133`
 _OF_DATE = re.compile(r"date|time|when|posted|stamp|age\b", re.IGNORECASE)
 _MOST_DATED = 0.6  # of the blocks
 _PRELUDE = 16  # characters before the word: `Last `, `Dieser Beitrag wurde `

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
 
+from forum_reader import FetchedPage, draft_site
 from forum_reader.dates.dates_in_text import spotted
 from forum_reader.dates.post_calendar import Calendar
 from forum_reader.dates.read_date import DateReader
+from forum_reader.definition.page_requests import PageRequest
 from forum_reader.page.records import PageKind
 from forum_reader.readers.page_reader import read_page
+from tests.support.unknown_forums import FORUMS
 
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 WORDS = "hinge sundial marrow birch trowel anvil moss cider lichen raven scythe plum pier gasket kiln tin loom ferry".split()  # noqa: SIM905
@@ -317,7 +321,21 @@ def test_ages_without_ago_are_dates_where_their_element_is_one() -> None:
     assert all(post.published is None for post in other.posts)
 
 
-def test_strings_that_may_be_dates_are_reported() -> None:
-    seen = read_page(page([f"Qz{n}-11/{n}47~2026" for n in (1, 2, 3, 4)], "en"), "https://forum.example/t/1", now=NOW)
+@pytest.mark.parametrize("form", ["Qz{0}-11/{0}47~2026", "Qz~{0}3/1{0}q", "{0}3 zom 26"])
+def test_strings_that_may_be_dates_are_reported(form: str) -> None:
+    seen = read_page(page([form.format(n) for n in (1, 2, 3, 4)], "en"), "https://forum.example/t/1", now=NOW)
     assert [post.author for post in seen.posts] == list(NAMES)
-    assert any("4 of 4 posts have no date; these may be dates: 'Qz1-11/147~2026'" in note for note in seen.notes), seen.notes
+    hint = f"4 of 4 posts have no date; these may be dates: {form.format(1)!r}"
+    assert any(hint in note for note in seen.notes), seen.notes
+
+
+def test_sites_new_names_strings_that_may_be_dates() -> None:
+    forum = FORUMS["lists"]()
+
+    def fetch(asked: PageRequest) -> FetchedPage:
+        text = forum.page(asked.url.removeprefix("http://forum.example")) or ""
+        text = re.sub(r"(\d\d)\.(\d\d)\.\d{4} (\d\d):\d\d", r"Qz~\1/\3q", text) if "/topic/" in asked.url else text
+        return FetchedPage(asked.url, text.encode(), status=200 if text else 404, headers=[])
+
+    drafted = draft_site("http://forum.example/", fetch=fetch, name="mine")
+    assert re.search(r"pages\.comments\.fields\.created_at: these may be dates: 'Qz~\d\d/\d\dq'", drafted), drafted
