@@ -206,9 +206,9 @@ class _Page:
         """Return True if the page has a mark."""
         known = self._known.get(mark)
         if known is None:
-            kind, text, pattern = _compiled(mark)
+            kind, _, pattern = _compiled(mark)
             may_have = mark in self.possible or kind == "script"
-            known = self._known[mark] = may_have and (bool(text) or self._matches(kind, pattern))
+            known = self._known[mark] = may_have and (pattern is None or self._matches(kind, pattern))
         return known
 
     def _matches(self, kind: str, pattern: regex.Pattern[str]) -> bool:
@@ -252,7 +252,7 @@ def _marks(folder: Path) -> dict[str, tuple[dict[str, str], list[tuple[str, str]
     for mark in dict.fromkeys(every):
         kind, text, pattern = _compiled(mark)
         plain, expressions = found.setdefault(kind, ({}, []))
-        if text:
+        if pattern is None:
             plain[text] = mark
         elif kind != "script":
             expressions += [(mark, one) for one in _literals(pattern.pattern)]
@@ -274,28 +274,25 @@ def _version(table: Recognise, page: PageMarks) -> str | None:
     if table.version is None:
         return None
     kind, _, pattern = _compiled(table.version)
-    match = next(_found(pattern, page.lines(kind)), None)
+    match = next(_found(pattern or "", page.lines(kind)), None)
     return str(match[1]) if match else None
 
 
 @lru_cache(maxsize=2048)
-def _compiled(mark: str) -> tuple[str, str, regex.Pattern[str]]:
-    """Return a mark's kind, its text where it is plain and of a kind whose marks are whole words, and its expression."""
+def _compiled(mark: str) -> tuple[str, str, regex.Pattern[str] | None]:
+    """Return a mark's kind, and its text where it is plain and of a kind whose marks are whole words, else its expression."""
     kind, _, expression = mark.partition(" ")
     if kind not in KINDS or not expression:
         raise ValueError(
             f"{mark!r} must be a kind and a regular expression, as in 'class structItem': kinds are {', '.join(sorted(KINDS))}"
         )
     is_whole = kind in _WHOLE
+    if is_whole and re.escape(expression).replace("\\-", "-").replace("\\#", "#") == expression:
+        return kind, expression, None
     try:
-        pattern = compile_pattern(f"^(?:{expression})$" if is_whole else expression, regex.MULTILINE)
+        return kind, "", compile_pattern(f"^(?:{expression})$" if is_whole else expression, regex.MULTILINE)
     except PatternError as exc:
         raise ValueError(f"{mark!r} is not a regular expression: {exc}") from None
-    return (
-        kind,
-        expression if is_whole and re.escape(expression).replace("\\-", "-").replace("\\#", "#") == expression else "",
-        pattern,
-    )
 
 
 def base_of(url: str) -> str:

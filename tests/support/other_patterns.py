@@ -104,7 +104,11 @@ def built(found: list[str]) -> list[Use]:
 def of_profiles() -> list[Use]:
     """Marks, `regex` of fields, `base`, `forum`, and what `re:test` is given: the package `regex` searches them, in a time."""
     marks = [mark for _, table, *_ in recognise._tables(_PROFILES) for mark in table.hints + table.signatures]
-    found = [Use(f"mark {mark.split()[0]}", recognise._compiled(mark)[2].pattern, re.MULTILINE, ("search",)) for mark in marks]
+    found = [
+        Use(f"mark {mark.split()[0]}", pattern.pattern, re.MULTILINE, ("search",))
+        for mark in marks
+        if (pattern := recognise._compiled(mark)[2]) is not None  # else it is plain text
+    ]
     for path in sorted(_PROFILES.glob("*.toml")):
         for key, value in _texts(tomllib.loads(path.read_text())):
             modes = {"regex": "search", "base": "finditer", "forum": "match"}
