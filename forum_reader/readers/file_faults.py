@@ -120,7 +120,8 @@ def faults_of_next_page(page: CommentsPage, seen: SeenPage | None) -> Iterator[s
 
 def _turned(page: CommentsPage) -> Iterator[str]:
     """Yield a reason where comments, which are read from the oldest on, stand the other way round."""
-    dates = [one.created_at for one in page.comments if one.created_at is not None and one.parent_id is None]
+    is_flat = all(one.parent_id is None for one in page.comments)
+    dates = [one.created_at for one in page.comments if one.created_at is not None] if is_flat else []
     back = sum(after < before for before, after in pairwise(dates))
     if len(dates) > _FEW and back >= _NEARLY_ALL * (len(dates) - 1):
         yield "the posts are read from the newest to the oldest: look at `order`"
@@ -143,7 +144,7 @@ def _ends(listed: ListedThread, page: CommentsPage, posts: Sequence[Any], seen: 
     texts = [_words(one.text) for one in shown]
     is_read = [any(_in_common(own, other) >= _SAME for own in bodies) for other in texts]
     lost = is_read.index(False) if False in is_read[:2] else len(shown)
-    is_one = sum(is_read) == len(shown) - 1 > 0 and len(posts) < len(shown)
+    is_one = sum(is_read) == len(shown) - 1 > 0 and len(posts) < len(shown) and not any(one.deleted for one in page.comments)
     if page.post is not None and lost < 2 and is_one and texts[lost].total() >= _LEAST_WORDS:
         yield f"a post of the page, {shown[lost].text!r:.80}, is not read: look at `rows` and `first_is_post`"
     replies = listed.reply_count

@@ -156,7 +156,6 @@ OTHERS: list[tuple[str, str, Any]] = [
     ("plain", "comments.fields.body", "."),
     ("marked", "comments.first_is_post", True),
     ("marked", "comments.fields.body", "."),
-    ("marked", "comments.order", "newest"),
     ("marked", "comments.post.author", "h1"),
     ("blog", "comments.fields.body", "cite.author"),
     ("blog", "comments.fields.author", "time"),
