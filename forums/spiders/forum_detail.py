@@ -10,7 +10,7 @@ import msgspec
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
-from forum_reader.reading.read_page import CommentsPage, ThreadPage
+from forum_reader.reading.read_page import CommentsPage, ListedThread, ThreadPage
 from forums.breaker.middleware import MISSING, SiteBlocked
 from forums.breaker.missing import site_of_task
 from forums.records.items import comment_item, file_digest, now_in_reading, post_item, utc_now, with_listed
@@ -22,6 +22,7 @@ from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.page_tracker import reason_of
 
 from .base import ForumSpider, address_of, following, page_request, read_page
+from .first_check import check_thread
 from .left_out import after_left_out, follow_left_out, next_left_out, placed, with_left_out
 from .odd_pages import merged, merged_into, was_read_before, with_head
 from .thread_reading import (
@@ -200,6 +201,9 @@ class ForumDetailSpider(ForumSpider):
         except UnreadablePage as error:
             yield self._unreadable(site, response, read, error)
             return
+        if read.page == 1:
+            listed = ListedThread(id=read.thread, token="", url=read.url, reply_count=read.replies)
+            await check_thread(self, site, listed, page, response)
         fetched_at = _fetched_at(read, response)
         if page.post is not None:
             url = read.url or response.url

@@ -25,6 +25,7 @@ from redis_components.scrapy_glue.page_tracker import reason_of
 from redis_components.start_tasks.seeding import in_overflow
 
 from .base import following, page_request, read_page
+from .first_check import check_list
 from .look_back import LookBackSpider
 from .recent_messages import RecentState
 from .scan_marks import Marks
@@ -137,6 +138,8 @@ class ForumListSpider(LookBackSpider):
         except UnreadablePage as error:
             yield self._failed(site.name, forum, state, f"page {number}: {error}")
             return
+        if number == 1:
+            await check_list(self, site, listing, response)
         marks, recent = await self.marks_of(site.name, forum, RECENT) if number == 1 else (None, None)
         records = await self.stored_threads(site.name, [thread.id for thread in listing.threads])
         if number == 1:

@@ -65,6 +65,13 @@ class ForumFleetKeys(FleetKeys):
         """
         return f"{self.prefix}:wrong_sites"
 
+    def checked_files(self) -> str:
+        """HASH: digest of the site file by which a page of a kind was checked first (`<site>/<kind>` -> 12 hex digits).
+
+        Written and read by the forum spiders.
+        """
+        return f"{self.prefix}:checked_files"
+
     def delays(self) -> str:
         """HASH: delays of posts and comments from publication to the database (`<site>|<upper bound in s, or inf>` -> number,
         `<site>|sum` -> seconds).

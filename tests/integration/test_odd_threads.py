@@ -19,6 +19,7 @@ from tests.support import warm_start
 from tests.support.fleet import ROOT
 from tests.support.odd_forum import SITE, OddForum, odd_forum
 from tests.support.scrapy_command import crawl_command
+from workers.state.registry import Registry
 
 LISTS, DETAILS = (CrawlKeys.for_spider(spider) for spider in ("forum_list", "forum_detail"))
 
@@ -123,3 +124,34 @@ def test_later_pages_for_members_are_reported_and_not_asked_for_in_each_scan(
         forum.for_members.clear()
         crawl.check("5")
         assert crawl.stored()[1]["p5new"] == ("5", "an answer for members")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "reason"),
+    [('rows = "li"', "/f/7", "threads"), ('author = "b"', "/t/", "have no author")],
+    ids=["a third of a list's rows", "few authors"],
+)
+def test_a_file_that_nobody_has_checked_is_checked_by_the_first_pages_that_are_read_by_it(
+    tmp_path: Path, redis_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, wrong: str, kind: str, reason: str
+) -> None:
+    monkeypatch.setenv("TRAWL_SITES_DIR", str(tmp_path))
+    monkeypatch.setenv("TRAWL_DATABASE_URL", f"sqlite:///{tmp_path / 'trawl.sqlite'}")
+    with odd_forum() as forum:
+        right = SITE.format(url=forum.url)
+        (tmp_path / "site.toml").write_text(right)
+        for number in range(1, 11):
+            forum.thread(str(number), 4)
+        crawl = Crawl(redis_url, redis_client, forum)
+        crawl.scan()
+        assert Registry(redis_client).errors() == [], "the right file"
+        changed = {'rows = "li"': 'rows = "li:nth-child(3n)"', 'author = "b"': 'author = "b:contains(r1)"'}[wrong]
+        (tmp_path / "site.toml").write_text(right.replace(wrong, changed))
+        for _ in range(2):
+            for rows in forum.threads.values():
+                rows.append((f"{rows[0][0]}x{len(rows)}", "user", f"one more, the {len(rows)}th"))
+            crawl.scan()
+        (error,) = Registry(redis_client).errors()
+        assert (error.where, error.times) == ("site site", 1)
+        assert f"its file reads {forum.url}{kind}" in error.what
+        assert reason in error.what
+        assert "`trawl sites check site --live`" in error.what
