@@ -55,12 +55,11 @@ async def check_thread(spider: ForumSpider, site: Site, listed: ListedThread, pa
 
 async def _check(spider: ForumSpider, site: Site, kind: str, response: Response, faults: Callable[[], Iterable[str]]) -> None:
     digest = file_digest(site)
-    if _known.get((site.name, kind)) == digest or not await spider.in_thread(
-        lambda: _is_new(spider.server, site.name, kind, digest)
-    ):
-        _known[site.name, kind] = digest
+    if _known.get((site.name, kind)) == digest:
         return
-    _known[site.name, kind] = digest
+    _known[site.name, kind] = digest  # before the question to Redis: other pages come meanwhile
+    if not await spider.in_thread(lambda: _is_new(spider.server, site.name, kind, digest)):
+        return
     if found := next(iter(faults()), ""):
         what = f"its file reads {response.url} wrongly: {found}; `trawl sites check {site.name} --live` reports all"
         await spider.in_thread(lambda: Registry(spider.server).report_error(f"site {site.name}", what))

@@ -43,7 +43,7 @@ from scrapy.utils.project import get_project_settings
 from redis_components.server.variables import load_env_file
 from workers.application import application
 from workers.process.exit_kinds import ExitKind
-from workers.process.forked import ANSWER, is_own
+from workers.process.forked import ANSWER, CREDENTIALS, is_own
 from workers.process.options import CrawlerOptions
 from workers.process.run_module import own_module
 from workers.state.registry import SlotStory
@@ -53,6 +53,8 @@ from .stop_signals import Parent
 from .turns import PACKAGES, Turns, is_library
 
 IDLE_S = 120.0
+GOING_S = 1.0
+"""Longest wait for a supervisor that is dying."""
 WITHOUT = "without:"
 MORE = (
     "asyncio.unix_events",
@@ -194,10 +196,11 @@ class WarmParent:
         """Stop a crawler whose supervisor has died; forget one whose end it knows."""
         assert child.connection is not None
         self._selector.unregister(child.connection)
+        if child.code is None:
+            _wait_for_end(child.connection)
+            os.kill(child.pid, signal.SIGTERM)
         child.connection.close()
         child.connection = None
-        if child.code is None:
-            os.kill(child.pid, signal.SIGTERM)
 
     def _look_for_ends(self) -> None:
         for child in [*self._children.values()]:
@@ -209,6 +212,17 @@ class WarmParent:
             if child.code is not None and child.connection is None:
                 os.waitpid(child.pid, 0)  # only now may another process get this pid
                 del self._children[child.pid]
+
+
+def _wait_for_end(connection: socket.socket) -> None:
+    """Wait a moment for the end of the process that has closed the other end: the kernel closes its files in any order, and by
+    its pipe a crawler sees that it has no supervisor any more.
+    """
+    pid, _, _ = CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
+    with suppress(OSError):  # it is gone
+        handle = os.pidfd_open(pid)
+        select.select([handle], [], [], GOING_S)
+        os.close(handle)
 
 
 def _code_of(pid: int) -> int | None:

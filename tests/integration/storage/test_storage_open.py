@@ -62,8 +62,8 @@ def test_a_process_that_opens_a_database_twice_stores_what_it_writes_after_anoth
 
 def test_tables_of_a_newer_trawl_are_refused(database: Database, database_url: str) -> None:
     with database.engine.begin() as connection:
-        connection.execute(trawl_schema.update().values(version=7))
-    assert f"its tables have version 7, this Trawl knows {VERSION}; upgrade Trawl here" in message_of(database_url)
+        connection.execute(trawl_schema.update().values(version=VERSION + 1))
+    assert f"its tables have version {VERSION + 1}, this Trawl knows {VERSION}; upgrade Trawl here" in message_of(database_url)
 
 
 def test_tables_of_another_program_are_refused_and_left_alone(database: Database, database_url: str) -> None:
