@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from .base import ForumSpider
+    from .thread_reading import Reading
 
 _known: dict[tuple[str, str], str] = {}
 """Digests of the files that this process has seen checked, by site and kind of page."""
@@ -42,20 +43,21 @@ async def check_list(spider: ForumSpider, site: Site, page: ListPage, response: 
         )
 
 
-async def check_thread(spider: ForumSpider, site: Site, listed: ListedThread, page: CommentsPage, response: Response) -> None:
-    """Check the file by the first page of a thread, if it was not checked yet."""
+async def check_thread(spider: ForumSpider, site: Site, read: Reading, page: CommentsPage, response: Response) -> None:
+    """Check the file by a thread's page, if that is the first one and it was not checked yet."""
+    listed = ListedThread(id=read.thread, token="", url=read.url, reply_count=read.replies)
 
     def faults() -> Iterable[str]:
         seen = seen_without_file(response)
         return faults_of_thread(listed, page, set(), seen, response.text if seen is not None else "")
 
-    if page.comments:
+    if page.comments and read.page == 1:
         await _check(spider, site, "comments", response, faults)
 
 
 async def _check(spider: ForumSpider, site: Site, kind: str, response: Response, faults: Callable[[], Iterable[str]]) -> None:
     digest = file_digest(site)
-    if _known.get((site.name, kind)) == digest:
+    if spider.server is None or _known.get((site.name, kind)) == digest:  # None: it crawls apart from Redis
         return
     _known[site.name, kind] = digest  # before the question to Redis: other pages come meanwhile
     if not await spider.in_thread(lambda: _is_new(spider.server, site.name, kind, digest)):

@@ -10,7 +10,7 @@ import msgspec
 from scrapy import Request
 from scrapy.spidermiddlewares.httperror import HttpError
 
-from forum_reader.reading.read_page import CommentsPage, ListedThread, ThreadPage
+from forum_reader.reading.read_page import CommentsPage, ThreadPage
 from forums.breaker.middleware import MISSING, SiteBlocked
 from forums.breaker.missing import site_of_task
 from forums.records.items import comment_item, file_digest, now_in_reading, post_item, utc_now, with_listed
@@ -201,9 +201,7 @@ class ForumDetailSpider(ForumSpider):
         except UnreadablePage as error:
             yield self._unreadable(site, response, read, error)
             return
-        if read.page == 1:
-            listed = ListedThread(id=read.thread, token="", url=read.url, reply_count=read.replies)
-            await check_thread(self, site, listed, page, response)
+        await check_thread(self, site, read, page, response)
         fetched_at = _fetched_at(read, response)
         if page.post is not None:
             url = read.url or response.url
