@@ -259,7 +259,7 @@ def main() -> None:
     for peer in ("scrapy crawl", "scrapyd"):
         ratio = played.ratio("trawl", peer, lambda one: float(one["members"] / one["cpu_s"]))
         report.target(f"10 x the members of {peer} by CPU ({ratio:.1f} x)", ratio >= 10)
-    report.caveats.append("Members a minute are of this machine: where others use it, many processes get more of it than few.")
+    report.caveats.append("Members a minute are of this machine with the site on it, whose CPU time is not counted.")
     report.caveats.append(f"A member takes {played.median('trawl', lambda one: float(one['member_s'])):.1f} s, one of many.")
     report.finish(chosen)
 
