@@ -34,6 +34,8 @@ NAME = "simulated@bench"
 class SimulatedCrawler:
     """Simulated `LaunchedCrawler` for a supervisor; its heartbeat has its own connection, as a process has."""
 
+    rests = False
+
     def __init__(self, slot: Slot) -> None:
         self._born = time.monotonic()
         self._ended = False
@@ -97,7 +99,7 @@ def record_of(slot: Slot) -> CrawlerRecord:
     )
 
 
-def launch(options: CrawlerOptions, _: SlotLog) -> SimulatedCrawler:
+def launch(options: CrawlerOptions, _: SlotLog, resting: object = None) -> SimulatedCrawler:  # noqa: ARG001 - as there
     """In the place of `workers.supervision.launcher.launch`."""
     assert options.slot
     return SimulatedCrawler(options.slot)
