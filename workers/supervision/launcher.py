@@ -46,14 +46,16 @@ logger = logging.getLogger(__name__)
 class LaunchedCrawler:
     """A crawler process in a new session; made by `launch`. Call `poll` and `pulse` often; neither waits."""
 
-    def __init__(self, process: subprocess.Popen[bytes] | ForkedProcess, pulse: PulseReader, page: SharedPage) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes] | ForkedProcess, pulse: PulseReader, page: SharedPage, kin: object = None
+    ) -> None:
         self._process = process
         self._tree = ProcessTree(process.pid)
         self._pulse = pulse
         self._page = page
         self._begin()
-        self.kin: object = None
-        """The next crawl needs the same."""
+        self.kin = kin
+        """Its next crawl needs the same."""
 
     def _begin(self) -> None:
         """Forget the crawl before."""
@@ -215,15 +217,21 @@ def launch(options: CrawlerOptions, log: SlotLog, resting: LaunchedCrawler | Non
 
     Raises OSError when no process can be made, or TRAWL_REDIS_USERS cannot be read.
     """
-    environment = _environment(options)
+    try:
+        environment = _environment(options)
+    except OSError:
+        if resting:
+            resting.let_go()
+        raise
     kin = options.python, environment, options.settings.get(RUN)
+    ours = replace(options, parent=os.getpid(), log_file=str(log.path))
     if resting:
-        if resting.kin == kin and resting.goes_on(replace(options, parent=os.getpid(), log_file=str(log.path))):
+        if resting.kin == kin and resting.goes_on(ours):
             return resting
         resting.let_go()
     pulse, write_fd = pulse_pipe()
     page = SharedPage()
-    ours = replace(options, parent=os.getpid(), pulse_fd=write_fd, page_fd=page.descriptor, log_file=str(log.path))
+    ours = replace(ours, pulse_fd=write_fd, page_fd=page.descriptor)
     log_fd = log.open()
     try:
         process = forked.fork(ours, environment, log_fd) or _executed(ours, environment, log_fd)
@@ -234,9 +242,7 @@ def launch(options: CrawlerOptions, log: SlotLog, resting: LaunchedCrawler | Non
     finally:
         os.close(write_fd)
         os.close(log_fd)
-    crawler = LaunchedCrawler(process, pulse, page)
-    crawler.kin = kin
-    return crawler
+    return LaunchedCrawler(process, pulse, page, kin)
 
 
 def _executed(options: CrawlerOptions, environment: dict[str, str], log_fd: int) -> subprocess.Popen[bytes]:
