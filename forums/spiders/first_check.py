@@ -62,7 +62,7 @@ async def _check(spider: ForumSpider, site: Site, kind: str, response: Response,
     _known[site.name, kind] = digest  # before the question to Redis: other pages come meanwhile
     if not await spider.in_thread(lambda: _is_new(spider.server, site.name, kind, digest)):
         return
-    if found := next(iter(faults()), ""):
+    if found := await spider.in_thread(lambda: next(iter(faults()), "")):
         what = f"its file reads {response.url} wrongly: {found}; `trawl sites check {site.name} --live` reports all"
         await spider.in_thread(lambda: Registry(spider.server).report_error(f"site {site.name}", what))
 
