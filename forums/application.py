@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import forum_reader
 from forums import environment
@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
     from forum_reader.page.soft_block import BlockVerdict
     from forums.overview.reader import ForumSitesReader
+    from forums.storage import RunHistory
     from redis_components.keys import CrawlKeys
     from workers.environment.declaration import Variables
     from workers.process.page_at_work import PageAtWork
     from workers.state.history import MemberRow, RunRow, Wanted
+
+T = TypeVar("T")
 
 
 def config_folders() -> Sequence[Path]:
@@ -218,26 +221,22 @@ def sites_reader(client: redis.Redis) -> ForumSitesReader:
 
 def stored_runs(wanted: Wanted, limit: int, *, longest_s: float | None = None) -> list[RunRow] | None:
     """Return the latest crawler processes of the table `crawler_runs`. Raises StorageError."""
-    from forums.storage import RunHistory
-
-    from .storage.read.read_sql import NoData, stored_data
-
-    try:
-        with stored_data(longest_s=longest_s) as database:
-            return RunHistory(database).latest(wanted, limit)
-    except NoData:
-        return None
+    return _of_history(lambda history: history.latest(wanted, limit), longest_s)
 
 
 def stored_members(spider: str, group: str | None, limit: int, *, longest_s: float | None = None) -> list[MemberRow] | None:
     """Return the latest rows of a spider in the table `run_members`. Raises StorageError."""
+    return _of_history(lambda history: history.members(spider, group, limit), longest_s)
+
+
+def _of_history(read: Callable[[RunHistory], list[T]], longest_s: float | None) -> list[T] | None:
     from forums.storage import RunHistory
 
     from .storage.read.read_sql import NoData, stored_data
 
     try:
         with stored_data(longest_s=longest_s) as database:
-            return RunHistory(database).members(spider, group, limit)
+            return read(RunHistory(database))
     except NoData:
         return None
 

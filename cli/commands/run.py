@@ -31,6 +31,12 @@ LOOK_S = 1.0
 app = typer.Typer(no_args_is_help=True, help="Start and follow runs: groups of spiders, each with a verdict when it is over.")
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run; latest, or a group: the newest one.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end; Ctrl-C only ends the waiting.")]
+_FIGURES = (
+    Column("PAGES", "pages", right=True, rank=2),
+    Column("ITEMS", "items", right=True),
+    Column("TOOK", lambda row: duration(row["seconds"]), right=True, rank=3),
+)
+"""Columns of a member's figures."""
 
 
 @app.command()
@@ -150,9 +156,7 @@ def member_history(
     columns = (
         Column("RUN", "run"),
         Column("VERDICT", "verdict"),
-        Column("PAGES", "pages", right=True, rank=2),
-        Column("ITEMS", "items", right=True),
-        Column("TOOK", lambda row: duration(row["seconds"]), right=True, rank=3),
+        *_FIGURES,
         Column("FIELDS", lambda row: ", ".join(f"{name} {share:.0%}" for name, share in sorted(row["fields"].items())), rank=5),
         Column("REASON", "reason", least=20, rank=4, below=True),
     )
@@ -246,9 +250,7 @@ def _show(client: redis.Redis, run: GroupRun, as_json: bool, spider: str = "") -
     columns = (
         Column("MEMBER", "spider"),
         Column("VERDICT", "verdict"),
-        Column("PAGES", "pages", right=True, rank=2),
-        Column("ITEMS", "items", right=True),
-        Column("TOOK", lambda row: duration(row["seconds"]), right=True, rank=3),
+        *_FIGURES,
         Column("REASON", lambda row: row["silenced"] or row["reason"], least=20, below=True),
     )
     if rows:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from redis_components.keys import CrawlKeys
-from tests.support.plain_project import PlainFleet
+from tests.support.plain_project import PlainFleet, project_fleet
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page, WatchedSite
 from workers.consumers.run_files import item_key
@@ -144,16 +144,8 @@ def shop_fleet(folder: Path, *members: str, files: str = "") -> Iterator[tuple[P
     (folder / "trawl.toml").write_text(TRAWL_TOML.replace("{folder}/files", files or f"{folder}/files"))
     with WatchedSite() as site, WatchedSite() as other:
         shop(site, other)
-        environment = {
-            "SCRAPY_SETTINGS_MODULE": "shop_settings",
-            "PYTHONPATH": str(folder / "project"),
-            "TRAWL_CONFIG": str(folder / "trawl.toml"),
-            "TRAWL_DATABASE_URL": f"sqlite:///{folder / 'forums.sqlite'}",
-            "TRAWL_NODE_CRAWLERS": "4",
-            "TEST_SITE": site.url,
-            "TEST_FEEDS": str(folder / "feeds"),
-        }
-        with PlainFleet(folder, "fine=0", **environment) as fleet:
+        more = {"TRAWL_NODE_CRAWLERS": "4", "TEST_FEEDS": str(folder / "feeds")}
+        with project_fleet(folder, "shop_settings", "fine=0", site.url, **more) as fleet:
             yield fleet, site
 
 

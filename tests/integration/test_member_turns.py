@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.plain_project import PlainFleet
+from tests.support.plain_project import project_fleet
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page, WatchedSite
 from workers.state.group_runs import GroupRuns
@@ -83,16 +83,8 @@ def test_members_take_turns_in_a_process_until_one_leaves_something_behind(tmp_p
     write(tmp_path)
     with WatchedSite() as site:
         site.pages = {f"/{name}": Page("<p>a page</p>") for name in ACTS}
-        environment = {
-            "SCRAPY_SETTINGS_MODULE": "turn_settings",
-            "PYTHONPATH": str(tmp_path / "project"),
-            "TRAWL_CONFIG": str(tmp_path / "trawl.toml"),
-            "TRAWL_DATABASE_URL": f"sqlite:///{tmp_path / 'forums.sqlite'}",
-            "TRAWL_NODE_CRAWLERS": "1",
-            "TEST_SITE": site.url,
-            "TEST_MARK": str(tmp_path / "mark"),
-        }
-        with PlainFleet(tmp_path, "a_first=0", **environment) as fleet:
+        more = {"TRAWL_NODE_CRAWLERS": "1", "TEST_MARK": str(tmp_path / "mark")}
+        with project_fleet(tmp_path, "turn_settings", "a_first=0", site.url, **more) as fleet:
             fleet.beat()
             fleet.node()
             run = fleet.trawl("run", "--group", "turns").split()[0]

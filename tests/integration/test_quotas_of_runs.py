@@ -10,7 +10,7 @@ import pytest
 
 from redis_components.keys import lane_state_key, limits_key
 from redis_components.politeness.limits import MINUTE_MS
-from tests.support.plain_project import PlainFleet
+from tests.support.plain_project import PlainFleet, project_fleet
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page, WatchedSite
 from workers.state.group_runs import GroupRuns, Verdict
@@ -125,19 +125,10 @@ def test_quotas_of_places_memory_and_requests_priority_and_overlap(tmp_path: Pat
     (project / "own_spiders.py").write_text(SPIDERS.format(names=MEMBERS))
     (project / "own_settings.py").write_text(SETTINGS)
     (tmp_path / "trawl.toml").write_text(TRAWL_TOML)
-    with Shop() as site:
-        environment = {
-            "SCRAPY_SETTINGS_MODULE": "own_settings",
-            "PYTHONPATH": str(project),
-            "TRAWL_CONFIG": str(tmp_path / "trawl.toml"),
-            "TRAWL_DATABASE_URL": f"sqlite:///{tmp_path / 'forums.sqlite'}",
-            "TRAWL_NODE_CRAWLERS": "8",
-            "TEST_SITE": site.url,
-        }
-        with PlainFleet(tmp_path, "unused=0", **environment) as fleet:
-            fleet.beat()
-            fleet.node()
-            check(fleet, site)
+    with Shop() as site, project_fleet(tmp_path, "own_settings", "unused=0", site.url, TRAWL_NODE_CRAWLERS="8") as fleet:
+        fleet.beat()
+        fleet.node()
+        check(fleet, site)
 
 
 def check(fleet: PlainFleet, site: Shop) -> None:

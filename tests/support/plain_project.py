@@ -90,6 +90,23 @@ class PlainFleet(ToyFleet):
 
 
 @contextmanager
+def project_fleet(folder: Path, settings: str, sizes: str, site: str, **environment: str) -> Iterator[PlainFleet]:
+    """A fleet of the project in `folder`/project, with `folder`/trawl.toml; its spiders find the address of the site in
+    TEST_SITE.
+    """
+    environment = {
+        "SCRAPY_SETTINGS_MODULE": settings,
+        "PYTHONPATH": str(folder / "project"),
+        "TRAWL_CONFIG": str(folder / "trawl.toml"),
+        "TRAWL_DATABASE_URL": f"sqlite:///{folder / 'forums.sqlite'}",
+        "TEST_SITE": site,
+        **environment,
+    }
+    with PlainFleet(folder, sizes, **environment) as fleet:
+        yield fleet
+
+
+@contextmanager
 def plain_fleet(
     folder: Path, sizes: str, *, settings: str = KNOWS_THE_FLEET, pages: int = 50, **environment: str
 ) -> Iterator[PlainFleet]:

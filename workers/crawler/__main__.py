@@ -71,8 +71,9 @@ def main(options: CrawlerOptions, turns: Turns | None = None) -> ExitKind:
     several crawls.
     """
     signals = turns.signals if turns else StopSignals()
+    is_first = turns is None or not turns.number
     try:
-        if turns is None or not turns.number:
+        if is_first:
             _begin_process(options, signals)
         _keep_log(options)
         settings = load_settings(options)
@@ -83,12 +84,12 @@ def main(options: CrawlerOptions, turns: Turns | None = None) -> ExitKind:
         identify(program="crawler", node=options.node, service=options.job_of or options.spider, slot=slot, job=job)
         log = CrawlerLog(lambda: page_at_work.fields() | traces.fields())
         log.take_over(settings)
-        if turns is None or not turns.number:
+        if is_first:
             configure_logging(settings)
             leave_on_memory_error(partial(_exit, ExitKind.OUT_OF_MEMORY, options.pulse_fd))
         registry = reach_redis()
         process = CrawlerProcess(options, settings, registry, signals, log, turns)
-        if turns is None or not turns.number:
+        if is_first:
             gc.freeze()  # later it would keep for ever what the crawl before has left
         gc.enable()
     except OwnProcessNeeded as error:

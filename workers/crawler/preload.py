@@ -137,4 +137,5 @@ def _is_others(name: str, module: ModuleType) -> bool:
 
 
 def is_trawls(name: str) -> bool:
+    """Return True for a module of Trawl."""
     return name.partition(".")[0] in _TRAWLS

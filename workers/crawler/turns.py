@@ -19,7 +19,7 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -65,6 +65,14 @@ logger = logging.getLogger(__name__)
 def is_library(path: str) -> bool:
     """Return True for a path of Python or of an installed package."""
     return path.startswith(_STDLIB) or path.endswith(PACKAGES) or any(f"{folder}/" in path for folder in PACKAGES)
+
+
+def stamps(paths: Iterable[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield files and folders that there are, with the times of their last change and their sizes."""
+    for path in paths:
+        with suppress(OSError):
+            found = os.stat(path)  # noqa: PTH116 - a Path for each costs more
+            yield path, (found.st_mtime_ns, found.st_size)
 
 
 class OwnProcessNeeded(Exception):
@@ -153,10 +161,10 @@ class Turns:
             return f"this one has grown to {memory >> 20} MiB"
         if files - self._files > MOST_FILES:
             return f"{files - self._files} more files are open than after the first crawl"
-        stamps = dict(self._own_stamps())
-        if any(stamps.get(path) != stamp for path, stamp in self._stamps.items()):
+        found = dict(self._own_stamps())
+        if any(found.get(path) != stamp for path, stamp in self._stamps.items()):
             return "files of the project have changed"
-        self._stamps = stamps
+        self._stamps = found
         return self._left_behind()
 
     def _own_stamps(self) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -168,9 +176,7 @@ class Turns:
             if not path or is_library(path) or name.startswith(_OURS):
                 self._libraries.add(name)
                 continue
-            with suppress(OSError):
-                found = os.stat(path)  # noqa: PTH116 - a Path for each costs more
-                yield path, (found.st_mtime_ns, found.st_size)
+            yield from stamps([path])
 
     def _left_behind(self) -> str:
         """Return what the crawl has left in this process; "" for nothing."""

@@ -43,7 +43,7 @@ from workers.state.registry import SlotStory
 from . import __main__ as program
 from .preload import is_trawls, preload
 from .stop_signals import Parent
-from .turns import PACKAGES, Turns, is_library
+from .turns import PACKAGES, Turns, is_library, stamps
 
 IDLE_S = 120.0
 GOING_S = 1.0
@@ -249,14 +249,11 @@ def _show(command: list[str]) -> None:
     ctypes.memmove(begin, line.ljust(end - begin, b"\0"), end - begin)
 
 
-def _stamps() -> Iterator[tuple[str, int, int]]:
+def _stamps() -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield the files of Trawl's modules, and the folders of installed packages, with the times of their last change."""
     loaded = [module for name, module in [*sys.modules.items()] if is_trawls(name)]
     packages = [path for path in sys.path if path.endswith(PACKAGES)]
-    for path in (*(module.__file__ for module in loaded if module.__file__), *packages):
-        with suppress(OSError):
-            found = os.stat(path)  # noqa: PTH116 - a Path for each costs more
-            yield path, found.st_mtime_ns, found.st_size
+    yield from stamps((*(module.__file__ for module in loaded if module.__file__), *packages))
 
 
 def main() -> None:

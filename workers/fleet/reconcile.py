@@ -101,8 +101,7 @@ def _launches(
     # A launch on its way to a node that will not take it takes no place anywhere.
     used = used_places(view for view in slots.values() if view.token is not None or view.launching_on in open_nodes)
     launches = []
-    turns = ((-ranks.get(spider, 0), number, spider) for spider, n in desired.items() for number in range(n))
-    for _, number, spider in sorted(turns):
+    for _, spider, number in _turns(desired, ranks):
         view = slots.get((spider, number)) or SlotView(spider=spider, number=number)
         if view.token is not None or view.launching_on in open_nodes or (spider, number) in stopped:
             continue
@@ -128,9 +127,13 @@ def without_room(
     """
     filled = {(view.spider, view.number) for view in live if view.token is not None or view.launching_on}
     filled |= {(action.spider, action.number) for action in actions if isinstance(action, Launch)}
-    slots = ((spider, number) for spider, n in desired.items() for number in range(n))
-    left = [(ranks.get(spider, 0), spider, number) for spider, number in slots if (spider, number) not in filled]
-    return sorted((one for one in left if one[1:] not in stopped), key=lambda one: (-one[0], one[2], one[1]))
+    return [one for one in _turns(desired, ranks) if one[1:] not in filled and one[1:] not in stopped]
+
+
+def _turns(desired: Mapping[str, int], ranks: Mapping[str, int]) -> list[tuple[int, str, int]]:
+    """Return the desired slots, with the ranks of their services, in the order in which they get places."""
+    slots = [(ranks.get(spider, 0), spider, number) for spider, n in desired.items() for number in range(n)]
+    return sorted(slots, key=lambda one: (-one[0], one[2], one[1]))
 
 
 def _may_take(node: NodeRecord, view: SlotView, now: float) -> bool:

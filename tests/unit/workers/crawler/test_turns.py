@@ -6,17 +6,15 @@ import importlib
 import os
 import socket
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from workers.crawler import turns as module
 from workers.crawler.stop_signals import StopSignals
 from workers.crawler.turns import Turns
 from workers.process.exit_kinds import ExitKind
-from workers.process.forked import LENGTH
+from workers.process.forked import LENGTH, encoded
 from workers.process.options import CrawlerOptions
 
 MEMBER = CrawlerOptions(spider="books.r1", settings={"RUN_ID": "r1"}, log_file="/dev/null")
@@ -33,7 +31,7 @@ class Process:
         self.write = write
 
     def order(self, options: CrawlerOptions) -> None:
-        line = msgspec.json.encode(asdict(options))
+        line = encoded(options)
         self.orders.sendall(LENGTH.pack(len(line)) + line)
 
 
