@@ -483,12 +483,12 @@ def test_older_tables_are_upgraded_by_db_and_not_by_who_reads(trawl: Trawl, stor
     for file in stored.glob("trawl.sqlite*"):
         file.unlink()
     with contextlib.closing(sqlite3.connect(stored / "trawl.sqlite")) as connection, connection:
-        connection.executescript((Path(__file__).parent / "storage" / "version_1.sqlite.sql").read_text())
-        connection.execute("INSERT INTO trawl_schema VALUES (1, 1, '2026-01-01T00:00:00.000000Z')")
-    one_line(trawl("export"), 1, f"its tables have version 1, this Trawl reads {VERSION}", "trawl db upgrade")
+        connection.executescript((Path(__file__).parent / "storage" / "version_4.sqlite.sql").read_text())
+        connection.execute("INSERT INTO trawl_schema VALUES (1, 4, '2026-01-01T00:00:00.000000Z', 'x')")
+    one_line(trawl("export"), 1, f"its tables have version 4, this Trawl reads {VERSION}", "trawl db upgrade")
     said = trawl("db", "check", "--json")
-    assert (said.code, json.loads(said.out)["version"], json.loads(said.out)["needed"]) == (1, 1, VERSION)
-    assert f"its tables had version 1, and now {VERSION}" in trawl("db", "upgrade").out
+    assert (said.code, json.loads(said.out)["version"], json.loads(said.out)["needed"]) == (1, 4, VERSION)
+    assert f"its tables had version 4, and now {VERSION}" in trawl("db", "upgrade").out
     assert f"have version {VERSION} already" in trawl("db", "upgrade").out
     assert trawl("db", "check").code == trawl("export").code == 0
 

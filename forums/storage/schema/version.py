@@ -1,7 +1,8 @@
 """Creation and upgrade of the tables; newer tables are refused.
 
-A database has a version, counted from 1: the last Alembic script that ran on it. The table `trawl_schema` repeats the number,
-because every released Trawl reads it there, and refuses versions newer than its own.
+A new database is made from `tables.py`. A database of an older version goes through Alembic's scripts; its version is the last
+one that ran on it. The table `trawl_schema` repeats the number, because every Trawl reads it there, and refuses versions newer
+than its own.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -23,15 +24,17 @@ from forums.storage.engine import WRITING
 from forums.storage.errors import StorageError, masked, too_old
 from forums.storage.write import board_months
 
-from . import search_index
+from . import published, search_index
 from .tables import metadata, trawl_schema
 
 logger = logging.getLogger(__name__)
 
 VERSION = 7
 MIGRATIONS_TABLE = "trawl_migrations"  # Alembic's version table; another program in the schema may use the default name
-_FIRST = 1
-_FIRST_INDEXED = 5
+_FIRST = 4  # of commit 49295b45
+_WITH_SCRIPTS = (_FIRST, VERSION)
+_FIRST_INDEXED = 7
+_NEW_TABLES = frozenset({"board_months", "run_members"})  # since _FIRST
 _ADVISORY_LOCK = 0x7472_6177_6C  # "trawl": one process at a time makes or changes tables in a PostgreSQL database
 _ALEMBIC = threading.Lock()  # `alembic.op` and `alembic.context` are global to the process: one thread at a time
 _MYSQL_FIRST = (8, 0, 17), (10, 6)  # of MySQL, of MariaDB
@@ -80,24 +83,32 @@ def mismatch(version: int) -> str | None:
 
 
 def _upgrade(connection: Connection) -> int:
-    """Run the missing scripts; return the version afterwards, which differs from VERSION only if it is newer."""
+    """Make or upgrade the tables; return the version afterwards, which differs from VERSION only if it is newer."""
     version = stored_version(connection)  # again: another process may have been here first
     if version is not None and version >= VERSION:
         return version
-    if version is None or version == _FIRST:
-        _refuse_foreign(connection, version)
+    if version is not None and version not in _WITH_SCRIPTS:
+        raise StorageError(
+            f"database {masked(connection.engine.url)}: tables of version {version} cannot be upgraded, only those of"
+            f" {_FIRST}: export its rows with the Trawl that made it, and name another database"
+        )
+    _refuse_foreign(connection, set(metadata.tables) if version is None else _NEW_TABLES)
     _run_scripts(connection, version)
-    if version is not None and version < _FIRST_INDEXED:
+    now = datetime.now(UTC)  # the version comes last: MySQL commits what is before it
+    if version is None:
+        metadata.create_all(connection)
+        for index in chain.from_iterable(table.indexes for table in metadata.sorted_tables):
+            index.create(connection, checkfirst=True)  # in MySQL a Trawl may have died between a table and its index
+        search_index.create(connection)
+        published.create(connection)
+        connection.execute(trawl_schema.insert().values(id=1, version=VERSION, created_at=now, identity=uuid.uuid4().hex))
+        return VERSION
+    if version < _FIRST_INDEXED:
         logger.info("database %s: the search gets an index, some minutes for a million rows", masked(connection.engine.url))
         search_index.fill(connection)
         board_months.fill(connection)
     _set_comments(connection)
-    now = datetime.now(UTC)  # the version comes last: MySQL commits what is before it
-    if version is None:
-        connection.execute(trawl_schema.insert().values(id=1, version=VERSION, created_at=now, identity=uuid.uuid4().hex))
-    else:
-        identity = func.coalesce(trawl_schema.c.identity, uuid.uuid4().hex)
-        connection.execute(trawl_schema.update().values(version=VERSION, identity=identity))
+    connection.execute(trawl_schema.update().values(version=VERSION))
     return VERSION
 
 
@@ -117,6 +128,7 @@ def _set_comments(connection: Connection) -> None:
 
 
 def _run_scripts(connection: Connection, version: int | None) -> None:
+    """Run the missing scripts; for a new database note the last one."""
     logging.getLogger("alembic").setLevel(logging.WARNING)  # hides a dozen lines about its plugins
     from alembic import command  # costs 0.2 s, and a database that is ready does not need it
     from alembic.config import Config
@@ -126,19 +138,15 @@ def _run_scripts(connection: Connection, version: int | None) -> None:
     config.set_main_option("script_location", "forums.storage:migrations")
     config.attributes["connection"] = connection
     with _ALEMBIC:
-        if version == _FIRST:  # made before Alembic was used
-            command.stamp(config, f"{_FIRST:04}")
-        command.upgrade(config, f"{VERSION:04}")
+        (command.stamp if version is None else command.upgrade)(config, f"{VERSION:04}")
 
 
-def _refuse_foreign(connection: Connection, version: int | None) -> None:
+def _refuse_foreign(connection: Connection, wanted: Collection[str]) -> None:
     """Raise StorageError if a table to be created exists already and is not Trawl's."""
-    ours = {"posts", "comments", "scans", "crawler_runs", trawl_schema.name} if version else set()
     there = set(inspect(connection).get_table_names())
     if connection.dialect.name == "mysql" and MIGRATIONS_TABLE in there:
-        return  # a Trawl died while it created them: the scripts keep existing tables
-    foreign = sorted((there & set(metadata.tables)) - ours)
-    if foreign:
+        return  # a Trawl died while it created them: existing tables are kept
+    if foreign := sorted(there.intersection(wanted)):
         raise StorageError(
             f"database {masked(connection.engine.url)}: its table {foreign[0]} was not made by Trawl; name another database"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import warnings
@@ -26,29 +27,44 @@ from tests.support import warm_start
 from tests.support.items import START, at, comment, post, wire
 
 ROWS = [
-    "INSERT INTO trawl_schema VALUES (1, 1, '2026-01-01T00:00:00.000000Z')",
-    "INSERT INTO posts VALUES ('demo', 'p1', 'f1', 'Title of p1', 'old body', 'ada', NULL, 3, 2, NULL, 'http://127.0.0.1/post/p1',"
-    " '2026-01-01T00:01:00.000000Z', '2026-01-01T00:00:30.000000Z')",
-    "INSERT INTO comments VALUES ('demo', 'c1', 'p1', NULL, 'bob', 'Body of c1', NULL, 'http://127.0.0.1/comment/p1/1',"
-    " '2026-01-01T00:01:00.000000Z', '2026-01-01T00:01:00.000000Z')",
-    "INSERT INTO scans VALUES ('demo', 'f1', '2026-01-01T00:00:00.000000Z', '2026-01-01T00:00:20.000000Z', 3, 60, 'complete',"
-    " NULL)",
+    "INSERT INTO trawl_schema VALUES (1, 4, '2026-01-01 00:00:00', 'the first')",
+    "INSERT INTO posts (site, id, forum_id, title, body, author, views, reply_count, url, fetched_at, first_seen_at) VALUES"
+    " ('demo', 'p1', 'f1', 'Title of p1', 'old body', 'ada', 3, 2, 'http://127.0.0.1/post/p1', '2026-01-01 00:01:00',"
+    " '2026-01-01 00:00:30')",
+    "INSERT INTO comments (site, id, post_id, author, body, url, fetched_at, first_seen_at) VALUES ('demo', 'c1', 'p1', 'bob',"
+    " 'Body of c1', 'http://127.0.0.1/comment/p1/1', '2026-01-01 00:01:00', '2026-01-01 00:01:00')",
+    "INSERT INTO scans (site, forum_id, started_at, finished_at, pages, threads, outcome) VALUES ('demo', 'f1',"
+    " '2026-01-01 00:00:00', '2026-01-01 00:00:20', 3, 60, 'complete')",
 ]
 
 
 @pytest.fixture
 def old_url(database_url: str) -> str:
-    """URL of a database as the released version 1 made it, with a row in each table of items. It knew no MySQL."""
+    """URL of a database as commit 49295b45 made it, with a row in each table of items."""
+    make_old(database_url)
+    return database_url
+
+
+@pytest.fixture
+def old_url_but_mysql(database_url: str) -> str:
+    """The same, of SQLite and PostgreSQL."""
     if make_url(database_url).get_backend_name() == "mysql":
-        pytest.skip("version 1 knew no MySQL: there is no such database")
-    engine = create_engine(database_url)
-    script = Path(__file__).with_name(f"version_1.{engine.dialect.name}.sql").read_text()
+        pytest.skip("MySQL has no index of words, and keeps tables that are there")
+    make_old(database_url)
+    return database_url
+
+
+def make_old(url: str) -> None:
+    """Make the tables of version 4, with rows whose hashes an even older version left out."""
+    engine = Database.from_url(url).engine
+    script = Path(__file__).with_name(f"version_4.{engine.dialect.name}.sql").read_text()
+    form = r"T\1.000000Z'" if engine.dialect.name == "sqlite" else r" \1'"
     with engine.begin() as connection:
         for statement in [*script.split(";\n"), *ROWS]:
             if statement.strip():
-                connection.exec_driver_sql(statement)
+                own = re.sub(r" (\d\d:\d\d:\d\d)'", form, statement)
+                connection.exec_driver_sql(own, execution_options={"no_parameters": True})
     engine.dispose()
-    return database_url
 
 
 def rows(database: Database, table: Any) -> list[dict[str, Any]]:
@@ -76,11 +92,11 @@ def differences(database: Database) -> list[Any]:
             return list(compare_metadata(context, metadata))
 
 
-def test_the_scripts_make_what_the_tables_say(database: Database) -> None:
+def test_a_new_database_has_what_the_tables_say(database: Database) -> None:
     assert differences(database) == []
 
 
-def test_a_database_of_version_1_becomes_the_same_and_keeps_its_rows(old_url: str) -> None:
+def test_a_database_of_version_4_becomes_the_same_and_keeps_its_rows(old_url: str) -> None:
     with Database.from_url(old_url) as database:
         assert differences(database) == []
         [stored] = rows(database, posts)
@@ -91,8 +107,8 @@ def test_a_database_of_version_1_becomes_the_same_and_keeps_its_rows(old_url: st
             assert [row.version for row in connection.execute(trawl_schema.select())] == [VERSION]
 
 
-def test_rows_of_an_older_trawl_are_searched_by_the_index(old_url: str) -> None:
-    with Database.from_url(old_url) as database:
+def test_rows_of_an_older_trawl_are_searched_by_the_index(old_url_but_mysql: str) -> None:
+    with Database.from_url(old_url_but_mysql) as database:
         assert [hit.id for hit in find(database, Wanted(text="body", author="ADA")).hits] == ["p1"]
         with database.engine.connect() as connection:
             assert connection.exec_driver_sql(f"SELECT id FROM {search_index.ROWS} ORDER BY id").scalars().all() == ["c1", "p1"]
@@ -100,16 +116,7 @@ def test_rows_of_an_older_trawl_are_searched_by_the_index(old_url: str) -> None:
         assert [hit.id for hit in find(database, Wanted()).hits] == ["c1", "p1"], "by their publication, without an index before"
 
 
-def test_the_first_version_1_had_no_history(old_url: str) -> None:
-    engine = create_engine(old_url)
-    with engine.begin() as connection:
-        connection.execute(text("DROP TABLE crawler_runs"))
-    engine.dispose()
-    with Database.from_url(old_url) as database:
-        assert differences(database) == []
-
-
-def test_texts_of_version_1_are_compared_when_they_are_fetched_again(old_url: str) -> None:
+def test_texts_without_a_hash_are_compared_when_they_are_fetched_again(old_url: str) -> None:
     with Database.from_url(old_url) as database:
         database.write([parse(wire(item)) for item in (post(body="new body", fetched_at=at(9)), comment(fetched_at=at(9)))])
         [kept] = rows(database, revisions)
@@ -119,7 +126,7 @@ def test_texts_of_version_1_are_compared_when_they_are_fetched_again(old_url: st
         assert (same["fetched_at"], same["changed_at"]) == (START + timedelta(minutes=9), START + timedelta(minutes=1))
 
 
-def test_a_writer_of_version_1_that_is_still_running_goes_on(old_url: str) -> None:
+def test_a_writer_of_version_4_that_is_still_running_goes_on(old_url: str) -> None:
     with Database.from_url(old_url) as database:
         with database.engine.begin() as connection:
             connection.exec_driver_sql(
@@ -132,10 +139,10 @@ def test_a_writer_of_version_1_that_is_still_running_goes_on(old_url: str) -> No
 
 
 def test_who_only_reads_does_not_upgrade(old_url: str) -> None:
-    with pytest.raises(StorageError, match=f"version 1, this Trawl reads {VERSION}; upgrade them by `trawl db upgrade`"):
+    with pytest.raises(StorageError, match=f"version 4, this Trawl reads {VERSION}; upgrade them by `trawl db upgrade`"):
         Database.from_url(old_url).open(upgrade=False)
     engine = create_engine(old_url)
-    assert "forums" not in inspect(engine).get_table_names()
+    assert "run_members" not in inspect(engine).get_table_names()
     engine.dispose()
 
 
@@ -148,15 +155,24 @@ def test_several_processes_may_upgrade_at_once(old_url: str) -> None:
         assert differences(database) == []
 
 
-def test_a_table_of_another_program_stops_an_upgrade_and_nothing_has_changed(old_url: str) -> None:
-    engine = create_engine(old_url)
+def test_a_table_of_another_program_stops_an_upgrade_and_nothing_has_changed(old_url_but_mysql: str) -> None:
+    engine = create_engine(old_url_but_mysql)
     with engine.begin() as connection:
-        connection.execute(text("CREATE TABLE sites (name TEXT)"))
+        connection.execute(text("CREATE TABLE run_members (name TEXT)"))
     before = inspect(engine).get_columns("posts")
-    with pytest.raises(StorageError, match="its table sites was not made by Trawl"):
-        Database.from_url(old_url).open()
+    with pytest.raises(StorageError, match="its table run_members was not made by Trawl"):
+        Database.from_url(old_url_but_mysql).open()
     assert [c["name"] for c in inspect(engine).get_columns("posts")] == [c["name"] for c in before]
     engine.dispose()
+
+
+def test_tables_of_a_version_between_are_not_upgraded(old_url: str) -> None:
+    engine = create_engine(old_url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE trawl_schema SET version = 5"))
+    engine.dispose()
+    with pytest.raises(StorageError, match="tables of version 5 cannot be upgraded, only those of 4: export its rows"):
+        Database.from_url(old_url).open()
 
 
 def test_the_last_script_is_the_version_that_this_trawl_knows() -> None:
@@ -164,4 +180,4 @@ def test_the_last_script_is_the_version_that_this_trawl_knows() -> None:
     config.set_main_option("script_location", "forums.storage:migrations")
     scripts = ScriptDirectory.from_config(config)
     assert scripts.get_heads() == [f"{VERSION:04}"]
-    assert [script.revision for script in scripts.walk_revisions()] == [f"{n:04}" for n in range(VERSION, 0, -1)]
+    assert [script.revision for script in scripts.walk_revisions()] == [f"{VERSION:04}", "0004"]

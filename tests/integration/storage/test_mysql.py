@@ -20,7 +20,7 @@ from forums.storage.write.event_log import BEGINNING
 from forums.writer.drain import Outcome, drain
 from redis_components.items.stream import ItemStream, newest, replay
 from redis_components.keys import CrawlKeys
-from tests.integration.storage.test_migrations import differences
+from tests.integration.storage.test_migrations import differences, make_old
 from tests.integration.storage.test_writer_faults import KEYS, assert_complete, expire_lock, fill, writer
 from tests.support.items import at, comment, post, wire
 from tests.support.mariadb_server import MariadbServer
@@ -90,9 +90,11 @@ def test_an_item_that_the_server_takes_in_no_statement_is_refused_and_its_neighb
     assert {row.id: len(row.body) for row in mysql.stream(comments.select())} == {"c0": len(fits), "c1": len(fits) - 1, "c4": 10}
 
 
-@pytest.mark.parametrize("after", [1, 4, 9, 25, 40, 49])
-def test_a_migration_that_dies_half_way_is_finished_by_the_next(mariadb_server: MariadbServer, after: int) -> None:
+@pytest.mark.parametrize(("after", "is_old"), [(1, False), (4, False), (16, False), (26, False), (1, True), (3, True), (7, True)])
+def test_a_migration_that_dies_half_way_is_finished_by_the_next(mariadb_server: MariadbServer, after: int, is_old: bool) -> None:
     url = mariadb_server.new_database()
+    if is_old:
+        make_old(url)
     dying, done = Database.from_url(url), 0
 
     def die(*call: object) -> None:

@@ -1,18 +1,32 @@
-"""Version 7: the outcomes of members of runs are kept."""
+"""Version 7: an index of words, numbers of threads, indexes of the times of publication, and the outcomes of members of runs.
+
+`schema.prepare` fills the index of words and the numbers.
+"""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-from forums.storage.migrations.repeatable import create_index, create_table
-from forums.storage.schema.times import NAME, TEXT, UtcDateTime
+from forums.storage.migrations import create_index, create_table
+from forums.storage.schema import published, search_index
+from forums.storage.schema.times import NAME, TEXT, WORD, UtcDateTime
 
 revision = "0007"
-down_revision = "0006"
+down_revision = "0004"
 
 
 def upgrade() -> None:
+    search_index.create(op.get_bind())
+    published.create(op.get_bind())
+    create_table(
+        "board_months",
+        sa.Column("site", NAME, nullable=False),
+        sa.Column("forum_id", NAME, nullable=False),
+        sa.Column("month", WORD, nullable=False),
+        sa.Column("threads", sa.Integer, nullable=False),
+        sa.PrimaryKeyConstraint("site", "forum_id", "month", name=op.f("pk_board_months")),
+    )
     create_table(
         "run_members",
         sa.Column("run", NAME, nullable=False),
