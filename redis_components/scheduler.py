@@ -16,8 +16,6 @@ from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.asyncio import call_later
 
-from redis_components.server.error_words import in_words
-
 from . import defaults
 from .dupefilter import is_fused
 from .errors import TrawlError, Undecodable
@@ -39,6 +37,7 @@ from .scrapy_glue.page_age import PageAges
 from .scrapy_glue.page_tracker import Page, PageTracker, SiteSlots
 from .scrapy_glue.scheduler_parts import RequestLanes, UnstorableRequests, is_scrapys_kind, log_duplicate, warn_of_traps
 from .scrapy_glue.standalone_scheduler import StandaloneScheduler
+from .server.printable import in_words
 from .setting_values import number_of
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from .scrapy_glue.engine import frontier_of, is_one_page, refusing, stop_crawl
 from .scrapy_glue.page_tracker import reason_of
 from .server.names import namespace_of, prefixed
 from .start_tasks.feed import TaskFeed, request_of
-from .start_tasks.format import read
 from .start_tasks.scrapy_redis_api import SynchronousTasks
+from .start_tasks.seeding import read
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

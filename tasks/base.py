@@ -20,7 +20,7 @@ from kombu.exceptions import OperationalError
 from redis_components.connection import connect, explain, is_servers_state
 from redis_components.embedded import redis_url
 from redis_components.errors import RedisUnavailable, TrawlError
-from redis_components.server.error_words import in_words
+from redis_components.server.printable import in_words
 from redis_components.server.signing import signing_is_on
 from workers.fleet.holds import who
 from workers.node.host import GivenUp

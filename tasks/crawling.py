@@ -14,7 +14,7 @@ from celery import states
 
 from redis_components.connection import connect
 from redis_components.errors import TrawlError
-from redis_components.server.error_words import in_words
+from redis_components.server.printable import in_words
 from workers.node.host import NODE
 from workers.process.exit_kinds import OnceOutcome
 from workers.process.heartbeat import Heartbeat

@@ -25,7 +25,7 @@ from redis_components import __version__
 from redis_components.embedded import data_dir, redis_url
 from redis_components.embedded.files import is_free
 from redis_components.errors import TrawlError
-from redis_components.server.error_words import in_words
+from redis_components.server.printable import in_words
 from redis_components.server.untrusted_values import server_time
 from redis_components.server.url import impatient, masked
 from redis_components.server.variables import example_secrets

@@ -17,7 +17,7 @@ from redis_components.dupefilter import RFPDupeFilter, dupefilter_class
 from redis_components.dupefilters.client import FilterReport, report
 from redis_components.errors import ConfigError, did_you_mean
 from redis_components.keys import CrawlKeys
-from redis_components.scrapy_glue.config import crawl_keys
+from redis_components.scrapy_glue.engine import crawl_keys
 
 Urls = Annotated[list[str] | None, typer.Option("--forget", metavar="URL", help="Remove this URL; may be repeated.")]
 

@@ -26,7 +26,7 @@ from forum_reader.page.response import in_web_encoding
 from forum_reader.page.soft_block import refusal
 from forum_reader.readers.limited_reading import read_limited
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.server.error_words import in_words
+from redis_components.server.printable import in_words
 
 _PAGES = (".html", ".htm", ".xhtml", ".mhtml", ".xml", ".json", ".txt")  # what a file may be called, and no host is
 _BINARY = (b"%PDF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"PK\x03\x04", b"\x1f\x8b")

@@ -28,7 +28,7 @@ from redis_components.frontier.holds import HoldKind
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import current_lease, plain, silence_of
-from redis_components.server.error_words import kind_of
+from redis_components.server.printable import kind_of
 from workers.breaker.health import SiteHealth, Step
 from workers.breaker.hosts import BLOCKED, first_url, in_background, sent_again
 from workers.http.connector import PrivateAddress

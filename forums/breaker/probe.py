@@ -34,7 +34,7 @@ from forums.state.keys import ForumFleetKeys
 from redis_components.items.stream import give_back
 from redis_components.keys import limits_key
 from redis_components.politeness.limits import LanePermits
-from redis_components.server.error_words import in_words
+from redis_components.server.printable import in_words
 from redis_components.server.untrusted_values import server_time
 from workers.breaker.state import close_breaker, due
 from workers.state.breakers import HOST, Breaker, Breakers

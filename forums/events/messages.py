@@ -19,8 +19,7 @@ import redis
 from forums.state.keys import ForumFleetKeys
 from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError
-from redis_components.server.error_words import kind_of
-from redis_components.server.printable import in_one_line, printable
+from redis_components.server.printable import in_one_line, kind_of, printable
 from redis_components.server.untrusted_values import server_time
 
 from .outputs import NotTaken, Taken, require

@@ -37,7 +37,7 @@ from forums.storage.read.event_reader import Event
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.politeness.limits import retry_after_s
-from redis_components.server.error_words import in_words
+from redis_components.server.printable import in_words
 from workers.http.connector import GuardedConnector, allowing
 from workers.http.public_addresses import Allowance, private_addresses_allowed
 

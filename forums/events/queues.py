@@ -24,7 +24,7 @@ import redis
 
 from forums.storage.read.event_reader import Event
 from forums.storage.write.event_log import Position
-from redis_components.server.error_words import kind_of
+from redis_components.server.printable import kind_of
 
 from .outputs import NotTaken, Taken, acknowledged, encode, require
 from .rules import KafkaOptions, NatsOptions

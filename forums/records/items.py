@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from forums.sites import Site
-from redis_components.frontier.send_times import shared_clock
+from redis_components.frontier.stock import shared_clock
 
 if TYPE_CHECKING:
     from forum_reader.reading.read_page import ListedForum, ReadComment, ReadPost

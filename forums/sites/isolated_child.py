@@ -12,7 +12,7 @@ from forum_reader.errors import PageGone, SiteError, UnreadablePage
 from forum_reader.jail import allow, serve
 from forum_reader.reading import asked_page as reading
 from forums.sites.load import site_in_use
-from redis_components.server.error_words import in_words
+from redis_components.server.printable import in_words
 
 from .isolated import MEMORY_BYTES, ChildReply, Task, cpu_s
 

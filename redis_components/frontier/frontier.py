@@ -2,9 +2,8 @@
 
 Nothing here waits and nothing here imports Scrapy. `Scheduler`, `RedisPipeline`, `RedisSpider` and `RedisStatsCollector` put
 entries into the outbox and take leases from the stock; `pump` makes the exchanges and applies their answers, `demand`
-decides when and how much, `session` applies each exchange once, `lifecycle` keeps writes that a failover may lose and decides
-when the process may end, `send_times` keeps the rate of a site. All methods are called in one thread, that of the
-`Clock`.
+decides when and how much, `session` applies each exchange once, `outbox` keeps writes that a failover may lose and decides when
+the process may end, `stock` keeps the rate of a site. All methods are called in one thread, that of the `Clock`.
 """
 
 from __future__ import annotations

@@ -10,9 +10,8 @@ from redis_components.errors import LayoutError, TrawlError
 
 from .config import FrontierConfig, Listeners
 from .demand import Demand, Gate, Haste, Pace
-from .lifecycle import Phase, ShutdownSequence, Timer, WriteJournal
 from .messages import Reply, SiteBackoff, StatChange, as_unicode
-from .outbox import Batch, Outbox
+from .outbox import Batch, Outbox, Phase, ShutdownSequence, Timer, WriteJournal
 from .session import Flight, LeaseDemand, Session
 from .stock import Stock
 from .transport import Clock, Exchanger

@@ -15,7 +15,7 @@ from .config import FrontierConfig
 from .holds import lots_in
 from .messages import Lane, Message, Reply, decode
 from .outbox import Batch
-from .send_times import shared_clock
+from .stock import shared_clock
 from .transport import Clock, Exchanger, lasting
 
 logger = logging.getLogger(__name__)

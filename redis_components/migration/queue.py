@@ -20,7 +20,7 @@ from redis_components.codec.requests import RequestCodec
 from redis_components.errors import BadStartTask, CodecError, ConfigError, LayoutError, Undecodable
 from redis_components.frontier.messages import QueueOrder
 from redis_components.server.scripts import script
-from redis_components.start_tasks.format import read
+from redis_components.start_tasks.seeding import read
 
 from .members import BothKeys, Progress, is_foreign, is_pickle, kind_of, oldest, set_aside, size_of, strangers, windows
 from .pickles import PickleReader, Unread

@@ -28,7 +28,7 @@ from redis_components.errors import ConfigError, TrawlError
 from redis_components.frontier.messages import QueueOrder
 from redis_components.keys import CrawlKeys, filled
 from redis_components.queue import order_of
-from redis_components.scrapy_glue.config import crawl_keys
+from redis_components.scrapy_glue.engine import crawl_keys
 from redis_components.server.names import namespace_of, prefixed
 from redis_components.setting_values import object_of
 from redis_components.spiders import RedisMixin

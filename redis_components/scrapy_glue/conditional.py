@@ -32,8 +32,7 @@ from redis_components.politeness.limits import http_date
 from redis_components.server.scripts import script
 from redis_components.setting_values import number_of
 
-from .config import keys_of
-from .engine import in_background, in_thread, known_frontier
+from .engine import in_background, in_thread, keys_of, known_frontier
 from .internals import running_scheduler
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from scrapy.exceptions import (
 from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils.asyncio import is_asyncio_available
 
-from redis_components.server.error_words import in_words, without_class_names
+from redis_components.server.printable import in_words, without_class_names
 
 from .engine import stop_crawl
 from .internals import take_back

@@ -36,8 +36,7 @@ from redis_components import connection
 from redis_components.politeness.limits import default_lane
 from redis_components.politeness.robots_cache import FileKind, RobotsCache, RobotsFile, RobotsReply, rate_of, readable
 
-from .config import keys_of
-from .engine import in_thread, known_frontier, sleep
+from .engine import in_thread, keys_of, known_frontier, sleep
 from .internals import NotNow, running_scheduler
 
 if TYPE_CHECKING:

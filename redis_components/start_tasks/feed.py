@@ -22,9 +22,9 @@ from redis_components.errors import BadStartTask, TaskMustWait
 from redis_components.frontier.holds import names_of
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import Page, current_page
-from redis_components.server.error_words import in_words
+from redis_components.server.printable import in_words
 
-from .format import StartTask
+from .seeding import StartTask
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -28,8 +28,8 @@ from kombu.exceptions import OperationalError
 from redis_components.connection import connect, explain
 from redis_components.embedded import redis_url
 from redis_components.server import health
-from redis_components.server.error_words import in_words
 from redis_components.server.health import Problem
+from redis_components.server.printable import in_words
 from redis_components.server.untrusted_values import is_foreign
 from redis_components.server.url import impatient
 from tasks.flower_crawlers import ROUND_HEADER

@@ -24,7 +24,7 @@ from kombu.transport import redis as over_redis
 
 from redis_components.connection import connect
 from redis_components.errors import TrawlError
-from redis_components.server.error_words import in_words
+from redis_components.server.printable import in_words
 from workers.state.dead_messages import MOST_KEPT, RAW, DeadMessages
 
 from .envelope import sign as sign_headers

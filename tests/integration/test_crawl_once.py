@@ -14,7 +14,7 @@ import pytest
 from scrapy.utils.test import get_crawler
 
 from cli.main import main
-from redis_components.scrapy_glue.config import config_of, name_owner
+from redis_components.scrapy_glue.engine import config_of, name_owner
 from tests.support import warm_start
 from tests.support.fleet import ROOT, ToyFleet, toy_environment
 from tests.support.processes import wait_until

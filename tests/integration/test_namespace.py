@@ -17,8 +17,7 @@ from cli.main import main
 from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys
-from redis_components.scrapy_glue.config import keys_of
-from redis_components.scrapy_glue.engine import frontier_of
+from redis_components.scrapy_glue.engine import frontier_of, keys_of
 from redis_components.server.names import check_one_slot, fleet_namespace, namespace_of
 from tests.support.crawl import ROOT, crawl
 from tests.support.link_spiders import LinksSpider

@@ -21,7 +21,7 @@ import redis
 from redis_components import connection
 from redis_components.errors import TrawlError
 from redis_components.frontier.holds import names_of
-from redis_components.frontier.send_times import shared_clock
+from redis_components.frontier.stock import shared_clock
 from redis_components.politeness.limits import retry_after_s
 from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import frontier_of, known_frontier

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Protocol
 from redis_components.errors import ConfigError
 from redis_components.items.groups import ItemGroup, ItemParts, PartNote
 from redis_components.items.stream import ItemStream
-from redis_components.server.error_words import in_words
+from redis_components.server.printable import in_words
 from workers.environment.variables import S3
 
 from .consume import Item, Sink, SinkUnavailable, to_line

@@ -25,7 +25,7 @@ from scrapy.spiderloader import get_spider_loader
 from redis_components.connection import get_redis_from_settings
 from redis_components.errors import TrawlError, there_are
 from redis_components.scheduler import Scheduler
-from redis_components.scrapy_glue.config import config_of
+from redis_components.scrapy_glue.engine import config_of
 from redis_components.scrapy_glue.scheduler_parts import arguments_of
 from redis_components.setting_values import item_groups, loaded, object_of
 from workers.consumers.item_consumers import consumer_of

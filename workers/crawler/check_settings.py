@@ -15,7 +15,7 @@ from redis_components.pipelines import RedisPipeline
 from redis_components.scheduler import Scheduler
 from redis_components.server.url import masked
 from redis_components.setting_values import loaded, object_of
-from redis_components.start_tasks.format import WEB
+from redis_components.start_tasks.seeding import WEB
 from redis_components.stats import RedisStatsCollector
 from workers.http.public_addresses import allowance_in, private_addresses_allowed
 

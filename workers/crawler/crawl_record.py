@@ -10,11 +10,10 @@ from scrapy import Spider
 
 from redis_components.admin.crawl_records import CrawlRecord
 from redis_components.errors import ConfigError
-from redis_components.scrapy_glue.config import keys_of
-from redis_components.scrapy_glue.engine import known_frontier
+from redis_components.scrapy_glue.engine import keys_of, known_frontier
 from redis_components.server.names import crawl_name
 from redis_components.spiders import RedisMixin
-from redis_components.start_tasks.format import WEB
+from redis_components.start_tasks.seeding import WEB
 from workers.consumers.item_consumers import NO_CONSUMER, consumer_of
 from workers.process.stat_metrics import SETTING, stat_metrics
 

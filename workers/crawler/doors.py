@@ -16,7 +16,7 @@ from yarl import URL
 
 from redis_components.scheduler import set_aside
 from redis_components.server.url import masked
-from redis_components.start_tasks.format import WEB
+from redis_components.start_tasks.seeding import WEB
 from workers.http.connector import PrivateAddress
 from workers.http.public_addresses import allowance_by, allowance_of, private_addresses_allowed
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from itemadapter import ItemAdapter
 from scrapy import signals
 
-from redis_components.frontier.send_times import shared_clock
+from redis_components.frontier.stock import shared_clock
 from redis_components.server.names import crawl_name, service_name
 from workers.breaker.hosts import first_url, verdict_on
 from workers.raw_pages.store import RawPage, RawPageStats, prune, raw_dir

@@ -16,8 +16,7 @@ from redis_components.errors import ConfigError, unknown_name
 from redis_components.keys import CrawlKeys
 from redis_components.keys.crawl import filled
 from redis_components.server.names import fleet_namespace, prefixed
-from redis_components.start_tasks.format import WEB
-from redis_components.start_tasks.seeding import Pushed, push_urls
+from redis_components.start_tasks.seeding import WEB, Pushed, push_urls
 from workers.consumers.targets import Target
 from workers.state.services import MAX_WAITING
 

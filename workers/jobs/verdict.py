@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from redis_components.server.error_words import worded
+from redis_components.server.printable import worded
 from workers.state.group_runs import (
     ELSEWHERE,
     ERROR,

@@ -19,7 +19,7 @@ from itemadapter.adapter import ItemAdapter
 from scrapy.utils.project import get_project_settings
 
 from redis_components.errors import ConfigError, TrawlError
-from redis_components.server.error_words import in_words
+from redis_components.server.printable import in_words
 from workers.crawler.adapt_settings import crawl_alone, fed_from_redis
 from workers.crawler.crawl import Crawl, make_crawl
 from workers.jobs.orders import check_settings

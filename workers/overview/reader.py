@@ -24,8 +24,8 @@ from redis_components.frontier.holds import HoldKind
 from redis_components.items.groups import group_states
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server import health
-from redis_components.server.error_words import in_words
 from redis_components.server.health import Finding
+from redis_components.server.printable import in_words
 from workers.application import application
 from workers.fleet.consumers import without_consumer
 from workers.fleet.sizes import declared_fleet, service_records

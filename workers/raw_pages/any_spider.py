@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from redis_components.frontier.send_times import shared_clock
+from redis_components.frontier.stock import shared_clock
 from redis_components.server.names import service_name
 from redis_components.setting_values import number_of
 from workers.process.page_at_work import is_site_page

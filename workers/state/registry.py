@@ -15,8 +15,8 @@ from typing import cast
 
 import redis
 
-from redis_components.server.error_words import without_class_names
 from redis_components.server.names import MOST_SLOTS, service_name, slot_number
+from redis_components.server.printable import without_class_names
 from redis_components.server.untrusted_values import (
     WrongValue,
     answers_of,

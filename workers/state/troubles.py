@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import msgspec
 import redis
 
-from redis_components.server.error_words import without_class_names
 from redis_components.server.health import Problem
+from redis_components.server.printable import without_class_names
 from redis_components.server.untrusted_values import Epoch, as_text, decoded, hash_at, readable, server_time
 from workers.state.keys import FleetKeys
 

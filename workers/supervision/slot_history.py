@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from redis_components.server.error_words import without_class_names
+from redis_components.server.printable import without_class_names
 from workers.logs.lines import last_words
 from workers.logs.slot_log import SlotLog
 from workers.process.exit_kinds import Exit, ExitKind, Next

@@ -21,7 +21,7 @@ from redis_components.admin.crawl_records import crawl_record_of
 from redis_components.codec import values
 from redis_components.errors import CodecError
 from redis_components.frontier.holds import Hold
-from redis_components.start_tasks.format import BadStartTask, read
+from redis_components.start_tasks.seeding import BadStartTask, read
 from tasks.guard.envelope import fault_of_command, fault_of_container, fault_of_task
 from tests.support.examples import examples
 from workers.backup.archive import records

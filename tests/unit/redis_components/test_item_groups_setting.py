@@ -6,7 +6,7 @@ import pytest
 from scrapy.settings import Settings
 
 from redis_components.errors import ConfigError
-from redis_components.scrapy_glue.config import crawl_keys
+from redis_components.scrapy_glue.engine import crawl_keys
 
 
 @pytest.mark.parametrize("value", [["files", "search"], "files, search", ("files", "search", "files")])

@@ -13,7 +13,7 @@ from redis_components.errors import ConfigError
 from redis_components.keys import CrawlKeys, filled
 from redis_components.pipelines import RedisPipeline
 from redis_components.queue import FifoQueue
-from redis_components.scrapy_glue.config import config_of, crawl_keys
+from redis_components.scrapy_glue.engine import config_of, crawl_keys
 from redis_components.scrapy_glue.scheduler_parts import arguments_of
 from redis_components.spiders import RedisSpider
 from redis_components.stats import RedisStatsCollector

@@ -13,12 +13,12 @@ import pytest
 
 from redis_components.codec import requests, values
 from redis_components.server.untrusted_values import decoded
-from redis_components.start_tasks.format import BadStartTask, read
+from redis_components.start_tasks.seeding import BadStartTask, read
 from tests.support.sources import ROOT, definitions_of, sources
 
 PACKAGES = ("redis_components", "workers", "tasks", "forums", "monitoring", "cli")
 STRICT = {
-    "redis_components.start_tasks.format.StartTask": "written by hand: a typing error is refused, a later `format` is not",
+    "redis_components.start_tasks.seeding.StartTask": "written by hand: a typing error is refused, a later `format` is not",
 }
 IN_MEMORY = {
     "workers.process.page_at_work.PageAtWork",

@@ -8,9 +8,8 @@ from redis_components.errors import ConfigError, Unserializable
 from redis_components.frontier.config import FrontierConfig
 from redis_components.frontier.demand import LONGEST_REST_S, LONGEST_SILENCE_S, REST, Haste, Pace
 from redis_components.frontier.frontier import score_of
-from redis_components.frontier.lifecycle import ShutdownSequence, WriteJournal
 from redis_components.frontier.messages import NO_FILTER, DeadLetter, Lease, NewRequest, NextTask, StatChange
-from redis_components.frontier.outbox import Batch, Outbox
+from redis_components.frontier.outbox import Batch, Outbox, ShutdownSequence, WriteJournal
 from redis_components.frontier.stock import Buffer
 from redis_components.keys import CrawlKeys
 

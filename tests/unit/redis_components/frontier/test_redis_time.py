@@ -7,7 +7,7 @@ import math
 import pytest
 
 from redis_components.frontier.messages import Lease, SendSlot
-from redis_components.frontier.send_times import RedisTime, SharedClock, TimedLeases
+from redis_components.frontier.stock import RedisTime, SharedClock, TimedLeases
 
 REDIS_AHEAD_S = 1000.0
 

@@ -15,7 +15,7 @@ import redis
 
 from forums.storage import Database
 from redis_components.errors import ConfigError
-from redis_components.server.error_words import in_words, without_class_names
+from redis_components.server.printable import in_words, without_class_names
 
 CLASS = re.compile(r"\b[A-Z]\w+(Error|Exception)\b")
 

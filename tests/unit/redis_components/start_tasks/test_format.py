@@ -13,8 +13,7 @@ from twisted.python.failure import Failure
 from redis_components.errors import BadStartTask
 from redis_components.spiders import RedisMixin, RedisSpider
 from redis_components.start_tasks.feed import request_of
-from redis_components.start_tasks.format import FIELDS, StartTask, read
-from redis_components.start_tasks.seeding import encoded
+from redis_components.start_tasks.seeding import FIELDS, StartTask, encoded, read
 
 
 class Books(RedisSpider):
