@@ -32,7 +32,7 @@ COMMANDS = {  # in the order of the help: panel, the function or group in `cli.c
     "schedule": (CRAWL, "schedule.app", "Show and change which tasks beat sends, and how often."),
     "status": (LOOK, "status.status", "Show what needs attention, services, queues, crawlers and the last errors."),
     "forums": (LOOK, OF_FORUMS, "Show how fresh each forum is; rescan forums, refresh posts, fetch history, forget threads."),
-    "nodes": (LOOK, "nodes.app", "Show the nodes with their crawlers, and compute what a fleet needs."),
+    "nodes": (LOOK, "scale.app", "Show the nodes with their crawlers, and compute what a fleet needs."),
     "items": (LOOK, "items.app", "Show how many items wait, and write them to a file, a database or a URL."),
     "logs": (LOOK, "logs.logs", "Show the logs of the crawlers on this machine, sorted by time."),
     "history": (LOOK, "history.history", "Show crawler processes, newest first, and why each ended."),

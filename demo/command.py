@@ -8,18 +8,20 @@ import traceback
 
 import redis
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from cli.processes.services import Interrupts
+from cli.views.tables import Column, FittedTable, figure
 from cli.views.tables import console as make_console
 from redis_components.connection import explain
 from redis_components.embedded import redis_url
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import load_env_file, variable
 
+from .compare import Coverage
 from .processes import DemoOptions, DemoProcesses, RunFolder, left_over, trawl_command
-from .report import print_report
-from .screen import Progress, addresses, make_display
+from .screen import Progress, addresses, clock, make_display
 from .steps import DemoSteps
 
 TICK_S = 0.2
@@ -112,3 +114,108 @@ def _failed(error: Exception) -> int:
         error = explain(error, redis_url())
     print(f"demo: {' '.join(str(error).split())}", file=sys.stderr)
     return WRONG_USE if isinstance(error, ConfigError) else FAILED
+
+
+IDS_SHOWN = 5
+
+
+def print_report(console: Console, steps: DemoSteps) -> None:
+    """Print coverage, figures, and the location of the data."""
+    assert steps.coverage
+    console.print()
+    print_coverage(console, steps.coverage)
+    console.print()
+    console.print(_figures(steps))
+    console.print()
+    _print_whereabouts(console, steps)
+
+
+def print_coverage(console: Console, coverage: tuple[Coverage, ...]) -> None:
+    """Print the table, and for each fault its first ids."""
+    console.print(coverage_table(coverage))
+    for one in coverage:
+        _print_faults(console, one)
+
+
+def coverage_table(coverage: tuple[Coverage, ...]) -> FittedTable:
+    """Build the table with a row for each table of the database.
+
+    In 80 columns edited and deleted rows, which are right, have no room; faults are listed below by their ids.
+    """
+    ranks = {"expected": 0, "stored": 0, "missing": 1, "twice": 1, "wrong": 1, "unknown": 1, "edited": 2, "deleted": 2}
+    columns = [Column("database"), *(figure(name, rank=rank) for name, rank in ranks.items()), figure("coverage")]
+    rows: list[list[str | Text]] = []
+    for one in coverage:
+        wrong = one.wrong + one.spoilt + one.undeleted + one.buried
+        bad = [len(one.missing), one.duplicates, len(wrong), len(one.unknown)]
+        cells = [Text(f"{n:,}", style="bold red" if n else "green") for n in bad]
+        total = Text(_percent(one.share), style="bold green" if one.complete else "bold red")
+        stored = one.stored - one.deleted
+        rows.append([one.table, f"{one.expected:,}", f"{stored:,}", *cells, f"{one.edited:,}", f"{one.deleted:,}", total])
+    return FittedTable(columns, rows)
+
+
+def _percent(share: float) -> str:
+    """Format a share; `100 %` only for all of it."""
+    return "100 %" if share >= 1 else f"{min(share * 100, 99.99):.2f} %"
+
+
+def _print_faults(console: Console, one: Coverage) -> None:
+    faults = {
+        "missing": one.missing,
+        "wrong": one.wrong,
+        "unknown": one.unknown,
+        "not found to be deleted:": one.undeleted,
+        "wrongly taken for deleted:": one.buried,
+        "deleted and not kept as they were:": one.spoilt,
+    }
+    for what, ids in faults.items():
+        if ids:
+            more = f" and {len(ids) - IDS_SHOWN:,} more" if len(ids) > IDS_SHOWN else ""
+            console.print(f"{what} {one.table}: {', '.join(ids[:IDS_SHOWN])}{more}", style="red", soft_wrap=True)
+
+
+def _figures(steps: DemoSteps) -> Table:
+    fleet, forum = steps.progress.fleet, steps.progress.forum
+    assert fleet
+    assert forum
+    table = _table("the run", header=False)
+    table.add_column()
+    refused = sum(pages for status, pages in forum.served.items() if status in ("429", "500"))
+    table.add_row("pages", f"{forum.pages:,} fetched, at best {steps.progress.speed.best:.0f} a second over five seconds")
+    table.add_row("refused", f"{refused:,} of them with 500 or 429, on purpose: each was tried again")
+    table.add_row("given up", f"{sum(one.crawl.dead for one in fleet.services):,} requests, {_bad_items(steps):,} items")
+    if killed := steps.killed:
+        reclaimed = sum(one.crawl.reclaimed for one in fleet.services)
+        table.add_row("killed", f"{killed.crawler.name} at {clock(killed.at_s)}; {reclaimed:,} leases taken back")
+        table.add_row("crawling again", f"{killed.recovered_after_s:.1f} s after the kill")
+    edits, deletions = steps.progress.noticed
+    by_then = f"{steps.noticed_following:,} of them in passing, the others by a last check of every thread"
+    table.add_row("noticed", f"{edits:,} edits and {deletions:,} deletions, {by_then}")
+    if steps.delays:
+        by_board = ", ".join(f"{name.rpartition('/')[2]} {one.median_s:.1f} s" for name, one in sorted(steps.delays.items()))
+        table.add_row("freshness", f"from published to fetched, half of the new pieces within: {by_board}")
+    table.add_row("followed", f"with {steps.requests_following:,} requests in {steps.processes.options.live_s:.0f} s")
+    table.add_row("wall time", f"{steps.progress.clock_s:.0f} s")
+    return table
+
+
+def _bad_items(steps: DemoSteps) -> int:
+    assert steps.progress.fleet
+    return sum(one.items_refused for one in steps.progress.fleet.services)
+
+
+def _print_whereabouts(console: Console, steps: DemoSteps) -> None:
+    folder = steps.processes.folder
+    query = "select forum_id, count(*) from posts group by 1"
+    python = f"import sqlite3; print(sqlite3.connect('{folder.shown}/trawl.sqlite').execute('{query}').fetchall())"
+    console.print(Text.assemble(("the data  ", "bold"), f"{folder.shown}/trawl.sqlite"), soft_wrap=True)
+    console.print(Text(f'  python3 -c "{python}"'), soft_wrap=True)
+    console.print(Text(f"  TRAWL_DATA_DIR={folder.shown} {trawl_command()} export comments --format csv | head"), soft_wrap=True)
+    console.print(Text.assemble(("the logs  ", "bold"), f"{folder.shown}/logs"), soft_wrap=True)
+
+
+def _table(title: str, *, header: bool = True) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=header, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column(title, no_wrap=True)
+    return table

@@ -15,9 +15,9 @@ from forums.storage.read.site_figures import Delay, delays
 from redis_components.errors import TrawlError
 from workers.state.registry import CrawlerRecord, CrawlerState
 
+from .compare import Coverage, compare, scanned, unchecked
 from .processes import BOARDS, SITE
 from .screen import Progress
-from .truth import Coverage, compare, scanned, unchecked
 
 START_TIMEOUT_S = 60.0
 

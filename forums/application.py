@@ -93,17 +93,17 @@ def commands() -> Mapping[str, str]:
     """Return the commands that read or write forums, their site files and what is stored."""
     return {
         "sites": "cli.commands.sites.app",
-        "watch": "cli.commands.watch.watch",
+        "watch": "cli.commands.up.watch",
         "seed": "cli.commands.seed.seed",
         "forums": "cli.commands.forums.app",
-        "why": "cli.commands.why.why",
+        "why": "cli.commands.export.why",
         "search": "cli.commands.export.search_stored",
         "sql": "cli.commands.export.sql",
         "export": "cli.commands.export.export",
         "events": "cli.commands.events.app",
         "alert": "cli.commands.alert.alert",
         "read": "cli.commands.read.read",
-        "db": "cli.commands.db.app",
+        "db": "cli.commands.backup.db",
     }
 
 

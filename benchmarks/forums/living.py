@@ -33,7 +33,7 @@ from benchmarks.support.following import MIX, Plan, Run, run
 from benchmarks.support.full_rescan import Rescan, pages_of, requests_per_s
 from benchmarks.support.report import Report, options
 from benchmarks.support.sightings import delays
-from demo.truth import Coverage
+from demo.compare import Coverage
 
 SHARE = 0.35  # of the rescan's requests
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from demo.compare import Coverage
 from demo.forum.process import ForumProcess
-from demo.truth import Coverage
 from forum_reader.definition.site import Schedule
 from forums.state.forum_states import Ledger
 from forums.state.keys import ForumFleetKeys

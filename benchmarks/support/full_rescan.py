@@ -15,8 +15,8 @@ from typing import Any
 
 import aiohttp
 
+from demo.compare import Piece, content_hash
 from demo.forum.process import ForumProcess
-from demo.truth import Piece, content_hash
 
 from .sightings import Sightings, delays
 

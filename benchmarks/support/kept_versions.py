@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import and_, select
 
-from demo.truth import content_hash, stored_comments
+from demo.compare import content_hash, stored_comments
 from forums.storage import Database, comments, posts, revisions
 
 from .sightings import Sightings

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from demo.truth import Piece, stored_comments, stored_posts
+from demo.compare import Piece, stored_comments, stored_posts
 from forums.storage import Database
 
 EVERY_S = 0.5

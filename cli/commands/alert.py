@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.access.redis import redis_client
+from cli.access import redis_client
 from cli.views.options import AsJson, OnlySite
 from cli.views.output import complain, echo, print_json
 from cli.views.tables import show

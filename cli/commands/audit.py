@@ -15,7 +15,7 @@ from typing import Annotated
 import redis
 import typer
 
-from cli.access.redis import redis_client, report_nothing_runs, running_url
+from cli.access import redis_client, report_nothing_runs, running_url
 from cli.views.options import AsJson
 from cli.views.output import complain, iso
 from cli.views.tables import Columns, show

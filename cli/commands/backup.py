@@ -1,4 +1,4 @@
-"""`trawl backup create`: write a backup of a fleet and restore it: Redis's keys of one instant, then the database.
+"""`trawl backup`: a backup of a fleet: Redis's keys of one instant, then the database; `trawl db`: its tables.
 
 In this order: an item that moved from Redis into the database in between is in both copies and stored once, by its natural key.
 In the other order it would be in neither. A restore has the other order, for the same reason.
@@ -18,14 +18,18 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from cli.access.redis import redis_client
+from cli.access import redis_client, report_nothing_runs, running_url
 from cli.views.options import AsJson
-from cli.views.output import complain, echo, print_json
-from cli.views.progress import working
+from cli.views.output import complain, echo, print_json, working
+from forums.state.database_identity import LATELY_S, DatabaseClaim
 from forums.storage import Database
 from forums.storage.copying import check, copy_from, copy_name, copy_to, has_posts
+from forums.storage.engine import place_of
+from forums.storage.read.read_sql import existing
+from forums.storage.schema.version import VERSION, mismatch
 from redis_components import __version__
 from redis_components.embedded.files import private_file
+from redis_components.errors import ConfigError
 from redis_components.server.names import fleet_namespace
 from redis_components.server.untrusted_values import server_time
 from workers.backup.archive import FORMAT, MANIFEST, SIGNATURE, SUMS, Parts, Staging, Writer, members_again, records, verified
@@ -231,3 +235,82 @@ def restore(
         database = " and the database" if done["database"] else ", for the backup has no database,"
         echo(f"restored {done['keys']:,} keys{database} as of {done['made_at']}")
     return 0
+
+
+db = typer.Typer(no_args_is_help=True, help="Check and upgrade the database's tables; move the fleet to another database.")
+
+
+@db.command("check")
+def check_tables(as_json: AsJson = False) -> int:
+    """Show the version of the tables and the version that this Trawl needs. Exit code 1: they differ."""
+    database = existing()
+    version = database.version()
+    problem = f"it has no tables; {_HOW_MADE}" if version is None else mismatch(version)
+    if as_json:
+        _print_tables(database, version, problem)
+    else:
+        echo(f"database {database.name}: {problem or f'its tables have version {VERSION}, as this Trawl needs'}")
+    return 1 if problem else 0
+
+
+@db.command("upgrade")
+def upgrade_tables(as_json: AsJson = False) -> int:
+    """Upgrade the tables to the version that this Trawl needs. Older Trawls refuse them from then on.
+
+    The fleet upgrades the tables when it first stores items. No row is rewritten, so the size of the database hardly matters; a
+    running export delays the upgrade.
+
+    **Examples:**
+
+        trawl db check
+        trawl db upgrade
+    """
+    database = existing()
+    before = database.version()
+    database.open().close()
+    after = database.version()
+    if as_json:
+        _print_tables(database, after, None, before)
+    else:
+        outcome = f"had version {before}, and now {after}" if before != after else f"have version {after} already"
+        echo(f"database {database.name}: its tables {outcome}")
+    return 0
+
+
+@db.command("move")
+def move_database(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Also while a writer stores into the former one.")] = False,
+) -> int:
+    """Make the database of TRAWL_DATABASE_URL the one that the fleet stores into.
+
+    The first database that a fleet stores into is the fleet's; a writer with another one stores nothing. Nothing is copied. A
+    copy or a restored backup has the id of its original and needs no move. Refused while a writer stores into the former one.
+
+    **Examples:**
+
+        TRAWL_DATABASE_URL=postgresql+psycopg://trawl:…@db/trawl trawl db move
+    """
+    if (url := running_url()) is None:
+        report_nothing_runs()
+        return 1
+    with redis_client(url) as client, Database.from_url() as database:
+        claim, identity, place = DatabaseClaim(client), database.identity() or "", place_of(database.engine.url)
+        held, former = claim.holder() or ("", "")
+        if held == identity:
+            echo(f"the fleet stores into {place} already")
+            return 0
+        if held and claim.idle_s() < LATELY_S and not yes:
+            raise ConfigError(f"a writer has stored into {former} within a minute: stop it first, or add --yes")
+        claim.move(identity, place)
+    echo(f"the fleet stores into {place} from now on" + (f", no longer into {former}" if former else ""))
+    if held:
+        echo("threads that only the former one has are read again after: trawl forums forget --all")
+    return 0
+
+
+_HOW_MADE = "the fleet makes them when it first stores items (trawl up)"
+
+
+def _print_tables(database: Database, version: int | None, problem: str | None, before: int | None = None) -> None:
+    known = {"database": database.name, "version": version, "needed": VERSION, "problem": problem}
+    print_json(known if before is None else known | {"before": before})

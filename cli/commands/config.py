@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.access.redis import redis_client, running_url
+from cli.access import redis_client, running_url
 from cli.views.environment import Row, rows, unknown
 from cli.views.options import AsJson
 from cli.views.output import complain, counted, echo, print_json
@@ -18,10 +19,12 @@ from redis_components.errors import ConfigError, RedisUnavailable
 from redis_components.server.url import impatient
 
 from .acl import acl
-from .signing_key import app as signing_key
-from .systemd import systemd
+from .init import systemd
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+signing_key = typer.Typer(
+    no_args_is_help=True, rich_markup_mode="markdown", help="The key by which sites recognise the fleet (Web Bot Auth)."
+)
 app.command()(acl)
 app.command()(systemd)
 app.add_typer(signing_key, name="signing-key")
@@ -201,3 +204,44 @@ def _joined(old: list[tuple[Path, tuple[str, ...]]], target: Path) -> str:
                 return joined
     files = " and ".join(str(path) for path, _ in old)
     raise ConfigError(f"{files}: there are keys outside of a table: write each table as [TABLE.NAME], then convert again")
+
+
+@signing_key.command("new")
+def new_key_file(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the private key is written; it must not exist.")],
+) -> int:
+    """Make a key: the private part goes into FILE, readable by you alone.
+
+    Then set TRAWL_BOT_KEY_FILE=FILE and TRAWL_BOT_AGENT=https://…, the place that serves what `trawl config signing-key show`
+    prints.
+
+    **Example:** `trawl config signing-key new bot.pem`
+    """
+    from workers.http.bot_identity import BotIdentity, new_key
+
+    key = new_key()
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            out.write(key)
+    except FileExistsError:
+        raise ConfigError(f"{file} exists: name another file, a key that sites know should not be lost") from None
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}") from None
+    echo(f"{file}: the private key; sites know it as {BotIdentity(key.decode(), '').key_id}")
+    echo(f"Set TRAWL_BOT_KEY_FILE={file.resolve()} and TRAWL_BOT_AGENT=https://…, where its public part is served.")
+    return 0
+
+
+@signing_key.command("show")
+def show_key() -> int:
+    """Print the public key as a site wants it, and where it is to be served. The exporter serves it, too."""
+    from workers.http.bot_identity import DIRECTORY, bot_identity
+
+    identity = bot_identity()
+    if identity is None:
+        raise ConfigError(
+            "requests are not signed: make a key with `trawl config signing-key new FILE`, and set the variables that it prints"
+        )
+    echo(f"{identity.agent.rstrip('/')}{DIRECTORY} is to answer with:", stderr=True)
+    print_json(identity.directory())
+    return 0

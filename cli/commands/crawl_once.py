@@ -15,8 +15,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.access.names import pairs
-from cli.access.redis import redis_client
+from cli.access import redis_client
+from cli.names import pairs
 from cli.processes.services import Interrupts
 from cli.views.options import AsJson, ScrapySettings, SpiderArguments
 from cli.views.output import complain, print_json

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Protocol, TypeVar
 import redis
 import typer
 
-from cli.access.names import check_spiders, known_services, parse_since
-from cli.access.redis import redis_client, report_nothing_runs, running_url
+from cli.access import redis_client, report_nothing_runs, running_url
+from cli.names import check_spiders, known_services, parse_since
 from cli.views.options import AsJson
 from cli.views.output import complain, duration, echo, report
 from cli.views.tables import Column, figure, show

@@ -10,11 +10,10 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from cli.access.names import check_spiders
-from cli.access.redis import redis_client
+from cli.access import redis_client
+from cli.names import check_spiders
 from cli.views.options import AsJson, Service
-from cli.views.output import complain, echo, in_plain_json, report
-from cli.views.progress import progress_bar
+from cli.views.output import complain, echo, in_plain_json, progress_bar, report
 from cli.views.tables import Columns, show
 from redis_components.errors import ConfigError, TrawlError
 from workers.deploy.deploy import blame, find, install, is_new, nodes_of, resize, store, use

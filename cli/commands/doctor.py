@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import redis
 import typer
 
-from cli.access.redis import redis_client, running_url
+from cli.access import redis_client, running_url
 from cli.health import main as check_health
 from cli.views.options import AsJson
 from cli.views.output import counted, print_json

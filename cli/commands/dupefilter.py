@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from cli.access.names import check_spiders
-from cli.access.redis import redis_client, report_nothing_runs, running_url
+from cli.access import redis_client, report_nothing_runs, running_url
+from cli.names import check_spiders
 from cli.views.options import AsJson
 from cli.views.output import echo, print_json
 from redis_components.admin.crawl_records import CrawlRecords

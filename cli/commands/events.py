@@ -14,8 +14,8 @@ import msgspec
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from cli.access.names import check_site, parse_since
-from cli.access.redis import redis_client, report_nothing_runs, running_url
+from cli.access import redis_client, report_nothing_runs, running_url
+from cli.names import check_site, parse_since
 from cli.views.options import AsJson, OnlySite, Since
 from cli.views.output import PIPE_WIDTH, complain, counted, echo, report
 from cli.views.tables import Columns, show

@@ -13,8 +13,8 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from cli.access.names import check_site, either
-from cli.access.redis import redis_client, report_nothing_runs, running_url
+from cli.access import redis_client, report_nothing_runs, running_url
+from cli.names import check_site, either
 from cli.views.options import AsJson, SiteArgument, SiteOption, Yes
 from cli.views.output import complain, counted, duration, echo, iso, print_json, report
 from cli.views.tables import Column, console, figure, table_of

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.access.names import check_ran, parse_since, parse_target
-from cli.access.redis import redis_client, running_url
+from cli.access import redis_client, running_url
+from cli.names import check_ran, parse_since, parse_target
 from cli.views.options import AsJson, Since
 from cli.views.output import complain, duration, in_plain_json
 from cli.views.tables import Column, figure, show

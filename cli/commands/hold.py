@@ -9,8 +9,8 @@ from typing import Annotated
 import redis
 import typer
 
-from cli.access.names import parse_target
-from cli.access.redis import redis_client
+from cli.access import redis_client
+from cli.names import parse_target
 from cli.views.fleet_tables import held_json, held_lines
 from cli.views.options import AsJson
 from cli.views.output import complain, echo, print_json, report

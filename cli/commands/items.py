@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from cli.access.names import check_spiders, item_keys
-from cli.access.redis import redis_client
+from cli.access import redis_client
+from cli.names import check_spiders, item_keys
 from cli.processes.services import Interrupts
 from cli.views.options import AsJson
 from cli.views.output import complain, counted, duration, echo

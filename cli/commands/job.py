@@ -9,8 +9,8 @@ from typing import Annotated
 import redis
 import typer
 
-from cli.access.names import check_spiders, pairs
-from cli.access.redis import redis_client
+from cli.access import redis_client
+from cli.names import check_spiders, pairs
 from cli.views.options import AsJson, ScrapySettings, SpiderArguments
 from cli.views.output import complain, counted, duration, echo, iso, print_json, report
 from cli.views.tables import Columns, show

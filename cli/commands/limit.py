@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from cli.access.names import either
-from cli.access.redis import redis_client
+from cli.access import redis_client
+from cli.names import either
 from cli.views.options import AsJson, SiteOption
 from cli.views.output import iso
 from cli.views.tables import Columns, show

@@ -16,8 +16,8 @@ import psutil
 import typer
 from rich.text import Text
 
-from cli.access.names import check_site, parse_since, parse_target
-from cli.access.redis import redis_client, running_url
+from cli.access import redis_client, running_url
+from cli.names import check_site, parse_since, parse_target
 from cli.views.options import AsJson, OnlySite, Since
 from cli.views.output import complain, print_json
 from cli.views.tables import console

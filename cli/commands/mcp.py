@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.access.redis import redis_client
+from cli.access import redis_client
 from redis_components import __version__
 from redis_components.errors import ConfigError, TrawlError
 from workers.fleet.holds import who

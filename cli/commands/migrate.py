@@ -11,11 +11,10 @@ from typing import Annotated, Any, Literal
 import redis
 import typer
 
-from cli.access.names import check_import
-from cli.access.redis import redis_client
+from cli.access import redis_client
+from cli.names import check_import
 from cli.views.options import AsJson
-from cli.views.output import echo, print_json
-from cli.views.progress import progress_bar
+from cli.views.output import echo, print_json, progress_bar
 from redis_components.connection import explain, get_redis_from_settings
 from redis_components.errors import ConfigError
 from redis_components.frontier.messages import QueueOrder

@@ -15,10 +15,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cli.access.addresses import addresses, first_answer, is_address
+from cli.access import addresses, first_answer, is_address
 from cli.views.options import AsJson
-from cli.views.output import counted, print_json
-from cli.views.progress import working
+from cli.views.output import counted, print_json, working
 from cli.views.tables import console
 from forum_reader.errors import ReaderError
 from forum_reader.page.records import SeenPage, SeenPost
@@ -88,7 +87,7 @@ def _read(source: str, url: str | None, *, obey_robots: bool) -> SeenPage:
 
 def _fetched(urls: Sequence[str], *, obey_robots: bool) -> tuple[str, str]:
     """Return the page at the first address that answers, and its address."""
-    from cli.access.names import visit_limits
+    from cli.names import visit_limits
     from forums.sites.http.fetch import Visitor
 
     async def one(url: str) -> Any:

@@ -11,8 +11,8 @@ from typing import Annotated
 import redis
 import typer
 
-from cli.access.names import pairs
-from cli.access.redis import redis_client
+from cli.access import redis_client
+from cli.names import pairs
 from cli.views.options import AsJson, SpiderArguments
 from cli.views.output import complain, duration, echo, iso, print_json, report
 from cli.views.tables import Column, Columns, show

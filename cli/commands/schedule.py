@@ -14,7 +14,7 @@ import redis
 import typer
 from rich.text import Text
 
-from cli.access.redis import redis_client, report_nothing_runs, running_url
+from cli.access import redis_client, report_nothing_runs, running_url
 from cli.views.options import AsJson
 from cli.views.output import duration, echo, iso, report
 from cli.views.tables import Column, figure, show

@@ -9,8 +9,8 @@ import redis
 import typer
 from rich.text import Text
 
-from cli.access.names import parse_since
-from cli.access.redis import redis_client
+from cli.access import redis_client
+from cli.names import parse_since
 from cli.views.options import AsJson, OnlySite
 from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import console, table_of

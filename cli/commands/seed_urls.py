@@ -12,10 +12,9 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from cli.access.redis import redis_client
+from cli.access import redis_client
 from cli.views.options import AsJson
-from cli.views.output import complain, counted, echo, print_json
-from cli.views.progress import Report, progress_bar
+from cli.views.output import Report, complain, counted, echo, print_json, progress_bar
 from redis_components.errors import ConfigError
 from redis_components.start_tasks.seeding import Pushed
 from workers.consumers.targets import parse_target

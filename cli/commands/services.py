@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import redis
 import typer
 
-from cli.access.names import item_keys, pairs
-from cli.access.redis import redis_client
+from cli.access import redis_client
+from cli.names import item_keys, pairs
 from cli.views.options import AsJson, ScrapySettings, Service, SpiderArguments
 from cli.views.output import complain, counted, echo, print_json, report
 from cli.views.tables import Columns, show

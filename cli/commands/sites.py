@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.access.addresses import addresses
+from cli.access import addresses
 from cli.views.options import AsJson, Yes
 from cli.views.output import complain, echo, print_json
 from cli.views.tables import show
@@ -21,7 +21,7 @@ from forums.sites import load_all, sites_dir
 from forums.sites.load import checked, layers_of, site_path
 
 from .limit import lanes
-from .reparse import reparse
+from .sites_data import reparse
 
 app = typer.Typer(no_args_is_help=True, help="Make, try, list and show site files; show the limits of sites as they are now.")
 app.command()(lanes)
@@ -105,7 +105,7 @@ def remove(
         trawl sites remove example --dry-run
         trawl sites remove example --yes
     """
-    from .sites_remove import remove_site
+    from .sites_data import remove_site
 
     return remove_site(name, dry_run=dry_run, yes=yes, as_json=as_json)
 
@@ -128,7 +128,7 @@ def forget_rows(
         trawl sites forget-rows example --dry-run
         trawl sites forget-rows example --yes
     """
-    from .sites_remove import forget_rows
+    from .sites_data import forget_rows
 
     return forget_rows(name, dry_run=dry_run, yes=yes, as_json=as_json)
 

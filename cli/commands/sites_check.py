@@ -13,9 +13,8 @@ import msgspec
 from rich.text import Text
 from sqlalchemy import URL, select
 
-from cli.access.names import visit_limits
-from cli.views.output import counted, echo, print_json
-from cli.views.progress import working
+from cli.names import visit_limits
+from cli.views.output import counted, echo, print_json, working
 from cli.views.tables import console, plain_table
 from forum_reader.definition.load import advice
 from forums.records.items import comment_item, post_item, stamp, utc_now, with_listed

@@ -12,10 +12,9 @@ import msgspec
 import typer
 from rich.text import Text
 
-from cli.access.addresses import first_answer
-from cli.access.names import visit_limits
-from cli.views.output import complain, echo, print_json
-from cli.views.progress import working
+from cli.access import first_answer
+from cli.names import visit_limits
+from cli.views.output import complain, echo, print_json, working
 from cli.views.tables import console, plain_table
 from forum_reader.definition import layers
 from forum_reader.definition.origins import is_this_machine

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.access.redis import NOTHING, redis_client, report_nothing_runs, running_url
+from cli.access import NOTHING, redis_client, report_nothing_runs, running_url
 from cli.views.options import AsJson
 from cli.views.output import print_json
 from redis_components.errors import RedisUnavailable

@@ -9,7 +9,7 @@ from typing import Annotated
 import redis
 import typer
 
-from cli.access.redis import redis_client, running_url
+from cli.access import redis_client, running_url
 from cli.views.options import AsJson
 from redis_components import __version__
 from redis_components.admin.crawl_records import CrawlRecords

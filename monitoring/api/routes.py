@@ -1,4 +1,4 @@
-"""`/api/v1`: jobs, services and limits."""
+"""`/api/v1`: jobs, services, limits, and runs of groups of spiders."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import redis
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import Field
 
 from monitoring.source import CachedOverview, Source, readiness
 from redis_components.admin.crawl_records import CrawlRecords
@@ -25,16 +26,17 @@ from workers.fleet.holds import Target, hold, overview, resume
 from workers.fleet.roll import start_roll
 from workers.fleet.seed_urls import seed_urls
 from workers.fleet.sizes import desired_fleet, scale
-from workers.jobs import jobs
+from workers.jobs import jobs, runs
+from workers.jobs.groups import groups_in_file
 from workers.jobs.orders import check_settings
 from workers.state.autoscaling import Autoscaling
+from workers.state.group_runs import GroupRun, GroupRuns
 from workers.state.jobs import Jobs
 from workers.state.registry import Registry
 from workers.state.rolls import RollNote
 
 from .access import Guesses, Tokens, audited
-from .entrance import AsciiJson, Entrance, JobBody, LimitsBody, ReasonBody, SizeBody, UrlsBody
-from .runs import run_routes
+from .entrance import AsciiJson, Body, Entrance, JobBody, LimitsBody, ReasonBody, SizeBody, UrlsBody
 from .scrapyd import Spiders, scrapyd_pages, scrapyd_routes
 
 BY = "the API"
@@ -240,3 +242,74 @@ def _services(client: redis.Redis) -> APIRouter:
     for word in HoldKind:
         holding(word)
     return routes
+
+
+class RunBody(Body):
+    """A run to start."""
+
+    group: str = Field(description="A group of trawl.toml, or all.")
+    spiders: list[str] = Field(default_factory=list, max_length=10_000, description="Only these of its members.")
+
+
+class RerunBody(Body):
+    """Members that are run again."""
+
+    failed: bool = Field(False, description="Only those whose verdict is not sound.")
+
+
+def run_routes(client: redis.Redis) -> APIRouter:
+    """Return the routes of groups and runs. Acts are audited in the words of the command."""
+    routes = APIRouter()
+
+    @routes.get("/groups")
+    def list_groups() -> list[JsonObject]:
+        """List the declared groups, each with its last run."""
+        known = GroupRuns(client).newest()
+        last = {run.group: runs.run_fields(run) for run in reversed(known)}
+        about = ("cron", "timezone", "deadline", "at_once", "overlap", "quota", "files")
+        return [
+            {"group": name, **{field: getattr(one, field) for field in about}, "last": last.get(name)}
+            for name, one in groups_in_file().items()
+        ]
+
+    @routes.get("/runs")
+    def list_runs(group: str = "") -> list[JsonObject]:
+        """List the runs, the newest first."""
+        return [runs.run_fields(run) for run in GroupRuns(client).newest(group)]
+
+    @routes.get("/runs/{run}")
+    def show_run(run: str) -> JsonObject:
+        """Return a run with its members, by its id; latest, or a group: the newest one."""
+        found = runs.run_named(client, run)
+        return {**runs.run_fields(found), "members": runs.member_fields(client, found)}
+
+    @routes.post("/runs", status_code=201)
+    def start_run(body: RunBody, request: Request) -> JsonObject:
+        """Start a run of a group, or of some of its members."""
+        with audited(client, request, ["run start", "--group", body.group, *body.spiders[:20]]):
+            return runs.run_fields(runs.start(client, runs.order(body.group, only=body.spiders, by=BY)))
+
+    @routes.post("/runs/{run}/rerun", status_code=201)
+    def rerun_run(run: str, body: RerunBody, request: Request) -> JsonObject:
+        """Start a run with the members of one that is over."""
+        with audited(client, request, ["run rerun", run, *(["--failed"] if body.failed else [])]):
+            return runs.run_fields(runs.rerun(client, run, failed=body.failed, by=BY))
+
+    acts = {
+        "pause": lambda name: runs.pause(client, name, by=BY),
+        "resume": lambda name: runs.resume(client, name),
+        "cancel": lambda name: runs.cancel(client, name, reason=f"cancelled by {BY}"),
+    }
+    for word, act in acts.items():
+        _changing(routes, client, word, act)
+    return routes
+
+
+def _changing(routes: APIRouter, client: redis.Redis, word: str, act: Any) -> None:
+    def change_run(run: str, request: Request) -> JsonObject:
+        with audited(client, request, [f"run {word}", run]):
+            changed: GroupRun = act(run)
+            return runs.run_fields(changed)
+
+    change_run.__doc__ = f"{word.capitalize()} a run."
+    routes.add_api_route(f"/runs/{{run}}/{word}", change_run, methods=["POST"], name=f"{word}_run")

@@ -20,7 +20,7 @@ from forums.storage.schema.published import published
 from forums.storage.schema.tables import board_months, comments, forums, gaps, posts, revisions, scans
 from forums.storage.schema.tables import sites as stored_sites
 from monitoring.pages.charts import StoredRows
-from monitoring.pages.data import LONGEST_S
+from monitoring.pages.views import LONGEST_S
 from redis_components.errors import TrawlError
 from workers.overview.samples import Resolution
 

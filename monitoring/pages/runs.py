@@ -14,7 +14,7 @@ from workers.raw_pages.store import days_of, files_of, pages_in, raw_dir
 from workers.state.group_runs import KEPT_AS, GroupRun, GroupRuns, Member, newest_of_groups
 from workers.state.jobs import Jobs
 
-from . import data
+from . import views
 from .charts import Window, chart
 from .views import NotThere, Reading
 
@@ -78,7 +78,7 @@ def _member(reading: Reading, known: GroupRuns, one: GroupRun, spider: str, ever
     if member is None:
         raise NotThere(f"{spider!r:.100} has no verdict in {one.id}")
     before = known.before(one, [spider], everything, number=one.keep_runs)[spider]
-    nights, trouble = data.nights_of(spider, one.group, [member, *before])
+    nights, trouble = views.nights_of(spider, one.group, [member, *before])
     return reading.html(
         "member.html",
         f"{spider} in {one.id}",
@@ -86,7 +86,7 @@ def _member(reading: Reading, known: GroupRuns, one: GroupRun, spider: str, ever
         one=member,
         before=before,
         kept=kept_page(one.id, member),
-        log=data.log_of(f"{spider}.{one.id}", 0),
+        log=views.log_of(f"{spider}.{one.id}", 0),
         charts=_charts(nights, reading.view.now),
         trouble=trouble,
     )

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from demo.compare import content_hash
 from demo.forum.process import ForumProcess
-from demo.truth import content_hash
 from forums.state.keys import ForumFleetKeys
 from forums.storage import Database, comments
 from tests.support.broker_attack import body, raw, task

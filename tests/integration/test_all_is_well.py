@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from cli.access.redis import redis_client as client_of
+from cli.access import redis_client as client_of
 from forums.storage import StorageError
 from forums.writer.store import store
 from monitoring.api.access import Tokens

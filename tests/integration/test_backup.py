@@ -12,8 +12,8 @@ import pytest
 import redis
 from sqlalchemy import select
 
+from demo.compare import compare
 from demo.forum.process import ForumProcess
-from demo.truth import compare
 from forums.scheduling.seeding import seed
 from forums.storage import Database
 from forums.storage.schema.tables import posts

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from demo.compare import compare
 from demo.forum.process import ForumProcess
-from demo.truth import compare
 from forums.scheduling.seeding import SEEDED, seed
 from forums.storage import Database
 from forums.writer.store import store

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from demo.compare import compare
 from demo.forum.process import ForumProcess
-from demo.truth import compare
 from forums.records.start_tasks import RECENT, ForumTask, encode
 from forums.scheduling.rechecking import recheck
 from forums.state import thread_records

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from cli.access.addresses import addresses, is_address
+from cli.access import addresses, is_address
 from demo.forum.process import ForumProcess
 from forums.sites import load_site
 from redis_components.errors import ConfigError

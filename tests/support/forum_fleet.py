@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from demo.compare import Coverage, compare, scanned, unchecked
 from demo.forum.process import ForumProcess
-from demo.truth import Coverage, compare, scanned, unchecked
 from forums.scheduling.rechecking import recheck
 from forums.scheduling.seeding import seed
 from forums.storage import Database

@@ -14,7 +14,7 @@ from typing import Any
 
 import redis
 
-from demo.truth import content_hash
+from demo.compare import content_hash
 
 OUTPUT = "judged"
 RULES = f'[outputs.{OUTPUT}]\nkind = "stream"\nbegin = "oldest"\nmax_length = 1_000_000\n'

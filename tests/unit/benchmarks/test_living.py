@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.support.full_rescan import requests_per_s
 from benchmarks.support.sightings import Sightings, delays
-from demo.truth import Piece
+from demo.compare import Piece
 
 
 def truth(**more: dict[str, Any]) -> dict[str, Any]:

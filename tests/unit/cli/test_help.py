@@ -122,7 +122,7 @@ from cli.main import main
 main(["status"])
 heavy = {"pydantic", "sqlalchemy", "celery", "scrapy", "redis", "rich"}
 print(sorted(heavy & set(sys.modules)))
-import cli.commands.seed_urls, cli.commands.nodes
+import cli.commands.seed_urls, cli.commands.scale
 import forums.overview
 print(sorted((heavy - {"redis", "rich"} | {"forums.sites", "cli.commands.seed"}) & set(sys.modules)))
 import forums.sites

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from cli.views import progress
-from cli.views.progress import progress_bar, working
+from cli.views import output
+from cli.views.output import progress_bar, working
 
 
 class Terminal(io.StringIO):
@@ -24,8 +24,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("TTY_COMPATIBLE", raising=False)
-    monkeypatch.setattr(progress, "BEFORE_S", 0.0)
-    monkeypatch.setattr(progress, "EACH_S", 0.0)
+    monkeypatch.setattr(output, "BEFORE_S", 0.0)
+    monkeypatch.setattr(output, "EACH_S", 0.0)
     return screen
 
 
@@ -45,7 +45,7 @@ def test_a_terminal_shows_how_many_of_how_many_and_is_left_clean(monkeypatch: py
 
 def test_what_is_done_soon_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = terminal(monkeypatch)
-    monkeypatch.setattr(progress, "BEFORE_S", 3600.0)
+    monkeypatch.setattr(output, "BEFORE_S", 3600.0)
     with progress_bar("export", "rows") as tell:
         tell(1000)
     assert screen.getvalue() == ""

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cli.access.names import parse_since
 from cli.commands.scale import parse_sizes, sentence
+from cli.names import parse_since
 from cli.processes.node_services import FlowerAccess, PageAccess, node_services
 from cli.views.output import duration
 from redis_components.errors import ConfigError

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from demo import compare
-from demo.truth import Coverage
+from demo.compare import Coverage
 
 
 def _table(name: str, *missing: str) -> Coverage:

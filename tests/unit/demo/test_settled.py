@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from demo.truth import unchecked
+from demo.compare import unchecked
 from forums.storage import Database, parse
 from tests.support.items import at, check, post, wire
 

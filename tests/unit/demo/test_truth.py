@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from demo.command import print_coverage
+from demo.compare import Coverage, Piece, compare, judge
 from demo.forum.content import comment_hash, post_hash
 from demo.forum.world import Mix, Size, World
 from demo.processes import DemoOptions
-from demo.report import print_coverage
-from demo.truth import Coverage, Piece, compare, judge
 from forums.storage import Comment, Database, Post, comments, posts
 from redis_components.errors import ConfigError
 

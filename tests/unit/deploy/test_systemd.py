@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.systemd import Host, units
+from cli.commands.init import Host, units
 from cli.main import main
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.commands.systemd import Host, units
+from cli.commands.init import Host, units
 from cli.views.environment import groups
 from redis_components.server.variables import variable
 from tests.support import compose_file

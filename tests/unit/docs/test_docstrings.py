@@ -17,7 +17,7 @@ WORDS = re.compile(r"\b(tells?|told|says?|said|somebody|nobody|whoever)\b", re.I
 MOST_LINES = 40
 """Lines of code that may have such a word: names of authors, sentences of the practice forum, `file.tell()`."""
 FILE = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:py|lua))`")
-ELSEWHERE = {"settings.py", "middlewares.py", "pipelines.py", "items.py", "tasks.py"}
+ELSEWHERE = {"settings.py", "middlewares.py", "pipelines.py", "items.py", "tasks.py", "redis.py"}
 """Files of users' projects."""
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import redis
 
-from cli.access.redis import redis_client, running_url
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError, unknown_name
 from redis_components.keys import CrawlKeys
@@ -18,6 +17,8 @@ from workers.fleet.sizes import default_fleet, desired_fleet, service_in
 from workers.state.records import parse_slot
 from workers.state.registry import Registry
 from workers.state.schedules import SPAN, UNITS
+
+from .access import redis_client, running_url
 
 if TYPE_CHECKING:
     from forums.sites.http.fetch import VisitLimits

@@ -1,1 +1,0 @@
-"""Access of commands to Redis, the database and the names in their arguments."""
