@@ -159,7 +159,7 @@ class RowsPage(Page):
     per_page: int | None = Field(default=None, ge=1, description="rows of a full page")
     ends: Literal["empty", "short"] = Field(
         default="empty",
-        description="the last page, without `next`, `pages`, `total`, `cursor`, `has_more`: no rows, or fewer than `per_page`",
+        description="the last page, without `next`, `pages`, `total`, `has_more`: no rows, or fewer than `per_page`",
     )
 
     @property

@@ -80,8 +80,9 @@ def _next(doc: Document, page: RowsPage, place: Asked, rows: int, pages: int | N
             return None
         return link if link is None or page.body is None else with_body(link, apart(_address(doc, place))[1])
     if page.cursor is not None:
-        cursor = doc.value(page.cursor, "text")
-        return _address(doc, place, cursor) if cursor and rows else None
+        cursor = doc.value(page.cursor, "text")  # some have one on the last page, too
+        goes_on = rows > 0 and not _is_short(page, rows) and (page.has_more is None or doc.value(page.has_more, "bool"))
+        return _address(doc, place, cursor) if cursor and goes_on else None
     if not page.is_numbered:
         return None
     return _address(doc, place) if _goes_on(doc, page, place, rows, pages) else None
@@ -92,9 +93,11 @@ def _goes_on(doc: Document, page: RowsPage, place: Asked, rows: int, pages: int 
         return bool(doc.value(page.has_more, "bool"))
     if page.pages is not None or page.total is not None:
         return pages is not None and place.number < pages
-    if page.ends == "short" and page.per_page:
-        return rows >= page.per_page
-    return rows > 0
+    return rows > 0 and not _is_short(page, rows)
+
+
+def _is_short(page: RowsPage, rows: int) -> bool:
+    return page.ends == "short" and rows < (page.per_page or 0)
 
 
 def _address(doc: Document, place: Asked, cursor: str | None = None) -> str:

@@ -115,11 +115,30 @@ def test_the_next_page_by_cursor_and_by_offset(make: MakeSite) -> None:
     site = make(JSON.replace("?page={page}", "?after={cursor}", 1).replace('rows = "threads"', 'rows = "threads"\ncursor = "c"'))
     assert read_list(site, api({"threads": [{"id": 1}], "c": "a/b="}), "f").next == f"{BASE}/l/f?after=a%2Fb%3D"
     assert read_list(site, api({"threads": [{"id": 1}], "c": None}), "f").next is None
+    assert read_list(site, api({"threads": [], "c": "x"}), "f").next is None
     site = make(
         JSON.replace("?page={page}", "?from={offset}&n={per_page}").replace("[pages.comments]", "per_page = 30\n[pages.comments]")
     )
     assert read_list(site, api({"threads": [{"id": 1}]}), "f", 2).next == f"{BASE}/l/f?from=60&n=30"
     assert site.list_url("f") == f"{BASE}/l/f?from=0&n=30"
+
+
+@pytest.mark.parametrize(
+    ("keys", "more", "rows", "goes_on"),
+    [
+        ('ends = "short"\nper_page = 2', None, 1, False),
+        ('ends = "short"\nper_page = 2', None, 2, True),
+        ('has_more = "more"', False, 2, False),
+        ('has_more = "more"', True, 1, True),
+        ("", None, 1, True),
+    ],
+)
+def test_a_cursor_of_a_last_page_is_not_followed(make: MakeSite, keys: str, more: bool | None, rows: int, goes_on: bool) -> None:
+    """Services with a cursor on each page would cost a request more for each thread."""
+    by_cursor = JSON.replace("?page={page}", "?after={cursor}", 1)
+    site = make(by_cursor.replace('rows = "threads"', f'rows = "threads"\ncursor = "c"\n{keys}'))
+    found = read_list(site, api({"threads": [{"id": n} for n in range(rows)], "c": "x", "more": more}), "f")
+    assert (found.next is not None) is goes_on
 
 
 @pytest.mark.parametrize(
