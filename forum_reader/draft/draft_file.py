@@ -273,6 +273,16 @@ class Preview(NamedTuple):
         return any(thread.problem is None and thread.fault is None for thread in self.threads)
 
     @property
+    def is_right(self) -> bool:
+        """Return True if a thread was read, and nothing looks wrong."""
+        return self.is_read and self.wrong is None
+
+    @property
+    def posts(self) -> int:
+        """Return the number of posts that were read."""
+        return sum(thread.posts for thread in self.threads)
+
+    @property
     def wrong(self) -> str | None:
         """Return the reason why the file looks wrong: of its list, or of most of the threads."""
         bad = [thread for thread in self.threads if thread.fault is not None]

@@ -176,7 +176,7 @@ async def _found(url: str, fetch: Fetch, pages: _Pages, known: partial[Draft], p
             draft, shown = await _with_customs(draft, shown, pages)
             recent = await recent_of_profile(fetch, layers.profile_table(chosen), draft.base_url, response)
             draft = msgspec.structs.replace(draft, recent=recent)
-        if profile or shown.is_read:
+        if profile or shown.is_right:
             return Drafted(draft, guess, shown, problem)
     if not profile and (static := await _of_static_pages(response, pages, known)) is not None:
         return static
@@ -193,7 +193,8 @@ async def _found(url: str, fetch: Fetch, pages: _Pages, known: partial[Draft], p
         articles = await _by_feeds(response, known, pages)
         if articles.shown.is_read:
             return articles
-    if draft is None or as_learned.is_read:
+    is_better = as_learned.is_right and as_learned.posts > shown.posts if shown.is_read else as_learned.is_read
+    if draft is None or is_better:
         return Drafted(learned, None, as_learned, problem)
     return Drafted(draft, guess, shown, problem)
 
