@@ -27,8 +27,7 @@ from redis_components.server.names import fleet_namespace
 from redis_components.server.variables import load_env_file
 from workers.application import application
 from workers.fleet.sizes import default_fleet, node_crawlers
-from workers.node.broker import broker_of, named_broker
-from workers.node.preload import own_tasks
+from workers.node.worker_setup import broker_of, named_broker, own_tasks
 from workers.process.exit_kinds import node_s, shutdown_grace
 
 _Setting = Callable[[], Any]

@@ -22,7 +22,7 @@ from celery.signals import (
 
 from redis_components.server.printable import safe_records
 from workers.logs.json_lines import identify, never_wait, use_json
-from workers.node.preload import load_ahead
+from workers.node.worker_setup import load_ahead
 from workers.tracing import traces
 
 from .base import FleetTask, is_needless

@@ -22,8 +22,7 @@ from workers.fleet.consumers import ConsumerHost, without_consumer
 from workers.fleet.holds import Target, hold, resume, stopped_slots
 from workers.fleet.reconcile import Action, Forget, ForgetNode, Launch, Retire, plan, without_room
 from workers.fleet.roll import go_on, start_roll
-from workers.fleet.service_file import write_file_limits
-from workers.fleet.sizes import desired_fleet, scale, tend_streams
+from workers.fleet.sizes import desired_fleet, scale, tend_streams, write_file_limits
 from workers.jobs.groups import limits_of_quotas
 from workers.jobs.jobs import advance, closed_slots
 from workers.jobs.run_steps import advance as advance_runs

@@ -24,11 +24,10 @@ from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.names import node_name
 from workers.fleet.sizes import declared_fleet, default_fleet
 from workers.logs.json_lines import never_wait
-from workers.node.health import NodeHealth, folder_fault
+from workers.node.health import NodeHealth, StatusFile, folder_fault
 from workers.node.heartbeat import MachineWatch, NodeBeat
 from workers.node.host import NODE
 from workers.process import forked
-from workers.process.status_file import StatusFile
 from workers.state.jobs import Jobs
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import Registry

@@ -23,8 +23,7 @@ from workers.application import application
 from workers.fleet.sizes import default_fleet, node_crawlers
 from workers.logs.follow import stream_level
 from workers.logs.slot_log import LogLimits
-from workers.node.broker import broker_of
-from workers.node.preload import own_tasks
+from workers.node.worker_setup import broker_of, own_tasks
 from workers.process import start_checks
 from workers.process.exit_kinds import shutdown_grace
 from workers.process.run_recorder import history_days

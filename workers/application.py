@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from workers.process.page_at_work import PageAtWork
     from workers.state.history import MemberRow, RunRow, Wanted
 
-    from .breaker.health import Verdict
+    from .breaker.hosts import Verdict
 
 
 class Round(NamedTuple):

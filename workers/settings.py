@@ -86,8 +86,8 @@ TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 MEMUSAGE_ENABLED = False  # it reads ru_maxrss, which a child inherits from its parent; the two limits below look at the process
 
-# Limits of one crawler process (`workers/crawler/limits.py`). It needs 80 MiB, and with 32 large pages in flight some hundred.
-# 1024 and 2048, in a container with a memory limit each crawler's share of that, so that one number sets both.
+# Limits of one crawler process (`workers/crawler/setting_types.py`). It needs 80 MiB, and with 32 large pages in flight some
+# hundred. 1024 and 2048, in a container with a memory limit each crawler's share of that, so that one number sets both.
 CRAWLER_MEMORY_HARD_MB = memory_share_mb(Fleet.read().node_crawlers, container_bytes())  # it is ended at once, before the kernel
 # ends something else on the node.
 CRAWLER_MEMORY_SOFT_MB = min(1024, CRAWLER_MEMORY_HARD_MB * 3 // 4)  # a leak: its pages are finished, a fresh process takes over

@@ -111,7 +111,7 @@ def check(as_json: AsJson = False) -> int:
 def _faults() -> Iterator[str]:
     from redis_components.server.variables import load_env_file
     from workers.application import application
-    from workers.fleet.service_file import limits_in_file, services_in_file
+    from workers.fleet.sizes import limits_in_file, services_in_file
     from workers.jobs.groups import limits_of_quotas
     from workers.state.schedules import schedule_in_file
 

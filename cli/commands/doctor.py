@@ -31,8 +31,8 @@ from redis_components.server.url import impatient, masked
 from redis_components.server.variables import example_secrets
 from workers.application import Finding, application
 from workers.fleet.sizes import declared_fleet
-from workers.node.broker import broker_of
 from workers.node.heartbeat import clock_problem, disk_problems
+from workers.node.worker_setup import broker_of
 from workers.overview import OverviewReader, calm, problems
 from workers.state.keys import FleetKeys
 from workers.state.quarantine import Foreign, find, set_aside

@@ -198,7 +198,7 @@ def units(host: Host) -> dict[str, str]:
 
 
 def _service(host: Host, role: str, command: Sequence[str]) -> str:
-    from workers.process.status_file import WATCHDOG_S
+    from workers.node.health import WATCHDOG_S
 
     life = f"Restart=always\nRestartSec=2\nTimeoutStopSec={host.stop_s}\n"
     if role == "worker":

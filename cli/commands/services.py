@@ -23,8 +23,7 @@ from redis_components.server.url import masked
 from workers.consumers.targets import check_place, is_target, parse_target
 from workers.deploy.service_check import check as check_one
 from workers.fleet.consumers import ConsumerPlaces
-from workers.fleet.service_file import check_service
-from workers.fleet.sizes import declarations, service_in, value_origins
+from workers.fleet.sizes import check_service, declarations, service_in, value_origins
 from workers.state.services import MAX_WAITING, ServiceRecord, Services
 
 from .deploy import versions

@@ -43,11 +43,10 @@ from redis_components.server.url import impatient, masked
 from redis_components.server.variables import refuse_example_secrets, variable
 from workers.application import application
 from workers.environment.machine import memory_bytes
-from workers.fleet.service_file import check_service
-from workers.fleet.shared_files import differences, shared_digests
-from workers.fleet.sizes import declarations, declared_fleet, default_fleet, largest_fleet, node_crawlers, scale
+from workers.fleet.sizes import check_service, declarations, declared_fleet, default_fleet, largest_fleet, node_crawlers, scale
 from workers.overview import Overview, OverviewReader
 from workers.process import start_checks
+from workers.process.config_digest import differences, shared_digests
 from workers.process.run_module import own_module
 from workers.state.autoscaling import Autoscaling
 from workers.state.nodes import NodeRecord, Nodes

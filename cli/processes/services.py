@@ -28,8 +28,8 @@ from typing import IO
 
 from redis_components.embedded.die_with_parent import tied
 from redis_components.errors import TrawlError
+from workers.node.health import Condition, StatusFile
 from workers.node.health_check import read_line
-from workers.process.status_file import Condition, StatusFile
 
 MAX_RESTARTS = 3  # of one service within the window; then restarting does not help
 WINDOW_S = 60.0

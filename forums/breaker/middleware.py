@@ -29,8 +29,7 @@ from redis_components.scheduler import scheduler_of
 from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import current_lease, plain, silence_of
 from redis_components.server.printable import kind_of
-from workers.breaker.health import SiteHealth, Step
-from workers.breaker.hosts import BLOCKED, first_url, in_background, sent_again
+from workers.breaker.hosts import BLOCKED, SiteHealth, Step, first_url, in_background, sent_again
 from workers.http.connector import PrivateAddress
 from workers.process import page_at_work
 from workers.process.page_at_work import PageAtWork, is_site_page

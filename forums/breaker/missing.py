@@ -21,8 +21,7 @@ from forums.sites import Site, SiteError, site_to_ask
 from forums.sites.load import is_site_name
 from redis_components.errors import TaskMustWait
 from redis_components.scheduler import scheduler_of, set_aside
-from workers.breaker.health import MOST_TURNS, SETTLING_S, Step
-from workers.breaker.hosts import in_background
+from workers.breaker.hosts import MOST_TURNS, SETTLING_S, Step, in_background
 from workers.state.breakers import Breakers
 
 from .state import is_given_up, open_breaker

@@ -1,10 +1,10 @@
 """`trawl.toml`: the file in which one fleet is declared, next to `scrapy.cfg` or where TRAWL_CONFIG names it.
 
 [fleet]                        variables: the names of docs/settings.md without TRAWL_, in lower case
-[services.NAME]                workers/fleet/service_file.py
+[services.NAME]                workers/fleet/sizes.py
 [groups.NAME], [quotas.NAME]   workers/jobs/groups.py
 [rules.NAME], [outputs.NAME]   forums/events/rules.py
-[limits.SITE]                  workers/fleet/service_file.py
+[limits.SITE]                  workers/fleet/sizes.py
 [schedule.NAME]                workers/state/schedules.py
 
 For one release the tables may also stand in the files of the release before, `OLD_FILES`.

@@ -34,8 +34,8 @@ from redis_components.server.untrusted_values import is_foreign
 from redis_components.server.url import impatient
 from tasks.flower_crawlers import ROUND_HEADER
 from tasks.routing import IMPATIENT
+from workers.node.health import Condition, StatusFile
 from workers.node.heartbeat import complaint, off_by
-from workers.process.status_file import Condition, StatusFile
 from workers.state.beats import Beats, Standing
 from workers.state.quarantine import find
 from workers.state.registry import Registry

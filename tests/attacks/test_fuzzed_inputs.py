@@ -29,7 +29,7 @@ from redis_components.server.printable import masked_text, masked_values
 from tests.support.examples import examples
 from workers.consumers.targets import parse_target
 from workers.deploy import project_wheel
-from workers.fleet.service_file import limits_in_file, services_in_file
+from workers.fleet.sizes import limits_in_file, services_in_file
 from workers.process.stat_metrics import readable_metrics
 from workers.state.jobs import job_of
 from workers.state.schedules import schedule_in_file

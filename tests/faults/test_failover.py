@@ -34,7 +34,7 @@ from tests.support.link_spiders import StartingSpider
 from tests.support.owner import Owner
 from tests.support.processes import wait_until
 from tests.support.redis_groups import PASSWORD, TAG, ClusterGroup, Group, SentinelGroup
-from workers.node.broker import broker_of
+from workers.node.worker_setup import broker_of
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
 

@@ -95,7 +95,7 @@ def test_a_service_that_was_killed_is_started_again_and_that_is_said(monkeypatch
 
 HANGS = """
 import os, sys, time
-from workers.process.status_file import Condition, StatusFile
+from workers.node.health import Condition, StatusFile
 StatusFile("worker", limit_s=0.1).write(Condition.{condition}, "words")
 print("ready")
 time.sleep(60)

@@ -21,7 +21,7 @@ from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.redis_groups import PASSWORD, Node
 from tests.support.redis_server import RedisServer
-from workers.node.broker import broker_of
+from workers.node.worker_setup import broker_of
 
 LEAST_RIGHTS = "resetchannels ~job42:* -@all +@connection +@read +@write +@transaction +eval +evalsha +time -@dangerous +info"
 """As in docs/deployment.md."""

@@ -14,7 +14,7 @@ import pytest
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
 from workers.node import health_check
-from workers.process.status_file import LIMIT_S
+from workers.node.health import LIMIT_S
 from workers.state.troubles import Troubles
 
 pytestmark = pytest.mark.usefixtures("no_process_left")

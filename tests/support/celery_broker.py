@@ -7,7 +7,7 @@ from typing import Any
 from celery import Celery
 from kombu import Connection
 
-from workers.node.broker import Broker
+from workers.node.worker_setup import Broker
 
 
 def works_with(broker: Broker) -> None:

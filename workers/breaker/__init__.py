@@ -1,7 +1,6 @@
 """Circuit breaker: holds a site or a host that answers with walls instead of pages, and tries it again later.
 
-state.py   opens and closes breakers in Redis     health.py   decides it in a crawler
-hosts.py   hosts of any spider
+state.py   opens and closes breakers in Redis     hosts.py   decides it in a crawler, for hosts of any spider
 
 An application adds a verdict by the content of pages (`workers.application`).
 """

@@ -11,6 +11,7 @@ import logging
 import random
 from collections.abc import Mapping, Set
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 import redis
@@ -24,7 +25,8 @@ from workers.state.breakers import HOST, Breaker, Breakers, BreakerState
 from workers.state.holds import FleetHolds
 from workers.state.registry import Registry
 
-from .health import Options, Verdict
+if TYPE_CHECKING:
+    from .hosts import Options, Verdict
 
 REMEMBERED_S = 86_400.0
 """A closed breaker is remembered for this time; if it opens again, its back-off continues."""

@@ -6,7 +6,7 @@ Scrapy's reactor runs in crochet's thread, the main thread watches it (`workers.
 
 Settings (Scrapy's, `-s`): WATCHDOG_TIMEOUT (7 s) without an answer of the reactor ends the process; SHUTDOWN_GRACE (10 s) is
 how long a stop may take; HEARTBEAT_INTERVAL (2 s); CRAWLER_MEMORY_SOFT_MB, CRAWLER_MEMORY_HARD_MB, CRAWLER_MAX_AGE and
-CRAWLER_MAX_PAGES, from which on it is replaced (`workers.crawler.limits`).
+CRAWLER_MAX_PAGES, from which on it is replaced (`workers.crawler.setting_types`).
 """
 
 from __future__ import annotations
@@ -37,14 +37,13 @@ from workers.process import page_at_work, start_checks
 from workers.process.exit_kinds import ExitKind
 from workers.process.memory import leave_on_memory_error, offer_to_oom_killer
 from workers.process.options import CrawlerOptions, parse, received
-from workers.process.pipes import announce
+from workers.process.pipes import Parent, StopSignals, announce
 from workers.process.start_checks import reach_redis
 from workers.tracing import traces
 
 from . import scrapy_internals
 from .process import CrawlerProcess
 from .setting_types import set_each
-from .stop_signals import Parent, StopSignals
 from .turns import OwnProcessNeeded, Turns
 
 logger = logging.getLogger(__name__)

@@ -11,36 +11,43 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 import redis
-from scrapy import Request
+from itemadapter import ItemAdapter
+from scrapy import Request, signals
 from scrapy.settings import default_settings
 from scrapy.utils.misc import load_object
 from scrapy.utils.python import to_bytes
 
 from redis_components import defaults
 from redis_components.connection import connect, from_settings, name_of, names_redis
+from redis_components.frontier.stock import shared_clock
 from redis_components.keys.crawl import filled
 from redis_components.pipelines import RedisPipeline, default_serialize
 from redis_components.scrapy_glue.page_tracker import current_page
-from redis_components.server.names import fleet_namespace, namespace_of
+from redis_components.server.names import crawl_name, fleet_namespace, namespace_of, service_name
 from redis_components.server.url import masked
 from redis_components.setting_values import number_of, object_of
 from redis_components.spiders import RedisMixin
+from workers.breaker.hosts import first_url, verdict_on
 from workers.consumers.run_files import MEMBER
-from workers.state.group_runs import RUN
+from workers.raw_pages.store import RawPage, RawPageStats, prune, raw_dir
+from workers.state.group_runs import ELSEWHERE, ERROR, FIELDS, KEPT_AS, LOST, MOST_FIELDS, PAGES, RAISED, RUN, URL, WALL, WALLS
 from workers.state.keys import FleetKeys
 from workers.tracing.page_spans import add_page_spans
 
 from .crawl_record import bound_items, check_own_settings
-from .evidence import Evidence
 from .setting_types import with_spiders_own
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
     from scrapy.settings import BaseSettings, Settings
+    from twisted.python.failure import Failure
 
     from workers.process.options import CrawlerOptions
 
@@ -257,3 +264,91 @@ def adapt(settings: Settings, spider: type[Spider], options: CrawlerOptions, url
     add_page_spans(settings)
     if options.alone:
         crawl_alone(settings, spider)
+
+
+KEEP_DAYS = 30.0
+_MOST_ERROR = 1500
+
+
+class Evidence:
+    """Spider middleware, nearest to the engine: it is given each response before Scrapy leaves out those with a bad status."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        assert crawler.stats is not None
+        self._stats = crawler.stats
+        self._name = service_name(crawl_name(crawler.spidercls))
+        self._fields: set[str] = set()
+        self._kept: set[str] = set()
+        self._raw = RawPageStats(lambda *_: None, rounds=lambda: prune(raw_dir(), {KEPT_AS: KEEP_DAYS}))
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Return a new instance that listens to the crawl."""
+        evidence = cls(crawler)
+        crawler.signals.connect(evidence._item, signals.item_scraped)
+        crawler.signals.connect(evidence._raised, signals.spider_error)
+        crawler.signals.connect(evidence._lost, signals.item_error)
+        crawler.signals.connect(evidence._raw.close, signals.spider_closed)
+        return evidence
+
+    def process_spider_input(self, response: Response, spider: Spider | None = None) -> None:  # noqa: ARG002
+        """Count the response."""
+        self._stats.inc_value(f"{PAGES}{response.status}")
+        if wall := self._wall(response):
+            self._stats.inc_value(WALLS)
+            self._first("wall", response)
+            self._stats.set_value(WALL, wall)
+        elif response.status >= 400:
+            self._first(str(response.status), response)
+        else:
+            if response.request is not None and _host(response.url) != _host(first_url(response.request)):
+                self._stats.inc_value(ELSEWHERE)
+                self._first("elsewhere", response)
+            self._first("page", response)
+
+    def _wall(self, response: Response) -> str:
+        found = verdict_on(response)
+        return found.reason[:300] if found is not None and found.cause in ("challenge", "login") else ""
+
+    def _first(self, fault: str, response: Response) -> None:
+        """Store the first page of a fault, and its URL."""
+        if fault in self._kept:
+            return
+        self._kept.add(fault)
+        self._stats.set_value(f"{URL}{fault}", response.url[:2000])
+        if response.body and response.request is not None:
+            at = datetime.fromtimestamp(shared_clock.time(), UTC).isoformat(timespec="milliseconds")
+            self._raw.keep(RawPage.of(response, KEPT_AS, {"kind": fault, "job": self._name}, at))
+
+    def _item(self, item: Any) -> None:
+        try:
+            fields = ItemAdapter(item).items()
+        except TypeError:  # of a class that only the project's pipelines know
+            return
+        for name, value in fields:
+            if value is None or (isinstance(value, str | bytes | list | tuple | dict | set) and not value):
+                continue
+            if name in self._fields or len(self._fields) < MOST_FIELDS:
+                self._fields.add(name)
+                self._stats.inc_value(f"{FIELDS}{str(name)[:100]}")
+
+    def _raised(self, failure: Failure, response: Response) -> None:
+        self._stats.inc_value(RAISED)
+        self._failed(failure, response)
+
+    def _lost(self, failure: Failure, response: Response | None) -> None:
+        self._stats.inc_value(LOST)
+        self._failed(failure, response)
+
+    def _failed(self, failure: Failure, response: Response | None) -> None:
+        if "raised" not in self._kept:
+            self._stats.set_value(ERROR, str(failure.getTraceback()).strip()[-_MOST_ERROR:])
+        if response is not None:  # an item of the spider's start has none
+            self._first("raised", response)
+
+
+def _host(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").removeprefix("www.")
+    except ValueError:
+        return ""

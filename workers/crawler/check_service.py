@@ -33,12 +33,24 @@ from workers.process.memory import cap
 from workers.process.options import CrawlerOptions, parse, received
 
 from .__main__ import load_settings
-from .check_settings import closing, is_ours, is_pipeline, log_elsewhere, missing, opened, other_redis, overwritten, shared_files
-from .check_spider import MadeSpider, TooLong, check_reactor, within
+from .check_spider import (
+    MadeSpider,
+    TooLong,
+    check_reactor,
+    closing,
+    is_ours,
+    is_pipeline,
+    log_elsewhere,
+    missing,
+    opened,
+    other_redis,
+    overwritten,
+    shared_files,
+    within,
+)
 from .crawl import ensure_reactor
 from .crawl_record import ServiceSpider, check_consumer, check_own_settings
-from .limits import CrawlerLimits
-from .setting_types import load_components
+from .setting_types import CrawlerLimits, load_components
 
 IMPORT_S = 60
 """Within so long a project is imported, on a busy machine."""

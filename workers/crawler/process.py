@@ -32,7 +32,7 @@ from workers.process import memory, page_at_work, pipes
 from workers.process.exit_kinds import ExitKind, shutdown_grace
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 from workers.process.options import CrawlerOptions
-from workers.process.pipes import HandshakeLimits, announce
+from workers.process.pipes import HandshakeLimits, Parent, StopSignals, announce
 from workers.process.run_recorder import own_run, with_figures
 from workers.state.history import Runs
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, Renewal
@@ -41,8 +41,7 @@ from . import crawl
 from .adapt_settings import Elsewhere, adapt, find, warn
 from .crawl import make_crawl
 from .crawl_record import CrawlLocation, ServiceSpider
-from .limits import CrawlerLimits
-from .stop_signals import Parent, StopSignals
+from .setting_types import CrawlerLimits
 from .turns import Turns
 
 TICK_S = 0.1  # how often the main thread looks at everything

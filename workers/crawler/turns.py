@@ -35,10 +35,8 @@ from workers.logs.slot_log import SlotLog
 from workers.process.exit_kinds import ExitKind
 from workers.process.forked import LENGTH
 from workers.process.options import CrawlerOptions
-from workers.process.pipes import announce, announce_rest
+from workers.process.pipes import StopSignals, announce, announce_rest
 from workers.state.group_runs import RUN
-
-from .stop_signals import StopSignals
 
 MOST_CRAWLS = 200
 MOST_AGE_S = 3600.0

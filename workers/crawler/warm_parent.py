@@ -37,12 +37,12 @@ import msgspec
 from workers.process.exit_kinds import ExitKind
 from workers.process.forked import ANSWER, CREDENTIALS, is_own
 from workers.process.options import CrawlerOptions
+from workers.process.pipes import Parent
 from workers.process.run_module import own_module
 from workers.state.registry import SlotStory
 
 from . import __main__ as program
 from .preload import is_trawls, preload
-from .stop_signals import Parent
 from .turns import PACKAGES, Turns, is_library, stamps
 
 IDLE_S = 120.0

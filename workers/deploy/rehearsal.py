@@ -19,7 +19,7 @@ import msgspec
 import redis
 
 from redis_components.errors import ConfigError
-from workers.fleet.declared_options import as_declared
+from workers.fleet.sizes import as_declared
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.run_module import own_module
 from workers.raw_pages.store import SUFFIX, raw_dir

@@ -14,8 +14,7 @@ import msgspec
 import redis
 
 from redis_components.server.untrusted_values import as_text
-from workers.fleet.declared_options import as_declared
-from workers.fleet.sizes import declared_fleet, largest_fleet
+from workers.fleet.sizes import as_declared, declared_fleet, largest_fleet
 from workers.process.options import CrawlerOptions, handed_over
 from workers.process.run_module import own_module
 from workers.state.autoscaling import Autoscaling

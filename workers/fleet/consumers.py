@@ -37,7 +37,7 @@ from workers.state.group_runs import GroupRuns
 from workers.state.keys import FleetKeys
 from workers.state.services import ServiceRecord, Services
 
-from .service_file import services_in_file
+from .sizes import services_in_file
 
 LOOK_S = 2.0
 AGAIN_S = 10.0  # after a consumer that ended: what was missing may be back

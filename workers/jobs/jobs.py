@@ -28,10 +28,8 @@ from redis_components.server.untrusted_values import server_time
 from redis_components.start_tasks.seeding import push_urls
 from workers.environment.declaration import check_size
 from workers.environment.variables import Fleet
-from workers.fleet.declared_options import consumer_word
 from workers.fleet.seed_urls import schemes_of
-from workers.fleet.service_file import check_service
-from workers.fleet.sizes import declared_fleet, service_in
+from workers.fleet.sizes import check_service, consumer_word, declared_fleet, service_in
 from workers.state.jobs import FINISHED, Job, JobFigures, Jobs, JobState
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry, SlotView

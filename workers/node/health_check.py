@@ -1,6 +1,6 @@
 """The health check of a process: reads its status file, or asks its HTTP server. Uses little of the standard library.
 
-    python -I -S health_check.py FOLDER/ROLE        a worker or a beat, whose files `workers.process.status_file` writes
+    python -I -S health_check.py FOLDER/ROLE        a worker or a beat, whose files `workers.node.health` writes
     python -I -S health_check.py FOLDER/            each role that has reported there; none is well, too
     python -I -S health_check.py --end FOLDER/ROLE  the same, and ends what hangs, where nothing else does (Docker Compose)
     python -I -S health_check.py http://127.0.0.1:9410/livez

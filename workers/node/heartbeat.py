@@ -21,8 +21,7 @@ from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.health import Problem
 from redis_components.server.untrusted_values import server_time
 from redis_components.server.variables import changed_variables
-from workers.fleet.shared_files import shared_digests
-from workers.process.config_digest import config_digest
+from workers.process.config_digest import config_digest, shared_digests
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 from workers.state.nodes import NodeAnswer, NodeRecord, Nodes
 from workers.state.troubles import EVERY_S, Troubles

@@ -31,7 +31,7 @@ from redis_components.frontier.reclaim_leases import expire_owner
 from redis_components.server.names import node_name, service_name, slot_number
 from workers.deploy.folder import keep_folder
 from workers.deploy.project_wheel import BuildFailed
-from workers.fleet.declared_options import as_declared
+from workers.fleet.sizes import as_declared
 from workers.jobs.jobs import is_wanted
 from workers.jobs.run_steps import next_member
 from workers.process.config_digest import config_digest

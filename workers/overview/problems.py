@@ -10,7 +10,7 @@ from redis_components.admin.inspector import total_of
 from redis_components.admin.lanes import LaneCondition
 from redis_components.politeness.limits import MINUTE_MS
 from redis_components.server.health import Problem
-from workers.fleet.shared_files import differences
+from workers.process.config_digest import differences
 from workers.state.breakers import HOST
 from workers.state.group_runs import GroupRun, quota_lane
 from workers.state.records import GONE_AFTER_S

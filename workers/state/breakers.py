@@ -32,7 +32,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     CUT: ClassVar[bool] = True
 
     state: BreakerState
-    cause: str  # a label of metrics, `refused` and the like (`workers.breaker.health`)
+    cause: str  # a label of metrics, `refused` and the like (`workers.breaker.hosts`)
     reason: str  # one line, for people
     since: Epoch  # when it opened
     by: str = ""  # the process that opened it

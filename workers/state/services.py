@@ -1,5 +1,5 @@
 """Services as they are declared: which spider of which project runs, and with what. Those that were declared at run time are in
-Redis, so that every node sees them; `workers.fleet.service_file` reads those of a file.
+Redis, so that every node sees them; `workers.fleet.sizes` reads those of a file.
 """
 
 from __future__ import annotations

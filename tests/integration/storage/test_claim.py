@@ -21,7 +21,7 @@ from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from tests.support.items import post, wire
 from tests.support.trawl_command import Trawl, commands, one_line
-from workers.fleet.shared_files import differences, shared_digests
+from workers.process.config_digest import differences, shared_digests
 from workers.state.nodes import NodeRecord, Nodes
 
 KEYS = CrawlKeys.for_spider("forum_detail")

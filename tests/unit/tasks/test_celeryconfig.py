@@ -69,7 +69,7 @@ def test_what_beat_sends_exists(config: ModuleType) -> None:
 
 
 def test_an_operators_own_tasks_are_imported_and_a_module_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.node.preload import own_tasks
+    from workers.node.worker_setup import own_tasks
 
     monkeypatch.setenv("TRAWL_TASK_MODULES", "tests.support.own_tasks, json")
     assert own_tasks() == ("tests.support.own_tasks", "json")

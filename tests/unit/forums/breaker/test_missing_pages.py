@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forum_reader.definition.site_options import BreakerOptions
 from forums.breaker.missing import BELIEVED_S, IN_A_ROW, MissingPages
-from workers.breaker.health import MOST_TURNS, SETTLING_S, Step
+from workers.breaker.hosts import MOST_TURNS, SETTLING_S, Step
 
 OPTIONS = BreakerOptions(in_a_row=3, attempts=3)
 

@@ -9,8 +9,7 @@ from scrapy import Request
 
 from forum_reader.definition.site_options import BreakerOptions
 from forums.breaker.missing import MissingPages
-from workers.breaker.health import SETTLING_S
-from workers.breaker.hosts import BLOCKED, WAIT_S, sent_again
+from workers.breaker.hosts import BLOCKED, SETTLING_S, WAIT_S, sent_again
 
 
 def test_it_is_the_request_as_it_was_before_it_was_sent() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from forum_reader.definition.site_options import BreakerOptions
 from forum_reader.page.soft_block import BlockVerdict, Cause
-from workers.breaker.health import LEAST_BLOCKED, SETTLING_S, WINDOW, SiteHealth, Step
+from workers.breaker.hosts import LEAST_BLOCKED, SETTLING_S, WINDOW, SiteHealth, Step
 
 OPTIONS = BreakerOptions(in_a_row=5, share=0.5, attempts=3)
 WALL = BlockVerdict(cause=Cause.CHALLENGE, reason="a challenge")

@@ -6,7 +6,7 @@ import pytest
 from scrapy.settings import Settings
 
 from redis_components.errors import ConfigError
-from workers.crawler.limits import MIB, CrawlerLimits
+from workers.crawler.setting_types import MIB, CrawlerLimits
 
 
 def of(**settings: object) -> CrawlerLimits:

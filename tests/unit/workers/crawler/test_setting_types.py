@@ -8,7 +8,7 @@ import pytest
 from scrapy.settings import Settings
 
 from redis_components.errors import ConfigError
-from workers.crawler.check_settings import missing
+from workers.crawler.check_spider import missing
 from workers.crawler.setting_types import check_types, load_components, set_each
 from workers.state.services import ServiceRecord
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from workers.crawler import turns as module
-from workers.crawler.stop_signals import StopSignals
 from workers.crawler.turns import Turns
 from workers.process.exit_kinds import ExitKind
 from workers.process.forked import LENGTH, encoded
 from workers.process.options import CrawlerOptions
+from workers.process.pipes import StopSignals
 
 MEMBER = CrawlerOptions(spider="books.r1", settings={"RUN_ID": "r1"}, log_file="/dev/null")
 RESTS = b"end finished\nrests\n"

@@ -18,8 +18,8 @@ from redis_components.politeness.limits import BY_FILE, LaneLimits
 from redis_components.server import fleet_file
 from redis_components.server.variables import load_env_file, origin, variable
 from tasks.beat.schedule import Schedule, ScheduledTask, effective
-from workers.fleet.service_file import services_in_file, write_file_limits
-from workers.fleet.shared_files import shared_digests
+from workers.fleet.sizes import services_in_file, write_file_limits
+from workers.process.config_digest import shared_digests
 from workers.state.autoscaling import Autoscaling, Policy
 from workers.state.registry import Registry
 from workers.state.schedules import StoredEntry

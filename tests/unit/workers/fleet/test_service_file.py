@@ -9,9 +9,7 @@ import pytest
 import redis
 
 from redis_components.errors import ConfigError
-from workers.fleet.declared_options import as_declared
-from workers.fleet.service_file import services_in_file
-from workers.fleet.sizes import default_fleet, desired_fleet
+from workers.fleet.sizes import as_declared, default_fleet, desired_fleet, services_in_file
 from workers.process.options import CrawlerOptions, handed_over, parse, received
 from workers.state.registry import Registry
 from workers.state.services import ServiceRecord, Services

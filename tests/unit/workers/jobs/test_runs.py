@@ -14,7 +14,7 @@ from redis_components.errors import ConfigError
 from redis_components.keys import limits_key
 from redis_components.politeness import limits
 from redis_components.server.untrusted_values import server_time
-from workers.fleet.service_file import write_file_limits
+from workers.fleet.sizes import write_file_limits
 from workers.jobs import jobs, runs
 from workers.jobs.groups import Group, Overlap, limits_of_quotas
 from workers.jobs.orders import delay

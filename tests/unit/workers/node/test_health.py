@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from workers.node.health import MOST_FAILED_STARTS, STILL_LIMIT_S, FailedStarts, NodeHealth, NodeStatus, condition, folder_fault
+from workers.node.health import (
+    MOST_FAILED_STARTS,
+    STILL_LIMIT_S,
+    Condition,
+    FailedStarts,
+    NodeHealth,
+    NodeStatus,
+    StatusFile,
+    condition,
+    folder_fault,
+)
 from workers.process import pipes
 from workers.process.heartbeat import Heartbeat
-from workers.process.status_file import Condition, StatusFile
 
 WELL = {"connected": True, "loop_silent_s": 1.0, "beat_silent_s": 1.0, "folder_fault": None, "failed_starts": 0}
 

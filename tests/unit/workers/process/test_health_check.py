@@ -15,8 +15,8 @@ import pytest
 
 from redis_components.embedded.files import free_port
 from workers.node import health_check
+from workers.node.health import LIMIT_S, LINE_BYTES, Condition, StatusFile
 from workers.node.health_check import of_files
-from workers.process.status_file import LIMIT_S, LINE_BYTES, Condition, StatusFile
 
 GONE = "999999999"  # above every pid_max
 
