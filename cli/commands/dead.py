@@ -168,7 +168,7 @@ class DeadItems(_OfCrawls):
     """
 
     noun, none = "items", "No item was refused."
-    stuck = "items were stored by an older version without their end; they cannot be replayed and stay"
+    stuck = ""
 
     def columns(self, now: float) -> list[Column]:
         return [_NAME, _age(now), _reason(2), Column("item", lambda row: row[1].shown, least=30, rank=3, below=True)]

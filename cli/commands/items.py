@@ -143,7 +143,7 @@ def _row(client: redis.Redis, keys: CrawlKeys, before: int) -> dict[str, Any]:
     }
     if stream or keys.item_groups:
         states = group_states(client, keys, server_time(client))
-        groups = [asdict(one) | {"consumer": bool(client.exists(keys.group_writer(one.name)))} for one in states]
+        groups = [asdict(one) | {"consumer": bool(client.exists(keys.writer(one.name)))} for one in states]
         row |= {"consumer": any(one["consumer"] or one["consumers"] for one in groups), "groups": groups}
     return row
 
@@ -188,7 +188,7 @@ def consume(
         return 0
     with redis_client() as client:
         stream = _stream_of(client, service, group)
-        name = f"{service}/{stream.group}" if isinstance(stream, ItemGroup) else service
+        name = f"{service}/{stream.group}" if stream.group else service
         declared = declared_consumers(client).get(name)
         target = parse_target(to).below(Path.cwd()) if to else _declared(declared, name)
         options = SinkOptions(
@@ -210,7 +210,7 @@ def consume(
     return 0
 
 
-def _stream_of(client: redis.Redis, service: str, group: str) -> ItemStream | ItemGroup:
+def _stream_of(client: redis.Redis, service: str, group: str) -> ItemStream:
     """Return its items, or those of one group. Raises ConfigError for items that are elsewhere, or another consumer's."""
     check_spiders(client, [service])
     record = CrawlRecords(client).of(service)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha1
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import redis
 
@@ -37,17 +37,32 @@ class DeadKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeadEntry:
-    """One request or start task that was given up."""
+class Entry:
+    """One entry of a list of what was given up or refused."""
 
     place: int  # from the head of the list, where the oldest ones are
     sha: str
     at_s: float  # epoch seconds of Redis
-    kind: DeadKind
     reason: str
+    payload: bytes
+
+    @property
+    def can_go_back(self) -> bool:
+        """False for an entry that has no place to go back to."""
+        return True
+
+    def is_over(self, reason: str, before_s: float | None = None) -> bool:
+        """Return True if the entry is from before `before_s` (None: from any time) and its reason contains `reason`."""
+        return (before_s is None or self.at_s < before_s) and reason.casefold() in self.reason.casefold()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeadEntry(Entry):
+    """One request or start task that was given up."""
+
+    kind: DeadKind
     score: str
     key: str  # where a start task came from; "" is the spider's own start key
-    payload: bytes
 
     @property
     def can_go_back(self) -> bool:
@@ -140,10 +155,7 @@ def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, re
             raise LayoutError(f"{keys.counters()}: another layout version: replay with the Trawl that crawls there")
         return int(count)
 
-    wanted = reason.casefold()
-    return clear(
-        client, keys.dead(), parse, put_back, lambda entry: entry.can_go_back and wanted in entry.reason.casefold(), limit
-    )
+    return clear(client, keys.dead(), parse, put_back, lambda entry: entry.can_go_back and entry.is_over(reason), limit)
 
 
 def purge(client: redis.Redis, keys: CrawlKeys, *, before_s: float | None = None, reason: str = "") -> Cleared:
@@ -151,26 +163,22 @@ def purge(client: redis.Redis, keys: CrawlKeys, *, before_s: float | None = None
 
     Safe while crawlers run, and when it is repeated.
     """
-    wanted = reason.casefold()
-
-    def forget(chosen: list[DeadEntry]) -> int:
-        operands = [part for entry in chosen for part in (entry.place, entry.sha)]
-        return int(script("dead_purge")(client, {"dead": keys.dead()}, {"chosen": operands}))
-
-    def is_wanted(entry: DeadEntry) -> bool:
-        return (before_s is None or entry.at_s < before_s) and wanted in entry.reason.casefold()
-
-    return clear(client, keys.dead(), parse, forget, is_wanted, None)
-
-
-class Entry(Protocol):
-    """The part of an entry that `clear` uses."""
-
-    @property
-    def can_go_back(self) -> bool: ...
+    return purge_list(client, keys.dead(), parse, before_s, reason)
 
 
 E = TypeVar("E", bound=Entry)
+
+
+def purge_list(
+    client: redis.Redis, key: str, parse: Callable[[bytes, int], E | None], before_s: float | None, reason: str
+) -> Cleared:
+    """Purge the list at `key`."""
+
+    def forget(chosen: list[E]) -> int:
+        operands = [part for entry in chosen for part in (entry.place, entry.sha)]
+        return int(script("dead_purge")(client, {"dead": key}, {"chosen": operands}))
+
+    return clear(client, key, parse, forget, lambda entry: entry.is_over(reason, before_s), None)
 
 
 def clear(

@@ -1,11 +1,7 @@
-"""The consumer groups of an item stream: the items left to each, its consumers, and the part that one is about to write.
-
-Such a part is noted in Redis until its items leave the item stream.
-"""
+"""The consumer groups of an item stream: the items left to each, and its consumers."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -98,34 +94,6 @@ def _state(
     )
 
 
-class PartNote(msgspec.Struct, frozen=True, kw_only=True):
-    """The part that was begun: the first `count` items that wait, by their digest."""
-
-    name: str
-    count: int
-    digest: str
-
-
-class ItemParts:
-    """The note of one item stream, or of one group. Methods raise `redis.RedisError` when Redis does not answer."""
-
-    def __init__(self, stream: ItemStream | ItemGroup) -> None:
-        self._stream = stream
-
-    def noted(self) -> PartNote | None:
-        """Return the part that was begun and not settled; None where there is none, or none that can be read."""
-        raw = self._stream.client.get(self._stream.part_key)
-        try:
-            return msgspec.json.decode(raw or b"", type=PartNote)
-        except msgspec.DecodeError:
-            return None
-
-    def note(self, token: str, note: PartNote) -> bool:
-        """Note the next part; False where the consumer's lock `token` is lost. `settle` removes it."""
-        keys = {"writer": self._stream.writer_key, "part": self._stream.part_key}
-        return bool(script("part_note")(self._stream.client, keys, {"token": token, "note": msgspec.json.encode(note)}))
-
-
 CONSUMER = "trawl"
 CLAIM_AFTER_S = 60.0
 LOOK_EVERY_S = 5.0
@@ -142,21 +110,14 @@ def tend(client: redis.Redis, keys: CrawlKeys) -> None:
         pass
 
 
-class ItemGroup:
-    """One group of one spider's item stream, for one consumer at a time. Not for use by two threads; `client` must not decode
-    responses. Methods raise `redis.RedisError` when Redis does not answer.
-    """
+class ItemGroup(ItemStream):
+    """One group of one spider's item stream, for one consumer at a time."""
 
     def __init__(
         self, client: redis.Redis, keys: CrawlKeys, group: str, *, lock_s: float = LOCK_S, claim_after_s: float = CLAIM_AFTER_S
     ) -> None:
-        self.keys = keys
-        self.group = group
-        self.client = client
-        self.writer_key, self.part_key = keys.group_writer(group), keys.item_part(group)
-        self.lock_s = lock_s
+        super().__init__(client, keys, lock_s=lock_s, group=group)
         self._claim_after_ms = int(claim_after_s * 1000)
-        self._settled = 0  # number of the last settled batch under the present lock
         self._held: list[bytes] = []  # ids of the batch that was read last, until it is settled
         self._reads_again = True  # what this name was given before comes first
         self._look_at = 0.0
@@ -172,17 +133,9 @@ class ItemGroup:
 
     def lock(self, token: str) -> Lock:
         """Take the consumer's lock of this group, or keep it. After `ACQUIRED`, read the last batch again."""
-        named = {"writer": self.writer_key}
-        answer: bytes = script("writer_lock")(self.client, named, {"token": token, "ttl_ms": int(self.lock_s * 1000)})
-        held = Lock(answer.decode())
-        if held is Lock.ACQUIRED:
-            self._settled = 0
-            self._reads_again = True
+        held = super().lock(token)
+        self._reads_again = self._reads_again or held is Lock.ACQUIRED
         return held
-
-    def unlock(self, token: str) -> None:
-        """Give the lock back; nothing happens when it is not ours any more."""
-        script("writer_unlock")(self.client, {"writer": self.writer_key}, {"token": token})
 
     def peek(self, n: int) -> list[bytes]:
         """Return the next batch of `n` items at most: given and not acknowledged, then left by other consumers, then new ones.
@@ -210,26 +163,10 @@ class ItemGroup:
 
         `bad` and repeated calls are as in `ItemStream.settle`; a stream has no pending marks that could be `done`.
         """
-        number = self._settled + 1
-        keys = {
-            "items": self.keys.item_stream(),
-            "writer": self.writer_key,
-            "bad": self.keys.bad_items(),
-            "moving": self.keys.items_moving(),
-            "part": self.part_key,
-        }
-        args = {
-            "token": token,
-            "number": number,
-            "group": self.group,
-            "ids": msgspec.msgpack.encode([one.decode() for one in self._held[:n]]),
-            "ttl_ms": int(self.lock_s * 1000),
-            "refused": [part for one in bad for part in (one.place, json.dumps(one.reason))],
-        }
-        answer: bytes = script("settle_group")(self.client, keys=keys, args=args)
-        outcome = Settled(answer.decode())
-        if outcome is Settled.SETTLED:
-            self._settled = number
+        ids = msgspec.msgpack.encode([one.decode() for one in self._held[:n]])
+        outcome = self._settle(
+            "settle_group", token, bad, {"moving": self.keys.items_moving()}, {"group": self.group, "ids": ids}
+        )
         self._reads_again = self._reads_again or len(self._held) > n
         self._held = []
         return outcome

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import redis
 
-from redis_components.admin.dead_letters import Cleared, clear
+from redis_components.admin.dead_letters import Cleared, Entry, clear, purge_list
 from redis_components.connection import is_servers_state
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import script
@@ -62,18 +62,28 @@ def new_token() -> str:
     return secrets.token_hex(8)
 
 
+class PartNote(msgspec.Struct, frozen=True, kw_only=True):
+    """The part that a consumer is about to write: the first `count` items that wait, by their digest."""
+
+    name: str
+    count: int
+    digest: str
+
+
 class ItemStream:
     """One spider's item stream, for one writer at a time. Not for use by two threads; `client` must not decode responses.
 
     Methods raise `redis.RedisError` when Redis does not answer.
 
-    `lock_s` is how long a writer that died keeps others away; it has to be longer than storing one batch takes.
+    `lock_s` is how long a writer that died keeps others away; it has to be longer than storing one batch takes. `group`: the
+    consumer group (`items.groups.ItemGroup`); "": the items are a list.
     """
 
-    def __init__(self, client: redis.Redis, keys: CrawlKeys, *, lock_s: float = LOCK_S) -> None:
+    def __init__(self, client: redis.Redis, keys: CrawlKeys, *, lock_s: float = LOCK_S, group: str = "") -> None:
         self.keys = keys
         self.client = client
-        self.writer_key, self.part_key = keys.writer(), keys.item_part()
+        self.group = group
+        self.writer_key, self.part_key = keys.writer(group), keys.item_part(group)
         self.lock_s = lock_s
         self._settled = 0  # number of the last settled batch under the present lock
 
@@ -83,14 +93,14 @@ class ItemStream:
 
     def lock(self, token: str) -> Lock:
         """Take the writer's lock, or keep it. After `ACQUIRED`, a batch read before must not be settled: read it again."""
-        held = Lock(self._run("writer_lock", {"writer": self.writer_key}, {"token": token, "ttl_ms": int(self.lock_s * 1000)}))
+        held = Lock(self._run("writer_lock", {}, {"token": token, "ttl_ms": int(self.lock_s * 1000)}))
         if held is Lock.ACQUIRED:
             self._settled = 0
         return held
 
     def unlock(self, token: str) -> None:
         """Give the lock back; nothing happens when it is not ours any more."""
-        self._run("writer_unlock", {"writer": self.writer_key}, {"token": token})
+        self._run("writer_unlock", {}, {"token": token})
 
     def peek(self, n: int) -> list[bytes]:
         """Return the oldest `n` items at most, oldest first; they stay where they are."""
@@ -99,50 +109,49 @@ class ItemStream:
     def settle(self, token: str, n: int, bad: Sequence[Refusal], done: Sequence[str]) -> Settled:
         """Take the first `n` items out of the stream, in one step with its consequences; keep the lock.
 
-        `bad` names the items that are refused: they are kept as they are, with the reason, until they are replayed or purged
-        (`refused_items`). `done` holds the task ids (`<site>/<forum_id>`) whose pending mark ends. Safe to repeat after a lost
-        reply, by redis-py or by the caller: after an exception, the same call again settles the same batch once.
+        `bad` names the items that are refused: they are kept as they are, with the reason, until they are replayed or purged.
+        `done` holds the task ids (`<site>/<forum_id>`) whose pending mark ends. Safe to repeat after a lost reply, by redis-py or
+        by the caller: after an exception, the same call again settles the same batch once.
         """
+        done_ids = msgspec.msgpack.encode(list(done))
+        return self._settle("settle", token, bad, {"pending": self.keys.pending()}, {"count": n, "done": done_ids})
+
+    def noted(self) -> PartNote | None:
+        """Return the part that was begun and not settled; None where there is none, or none that can be read."""
+        try:
+            return msgspec.json.decode(self.client.get(self.part_key) or b"", type=PartNote)
+        except msgspec.DecodeError:
+            return None
+
+    def note(self, token: str, note: PartNote) -> bool:
+        """Note the next part in Redis until `settle` removes the note; False where the lock `token` is lost."""
+        return bool(self._run("part_note", {"part": self.part_key}, {"token": token, "note": msgspec.json.encode(note)}))
+
+    def _settle(self, name: str, token: str, bad: Sequence[Refusal], keys: dict[str, str], args: dict[str, object]) -> Settled:
         number = self._settled + 1
-        keys = {
-            "items": self.keys.item_stream(),
-            "writer": self.writer_key,
-            "bad": self.keys.bad_items(),
-            "pending": self.keys.pending(),
-            "part": self.part_key,
-        }
-        args = {
+        keys |= {"items": self.keys.item_stream(), "bad": self.keys.bad_items(), "part": self.part_key}
+        args |= {
             "token": token,
             "number": number,
-            "count": n,
-            "done": msgspec.msgpack.encode(list(done)),
             "ttl_ms": int(self.lock_s * 1000),
             "refused": [part for one in bad for part in (one.place, json.dumps(one.reason))],
         }
-        outcome = Settled(self._run("settle", keys, args))
+        outcome = Settled(self._run(name, keys, args))
         if outcome is Settled.SETTLED:
             self._settled = number
         return outcome
 
-    def _run(self, name: str, keys: dict[str, str], args: dict[str, object]) -> str:
-        answer: bytes = script(name)(self.client, keys=keys, args=args)
-        return answer.decode()
+    def _run(self, name: str, keys: dict[str, str], args: dict[str, object]) -> Any:
+        answer = script(name)(self.client, {"writer": self.writer_key, **keys}, args)
+        return answer.decode() if isinstance(answer, bytes) else answer
 
 
 SHOWN_CHARS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class RefusedItem:
+class RefusedItem(Entry):
     """One item that a consumer could not take."""
-
-    place: int  # from the head of the list, where the oldest ones are
-    sha: str
-    at_s: float  # epoch seconds of Redis
-    reason: str
-    payload: bytes
-    can_go_back: bool = True  # False: an older version kept only its beginning
-    is_text: bool = False  # of an older version: the payload is not behind a newline, but within the JSON
 
     @property
     def shown(self) -> str:
@@ -158,19 +167,10 @@ def parse(raw: bytes, place: int) -> RefusedItem | None:
     try:
         fields = json.loads(head)
         at_s, reason = float(fields["at"]), str(fields["reason"])
-        if not newline:
-            payload = fields["item"].encode()
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return None
-    return RefusedItem(
-        place=place,
-        sha=sha1(raw, usedforsecurity=False).hexdigest(),
-        at_s=at_s,
-        reason=reason,
-        payload=payload,
-        can_go_back=bool(newline) or "(cut: it has " not in reason,
-        is_text=not newline,
-    )
+    sha = sha1(raw, usedforsecurity=False).hexdigest()
+    return RefusedItem(place=place, sha=sha, at_s=at_s, reason=reason, payload=payload) if newline else None
 
 
 def newest(client: redis.Redis, keys: CrawlKeys, limit: int) -> tuple[list[RefusedItem], int]:
@@ -191,37 +191,17 @@ def replay(client: redis.Redis, keys: CrawlKeys, *, limit: int | None = None, re
     """
 
     def put_back(chosen: list[RefusedItem]) -> int:
-        operands: list[Any] = []
-        for entry in chosen:
-            operands += [entry.place, entry.sha, entry.payload if entry.is_text else b""]
         lists = {"bad": keys.bad_items(), "items": keys.item_stream()}
+        operands = [part for entry in chosen for part in (entry.place, entry.sha)]
         args = {"groups": msgspec.msgpack.encode(keys.item_groups), "chosen": operands}
         return int(script("items_replay")(client, lists, args))
 
-    wanted = reason.casefold()
-    return clear(
-        client,
-        keys.bad_items(),
-        parse,
-        put_back,
-        lambda entry: entry.can_go_back and wanted in entry.reason.casefold(),
-        limit,
-    )
+    return clear(client, keys.bad_items(), parse, put_back, lambda entry: entry.is_over(reason), limit)
 
 
 def purge(client: redis.Redis, keys: CrawlKeys, *, before_s: float | None = None, reason: str = "") -> Cleared:
     """Forget refused items from before `before_s` (epoch seconds; None: all) for good. Safe when it is repeated."""
-
-    def forget(chosen: list[RefusedItem]) -> int:
-        operands = [part for entry in chosen for part in (entry.place, entry.sha)]
-        return int(script("dead_purge")(client, {"dead": keys.bad_items()}, {"chosen": operands}))
-
-    wanted = reason.casefold()
-
-    def is_wanted(entry: RefusedItem) -> bool:
-        return (before_s is None or entry.at_s < before_s) and wanted in entry.reason.casefold()
-
-    return clear(client, keys.bad_items(), parse, forget, is_wanted, None)
+    return purge_list(client, keys.bad_items(), parse, before_s, reason)
 
 
 AGAIN_S = 0.2

@@ -190,19 +190,13 @@ class ItemKeys:
         """
         return f"{self.items}:moving"
 
-    def writer(self) -> str:
-        """STRING with TTL: `<token>|<number of its last settled batch>` of the one writer that may trim the item stream.
+    def writer(self, group: str = "") -> str:
+        """STRING with TTL: `<token>|<number of its last settled batch>` of the one writer that may trim the item stream, or of
+        the ready-made consumer of one group.
 
-        Written by `writer_lock.lua`, `writer_unlock.lua` and `settle.lua`, which checks it first.
+        Written by `writer_lock.lua`, `writer_unlock.lua`, and `settle.lua` or `settle_group.lua`, which checks it first.
         """
-        return f"{self.items}:writer"
-
-    def group_writer(self, group: str) -> str:
-        """STRING with TTL: the same as the writer of a list, for the ready-made consumer of one group.
-
-        Written by `writer_lock.lua`, `writer_unlock.lua` and `settle_group.lua`, which checks it first.
-        """
-        return f"{self.items}:writer:{group}"
+        return f"{self.items}:writer:{group}" if group else f"{self.items}:writer"
 
     def item_part(self, group: str = "") -> str:
         """STRING: what the consumer of a list, or of a group, is about to write as one part (JSON: name, count, digest).

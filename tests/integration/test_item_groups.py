@@ -82,7 +82,7 @@ def test_consumers_of_groups_that_are_killed_lose_no_item(trawl: Trawl, redis_cl
     with process(*ready_made, stdout=tmp_path / "log") as running:
         wait_until(lambda: out.exists() and out.stat().st_size, "it writes items", 60, every_s=0.001)
         running.kill()
-    redis_client.delete(KEYS.group_writer("files"))  # else the next one waits until the lock of the dead one has run out
+    redis_client.delete(KEYS.writer("files"))  # else the next one waits until the lock of the dead one has run out
     redis_client.xclaim("books:items", "files", "dead", 0, _pending(redis_client, "dead"), idle=120_000)
     assert trawl("items", "consume", "books", "--group", "files", "--to", f"jsonl:{out}", "--once").code == 0
 

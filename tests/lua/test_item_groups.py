@@ -84,7 +84,7 @@ def test_what_one_consumer_was_given_and_left_comes_to_the_next(crawler: Owner, 
     assert dead.lock("a") is Lock.ACQUIRED
     assert dead.peek(2) == [b"1", b"2"]
     assert dead.peek(2) == [b"1", b"2"], "the same until it is settled"
-    redis_client.delete(KEYS.group_writer("files"))  # its lock has run out
+    redis_client.delete(KEYS.writer("files"))  # its lock has run out
     redis_client.xreadgroup("files", "theirs", {ITEMS: ">"})  # and a consumer of another program dies with the third
     heir = ItemGroup(redis_client, KEYS, "files", claim_after_s=0)
     assert [take(heir, "b"), take(heir, "b")] == [[b"1", b"2"], [b"3"]]

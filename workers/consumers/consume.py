@@ -12,22 +12,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import redis
 
 from redis_components.connection import is_servers_state
 from redis_components.errors import TrawlError
-from redis_components.items.groups import ItemGroup
 from redis_components.items.stream import ItemStream, Lock, Refusal, Settled, give_back, new_token
 from redis_components.server.health import Problem
 from workers.state.troubles import Troubles
-
-if TYPE_CHECKING:
-    from redis_components.items.groups import ItemGroup
-    from redis_components.items.stream import ItemStream
-
 
 T = TypeVar("T")
 
@@ -61,7 +55,7 @@ class Sink:
     lock_s = 0.0
     """Least life of the consumer's lock: longer than storing one batch takes."""
 
-    def peek(self, stream: ItemStream | ItemGroup, token: str) -> list[bytes]:  # noqa: ARG002 - the lock is for `Parts`
+    def peek(self, stream: ItemStream, token: str) -> list[bytes]:  # noqa: ARG002 - the lock is for `Parts`
         """Return the next batch, under the lock `token`; none while there is nothing to store."""
         return stream.peek(self.batch)
 
@@ -145,7 +139,7 @@ class Consumed:
     refused: int = 0
 
 
-def drain(stream: ItemStream | ItemGroup, sink: Sink, token: str, done: Consumed, stopped: Callable[[], bool]) -> Outcome:
+def drain(stream: ItemStream, sink: Sink, token: str, done: Consumed, stopped: Callable[[], bool]) -> Outcome:
     """Move batches, at least one, until there are none or `stopped`. The lock `token` is kept; `unlock` gives it back."""
     if stream.lock(token) is Lock.BUSY:
         return Outcome.BUSY
@@ -175,13 +169,13 @@ def drain(stream: ItemStream | ItemGroup, sink: Sink, token: str, done: Consumed
     return Outcome.EMPTY
 
 
-def unlock(stream: ItemStream | ItemGroup, token: str) -> None:
+def unlock(stream: ItemStream, token: str) -> None:
     """Give the consumer's lock back, later where Redis is away."""
     give_back(lambda: stream.unlock(token), f"{stream.keys.items}: the consumer's lock", held_s=stream.lock_s)
 
 
 def consume(
-    stream: ItemStream | ItemGroup,
+    stream: ItemStream,
     sink: Sink,
     *,
     stopped: Callable[[], bool],
@@ -224,7 +218,7 @@ def consume(
 
 
 def _attempt(
-    stream: ItemStream | ItemGroup, sink: Sink, token: str, done: Consumed, stopped: Callable[[], bool]
+    stream: ItemStream, sink: Sink, token: str, done: Consumed, stopped: Callable[[], bool]
 ) -> tuple[Outcome | None, str]:
     """Drain; return the outcome, or None with the reason why it may work later."""
     try:
@@ -235,12 +229,12 @@ def _attempt(
         return None, f"{error}; trying again, nothing is lost"
 
 
-def report(stream: ItemStream | ItemGroup, why: str) -> None:
+def report(stream: ItemStream, why: str) -> None:
     """Report to the fleet why nothing is taken; "": something is."""
     found = (
         [Problem(what=f"items wait: {' '.join(why.split())}", fix="mend the place, or declare another consumer")] if why else []
     )
-    of = f"{stream.keys.items}, {stream.group}" if isinstance(stream, ItemGroup) else stream.keys.items
+    of = f"{stream.keys.items}, {stream.group}" if stream.group else stream.keys.items
     with suppress(redis.RedisError):  # Redis itself may be away
         Troubles(stream.client).report(f"consumer of {of}", found)
 

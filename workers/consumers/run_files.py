@@ -25,7 +25,6 @@ import redis
 from redis_components.embedded import data_dir
 from redis_components.embedded.die_with_parent import tied
 from redis_components.errors import ConfigError
-from redis_components.items.groups import ItemGroup
 from redis_components.items.stream import ItemStream
 from redis_components.keys import CrawlKeys
 from redis_components.server.names import fleet_namespace, is_name
@@ -165,7 +164,7 @@ class RunFiles(Parts):
         super().__init__(self._parts, max_age_s=WITHIN_S)
         self._client, self._run, self._place = client, run, place
         self._folder = folder_of(run)
-        self._stream: ItemStream | ItemGroup | None = None
+        self._stream: ItemStream | None = None
         self._making: _Making | None = None
         self._tries: dict[str, int] = {}
         names = place.names(f"{self._folder}/.parts")  # once: there are thousands, and a bucket is asked by HTTP
@@ -173,7 +172,7 @@ class RunFiles(Parts):
         self._parts.ended = {_member(name) for name in names if name.endswith("/ended")}
         self._not_before = 0.0
 
-    def peek(self, stream: ItemStream | ItemGroup, token: str) -> list[bytes]:
+    def peek(self, stream: ItemStream, token: str) -> list[bytes]:
         """Return the items of the next part."""
         self._stream = stream
         return super().peek(stream, token)

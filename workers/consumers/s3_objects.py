@@ -17,8 +17,7 @@ from hashlib import sha256
 from typing import Any, BinaryIO, Protocol
 
 from redis_components.errors import ConfigError
-from redis_components.items.groups import ItemGroup, ItemParts, PartNote
-from redis_components.items.stream import ItemStream
+from redis_components.items.stream import ItemStream, PartNote
 from redis_components.server.printable import in_words
 from workers.environment.variables import S3
 
@@ -53,10 +52,9 @@ class Parts(Sink):
         self._since: float | None = None  # some items wait
         self._name = ""
 
-    def peek(self, stream: ItemStream | ItemGroup, token: str) -> list[bytes]:
+    def peek(self, stream: ItemStream, token: str) -> list[bytes]:
         """Return the items of the next part, noted under the lock `token`; none while it is worth waiting for more."""
-        notes = ItemParts(stream)
-        if note := notes.noted():
+        if note := stream.noted():
             payloads = stream.peek(note.count)
             if len(payloads) == note.count and _digest(payloads) == note.digest:
                 self._name = note.name
@@ -68,7 +66,7 @@ class Parts(Sink):
             return []
         digest = _digest(payloads)
         self._name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{digest[:16]}"
-        if not notes.note(token, PartNote(name=self._name, count=len(payloads), digest=digest)):
+        if not stream.note(token, PartNote(name=self._name, count=len(payloads), digest=digest)):
             return []  # the lock is lost: the part is another consumer's
         self._since = None
         return payloads
@@ -77,7 +75,7 @@ class Parts(Sink):
         """Write the part that was peeked at last."""
         return self._store.put(self._name, items)
 
-    def _is_due(self, stream: ItemStream | ItemGroup) -> bool:
+    def _is_due(self, stream: ItemStream) -> bool:
         if self._at_once:
             return True
         waiting = len(stream)

@@ -77,7 +77,7 @@ class Declared:
         key = self.key if self.target.kind.name == "database" else ""
         return SinkOptions(table=self.service, key=key, named=self.in_file)
 
-    def stream(self, client: redis.Redis) -> ItemStream | ItemGroup:
+    def stream(self, client: redis.Redis) -> ItemStream:
         """Return the items. Raises ConfigError where they are another consumer's."""
         if self.taken_by:
             raise ConfigError(f"the items of {self.service} are taken by {self.taken_by}: trawl roll {self.service}")

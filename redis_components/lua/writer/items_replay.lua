@@ -3,8 +3,7 @@
 -- KEYS[1] bad     (list)  refused items with their reasons
 -- KEYS[2] items   (list, stream)  item stream, oldest first
 -- ARGV[1] groups  (msgpack array of text)  consumer groups that the crawl names; none: the item stream is a list
--- ARGV[2] chosen  (any number)  for each entry its place from the head, its SHA-1, and the item where it is not what follows the entry's first line, else ''; at
---                 most 500, by rising place
+-- ARGV[2] chosen  (any number)  for each entry its place from the head, its SHA-1; at most 500, by rising place
 -- Returns: how many were put back; entries that are not at their place any more are left out
 -- Retry: safe; what was taken is not at its place any more
 local bad, items = KEYS[1], KEYS[2]
@@ -17,11 +16,11 @@ local chosen = 2
 
 redis.call(item_command(items), items) -- a foreign type is found before anything is written
 local count, add = 0, item_adder(items, groups)
-for at = chosen, #ARGV, 3 do
-  local place, sha, text = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+for at = chosen, #ARGV, 2 do
+  local place, sha = ARGV[at], ARGV[at + 1]
   local entry = entry_at(bad, place, sha)
   if entry then
-    add(items, text ~= '' and text or payload_of_dead(entry))
+    add(items, payload_of_dead(entry))
     mark_taken(bad, place)
     count = count + 1
   end
