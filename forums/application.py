@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from forum_reader.page.soft_block import BlockVerdict
-    from forums.overview.reader import ForumSitesReader
     from forums.storage import RunHistory
     from redis_components.keys import CrawlKeys
     from workers.environment.declaration import Variables
     from workers.process.page_at_work import PageAtWork
     from workers.state.history import MemberRow, RunRow, Wanted
+
+    from .overview.model import ForumSitesReader
 
 T = TypeVar("T")
 
@@ -214,7 +215,7 @@ def probe_sites(client: redis.Redis) -> Mapping[str, str]:
 
 def sites_reader(client: redis.Redis) -> ForumSitesReader:
     """Return the reader of boards, files and drifts."""
-    from forums.overview.reader import ForumSitesReader
+    from .overview.model import ForumSitesReader
 
     return ForumSitesReader(client)
 

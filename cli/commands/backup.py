@@ -21,7 +21,7 @@ import typer
 from cli.access import redis_client, report_nothing_runs, running_url
 from cli.views.options import AsJson
 from cli.views.output import complain, echo, print_json, working
-from forums.state.database_identity import LATELY_S, DatabaseClaim
+from forums.state.writer_state import LATELY_S, DatabaseClaim
 from forums.storage import Database
 from forums.storage.copying import check, copy_from, copy_name, copy_to, has_posts
 from forums.storage.engine import place_of

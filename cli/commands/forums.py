@@ -21,11 +21,11 @@ from cli.views.tables import Column, console, figure, table_of
 from forums.freshness import DAY_S, HOUR_S, estimate, next_check
 from forums.overview import BoardView, forum_sites
 from forums.overview.boards import BAD_STATES, SOON_S, BoardState
+from forums.records.stored import forget_marks
 from forums.sites import load_all, load_site, sites_dir
-from forums.spiders.scan_marks import forget_marks
-from forums.state.database_identity import DatabaseClaim
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, Purpose, Spent
 from forums.state.thread_records import forget as forget_threads
+from forums.state.writer_state import DatabaseClaim
 from forums.storage import StorageError
 from forums.storage.read.read_sql import NoData, stored_data
 from forums.storage.read.site_figures import Delay, delays, last_scans

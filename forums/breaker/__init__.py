@@ -3,6 +3,6 @@
 Crawlers load `middleware` and `missing` through the settings; the task `probe_sites` calls `probe`.
 """
 
-from .drift import drifts, forgive
+from .state import drifts, forgive
 
 __all__ = ["drifts", "forgive"]

@@ -39,8 +39,7 @@ from redis_components.server.untrusted_values import server_time
 from workers.breaker.state import close_breaker, due
 from workers.state.breakers import HOST, Breaker, Breakers
 
-from .drift import ROWS, forgive, look_for_drift
-from .state import FILE_PROBE_S, after_no_name, after_probe, is_given_up, open_breaker
+from .state import FILE_PROBE_S, ROWS, after_no_name, after_probe, forgive, is_given_up, look_for_drift, open_breaker
 
 MOST_PROBES = 50
 """Probes in one round; each takes seconds, and they run concurrently."""

@@ -1,7 +1,7 @@
 """Forum half of the overview (`workers/overview`): the sites and their boards.
 
-model.py     the sites at one moment           reader.py    reads them from Redis
-boards.py    state of one board                problems.py  what needs attention, each with its next step
+model.py     the sites at one moment, read from Redis, and what needs attention, each with its next step
+boards.py    state of one board
 why.py       state of one URL
 """
 

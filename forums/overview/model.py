@@ -1,21 +1,46 @@
-"""Sites of the forum crawl at one moment: boards, files, drifts, budgets, and the writer of their posts."""
+"""Sites of the forum crawl at one moment, read from Redis: boards, files, drifts, budgets, and the writer of their posts; and
+their problems, each with its next step, which depend on an `Overview` alone.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import NamedTuple
+from datetime import datetime
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, Spent
-from forums.state.site_faults import drift_sentence
-from forums.state.writer_figures import DelayHistogram, WriterFigures
+import msgspec
+import redis
+
+from forums.records import FORUM_WRITER
+from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, TRIAL_PER_DAY, Ledger, Spent, Watched, watched
+from forums.state.site_faults import RULES_FILE, drift_sentence, drifted, output_troubles, wrong_files
+from forums.state.writer_state import (
+    ANOTHER_DATABASE,
+    DatabaseClaim,
+    DelayHistogram,
+    PublicationDelays,
+    WriterCounts,
+    WriterFigures,
+)
+from redis_components.keys import CrawlKeys
+from redis_components.politeness.limits import BY_TRIAL
 from redis_components.server.health import Problem
+from workers.consumers.item_consumers import streams_of
+from workers.fleet.holds import why_not_seeded
 from workers.overview.model import Overview, SiteFault, SiteSample, SitesView
+from workers.overview.problems import named, span
+from workers.overview.reader import Reading, SitesReader
 
-from .boards import Boards, BoardView, fails
-from .problems import site_problems
+from .boards import Boards, BoardState, BoardView, fails
+
+if TYPE_CHECKING:
+    from workers.overview import Overview
+
+    # dropped import
+
 
 Drifts = Mapping[tuple[str, str, str], tuple[float, float]]
 """(site, kind of page, figure) -> value now, and the baseline (`forums.state.site_faults.drifted`)."""
@@ -123,3 +148,139 @@ NO_SITES = ForumSites()
 def forum_sites(view: Overview) -> ForumSites:
     """Return the sites of the forum crawl; none where Redis did not answer."""
     return view.sites if isinstance(view.sites, ForumSites) else NO_SITES
+
+
+WRITER_LATE_S = 300.0
+
+
+def site_problems(sites: ForumSites, view: Overview) -> Iterator[Problem]:
+    """Yield all problems of the sites, their boards, their database and the outputs of events."""
+    yield from _database(sites)
+    for site, reason in sites.wrong_files.items():
+        if site not in sites.breakers or sites.breakers[site].reason != reason:
+            yield Problem(what=f"site {site} is not scanned, its file is wrong: {reason}", fix=f"trawl sites check {site}")
+    for (site, kind, figure), values in sites.drifts.items():
+        what = f"site {site}: {kind} pages have changed: {drift_sentence(figure, *values)}"
+        yield Problem(what=what, fix=f"trawl sites check {site}", grave=False)
+    if trial := [one.lane for one in sites.lanes if one.limits.by == BY_TRIAL]:
+        what = f"sites do not learn whom they can ask, and get {TRIAL_PER_DAY:,} requests a day until they do: {named(trial)}"
+        yield Problem(what=what, fix="User-Agent under [headers] of the file, or USER_AGENT in the settings", grave=False)
+    yield from _boards(sites, view)
+    yield from _outputs(sites)
+
+
+def _database(sites: ForumSites) -> Iterator[Problem]:
+    if sites.refused_database is not None:
+        what = f"a writer has another database than the fleet, {sites.refused_database}, and stores nothing"
+        yield Problem(what=what, fix="set its TRAWL_DATABASE_URL to the fleet's, or: trawl db move")
+    if sites.another_database:
+        yield Problem(what=ANOTHER_DATABASE, fix="")
+    if (sites.writer_lag_s or 0.0) >= WRITER_LATE_S:
+        what = f"the oldest item has waited for {span(sites.writer_lag_s or 0.0)} to be stored"
+        yield Problem(what=what, fix="is there a worker with -Q control, and does the database answer? trawl doctor")
+
+
+def _boards(sites: ForumSites, view: Overview) -> Iterator[Problem]:
+    if stale := sites.stale:
+        late = view.now - stale[0].watched.due_at
+        why = f"; {stale[0].why}" if stale[0].why else ""
+        what = f"stale: {named(one.name for one in stale)} (the first is due for {span(late)}{why})"
+        yield Problem(what=what, fix="trawl forums")
+    ill = sites.boards.ill_ones()
+    failing = [one for one in ill if one.word == BoardState.FAILING]
+    if failing:
+        worst = max(failing, key=lambda one: one.state.errors)
+        of = "" if len(failing) == 1 else f"{worst.name}: "
+        what = f"the last scan failed: {named(one.name for one in failing)} ({of}{worst.why})"
+        fix = f"trawl why URL of its list; trawl sites check {worst.watched.site}; trawl forums has the others"
+        yield Problem(what=what, fix=fix, grave=False)
+    gaps = [one for one in ill if one.state.gap_at is not None]
+    if gaps:
+        what = f"a gap is open in {named(one.name for one in gaps)}: threads may be missing until a deeper scan has run"
+        yield Problem(what=what, fix="trawl forums", grave=False)
+
+
+def _outputs(sites: ForumSites) -> Iterator[Problem]:
+    for name, why in sites.output_troubles.items():
+        if name == RULES_FILE:
+            reason = " ".join(why.split())
+            yield Problem(
+                what=f"no output gets events or alarms, the rules file is wrong: {reason}", fix="mend it (docs/events.md)"
+            )
+            continue
+        yield Problem(what=f"output {name} {why}", fix="trawl events list", grave=False)
+
+
+class ForumSitesReader(SitesReader):
+    """Reader of the forum crawl's sites; the list service, which feeds the other, is shown first."""
+
+    first = FORUM_LIST
+    parts = (
+        *SitesReader.parts,
+        *("database", "outputs", "drift", "site files", "boards", "requests", "budgets", "delays", "writer"),
+    )
+
+    def read(self, reading: Reading, site: str | None = None) -> ForumSites:
+        """Read the sites, or one of them; what belongs to a whole fleet only where its crawls were read."""
+        client, now, part = self._client, reading.now, reading.part
+        boards = part("boards", partial(watched, client, site)) or Watched.of(())
+        sites = sorted(boards.by_site)
+        spent = part("requests", lambda: Ledger(client).spent(sites, now)) or {}
+        budgets = part("budgets", lambda: Ledger(client).budgets(sites)) or {}
+        wrong = part("site files", lambda: wrong_files(client)) or {}
+        held = part("pauses", lambda: why_not_seeded(client, FORUM_LIST, sites)) or {}
+        claim, writer = DatabaseClaim(client), streams_of(FORUM_WRITER, reading.records, reading.names)
+        base = self.base(reading, sites)
+        return ForumSites(
+            breakers=base.breakers,
+            lanes=base.lanes,
+            drifts=part("drift", partial(drifted, client)) or {},
+            wrong_files=wrong,
+            boards=Boards(boards, now, held=held, wrong=wrong, over=_over(budgets, spent)),
+            spent=spent,
+            budgets=budgets,
+            delays=part("delays", PublicationDelays(client).read) or {},
+            writer=part("writer", WriterCounts(client).read) or WriterFigures(),
+            writer_lag_s=part("writer", lambda: writer_lag(client, writer.values(), now)) if writer else None,
+            output_troubles=part("outputs", lambda: output_troubles(client)) or {},
+            another_database=part("database", claim.is_another) or False,
+            refused_database=part("database", claim.refused),
+        )
+
+
+class _Stamp(msgspec.Struct):
+    """Time of the fetch of an item: a post, comment or forum; or a scan or check."""
+
+    fetched_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+_decoder = msgspec.json.Decoder(_Stamp)
+
+
+def writer_lag(client: redis.Redis, streams: Iterable[CrawlKeys], now: float) -> float:
+    """Return the seconds from the fetch of the oldest waiting item until `now` (epoch s, Redis); 0.0 if none waits.
+
+    Unreadable items have no age: the writer refuses them. Raises `redis.RedisError`.
+    """
+    with client.pipeline(transaction=False) as pipe:
+        for keys in streams:
+            pipe.lindex(keys.item_stream(), 0)
+        heads: list[Any] = pipe.execute()
+    return max((now - at for at in map(_fetched_at, filter(None, heads)) if 0 < at < now), default=0.0)
+
+
+def _fetched_at(payload: bytes | str) -> float:
+    try:
+        stamp = _decoder.decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return 0.0
+    moment = stamp.fetched_at or stamp.finished_at
+    return moment.timestamp() if moment and moment.tzinfo else 0.0
+
+
+def _over(budgets: Mapping[str, float], spent: Mapping[str, Spent]) -> dict[str, str]:
+    """Return the sites whose hourly budget is spent, with the figures."""
+    return {
+        site: spent[site].compared(budget) for site, budget in budgets.items() if site in spent and spent[site].total >= budget
+    }

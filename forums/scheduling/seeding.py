@@ -16,12 +16,11 @@ import redis
 
 from forums.environment import Scheduling
 from forums.records.start_tasks import NEWEST_FIELDS, NO_FORUMS, ForumTask, Part, PostTask, encode, thread_id
-from forums.scheduling.site_limits import write_limits
 from forums.sites import Site, SiteError, load_all, load_site
-from forums.state.database_identity import DatabaseClaim
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, ForumStates, Ledger, Spent
 from forums.state.removed_sites import readmit_sites
 from forums.state.site_faults import note_wrong_files, wrong_files
+from forums.state.writer_state import DatabaseClaim
 from redis_components.admin.crawl_records import keys_in
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import server_time
@@ -32,7 +31,7 @@ from workers.tracing import traces
 from workers.tracing.traces import Span
 
 from . import seed_plan
-from .seed_plan import Due, plan, watched
+from .seed_plan import Due, plan, watched, write_limits
 
 
 def begin_traces(tasks: Iterable[ForumTask | PostTask]) -> list[Span | None]:
@@ -199,8 +198,8 @@ def seed_scans(
 def _recall_threads(client: redis.Redis) -> None:
     """Put the records of stored threads back before a scan looks for them: Redis has forgotten them, or nothing is stored yet."""
     from forums.storage.database import Database  # SQLAlchemy
-    from forums.storage.errors import StorageError
-    from forums.storage.read.recall import recall
+    from forums.storage.engine import StorageError
+    from forums.storage.read.site_figures import recall
 
     try:
         database = Database.from_url()

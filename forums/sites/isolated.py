@@ -1,7 +1,7 @@
 """Reads any page within limits: in this process if it is like pages of forums, else in a child process.
 
 Nothing interrupts libxml2 in the middle of a page, or an XPath in the middle of a tree. So a page that may take long
-(`reading_budget`) is read by `python -m forums.sites.isolated_child`, which the kernel ends after `cpu_s()` of processor
+(`reading_budget`) is read by `python -m forums.sites.isolated`, which the kernel ends after `cpu_s()` of processor
 time, or at `MEMORY_BYTES`. Each process that needs one keeps one child (0.6 s to start it), which reads one page at a time.
 """
 
@@ -14,20 +14,26 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
+from scrapy.http import Headers
+from scrapy.responsetypes import responsetypes
 
-from forum_reader.errors import PageGone, UnreadablePage
-from forum_reader.jail import Jail
+from forum_reader.errors import PageGone, SiteError, UnreadablePage
+from forum_reader.jail import Jail, allow, serve
 from forum_reader.reading import asked_page as reading
 from forum_reader.reading.asked_page import PAGES, AnyPage, Asked
 from forum_reader.reading.reading_budget import TooMuchHere, strictly
 from forums.environment import Reading
+from redis_components.server.printable import in_words
 from workers.process.run_module import own_module
 from workers.supervision.launcher import waited_s
+
+from .load import site_in_use
 
 if TYPE_CHECKING:
     from scrapy.http import Response
 
     from forum_reader.definition.site import Site
+
 
 MEMORY_BYTES = 1 << 30
 WAIT_S = 60.0
@@ -101,7 +107,7 @@ class Reader:
     """Client of the child process that reads pages. For any thread."""
 
     def __init__(self) -> None:
-        self.jail = Jail(own_module("forums.sites.isolated_child"), lambda pid: waited_s(pid))
+        self.jail = Jail(own_module("forums.sites.isolated"), lambda pid: waited_s(pid))
         self.close = self.jail.close
 
     def read(self, site: Site, response: Response, asked: Asked) -> AnyPage:
@@ -122,3 +128,28 @@ class Reader:
             self.close()
             most = f"{WAIT_S:.0f} s" if isinstance(error, TimeoutError) else f"{cpu_s()} s of processor time, or 1 GiB of memory,"
             return ChildReply(unreadable=f"takes more than {most} to be read in a process apart")
+
+
+def answer(message: bytes) -> bytes:
+    """Return the answer to one task."""
+    allow(cpu_s())
+    return msgspec.msgpack.encode(reply_to(msgspec.msgpack.decode(message, type=Task)))
+
+
+def reply_to(task: Task) -> ChildReply:
+    """Read the page, or return the reason why it cannot be read."""
+    headers = Headers()
+    for name, value in task.headers:
+        headers.appendlist(name, value)
+    kind = responsetypes.from_args(headers=headers, url=task.url, body=task.body)
+    response = kind(task.url, headers=headers, body=task.body)
+    try:
+        return ChildReply(page=msgspec.msgpack.encode(reading.read(site_in_use(task.site), response, task.asked)))
+    except UnreadablePage as error:
+        return ChildReply(unreadable=error.reason, gone=isinstance(error, PageGone))
+    except (SiteError, MemoryError, RecursionError) as error:
+        return ChildReply(unreadable=in_words(error))
+
+
+if __name__ == "__main__":
+    serve(answer, MEMORY_BYTES)

@@ -21,10 +21,18 @@ from redis_components.scheduler import set_aside
 from redis_components.scrapy_glue.conditional import is_unchanged
 from redis_components.scrapy_glue.page_tracker import reason_of
 
-from .base import ForumSpider, address_of, following, page_request, read_page
-from .first_check import check_thread
-from .left_out import after_left_out, follow_left_out, next_left_out, placed, with_left_out
-from .odd_pages import merged, merged_into, was_read_before, with_head
+from .base import ForumSpider, address_of, check_thread, following, page_request, read_page
+from .odd_pages import (
+    after_left_out,
+    follow_left_out,
+    merged,
+    merged_into,
+    next_left_out,
+    placed,
+    was_read_before,
+    with_head,
+    with_left_out,
+)
 from .thread_reading import (
     Reading,
     Step,

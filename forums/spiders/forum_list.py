@@ -14,7 +14,7 @@ from forum_reader.reading.read_page import IndexPage, ListedForum, ListedThread,
 from forums.breaker.missing import site_of_task
 from forums.records.items import file_digest, forum_item, moment_of, scan_item, stamp, utc_now
 from forums.records.start_tasks import INDEX, RECENT, ForumTask
-from forums.records.stored import FrontRow
+from forums.records.stored import FrontRow, Marks
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.state import thread_records
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST
@@ -24,11 +24,9 @@ from redis_components.scrapy_glue.engine import frontier_of
 from redis_components.scrapy_glue.page_tracker import reason_of
 from redis_components.start_tasks.seeding import in_overflow
 
-from .base import following, page_request, read_page
-from .first_check import check_list
+from .base import check_list, following, page_request, read_page
 from .look_back import LookBackSpider
 from .recent_messages import RecentState
-from .scan_marks import Marks
 from .scan_plan import Change, Order, ScanState, begun, change_of, checks_of, is_gap, plan_page, task_of, told_until
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ import msgspec
 
 from forum_reader.reading.asked_page import RecentMessage
 from forum_reader.reading.read_page import ListedThread
-from forums.records.stored import MOST_KEPT, FrontRow, is_believable
+from forums.records.stored import MOST_KEPT, FrontRow, Marks, is_believable
 from forums.state.thread_records import ThreadRecord
 
-from .scan_marks import Marks
 from .scan_plan import Change, Listed, Stopped, change_of
 from .thread_reading import is_behind, number_of
 

@@ -14,6 +14,7 @@ from forum_reader.reading.asked_page import RecentMessage, RecentPage
 from forum_reader.reading.read_page import ReadComment, ReadPost
 from forums.records.items import comment_item, post_item, scan_item, stamp, utc_now
 from forums.records.start_tasks import RECENT, PostTask, encode, is_wide, thread_id
+from forums.records.stored import Marks, read_marks
 from forums.sites import Site, UnreadablePage, site_in_use
 from forums.state import thread_records
 from forums.state.forum_states import ForumStates
@@ -26,7 +27,6 @@ from workers.tracing.traces import TRACEPARENT
 
 from .base import ForumSpider, page_request, read_page
 from .recent_messages import RecentPlan, RecentState, RecentSummary, plan_recent, record_with
-from .scan_marks import Marks, read_marks
 from .scan_plan import task_of
 from .thread_reading import is_behind
 

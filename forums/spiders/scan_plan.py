@@ -3,8 +3,8 @@
 A list in the order of activity is read until it overlaps the last complete scan: until rows are older than that scan's mark, the
 activity at the top of its first page. Activity after that page was read is above the mark, so the next scan finds it. A row can
 only be missed if a thread above it is removed between two pages, which moves the row to a page that was read already. So the
-whole range of a scan of more than one page is read once more by the next scan (`scan_marks.py`): a row is lost to the scans only
-if a removal hides it twice. Deep scans and re-checks of threads find even that row.
+whole range of a scan of more than one page is read once more by the next scan (`marks_after`): a row is lost to the scans only if
+a removal hides it twice. Deep scans and re-checks of threads find even that row.
 
 Background: decision 24.
 """
@@ -23,10 +23,9 @@ import msgspec
 from forum_reader.reading.read_page import NO_SIGN
 from forums.records.items import stamp
 from forums.records.start_tasks import ListMode, PostTask
-from forums.records.stored import TRAIL, FrontRow, front_of, retitled, vanished
+from forums.records.stored import TRAIL, FrontRow, Marks, front_of, retitled, vanished
 from forums.state.thread_records import ThreadRecord
 
-from .scan_marks import Marks
 from .thread_reading import WHOLE_PAGES, page_to_begin
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from .alerts import alert_of
 from .forum_states import budget_of, due_of, spent_of, state_of
 from .keys import ForumCrawlKeys, ForumFleetKeys
 from .thread_records import record_of
-from .writer_figures import delay_of, figure_of
+from .writer_state import delay_of, figure_of
 
 
 def key_rules(client: redis.Redis, crawls: Sequence[CrawlKeys], *, threads: bool) -> KeyRules:

@@ -28,7 +28,7 @@ def note_wrong_files(client: redis.Redis, known: Mapping[str, str], now: Mapping
 
 
 class _Drift(msgspec.Struct):
-    """Part of `forums.breaker.drift.Drift` that is shown: the exporter must not import `workers`."""
+    """Part of `forums.breaker.state.Drift` that is shown: the exporter must not import `workers`."""
 
     drifted: dict[str, tuple[float, float]] = {}
 

@@ -26,8 +26,7 @@ from sqlalchemy import URL, Connection, func, inspect, select, text
 from redis_components.embedded.files import private_file, private_folder
 
 from .database import Database
-from .engine import LOCK_WAIT_S, WRITING, sqlite_file
-from .errors import StorageError, masked, storage_error
+from .engine import LOCK_WAIT_S, WRITING, StorageError, masked, sqlite_file, storage_error
 from .history import operator_states
 from .schema.search_index import ROWS
 from .schema.tables import metadata, posts

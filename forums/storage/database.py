@@ -24,8 +24,24 @@ from redis_components.embedded.files import private_file, private_folder
 from redis_components.errors import ConfigError
 from redis_components.server.variables import variable
 
-from .engine import KINDS, WRITING, build, file_identity, in_memory, leave_unread, other_mysql_driver, sqlite_file
-from .errors import StorageError, file_gone, masked, not_a_url, not_shared, storage_error, wrong_driver, wrong_kind
+from .engine import (
+    KINDS,
+    WRITING,
+    StorageError,
+    build,
+    file_gone,
+    file_identity,
+    in_memory,
+    leave_unread,
+    masked,
+    not_a_url,
+    not_shared,
+    other_mysql_driver,
+    sqlite_file,
+    storage_error,
+    wrong_driver,
+    wrong_kind,
+)
 from .schema.version import prepare, stored_identity, stored_version
 from .write.thread_checks import Rechecks, RechecksOf
 from .write.upsert import Refused, Written, store, store_site_files

@@ -6,18 +6,24 @@ that write begin with `BEGIN IMMEDIATE`: one that begins by reading fails at its
 
 MySQL and MariaDB: READ COMMITTED, as in PostgreSQL, because with their default two writers lock gaps between rows against each
 other; UTC and strict mode, also where the server's are others; one collation for all texts (`times.py`).
+
+Errors are translated into one line with the database, the driver's message, and the fix. Two kinds are kept apart. A *row* that
+the database refuses (a NUL byte in PostgreSQL, a CHECK constraint added by the operator) is set aside, and the other rows are
+stored. A failed *database* (away, locked, full, read-only) stops the writer, and all items stay in the stream. Mistaking the
+second for the first would discard good items, so unknown errors count as the second.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import socket
 import sqlite3
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from sqlalchemy import (
     ARRAY,
@@ -34,12 +40,16 @@ from sqlalchemy import (
     func,
     select,
 )
+from sqlalchemy.exc import NoSuchModuleError
 
 from forums.records.stored import Stored
+from redis_components.errors import TrawlError
+from workers.consumers.database_rows import cause_of, is_of_a_row
 from workers.consumers.mysql_dialect import (
     CONNECT_ARGS,
     DRIVER,
     collation,
+    error_code,
     has_other_driver,
     is_mysql,
     most_bytes,
@@ -214,3 +224,111 @@ def _mysql(url: URL) -> Engine:
             )
 
     return engine
+
+
+_SECRET_OPTIONS = ("password", "sslpassword")
+_EXAMPLES = "sqlite:///data/trawl.sqlite, postgresql+psycopg://user:password@host/database or mysql+pymysql://… (also MariaDB)"
+
+# Pattern in the driver's message -> fix for the operator. The first match is taken.
+_FIXES = (
+    (r"No module named 'psycopg", "install the driver: pip install 'trawl-fleet[postgres]'"),
+    (r"No module named 'pymysql", "install the driver: pip install 'trawl-fleet[mysql]'"),
+    (r"No module named|Can't load plugin", f"use {_EXAMPLES}"),
+    (r"Access denied for user .{0,200} to database|command denied to user",
+     "grant this user the rights to create and write the tables"),
+    (r"Access denied for user|password authentication|no password supplied|"
+     r"role .{0,200} does not exist|Ident authentication|Peer authentication",
+     "check user and password in TRAWL_DATABASE_URL"),
+    (r"Unknown database", "create it first (CREATE DATABASE), or correct its name in TRAWL_DATABASE_URL"),
+    (r"Too many connections", "raise the server's max_connections, or end other programs that use it"),
+    (r"Deadlock found|Record has changed since last read", "it is tried again"),
+    (r"Lock wait timeout", "another program holds a lock: find it (SHOW FULL PROCESSLIST) and let it finish"),
+    (r"max_allowed_packet", "raise the server's max_allowed_packet"),
+    (r"BINLOG_FORMAT", "set the server's binlog_format to ROW or MIXED"),
+    (r"database \S+ does not exist", "create it first (createdb), or correct its name in TRAWL_DATABASE_URL"),
+    (r"connection (to server|failed|is bad|is lost|timeout)|closed the connection|terminating connection|host name|shutting down"
+     r"|connect to MySQL|connection to MySQL|server has gone away|server is shut|Server shutdown|Connection was killed",
+     "check that the server runs and that host and port in TRAWL_DATABASE_URL are right"),
+    (r"permission denied for", "grant this user the rights to create and write the tables"),
+    (r"[Dd]isk (is )?full|No space left|could not extend|The table .{0,200} is full", "make room on its disk"),
+    (r"disk I/O error", "look at its disk (dmesg, df), and at limits on the size of files (ulimit -f)"),
+    (r"--read-only|--super-read-only|READ ONLY", "name the server that takes writes in TRAWL_DATABASE_URL"),
+    (r"readonly|read-only|Read-only", "make file and folder writable for this user, or name another place in TRAWL_DATABASE_URL"),
+    (r"unable to open|Permission denied|Not a directory|File exists",
+     "check that its folder can be made and written by this user, or name another place in TRAWL_DATABASE_URL"),
+    (r"locked", "another process holds its write lock: find it (fuser FILE) and let it finish"),
+    (r"not a database|malformed", "the file is not a sound SQLite database: move it away, or name another in TRAWL_DATABASE_URL"),
+    (r"no such (table|column)|relation .{0,200} does not exist|column .{0,200} does not exist|"
+     r"Table .{0,200} doesn't exist|Unknown column",
+     "its tables are not those that Trawl made: name an empty database in TRAWL_DATABASE_URL"),
+)  # fmt: skip
+
+
+class StorageError(TrawlError):
+    """The database cannot be opened, read or written; the message names it (its password masked) and how to mend it."""
+
+
+def masked(url: URL | str) -> str:
+    """Return the URL for people and logs, without its password."""
+    if isinstance(url, str):  # could not be parsed: the text after the first colon may be a password
+        return re.sub(r"(:/*).*", r"\1***", url, flags=re.DOTALL)
+    secret = {name: "***" for name in _SECRET_OPTIONS if name in url.query}
+    shown = url.update_query_dict(secret).render_as_string(hide_password=True)
+    # A path is shown decoded: %E6%88%91 is unreadable, 我 is not.
+    return unquote(shown) if url.get_backend_name() == "sqlite" else shown
+
+
+def storage_error(url: URL | str, error: Exception) -> StorageError:
+    """Return a StorageError with one line for `error`, a failure of the database."""
+    detail = first_line(error)
+    if isinstance(url, URL) and url.password:
+        detail = detail.replace(str(url.password), "***")
+    fix = next((fix for pattern, fix in _FIXES if re.search(pattern, detail)), "see the database's own log")
+    return StorageError(f"database {masked(url)}: {detail}; {fix}")
+
+
+def not_a_url(url: str) -> StorageError:
+    return StorageError(f"database {masked(url)}: this is not a database URL; use {_EXAMPLES}")
+
+
+def not_shared(url: URL) -> StorageError:
+    fix = "all rows would be lost with the process that stored them; name a file"
+    return StorageError(f"database {masked(url)}: it is in memory, and {fix}: use {_EXAMPLES}")
+
+
+def file_gone(url: URL) -> StorageError:
+    fix = "put it back; or run `trawl db move`, and `trawl forums forget --all`, else what it held is not read again"
+    return StorageError(f"database {masked(url)}: its file was removed or replaced while it was open: {fix}")
+
+
+def wrong_kind(url: URL) -> StorageError:
+    return StorageError(f"database {masked(url)}: Trawl knows no database {url.drivername!r}; use {_EXAMPLES}")
+
+
+def wrong_driver(url: URL) -> StorageError:
+    fix = f"write {url.set(drivername=DRIVER).render_as_string(hide_password=True)}"
+    return StorageError(f"database {masked(url)}: of MySQL and MariaDB Trawl uses the driver pymysql: {fix}")
+
+
+def too_old(url: URL, version: str) -> StorageError:
+    return StorageError(
+        f"database {masked(url)}: its server has version {version}; use MySQL 8.0.17, MariaDB 10.6, or a later one"
+    )
+
+
+def first_line(error: Exception) -> str:
+    """Return the driver's message in one line, without SQLAlchemy's statement and parameters."""
+    if isinstance(error, NoSuchModuleError):
+        return str(error).partition("\n")[0]
+    cause = cause_of(error)
+    if isinstance(cause, OSError) and cause.strerror:
+        return f"{cause.strerror}: {cause.filename}"
+    if code := error_code(cause):
+        return f"{' '.join(str(cause.args[-1]).split())} ({code})"
+    lines = str(cause).strip().splitlines() or [type(cause).__name__]
+    return lines[0].strip()
+
+
+def row_refusal(error: Exception) -> str | None:
+    """Return the reason if the database refused a row, None if the database failed."""
+    return f"the database refused it: {first_line(error)}" if is_of_a_row(error) else None

@@ -26,20 +26,19 @@ from sqlalchemy import func, select
 from forums.environment import Events
 from forums.freshness import Observation, observe
 from forums.records import FORUM_WRITER
+from forums.records.stored import keep_marks
 from forums.sites import SiteError, load_all, load_site
-from forums.spiders.scan_marks import keep_marks
 from forums.state import thread_records
-from forums.state.database_identity import DatabaseClaim
 from forums.state.forum_states import FORUM_DETAIL, FORUM_LIST, ForumState, ForumStates, Ledger, Purpose, Spending
 from forums.state.removed_sites import removed_sites
 from forums.state.thread_records import ThreadRecord
-from forums.state.writer_figures import PublicationDelays, WriterCounts
+from forums.state.writer_state import DatabaseClaim, PublicationDelays, WriterCounts
 from forums.storage import Check, Comment, Database, Forum, Item, Post, Rechecks, Scan, StorageError, scans
 from forums.storage.database import default_url
 from forums.storage.engine import FILE_OF, place_of
 from forums.storage.history import read_operator_state, write_operator_state
 from forums.storage.read.event_reader import EventLog
-from forums.storage.read.recall import recall
+from forums.storage.read.site_figures import recall
 from redis_components.admin.crawl_records import CrawlRecords, keys_in
 from redis_components.items.stream import ItemStream
 from redis_components.server.health import Problem

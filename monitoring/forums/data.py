@@ -16,7 +16,7 @@ from forums.storage import Database
 from forums.storage.read import read_sql
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.read.search import Hit, newest
-from forums.storage.schema.published import published
+from forums.storage.schema.search_index import published
 from forums.storage.schema.tables import board_months, comments, forums, gaps, posts, revisions, scans
 from forums.storage.schema.tables import sites as stored_sites
 from monitoring.pages.charts import StoredRows

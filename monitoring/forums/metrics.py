@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from forums.overview import forum_sites
 from forums.state.forum_states import Purpose, WatchedForum
-from forums.state.writer_figures import WriterFigures
+from forums.state.writer_state import WriterFigures
 from monitoring.metrics.figures import MetricSpec, Samples, number
 from workers.overview import Overview
 

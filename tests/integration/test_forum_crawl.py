@@ -16,8 +16,8 @@ import redis
 
 from demo.forum.process import ForumProcess
 from forums.records.start_tasks import INDEX, ForumTask, PostTask, encode
+from forums.records.stored import Marks
 from forums.scheduling.seeding import refresh, seed, sentences
-from forums.spiders.scan_marks import Marks
 from forums.state.keys import ForumCrawlKeys
 from forums.writer.store import store
 from redis_components.admin.inspector import snapshot

@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from cli.main import main
-from forums.scheduling.site_limits import is_on_trial, is_public_name, write_limits
+from forums.scheduling.seed_plan import is_on_trial, is_public_name, write_limits
 from forums.sites import load_all
 from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.errors import ConfigError

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from forums.scheduling.site_limits import write_limits
+from forums.scheduling.seed_plan import write_limits
 from forums.sites.load import load_file
 from redis_components.keys import limits_key
 from redis_components.politeness import limits

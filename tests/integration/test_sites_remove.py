@@ -20,7 +20,7 @@ from forums.state.forum_states import ForumState, ForumStates, Ledger, Purpose, 
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys
 from forums.state.removed_sites import removed_sites
 from forums.state.thread_records import ThreadRecord, keep
-from forums.state.writer_figures import PublicationDelays, WriterCounts
+from forums.state.writer_state import PublicationDelays, WriterCounts
 from forums.storage import Database
 from forums.tasks import prune_raw_pages
 from forums.writer.store import store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from forums.spiders.scan_marks import forget_marks
+from forums.records.stored import forget_marks
 from forums.state.keys import ForumCrawlKeys
 from forums.state.thread_records import ThreadRecord, forget, keep, look_up, short_token
 from redis_components.errors import ConfigError

@@ -79,7 +79,7 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "forum_reader/recognise/recognise.py:_found": list,  # marks and `base` of profiles, within a time: below
     "forum_reader/page/soft_block.py:": list,  # kept by its module
     "forum_reader/reading/reading_budget.py:": list,  # kept by its module
-    "forums/storage/errors.py:storage_error": lambda: [("search", pattern) for pattern, _ in _fixes()],
+    "forums/storage/engine.py:storage_error": lambda: [("search", pattern) for pattern, _ in _fixes()],
     "workers/consumers/targets.py:_files": lambda: [("fullmatch", kind.pattern.pattern) for kind in targets.KINDS],
     "workers/consumers/parquet_files.py:__init__": lambda: [("fullmatch", r"items-\d{8}T\d{6}\.\d{3,}\.journal")],
     "workers/environment/declaration.py:parse": lambda: [("fullmatch", r"-?\d{1,15}"), ("fullmatch", r"\d{1,9}(?:\.\d{1,9})?")],
@@ -90,9 +90,9 @@ BUILT: dict[str, Callable[[], list[tuple[str, str]]]] = {
 
 
 def _fixes() -> Any:
-    from forums.storage import errors
+    from forums.storage import engine
 
-    return errors._FIXES
+    return engine._FIXES
 
 
 def built(found: list[str]) -> list[Use]:

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from forums.breaker.drift import Drift
+from forums.breaker.state import Drift
 from forums.records import FORUM_WRITER
 from forums.state.forum_states import ForumState, ForumStates
 from forums.state.keys import ForumFleetKeys
-from forums.state.writer_figures import PublicationDelays
+from forums.state.writer_state import PublicationDelays
 from redis_components.admin.crawl_records import CrawlRecord, CrawlRecords
 from redis_components.frontier.holds import HoldKind
 from redis_components.keys import CrawlKeys

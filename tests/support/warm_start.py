@@ -45,7 +45,7 @@ FLEET = (
 CRAWLS = (*SCRAPY, *FRONTIER, *FORUMS, *FLEET, "lxml.html", "itemadapter")
 PROGRAMS = (
     *("celery.bin.celery", "celery.bin.worker", "celery.bin.beat", "typer", "rich.console", "alembic.command"),
-    *("forums.overview.reader", "forums.storage", "forums.writer.drain", "redis_components.items.stream"),
+    *("forums.overview.model", "forums.storage", "forums.writer.drain", "redis_components.items.stream"),
     *FLEET,
     *preload(),
 )

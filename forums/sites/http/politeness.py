@@ -80,7 +80,7 @@ _KEPT = "site_headers"  # in meta, while a request is at the downloader: its hea
 class SitePoliteness:
     """Gives each site a separate download slot with the pace of one crawler, and applies `obey_robots`.
 
-    The limits of the site's file hold for all crawlers together and are kept in Redis (`forums/scheduling/site_limits.py`).
+    The limits of the site's file hold for all crawlers together and are kept in Redis (`forums/scheduling/seed_plan.py`).
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import CTE, ColumnElement, Connection, and_, func, literal, or_, select, tuple_, union, union_all
 
 from forums.storage.database import Database
-from forums.storage.schema.published import published
-from forums.storage.schema.search_index import lookup, rows_of
+from forums.storage.schema.search_index import lookup, published, rows_of
 from forums.storage.schema.tables import comments, posts
 from redis_components.errors import ConfigError
 

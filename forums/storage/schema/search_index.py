@@ -1,9 +1,13 @@
 """The index of words of posts and comments: SQLite's FTS5, PostgreSQL's tsvector; MySQL and MariaDB have none, and are searched
-row by row.
+row by row. And the time by which they are sorted, that of their publication, with its index.
 
 Words are cut here, so that both find the same: runs of letters and digits, and for scripts that write no spaces each pair of
 neighbours. Site and author are words, too, so that a search of one author reads that author's rows alone. The tables are outside
 of `tables.py`: each kind of database has its own.
+
+A row without a date counts as published when it was first seen; so does one with a date after that, which is wrong: a clock of
+the site, or a zone. The index of times is outside of `tables.py`, since MariaDB has none of an expression: there it is one of a
+generated column, in MySQL, too.
 """
 
 from __future__ import annotations
@@ -12,19 +16,23 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
     Select,
+    case,
     cast,
     column,
     delete,
     func,
+    inspect,
     literal_column,
     select,
     table,
@@ -33,6 +41,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import TSQUERY
 
 from .tables import comments, posts
+from .times import UtcDateTime
 
 ROWS, WORDS = "search_rows", "search_words"
 MOST_CHARACTERS = 100_000
@@ -208,3 +217,42 @@ def rows_of(connection: Connection, wanted: Lookup, most: int) -> Select[tuple[s
     doc = words.c.rowid
     matches: ColumnElement[bool] = literal_column(WORDS).op("MATCH")(wanted.query(dialect))
     return query.select_from(words.join(rows, rows.c.doc == doc)).where(matches).order_by(doc.desc()).limit(most)
+
+
+_COLUMN = "published_at"
+_EXPRESSION = "CASE WHEN created_at < first_seen_at THEN created_at ELSE first_seen_at END"
+_INDEXES = {
+    "ix_posts_published": (posts.name, ""),
+    "ix_posts_site_published": (posts.name, "site, "),
+    "ix_comments_published": (comments.name, ""),
+}
+
+
+def published(table: Any, dialect: str) -> ColumnElement[datetime]:
+    """Return the time of publication of the rows of `posts` or `comments`."""
+    if dialect == "mysql":
+        return literal_column(f"{table.name}.{_COLUMN}", UtcDateTime)
+    c = table.c
+    return case((c.created_at < c.first_seen_at, c.created_at), else_=c.first_seen_at)
+
+
+def create_indexes_of_times(connection: Connection) -> None:
+    """Make the indexes, unless they are there."""
+    expression, there = f"({_EXPRESSION})", inspect(connection)
+    if connection.dialect.name == "mysql":  # commits each statement: a former upgrade may have died here
+        expression = _COLUMN
+        for table in (posts.name, comments.name):
+            if _COLUMN not in {one["name"] for one in there.get_columns(table)}:
+                connection.exec_driver_sql(
+                    f"ALTER TABLE {table} ADD COLUMN {_COLUMN} DATETIME(6) GENERATED ALWAYS AS ({_EXPRESSION}) VIRTUAL"
+                )
+    known = (
+        {one["name"] for table in (posts.name, comments.name) for one in there.get_indexes(table)}
+        if expression == _COLUMN
+        else ()
+    )
+    for name, (table, before) in _INDEXES.items():
+        if name not in known:
+            connection.exec_driver_sql(f"CREATE INDEX {name} ON {table} ({before}{expression})")
+    if connection.dialect.name == "postgresql":  # else it estimates the expression by a constant until a tenth has changed
+        connection.exec_driver_sql(f"ANALYZE {posts.name}, {comments.name}")

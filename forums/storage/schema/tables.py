@@ -15,8 +15,7 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, MetaData, false, text
 
-from .times import NAME, SHORT_NAME, TEXT, WORD, UtcDateTime
-from .typed import Named, Table, TypedColumns
+from .times import NAME, SHORT_NAME, TEXT, WORD, Named, Table, TypedColumns, UtcDateTime
 
 metadata = MetaData(
     naming_convention={

@@ -1,5 +1,6 @@
-"""Times in the database: aware UTC `datetime` in Python, and the native type of each kind of database.
+"""Types of columns, and typed Core tables: SQLAlchemy's own since 2.1, and here for 2.0.
 
+Times in the database: aware UTC `datetime` in Python, and the native type of each kind of database.
 PostgreSQL has `TIMESTAMP WITH TIME ZONE`, MySQL and MariaDB `DATETIME(6)`, which holds UTC. SQLite has no type for times; there
 they are text of one width, such as `2026-01-02T03:04:05.000000Z`: it sorts and compares as time does, and SQLite's own date
 functions and people with `sqlite3` can read it. (An integer would save 19 bytes a row and be unreadable in every query.)
@@ -9,8 +10,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import sqlalchemy
 from sqlalchemy import DateTime, Dialect, String, Text
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -97,3 +99,22 @@ TEXT: TypeEngine[str] = Text().with_variant(LongText(), "mysql")
 """Any text without an index."""
 WORD: TypeEngine[str] = Text().with_variant(Varchar(_WORD_CHARS), "mysql")
 """An enumeration value of Trawl, in a column with a default: MySQL has no defaults for long texts."""
+
+
+if TYPE_CHECKING or hasattr(sqlalchemy, "TypedColumns"):
+    from sqlalchemy import Named as Named
+    from sqlalchemy import Table as Table
+    from sqlalchemy import TypedColumns as TypedColumns
+else:
+    Named = Any
+
+    class TypedColumns:
+        """Columns of a table by their names; an annotation with None makes one nullable."""
+
+    def Table(name: str, metadata: sqlalchemy.MetaData, columns: type, **options: Any) -> sqlalchemy.Table:  # noqa: N802
+        """Return the table with the columns of a class."""
+        found = {key: one for key, one in vars(columns).items() if isinstance(one, sqlalchemy.Column)}
+        for key, column in found.items():
+            column.name = column.key = key
+            column.nullable = not column.primary_key and "None" in columns.__annotations__[key]
+        return sqlalchemy.Table(name, metadata, *found.values(), **options)

@@ -20,11 +20,11 @@ from sqlalchemy import Connection, Engine, func, inspect, select, text
 from sqlalchemy.dialects.mysql.base import MySQLDialect
 from sqlalchemy.schema import SetColumnComment
 
-from forums.storage.engine import WRITING
-from forums.storage.errors import StorageError, masked, too_old
+from forums.storage.engine import WRITING, StorageError, masked, too_old
 from forums.storage.write import board_months
 
-from . import published, search_index
+from . import search_index
+from . import search_index as published
 from .tables import metadata, trawl_schema
 
 logger = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ def _upgrade(connection: Connection) -> int:
         for index in chain.from_iterable(table.indexes for table in metadata.sorted_tables):
             index.create(connection, checkfirst=True)  # in MySQL a Trawl may have died between a table and its index
         search_index.create(connection)
-        published.create(connection)
+        published.create_indexes_of_times(connection)
         connection.execute(trawl_schema.insert().values(id=1, version=VERSION, created_at=now, identity=uuid.uuid4().hex))
         return VERSION
     if version < _FIRST_INDEXED:

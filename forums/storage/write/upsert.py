@@ -18,8 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from forums.records.start_tasks import NO_FORUMS
 from forums.records.stored import Check, Comment, Forum, Post, Scan, Stored
-from forums.storage.engine import among, listed, too_large
-from forums.storage.errors import row_refusal
+from forums.storage.engine import among, listed, row_refusal, too_large
 from forums.storage.schema.tables import comments, crawler_runs, forums, posts, scans, sites
 from workers.consumers.consume import by_halves
 from workers.state.history import RunRow

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from forums.storage import Database, parse
 from forums.storage.copying import POSTGRESQL, SQLITE, check, check_copy, copy_from, copy_name, copy_to, has_posts
-from forums.storage.errors import StorageError
+from forums.storage.engine import StorageError
 from forums.storage.schema.tables import posts
 from tests.support.items import post, wire
 

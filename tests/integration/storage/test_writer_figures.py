@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 import redis
 
-from forums.overview.reader import writer_lag
+from forums.overview.model import writer_lag
 from forums.state.keys import ForumFleetKeys
-from forums.state.writer_figures import WriterCounts
+from forums.state.writer_state import WriterCounts
 from forums.storage import default_url
 from forums.writer.store import forget, store
 from redis_components.admin.inspector import KINDS, look

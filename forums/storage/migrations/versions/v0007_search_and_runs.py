@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from alembic import op
 
 from forums.storage.migrations import create_index, create_table
-from forums.storage.schema import published, search_index
+from forums.storage.schema import search_index
+from forums.storage.schema import search_index as published
 from forums.storage.schema.times import NAME, TEXT, WORD, UtcDateTime
 
 revision = "0007"
@@ -18,7 +19,7 @@ down_revision = "0004"
 
 def upgrade() -> None:
     search_index.create(op.get_bind())
-    published.create(op.get_bind())
+    published.create_indexes_of_times(op.get_bind())
     create_table(
         "board_months",
         sa.Column("site", NAME, nullable=False),

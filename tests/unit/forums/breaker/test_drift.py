@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from forums.breaker.drift import (
+from forums.breaker.state import (
     ACCEPTED,
     KNOWN,
     LOT,

@@ -11,10 +11,9 @@ import pytest
 from scrapy.http import TextResponse
 
 from forum_reader.reading.asked_page import RecentPage, read_recent
-from forums.records.stored import FrontRow
+from forums.records.stored import FrontRow, Marks
 from forums.sites import Site, load_site
 from forums.spiders.recent_messages import MOST_HELD, RecentPlan, RecentState, plan_recent
-from forums.spiders.scan_marks import Marks
 from forums.state.thread_records import ThreadRecord
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

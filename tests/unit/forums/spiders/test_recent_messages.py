@@ -9,10 +9,9 @@ from typing import Any
 import msgspec
 
 from forum_reader.reading.asked_page import RecentMessage
-from forums.records.stored import MOST_KEPT, FrontRow, text_digest
+from forums.records.stored import MOST_KEPT, FrontRow, Marks, text_digest
 from forums.spiders.look_back import pages_back, seen_of
 from forums.spiders.recent_messages import MOST_HELD, RecentPlan, RecentState, plan_recent, record_with
-from forums.spiders.scan_marks import Marks
 from forums.spiders.scan_plan import Change
 from forums.state.thread_records import ThreadRecord
 

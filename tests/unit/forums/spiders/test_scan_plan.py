@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from forum_reader.reading.read_page import NO_SIGN, ListedThread
 from forums.records.start_tasks import PostTask
-from forums.records.stored import MOST_KEPT, front_of, vanished
-from forums.spiders.scan_marks import Marks, after
+from forums.records.stored import MOST_KEPT, Marks, front_of, marks_after, vanished
 from forums.spiders.scan_plan import MOST_FED, Change, PagePlan, ScanState, change_of, checks_of, is_gap, plan_page
 from forums.state.thread_records import ThreadRecord
 from forums.storage import Scan
@@ -117,7 +116,7 @@ class Scanner:
             oldest_at=scan.oldest_at,
             front=scan.front,
         )
-        self.marks = after(self.marks, report)
+        self.marks = marks_after(self.marks, report)
         return report
 
     @property
@@ -373,8 +372,8 @@ def test_reports_that_come_twice_or_late_do_not_move_the_marks() -> None:
     first = scanner.scan()
     second = scanner.scan()
     marks = scanner.marks
-    assert after(marks, second) == marks
-    assert after(marks, first) == marks
+    assert marks_after(marks, second) == marks
+    assert marks_after(marks, first) == marks
 
 
 def test_a_thread_that_stands_on_several_pages_of_a_list_is_read_once_in_a_scan() -> None:

@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from forums.records.stored import FrontRow
+from forums.records.stored import FrontRow, Marks
 from forums.spiders.forum_list import finished
-from forums.spiders.scan_marks import Marks
 from forums.spiders.scan_plan import begun
 from forums.state.thread_records import ThreadRecord
 

@@ -15,9 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from forums.overview import Boards, ForumSites
-from forums.overview.reader import ForumSitesReader
+from forums.overview.model import ForumSitesReader
 from forums.state.forum_states import ForumState, Spent, WatchedForum
-from forums.state.writer_figures import DelayHistogram, WriterFigures
+from forums.state.writer_state import DelayHistogram, WriterFigures
 from monitoring.metrics.exposition import _histograms, text_of
 from monitoring.metrics.figures import families
 from monitoring.metrics.fleet import METRICS, reference
