@@ -36,7 +36,7 @@ from workers.logs.slot_log import OwnLog, SlotLog
 from workers.process import page_at_work, start_checks
 from workers.process.exit_kinds import ExitKind
 from workers.process.memory import leave_on_memory_error, offer_to_oom_killer
-from workers.process.options import CrawlerOptions, parse, received
+from workers.process.options import CrawlerOptions, own_options
 from workers.process.pipes import Parent, StopSignals, announce
 from workers.process.start_checks import reach_redis
 from workers.tracing import traces
@@ -147,5 +147,5 @@ def _exit(kind: ExitKind, pulse_fd: int | None) -> None:
 
 
 if __name__ == "__main__":
-    given = received(parse())
+    given = own_options()
     leave(main(given), given.pulse_fd)

@@ -11,11 +11,10 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
 import scrapy
 from scrapy import Spider
 from scrapy.crawler import Crawler
@@ -29,8 +28,9 @@ from redis_components.scrapy_glue.engine import config_of
 from redis_components.scrapy_glue.scheduler_parts import arguments_of
 from redis_components.setting_values import item_groups, loaded, object_of
 from workers.consumers.item_consumers import consumer_of
+from workers.deploy.service_check import Findings
 from workers.process.memory import cap
-from workers.process.options import CrawlerOptions, parse, received
+from workers.process.options import CrawlerOptions, own_options
 
 from .__main__ import load_settings
 from .check_spider import (
@@ -58,33 +58,17 @@ MEMORY_BYTES = 2 * 1024**3
 _STDLIB, _SCRAPY, _TRAWL = sysconfig.get_path("stdlib"), str(Path(scrapy.__file__).parent), str(Path(__file__).parents[2])
 
 
-@dataclass(kw_only=True)
-class Findings:
-    """Result of a check, a line for each fault, with its fix."""
-
-    wrong: str = ""
-    """It cannot crawl, or fetches nothing."""
-    faults: list[str] = field(default_factory=list)
-    """It crawls, and not as a service should."""
-    shared: list[str] = field(default_factory=list)
-    """Faults of a service that has several crawlers."""
-    ends: str = ""
-    """A fault of a service that has crawlers; a job ends."""
-    warnings: list[str] = field(default_factory=list)
-    """Features of the fleet that it does without."""
-
-
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
+def main() -> NoReturn:
     """Print what was found, and leave at once: threads that the project has started may never end."""
     cap(MEMORY_BYTES)
-    options, found = received(parse(arguments)), Findings()
+    options, found = own_options(), Findings()
     try:
         _check(options, found)
     except (TrawlError, TooLong) as error:
         found.wrong = str(error)
     except Exception as error:  # code of a project: its innermost line has to be mended
         found.wrong = f"{type(error).__name__}: {error}{_place(error)}"
-    sys.stdout.write(f"\n{json.dumps(asdict(found))}\n")
+    sys.stdout.write(f"\n{json.dumps(msgspec.structs.asdict(found))}\n")
     sys.stdout.flush()
     os._exit(0)
 

@@ -24,7 +24,7 @@ from redis_components.errors import ConfigError
 from redis_components.pipelines import default_serialize
 from workers.deploy.rehearsal import OUT, PAGES, Replayed
 from workers.process.memory import cap
-from workers.process.options import parse, received
+from workers.process.options import own_options
 from workers.raw_pages.store import SUFFIX, RawPage, pages_in
 
 from .__main__ import load_settings
@@ -95,7 +95,7 @@ def _offline(event: str, _arguments: object) -> None:
 def main() -> None:
     """Crawl, and write what came."""
     cap(MEMORY_BYTES)
-    options, found, errors = received(parse()), Replayed(), Counter[str]()
+    options, found, errors = own_options(), Replayed(), Counter[str]()
     settings = load_settings(options)
     settings.setdict(
         {**_ALONE, "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https", "ftp", "s3"), KeptPages)}, priority="cmdline"

@@ -32,14 +32,11 @@ from importlib.machinery import FileFinder
 from pathlib import Path
 from typing import NoReturn
 
-import msgspec
-
 from workers.process.exit_kinds import ExitKind
 from workers.process.forked import ANSWER, CREDENTIALS, is_own
-from workers.process.options import CrawlerOptions
+from workers.process.options import received
 from workers.process.pipes import Parent
 from workers.process.run_module import own_module
-from workers.state.registry import SlotStory
 
 from . import __main__ as program
 from .preload import is_trawls, preload
@@ -215,9 +212,7 @@ def _crawl(parent: int, environment: dict[str, str], files: list[int]) -> NoRetu
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, file in enumerate((nothing, log, log)):
         os.dup2(file, number)
-    os.lseek(request, 0, os.SEEK_SET)
-    with os.fdopen(request, "rb") as file_:
-        options = msgspec.json.decode(file_.read(), type=CrawlerOptions)
+    options = received(request)
     for file in (nothing, log):
         os.close(file)
     os.environ.clear()
@@ -230,7 +225,7 @@ def _crawl(parent: int, environment: dict[str, str], files: list[int]) -> NoRetu
             if isinstance(finder, FileFinder) and not is_library(path):
                 finder.invalidate_caches()  # files may be new
         options = replace(options, pulse_fd=pulse, page_fd=page)
-        line = replace(options, arguments={}, settings={}, story=SlotStory()).to_arguments()  # they may be secrets, and long
+        line = options.to_arguments()
         sys.argv = [program.__file__ or "", *line]
         _show(own_module("workers.crawler", *line))
         kind = program.main(options, turns)

@@ -4,13 +4,9 @@ once with the new one, each in a process without network; then the items of both
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +16,12 @@ import redis
 
 from redis_components.errors import ConfigError
 from workers.fleet.sizes import as_declared
-from workers.process.options import CrawlerOptions, handed_over
-from workers.process.run_module import own_module
+from workers.process.options import CrawlerOptions
 from workers.raw_pages.store import SUFFIX, raw_dir
 
 from .deploy import find
 from .environments import prepare
+from .service_check import run_apart
 
 PAGES, OUT = "REPLAY_PAGES", "REPLAY_OUT"
 LONGEST_S = 1200.0
@@ -133,23 +129,11 @@ def rehearse(client: redis.Redis, service: str, version: str) -> Rehearsal:
 
 def replay(options: CrawlerOptions, folder: Path) -> Replayed:
     """Crawl on kept pages in a separate process."""
-    environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": options.project} if options.project else {})}
-    with tempfile.TemporaryDirectory() as made, tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryDirectory() as made:
         out = Path(made) / "replayed.json"
         given = replace(options, settings={**options.settings, PAGES: str(folder), OUT: str(out)})
-        with handed_over(given) as (line, given_fd):
-            command = own_module("workers.crawler.replay", *line, python=options.python)
-            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": said}
-            child = subprocess.Popen(command, env=environment, pass_fds=(given_fd,), start_new_session=True, **streams)
-            try:
-                with suppress(subprocess.TimeoutExpired):
-                    child.wait(LONGEST_S)
-            finally:
-                with suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
+        _, output = run_apart("workers.crawler.replay", given, LONGEST_S, 10_000)
         if out.exists():
             return msgspec.json.decode(out.read_bytes(), type=Replayed)
-        said.seek(-min(said.tell(), 10_000), os.SEEK_END)
-        last = said.read().decode(errors="replace").strip().splitlines()[-1:] or ["it was ended"]
-        return Replayed(ended=last[0][:500])
+    last = output.decode(errors="replace").strip().splitlines()[-1:] or ["it was ended"]
+    return Replayed(ended=last[0][:500])

@@ -38,14 +38,19 @@ class Checked:
     """Features of the fleet that it does without."""
 
 
-class _Found(msgspec.Struct):
-    """The line that `workers.crawler.check_service` prints."""
+class Findings(msgspec.Struct):
+    """What `workers.crawler.check_service` prints, a line for each fault, with its fix."""
 
-    wrong: str
-    faults: list[str]
-    shared: list[str]
-    ends: str
-    warnings: list[str]
+    wrong: str = ""
+    """It cannot crawl, or fetches nothing."""
+    faults: list[str] = []
+    """It crawls, and not as a service should."""
+    shared: list[str] = []
+    """Faults of a service that has several crawlers."""
+    ends: str = ""
+    """A fault of a service that has crawlers; a job ends."""
+    warnings: list[str] = []
+    """Features of the fleet that it does without."""
 
 
 def check(
@@ -61,10 +66,10 @@ def check(
     if arguments:
         options = replace(options, arguments={**options.arguments, **arguments})
     most = largest_fleet(declared_fleet(client) | Registry(client).desired(), Autoscaling(client)).get(service, 0)
-    code, output = _run(options)
+    code, output = run_apart("workers.crawler.check_service", options, CHECK_S, _MOST_OUTPUT)
     for line in reversed(output.splitlines()):
         with suppress(msgspec.DecodeError):
-            found = msgspec.json.decode(line, type=_Found)
+            found = msgspec.json.decode(line, type=Findings)
             faults = [*found.faults, *(found.shared if most > 1 else ()), *(filter(None, [found.ends]) if most else ())]
             return Checked(wrong=found.wrong, faults=faults, warnings=found.warnings)
     last = as_text(output).strip().splitlines()[-1:] or ["it printed nothing"]
@@ -73,12 +78,15 @@ def check(
     return Checked(wrong=f"its project ended the process that loaded it (exit code {code}): {last[0]}")
 
 
-def _run(options: CrawlerOptions) -> tuple[int | None, bytes]:
-    """Run the check with a bound of time, and end all that it has started; return exit code, None after that time, and output."""
+def run_apart(module: str, options: CrawlerOptions, seconds: float, most: int) -> tuple[int | None, bytes]:
+    """Run a module with a crawler's options in a separate process, with a bound of time, and end all that it has started.
+
+    Returns exit code, None after that time, and the last bytes of its output, `most` of them.
+    """
     environment = {**os.environ, **({"SCRAPY_SETTINGS_MODULE": options.project} if options.project else {})}
     with handed_over(options) as (line, given_fd), tempfile.TemporaryFile() as output:
         child = subprocess.Popen(
-            own_module("workers.crawler.check_service", *line, python=options.python),
+            own_module(module, *line, python=options.python),
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -89,10 +97,10 @@ def _run(options: CrawlerOptions) -> tuple[int | None, bytes]:
         code = None
         try:
             with suppress(subprocess.TimeoutExpired):
-                code = child.wait(CHECK_S)
+                code = child.wait(seconds)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
-        output.seek(-min(output.tell(), _MOST_OUTPUT), os.SEEK_END)
+        output.seek(-min(output.tell(), most), os.SEEK_END)
         return code, output.read()

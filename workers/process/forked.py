@@ -21,15 +21,11 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from hashlib import blake2b
 from pathlib import Path
 
-import msgspec
-
 from workers.environment.variables import Fleet
-from workers.process.memory import private_memory
-from workers.process.options import CrawlerOptions
+from workers.process.options import CrawlerOptions, handed_over
 from workers.process.run_module import own_module
 
 ANSWER = struct.Struct("!i")
@@ -102,7 +98,7 @@ class ForkedProcess:
 
     def order(self, options: CrawlerOptions) -> bool:
         """Give it its next crawl; False where it does not take one any more."""
-        line = encoded(options)
+        line = options.to_json()
         try:
             self._orders.sendall(LENGTH.pack(len(line)) + line)
         except OSError:
@@ -127,30 +123,21 @@ def fork(options: CrawlerOptions, environment: Mapping[str, str], log_fd: int) -
     name = _name(environment, options.python)
     if _cold.get(name, 0.0) > time.monotonic():
         return None
-    request, (ours, its) = private_memory("trawl-fork"), socket.socketpair()
+    ours, its = socket.socketpair()
     ours.settimeout(STARTED_WITHIN_S)
     try:
-        with os.fdopen(request, "wb", closefd=False) as file:
-            file.write(encoded(options))
-        assert options.pulse_fd is not None
-        assert options.page_fd is not None
-        files = [request, log_fd, options.pulse_fd, options.page_fd, its.fileno()]
-        for _ in range(3):  # one that has retired a moment ago, or does so now
-            if asked := _ask(name, environment, options.python, files):
-                return ForkedProcess(*asked, ours)
+        with handed_over(options) as (_, request):
+            files = [request, log_fd, *options.descriptors, its.fileno()]
+            for _ in range(3):  # one that has retired a moment ago, or does so now
+                if asked := _ask(name, environment, options.python, files):
+                    return ForkedProcess(*asked, ours)
     except OSError:
         pass
     finally:
-        os.close(request)
         its.close()
     ours.close()
     _cold[name] = time.monotonic() + COLD_S
     return None
-
-
-def encoded(options: CrawlerOptions) -> bytes:
-    """Return the options as they are sent."""
-    return msgspec.json.encode(asdict(options))
 
 
 def _ask(name: str, environment: Mapping[str, str], python: str, files: list[int]) -> tuple[socket.socket, int] | None:

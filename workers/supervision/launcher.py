@@ -247,13 +247,12 @@ def launch(options: CrawlerOptions, log: SlotLog, resting: LaunchedCrawler | Non
 
 def _executed(options: CrawlerOptions, environment: dict[str, str], log_fd: int) -> subprocess.Popen[bytes]:
     with handed_over(options) as (line, given_fd):
-        files = [file for file in (options.pulse_fd, options.page_fd, given_fd) if file is not None]
         return subprocess.Popen(
             own_module("workers.crawler", *line, python=options.python),
             stdin=subprocess.DEVNULL,
             stdout=log_fd,
             stderr=log_fd,
-            pass_fds=files,
+            pass_fds=(*options.descriptors, given_fd),
             env=environment,
             start_new_session=True,  # Ctrl-C in the worker's terminal is for the worker, which stops its crawlers itself
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import redis
 from redis_components.errors import ConfigError
 from workers.fleet.sizes import as_declared, default_fleet, desired_fleet, services_in_file
 from workers.process.options import CrawlerOptions, handed_over, parse, received
-from workers.state.registry import Registry
+from workers.state.registry import Registry, Slot, SlotStory
 from workers.state.services import ServiceRecord, Services
 
 BOOKS = '[services.books]\nproject = "shop.settings"\nspider = "shop_books"\nsize = 3\n'
@@ -86,12 +87,11 @@ def test_a_crawler_is_launched_as_declared(file: Path, redis_client: redis.Redis
     assert (options.project, options.loads, options.consumer) == ("shop.settings", "shop_books", "none")
     assert options.arguments == {"category": "x", "deep": "true"}
     assert options.settings == {"CRAWLER_MAX_PAGES": "100", "REDIS_START_URLS_KEY": "feed", "DOWNLOAD_DELAY": "0.5"}
-    line = options.to_arguments()
-    assert parse(line).to_arguments() == line
+    slot = Slot(spider="books", number=3, token=7, owner="n@h")
+    options = replace(options, slot=slot, node="n@h", parent=1, pulse_fd=8, job_of="books", story=SlotStory(restarts=2))
     with handed_over(options) as (line, descriptor):
         assert not {"category", "DOWNLOAD_DELAY"} & set(" ".join(line).replace("=", " ").split()), "nobody sees them"
-        kept = os.dup(descriptor)
-        there = [word.replace(f"--given-fd={descriptor}", f"--given-fd={kept}") for word in line]
-        assert parse(there).given_fd == kept, "another process's command line is read without its memory"
-        assert received(parse(there)).to_arguments() == options.to_arguments()
+        there = parse(line)
+        assert (there.slot, there.parent) == (slot, 1), "another process's command line is read without its memory"
+        assert received(os.dup(descriptor)) == options
     assert as_declared(redis_client, CrawlerOptions(spider="other")) == CrawlerOptions(spider="other")
