@@ -25,6 +25,7 @@ from .link_groups import LinkGroup
 from .page_sample import OpenedPage
 from .paging_links import next_selector
 from .row_fields import date_field, moves
+from .thread_rows import badge_selectors
 
 _REPLIES = re.compile(r"repl|answer|comment|antwort|respuesta|réponse|rispost|ответ|odpowied|回复|回覆|返信|댓글", re.IGNORECASE)
 _POSTS = re.compile(r"posts?\b|messages?\b|beitr|nachricht|сообщен|wiadomo|帖", re.IGNORECASE)
@@ -171,6 +172,8 @@ def _author(listed: _Listed) -> dict[str, Any]:
     selectors = field_selectors(_pairs(listed, sure))
     if not selectors:
         return {}
+    if badges := badge_selectors([(paths, i) for i in sure.values()]):
+        return {"author": {"select": as_value(selectors), "remove": as_value(badges)}}
     plain = all(paths.string(i) == name_of(paths, i) for i in list(sure.values())[:10])
     return {"author": as_value(selectors)} if plain else {}
 

@@ -9,7 +9,9 @@ from datetime import datetime
 from typing import Any, Literal
 
 from forum_reader.definition.selectors import compiled
+from forum_reader.fields.author_field import badges_of
 from forum_reader.page.page_tree import PageTree
+from forum_reader.readers.block_paths import BlockPaths
 from forum_reader.readers.structure import Fields
 
 from .element_selectors import NAME, class_selector, field_selectors
@@ -160,6 +162,16 @@ def of_name_alone(elements: Sequence[Any]) -> list[Any]:
     if len(found) < _MOSTLY * known or len(names) < _LEAST_NAMES or len(others) > len(names):
         return list(elements)
     return [part[0] if part is not None else one for part, one in zip(parts, elements, strict=True)]
+
+
+def badge_selectors(authors: Sequence[tuple[BlockPaths, int]]) -> list[str]:
+    """Return selectors, within the elements of authors, of the badges in them; none where these would find other elements."""
+    pairs = [(paths.tree.elements[i], [paths.tree.elements[j] for j in badges_of(paths, i)]) for paths, i in authors]
+    most = max((len(badges) for _, badges in pairs), default=0)
+    numbered = ([(element, next(iter(badges[n:]), None)) for element, badges in pairs] for n in range(most))
+    found = list(dict.fromkeys(one for number in numbered for one in field_selectors(number, 1)))
+    hits = ((badges, [hit for one in found for hit in compiled("html", one)(element)]) for element, badges in pairs)
+    return found if all(set(badges) == set(hit) for badges, hit in hits) else []
 
 
 def _part(element: Any) -> tuple[Any, str] | None:

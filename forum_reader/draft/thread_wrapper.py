@@ -21,6 +21,7 @@ from .row_fields import date_field, first_selector, id_field, id_in_thread, made
 from .thread_rows import (
     PostRows,
     article_field,
+    badge_selectors,
     begin_before,
     begins_each_page,
     of_name_alone,
@@ -221,6 +222,8 @@ def _with_regex(selectors: list[str], blocks: list[tuple[PostRows, Any, int]]) -
     heads: Counter[str] = Counter()
     tails: list[str] = []
     blocks = [(one, row, number) for one, row, number in blocks if _is_found(selectors, one, row, number)]
+    if badges := badge_selectors([(one.fields.paths, one.fields.authors[number]) for one, _, number in blocks]):
+        return {"select": as_value(selectors), "remove": as_value(badges)}
     for one, _, number in blocks:
         place = one.fields.authors[number]
         whole, name = one.fields.paths.string(place), name_of(one.fields.paths, place)
@@ -352,6 +355,7 @@ def _opening(found: Sequence[PostRows], *, is_row: bool) -> dict[str, Any]:
     leads = [one for one in found if one.lead is not None]
     if len(leads) < len(found) or is_row:
         return table
+    authors = [(one.fields.paths, one.fields.authors[0]) for one in leads if 0 in one.fields.authors]
     for name, places in (
         ("body", [one.fields.bodies[0].root for one in leads]),
         ("author", [one.fields.authors.get(0) for one in leads]),
@@ -364,6 +368,8 @@ def _opening(found: Sequence[PostRows], *, is_row: bool) -> dict[str, Any]:
             found_first = _only(selectors[0], leads[0].page.root)
             published = [(one.page, [(one.page.root, one.fields.dates.published[0])]) for one in leads]
             table[name] = date_field([found_first], published) if name == "created_at" else found_first
+            if name == "author" and (badges := badge_selectors(authors)):
+                table[name] = {"select": found_first, "remove": as_value(badges)}
             if name == "body" and (same := _same([element for _, element in pairs if element is not None])):
                 table[name] = {"select": found_first, "remove": same}
         elif name == "body" and (article := article_field(leads)) is not None:

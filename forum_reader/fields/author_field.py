@@ -70,7 +70,8 @@ def find_authors(paths: BlockPaths) -> dict[int, int]:
 
 
 _BADGE = re.compile(
-    r"[(\[+×★☆✓•\s]{0,3}(?:(?:lvl?|等级|等級)[.:\s]{0,2}|(?:level|rank|karma|stufe|niveau|nivel)[.:\s]{1,2})?\d[\d.,]{0,9}[kKmM]?[)\]+\s]{0,3}",
+    r"[(\[+×★☆✓•\s]{0,3}(?:(?:lvl?|等级|等級)[.:\s]{0,2}|(?:level|rank|karma|stufe|niveau|nivel)[.:\s]{1,2})?\d[\d.,]{0,9}[kKmM]?"
+    r"(?:\s?(?:posts?|points?|pts|rep|messages|beiträge|punkte|帖|分))?[)\]+\s]{0,3}",
     re.IGNORECASE,
 )
 _BADGE_LENGTH = 16  # characters
@@ -80,25 +81,28 @@ _FIGURE = re.compile(r"[^\W\d_]{2,12}\s?[:：]\s?\d[\d.,]{0,9}")
 def name_of(paths: BlockPaths, i: int) -> str:
     """Return the name in an author's element, without `by` and `wrote:`."""
     named = _called(paths, i)
-    text = _without_badges(paths, named) or paths.label(named)
+    badges = badges_of(paths, named)
+    text = _without(paths, named, badges) if badges else paths.label(named)
     if BEFORE_NAME.search(text):  # the name is in the next element
         text = paths.string(i)
     return _HANDLE.sub("", SPEECH_VERB.sub("", BY.sub("", text)).strip(AROUND)) or text
 
 
-def _without_badges(paths: BlockPaths, i: int) -> str | None:
-    """Return the text of an element without inner elements that are a number, as of a badge or a level; None without any."""
+def badges_of(paths: BlockPaths, i: int) -> list[int]:
+    """Return the elements within an author's element that are a number next to the name, as of a badge or a level."""
+    tree, found, end = paths.tree, [], i
+    for j in range(i + 1, tree.end[i]):
+        if j >= end and 0 < tree.size(j) <= _BADGE_LENGTH and _BADGE.fullmatch(paths.string(j)):
+            found.append(j)
+            end = tree.end[j]
+    return found if found and any(map(str.isalpha, _without(paths, i, found))) else []
+
+
+def _without(paths: BlockPaths, i: int, parts: list[int]) -> str:
     tree = paths.tree
-    inner = range(i + 1, tree.end[i])
-    badges = [
-        (tree.first_text[j], tree.last_text[j])
-        for j in inner
-        if 0 < tree.size(j) <= _BADGE_LENGTH and _BADGE.fullmatch(paths.string(j))
-    ]
-    if not badges:
-        return None
-    text = " ".join(tree.joined(tree.first_text[i], tree.last_text[i], badges).split())
-    return text if any(map(str.isalpha, text)) else None
+    return " ".join(
+        tree.joined(tree.first_text[i], tree.last_text[i], [(tree.first_text[j], tree.last_text[j]) for j in parts]).split()
+    )
 
 
 def _called(paths: BlockPaths, i: int) -> int:
