@@ -87,6 +87,10 @@ def faults_of_thread(
     shown = {_normal(one.text) for post in seen.posts for one in (post, *post.comments)} if seen is not None else set()
     if (same := sum(body in known - shown for body in bodies)) * 2 > len(bodies):  # an imageboard's titles are texts
         yield f"{same} of {len(bodies)} texts are titles of threads: look at `body`, and whether these are threads or boards"
+    if (same := sum(bool(body) and body == _normal(one.author) for one, body in zip(posts, bodies, strict=True))) * 2 > len(
+        posts
+    ):
+        yield f"{same} of {len(posts)} texts are the names of their authors: look at `body`"
     for name in ("author", "created_at", "body"):
         yield from _lacking("posts", [getattr(one, name) for one in posts], name)
     shared = sum(SHARED in one.id for one in page.comments)
