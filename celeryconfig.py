@@ -2,7 +2,7 @@
 
 Importing this module reads and opens nothing. The settings that follow from the environment (`TRAWL_*`) are functions
 under `@_when_read`: Celery gets their values through the module's `__getattr__` when it reads one of them, so the
-project's own Redis is started when a program connects to its broker. `tasks/program_start.py` checks all of them when a
+project's own Redis is started when a program connects to its broker. `tasks/app.py` checks all of them when a
 program starts.
 
 The rules behind them, measured with Celery 5.7 on Redis:

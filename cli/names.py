@@ -14,9 +14,9 @@ from redis_components.errors import ConfigError, TrawlError, unknown_name
 from redis_components.keys import CrawlKeys
 from workers.fleet.consumers import crawl_keys
 from workers.fleet.sizes import default_fleet, desired_fleet, service_in
+from workers.state.beats import SPAN, UNITS
 from workers.state.records import parse_slot
 from workers.state.registry import Registry
-from workers.state.schedules import SPAN, UNITS
 
 from .access import redis_client, running_url
 

@@ -29,7 +29,7 @@ from redis_components.embedded import data_dir, files
 from redis_components.embedded.files import free_port
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.server.variables import ENV_FILE
-from workers.state.schedules import Schedules, StoredEntry
+from workers.state.beats import Schedules, StoredEntry
 
 from .forum.process import ForumProcess
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from workers.http.bot_identity import DIRECTORY, MEDIA_TYPE, bot_identity
+from workers.http.sign_requests import DIRECTORY, MEDIA_TYPE, bot_identity
 
 from .api.access import NO_TOKENS, Tokens
 from .client_limits import LOOPBACK, HostCheck

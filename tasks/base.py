@@ -24,9 +24,9 @@ from redis_components.server.printable import in_words
 from redis_components.server.signing import signing_is_on
 from workers.fleet.holds import who
 from workers.node.host import GivenUp
-from workers.state.audit import Act, append, without_secrets
+from workers.state.beats import Schedules
 from workers.state.registry import Registry
-from workers.state.schedules import Schedules
+from workers.state.reports import Act, append, without_secrets
 
 from .celery_internals import gave_up_on_results
 from .flower_crawlers import ROUND_HEADER

@@ -37,8 +37,8 @@ from tests.support.crawl import hits_of, link_site
 from tests.support.fleet import MARK, ROOT, Program
 from tests.support.forum_fleet import SITE, SPIDERS, ForumFleet
 from tests.support.processes import none_left, wait_until
+from workers.state.beats import Schedules, StoredEntry
 from workers.state.jobs import Jobs
-from workers.state.schedules import Schedules, StoredEntry
 
 BOOKS = "books"
 SPIDER = """

@@ -26,7 +26,7 @@ from tests.support.fleet import ROOT
 from tests.support.forum_fleet import SITE, ForumFleet
 from tests.support.processes import none_left
 from tests.support.watched_fleet import MARK
-from workers.state.schedules import Schedules, StoredEntry
+from workers.state.beats import Schedules, StoredEntry
 
 from .full_rescan import pages_of, requests_per_s
 from .kept_versions import forgotten, kept_versions

@@ -24,7 +24,7 @@ from redis_components.embedded.files import FILE, private_folder
 from redis_components.errors import TrawlError
 from redis_components.server.url import impatient
 from workers.fleet.holds import who
-from workers.state.audit import Act, append, latest, without_secrets
+from workers.state.reports import Act, append, latest, without_secrets
 
 FILE_NAME = "audit.jsonl"
 MOST_BYTES = 10 << 20  # then it becomes `audit.jsonl.1`

@@ -113,7 +113,7 @@ def _faults() -> Iterator[str]:
     from workers.application import application
     from workers.fleet.sizes import limits_in_file, services_in_file
     from workers.jobs.groups import limits_of_quotas
-    from workers.state.schedules import schedule_in_file
+    from workers.state.beats import schedule_in_file
 
     yield from _lines_of(load_env_file)
     yield from (row.fault for row in rows() if row.fault)
@@ -217,7 +217,7 @@ def new_key_file(
 
     **Example:** `trawl config signing-key new bot.pem`
     """
-    from workers.http.bot_identity import BotIdentity, new_key
+    from workers.http.sign_requests import BotIdentity, new_key
 
     key = new_key()
     try:
@@ -235,7 +235,7 @@ def new_key_file(
 @signing_key.command("show")
 def show_key() -> int:
     """Print the public key as a site wants it, and where it is to be served. The exporter serves it, too."""
-    from workers.http.bot_identity import DIRECTORY, bot_identity
+    from workers.http.sign_requests import DIRECTORY, bot_identity
 
     identity = bot_identity()
     if identity is None:

@@ -21,7 +21,7 @@ from redis_components.politeness import limits
 from redis_components.server.untrusted_values import server_time
 from workers.application import application
 from workers.fleet.holds import known_site, who
-from workers.state.audit import KEPT, latest
+from workers.state.reports import KEPT, latest
 
 MOST_HISTORY = 100
 _SETS = {"--rate", "--concurrency", "--weight", "--per-hour", "--per-day", "--quiet", "--remove"}

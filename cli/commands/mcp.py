@@ -21,7 +21,7 @@ from redis_components import __version__
 from redis_components.errors import ConfigError, TrawlError
 from workers.fleet.holds import who
 from workers.process.run_module import own_module
-from workers.state.audit import Act, append, without_secrets
+from workers.state.reports import Act, append, without_secrets
 
 _Tool = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 LONGEST_S = 120.0

@@ -24,7 +24,7 @@ from workers.jobs import runs
 from workers.jobs.groups import ALL, Group, groups_in_file, members_of
 from workers.jobs.spider_list import project_spiders
 from workers.state.group_runs import GroupRun, GroupRuns, Member, Verdict
-from workers.state.member_rows import of_row
+from workers.state.history import of_row
 
 LOOK_S = 1.0
 

@@ -23,8 +23,7 @@ from redis_components.server.untrusted_values import server_time
 from tasks import app as celery
 from tasks.beat.schedule import ScheduledTask, changed, checker, defaults_of, effective, next_due
 from tasks.routing import IMPATIENT
-from workers.state.beats import Beats
-from workers.state.schedules import Schedules, StoredEntry, parse_span
+from workers.state.beats import Beats, Schedules, StoredEntry, parse_span
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 

@@ -31,7 +31,7 @@ from forums.writer.store import check_claim, store
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.items.stream import ItemStream, Lock, new_token
-from workers.consumers.item_consumers import streams_of
+from workers.consumers.targets import streams_of
 from workers.fleet.holds import who
 from workers.fleet.sizes import declared_fleet
 from workers.raw_pages import raw_dir

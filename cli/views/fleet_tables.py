@@ -18,7 +18,7 @@ from .tables import Column, FittedTable, figure
 
 if TYPE_CHECKING:
     from workers.overview import Overview, ServiceView, SitesView
-    from workers.state.breakers import Breaker
+    from workers.state.holds import Breaker
     from workers.state.quarantine import Foreign
     from workers.state.registry import CrawlerRecord
 

@@ -22,7 +22,7 @@ from forums.sites.load import is_site_name
 from redis_components.errors import TaskMustWait
 from redis_components.scheduler import scheduler_of, set_aside
 from workers.breaker.hosts import MOST_TURNS, SETTLING_S, Step, in_background
-from workers.state.breakers import Breakers
+from workers.state.holds import Breakers
 
 from .state import is_given_up, open_breaker
 

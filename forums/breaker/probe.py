@@ -37,7 +37,7 @@ from redis_components.politeness.limits import LanePermits
 from redis_components.server.printable import in_words
 from redis_components.server.untrusted_values import server_time
 from workers.breaker.state import close_breaker, due
-from workers.state.breakers import HOST, Breaker, Breakers
+from workers.state.holds import HOST, Breaker, Breakers
 
 from .state import FILE_PROBE_S, ROWS, after_no_name, after_probe, forgive, is_given_up, look_for_drift, open_breaker
 

@@ -31,7 +31,7 @@ from workers.breaker import state
 from workers.breaker.state import pause_of
 from workers.fleet.sizes import declared_fleet
 from workers.process.page_at_work import PageAtWork
-from workers.state.breakers import Breaker
+from workers.state.holds import Breaker
 
 FILE_PROBE_S = 3.0
 """Interval of checks of a missing or invalid site file: no request is sent, and the operator waits for the check."""

@@ -1,5 +1,5 @@
 """History of the fleet, moved from Redis into the database: crawler processes, with runs marked as lost whose end was not
-reported, and actions of operators and of the fleet (the audit, and the notes of `state/audit.py`) as events.
+reported, and actions of operators and of the fleet (the audit, and the notes of `state/reports.py`) as events.
 
 The position in each stream of actions is stored in the database, in the transaction that writes the events, so each entry becomes
 one event, even if a writer dies or two run at once. A stream that is new to the database is read from its end.
@@ -23,11 +23,10 @@ from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 from redis_components.server.untrusted_values import server_time
 from workers.process.run_recorder import history_days
-from workers.state.audit import Act, Note
-from workers.state.history import LOST, MOST_WAITING, Runs, is_lost, rows_of
-from workers.state.keys import FleetKeys
-from workers.state.member_rows import member_rows
+from workers.state.history import LOST, Runs, is_lost, member_rows, rows_of
+from workers.state.keys import MOST_WAITING, FleetKeys
 from workers.state.registry import CrawlerRecord, Registry
+from workers.state.reports import Act, Note
 
 BATCH = 200
 MOST_BATCHES = 2 * MOST_WAITING // BATCH  # in a round: entries may be added faster than they are moved

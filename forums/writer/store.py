@@ -44,9 +44,9 @@ from redis_components.items.stream import ItemStream
 from redis_components.server.health import Problem
 from redis_components.server.names import fleet_namespace
 from workers.backup.operator_state import DEAD, Found, look, mark_copied, put_back
-from workers.consumers.item_consumers import streams_of
+from workers.consumers.targets import streams_of
 from workers.state.registry import Registry
-from workers.state.troubles import Troubles
+from workers.state.reports import Troubles
 
 from .drain import WriteReport, drain
 from .run_history import log_fleet_notes, store_runs

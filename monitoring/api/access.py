@@ -24,7 +24,7 @@ from fastapi import Request
 from redis_components.errors import ConfigError
 from redis_components.server.printable import in_one_line
 from workers.environment.variables import Api
-from workers.state.audit import Act, append, without_secrets
+from workers.state.reports import Act, append, without_secrets
 
 SHORTEST = 16
 """Characters of a token."""

@@ -19,7 +19,7 @@ from monitoring.pages.rendering import clock, span
 from monitoring.pages.views import NotThere, Reading
 from redis_components.errors import TrawlError
 from workers.overview import Overview
-from workers.state.breakers import Breakers
+from workers.state.holds import Breakers
 
 from . import data
 

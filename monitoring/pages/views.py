@@ -17,12 +17,11 @@ from workers.logs.lines import LogLine, is_routine, last_lines
 from workers.logs.slot_log import slot_logs
 from workers.overview import WELL, Overview, ServiceView, calm, problems
 from workers.overview.samples import History
+from workers.state.beats import Round, Schedules
 from workers.state.group_runs import Member
-from workers.state.history import MemberRow, RunRow, Wanted, latest
-from workers.state.member_rows import of_row
+from workers.state.history import MemberRow, RunRow, Wanted, latest, of_row
 from workers.state.registry import CrawlerRecord
 from workers.state.rolls import RollState
-from workers.state.schedules import Round, Schedules
 
 from .charts import NO_ROWS, StoredRows, crawler_charts, fleet_charts
 from .rendering import rendered

@@ -5,7 +5,7 @@
 [groups.NAME], [quotas.NAME]   workers/jobs/groups.py
 [rules.NAME], [outputs.NAME]   forums/events/rules.py
 [limits.SITE]                  workers/fleet/sizes.py
-[schedule.NAME]                workers/state/schedules.py
+[schedule.NAME]                workers/state/beats.py
 
 For one release the tables may also stand in the files of the release before, `OLD_FILES`.
 `toml_table` reads each file in TOML that people write.

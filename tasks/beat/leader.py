@@ -2,7 +2,7 @@
 
     celery -A tasks beat        (`beat_scheduler` in celeryconfig.py names this class)
 
-The leader is elected in Redis (`workers.state.beats`), which also has the rounds (`workers.state.schedules`):
+The leader is elected in Redis (`workers.state.beats`), which also has the rounds (`workers.state.beats`):
 before a round is sent, the leader notes it with its fencing token, afterwards that it was sent. A round that was noted and not
 confirmed is sent again, under the same name, and a worker begins a round once (`tasks.base`). Time is Redis's. No call waits for
 long: a beat that cannot reach Redis tries again each second, and logs that once.
@@ -36,11 +36,10 @@ from tasks.flower_crawlers import ROUND_HEADER
 from tasks.routing import IMPATIENT
 from workers.node.health import Condition, StatusFile
 from workers.node.heartbeat import complaint, off_by
-from workers.state.beats import Beats, Standing
+from workers.state.beats import Beats, Round, RoundState, Schedules, Standing
 from workers.state.quarantine import find
 from workers.state.registry import Registry
-from workers.state.schedules import Round, RoundState, Schedules
-from workers.state.troubles import EVERY_S, Troubles
+from workers.state.reports import EVERY_S, Troubles
 
 from .schedule import Schedule, ScheduledTask, checker, defaults_of, effective, expires_s, needs_anchor, next_due
 

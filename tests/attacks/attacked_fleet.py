@@ -23,7 +23,7 @@ from tests.attacks.two_sites import SITE_FILE
 from tests.support.processes import wait_until
 from tests.support.watched_fleet import WatchedFleet
 from tests.support.watched_site import Page, WatchedSite
-from workers.state.schedules import Schedules, StoredEntry
+from workers.state.beats import Schedules, StoredEntry
 
 READ_WITHIN_S = 60.0
 

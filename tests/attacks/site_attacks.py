@@ -18,7 +18,7 @@ from tests.attacks.two_sites import LOGIN, SECRET
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page
-from workers.state.breakers import Breakers
+from workers.state.holds import Breakers
 
 THREADS = 12
 PHPBB = 'profile = "phpbb"\nbase_url = "{base}"\nforums = ["2"]\n[politeness]\nrate = 0\n{more}'

@@ -30,7 +30,7 @@ from monitoring.source import Source
 from redis_components.connection import connect
 from redis_components.embedded import redis_url
 from redis_components.keys import CrawlKeys
-from workers.state.breakers import Breaker, Breakers, BreakerState
+from workers.state.holds import Breaker, Breakers, BreakerState
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry
 

@@ -23,10 +23,9 @@ from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.breaker.state import mend
-from workers.state.audit import latest
-from workers.state.breakers import Breakers
-from workers.state.holds import FleetHolds
+from workers.state.holds import Breakers, FleetHolds
 from workers.state.keys import FleetKeys
+from workers.state.reports import latest
 
 JOB = "job42"
 READERS = ("exporter", "cli-read")

@@ -31,8 +31,8 @@ from workers.consumers.targets import parse_target
 from workers.deploy import project_wheel
 from workers.fleet.sizes import limits_in_file, services_in_file
 from workers.process.stat_metrics import readable_metrics
+from workers.state.beats import schedule_in_file
 from workers.state.jobs import job_of
-from workers.state.schedules import schedule_in_file
 from workers.state.services import deployment_of, service_record_of
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", examples(40)))

@@ -17,7 +17,7 @@ from tests.support.forum_fleet import ForumFleet
 from tests.support.hostile_site import declare_hostile, hostile_site
 from tests.support.processes import none_left, wait_until
 from tests.support.watched_fleet import MARK
-from workers.state.breakers import Breaker, Breakers
+from workers.state.holds import Breaker, Breakers
 
 THREADS = 12
 # An XPath that a user may write, and a page that makes it cost the cube of its size: nothing interrupts it.

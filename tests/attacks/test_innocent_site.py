@@ -36,8 +36,8 @@ from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.watched_site import Page
 from workers.node import health_check
+from workers.state.beats import Schedules
 from workers.state.nodes import Nodes
-from workers.state.schedules import Schedules
 
 MEASURED = int(os.environ.get("ATTACKS_MEASURED", "2"))
 """Threads that the innocent site publishes during each attack."""

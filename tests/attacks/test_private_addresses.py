@@ -15,7 +15,7 @@ from tests.attacks.two_sites import TwoSites
 from tests.support import own_names
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page
-from workers.state.breakers import Breakers
+from workers.state.holds import Breakers
 
 HANDLERS = json.dumps(dict.fromkeys(("http", "https"), "tests.support.own_names.Handler"))
 PUBLIC = "93.184.216.34"

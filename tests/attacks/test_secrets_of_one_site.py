@@ -17,7 +17,7 @@ from tests.attacks.two_sites import SECRET, STOLEN, TwoSites
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page
 from workers.raw_pages import RawPage, RawStore
-from workers.state.breakers import Breakers
+from workers.state.holds import Breakers
 
 
 def test_no_redirect_row_task_or_stored_request_takes_a_login_to_another_site_or_brings_its_text_back(sites: TwoSites) -> None:

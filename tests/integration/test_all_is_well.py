@@ -33,12 +33,12 @@ from tests.support.troubles import FLEET, Fleet
 from workers.consumers.consume import consume
 from workers.consumers.http_post import HttpPost
 from workers.node.heartbeat import MachineWatch
+from workers.state.beats import RoundState, Schedules
 from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerState
-from workers.state.schedules import RoundState, Schedules
+from workers.state.reports import COUNTS_S, Troubles
 from workers.state.services import ServiceRecord, Services
-from workers.state.troubles import COUNTS_S, Troubles
 
 BOOKS = CrawlKeys.for_spider("books")
 

@@ -27,8 +27,8 @@ from redis_components.politeness.limits import LaneLimits
 from tests.support.fleet import program
 from tests.support.processes import wait_until
 from workers.logs.slot_log import SlotLog
-from workers.state.audit import latest
 from workers.state.jobs import Jobs, JobState
+from workers.state.reports import latest
 from workers.state.services import Deployment, Deployments, Version
 
 READ, ACT = "r" * 24, "a" * 24

@@ -16,9 +16,9 @@ from cli.main import program
 from cli.views.output import iso
 from tasks.guard.worker import Mailbox, Node
 from tests.support.trawl_command import Trawl, commands
-from workers.state import audit
-from workers.state.audit import latest, without_secrets
+from workers.state import reports
 from workers.state.keys import FleetKeys
+from workers.state.reports import latest, without_secrets
 
 
 @pytest.fixture
@@ -82,10 +82,10 @@ def test_a_command_without_redis_is_in_the_file(trawl: Trawl, tmp_path: Path, mo
 def test_what_is_kept_of_the_audit_is_bounded(
     trawl: Trawl, redis_client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "KEPT", 100)
+    monkeypatch.setattr(reports, "KEPT", 100)
     monkeypatch.setattr(audit_file, "MOST_BYTES", 100)
     for _ in range(300):
-        audit.append(redis_client, audit.Act(at=1.0, by="a@b", what=("scale",)))
+        reports.append(redis_client, reports.Act(at=1.0, by="a@b", what=("scale",)))
     assert 100 <= redis_client.xlen(FleetKeys().audit()) < 250, "whole nodes of the stream go"
     for size in range(1, 5):
         trawl("scale", f"forum_detail={size}")

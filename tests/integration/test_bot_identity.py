@@ -30,8 +30,7 @@ from tests.support.demo_sites import declare
 from tests.support.fleet import ROOT
 from tests.support.scrapy_command import crawl_command
 from tests.support.watched_site import Page, WatchedSite
-from workers.http.bot_identity import DIRECTORY, HEADERS, BotIdentity, bot_identity, new_key
-from workers.http.sign_requests import SignRequests
+from workers.http.sign_requests import DIRECTORY, HEADERS, BotIdentity, SignRequests, bot_identity, new_key
 
 AGENT = "https://bot.example.org"
 _INPUT = re.compile(r"trawl=\((?P<covered>[^)]*)\)(?P<rest>;.+)")

@@ -38,8 +38,7 @@ from workers.breaker import close_breaker, probe_sites
 from workers.breaker.state import REMEMBERED_S
 from workers.breaker.state import pause_of as pause_s
 from workers.fleet.holds import Target, hold, overview, resume, why_not_seeded
-from workers.state.breakers import Breaker, Breakers, BreakerState
-from workers.state.holds import FleetHolds
+from workers.state.holds import Breaker, Breakers, BreakerState, FleetHolds
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
 

@@ -22,10 +22,10 @@ from monitoring.pages.views import Reading
 from redis_components.server.health import Problem
 from tests.support.trawl_command import Trawl, commands
 from workers.overview import OverviewReader
-from workers.state.breakers import Breaker, BreakerState
+from workers.state.holds import Breaker, BreakerState
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
-from workers.state.troubles import Troubles
+from workers.state.reports import Troubles
 
 CLASS = re.compile(r"\b[A-Z]\w+(Error|Exception)\b")
 Answer = Callable[[socket.socket], None]

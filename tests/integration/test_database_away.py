@@ -15,8 +15,8 @@ from tests.support import warm_start
 from tests.support.contents import contents
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
+from workers.state.beats import Schedules, StoredEntry
 from workers.state.registry import Registry
-from workers.state.schedules import Schedules, StoredEntry
 
 __all__ = ["environment"]
 NONSENSE = [

@@ -17,7 +17,7 @@ from tasks.flower_crawlers import refuse_open_flower, refuse_taken_port
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
 from tests.unit.tasks.test_celeryconfig import run
-from workers.state.schedules import Schedules
+from workers.state.beats import Schedules
 
 OWN_TASK = """
 from tasks import app

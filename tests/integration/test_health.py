@@ -15,7 +15,7 @@ from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
 from workers.node import health_check
 from workers.node.health import LIMIT_S
-from workers.state.troubles import Troubles
+from workers.state.reports import Troubles
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 

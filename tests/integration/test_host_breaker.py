@@ -17,7 +17,7 @@ from tests.support.processes import stays, wait_until
 from tests.support.watched_site import Page, WatchedSite
 from workers.breaker import probe_sites
 from workers.raw_pages import RawPage
-from workers.state.breakers import Breakers
+from workers.state.holds import Breakers
 
 PAGES = 60
 WATCHED = json.dumps({"workers.breaker.hosts.HostWatch": 561})

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.fleet import ToyFleet
 from tests.support.processes import wait_until
-from workers.state.schedules import Schedules
+from workers.state.beats import Schedules
 
 
 @pytest.mark.usefixtures("no_process_left")

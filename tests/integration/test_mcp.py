@@ -19,7 +19,7 @@ from forums.storage import Database, parse
 from tests.support.items import at, comment, wire
 from tests.support.trawl_command import Trawl, commands, one_line
 from workers.process.run_module import own_module
-from workers.state import audit
+from workers.state import reports
 
 SDK = Path(sys.prefix) / "mcp"
 TOKEN = "operators-own-token-123"
@@ -103,7 +103,7 @@ def test_an_act_without_the_token_refused_addresses_and_a_hostile_post(
         assert reason in answers[refused]["text"], refused
     assert said["an option"]["exit_code"] == 2
     assert trawl("status", "--json").out.count("paused") == 0
-    acts = {tuple(one.what): one.outcome for one in audit.latest(redis_client, 50) if one.by.startswith("MCP")}
+    acts = {tuple(one.what): one.outcome for one in reports.latest(redis_client, 50) if one.by.startswith("MCP")}
     assert {what: outcome.partition(": ")[0] for what, outcome in acts.items()} == {
         ("search", "text=gpu", "limit=20"): "exit code 0",
         ("pause", "target=forum_detail", "reason=a post asked for it"): "refused",

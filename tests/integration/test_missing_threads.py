@@ -17,7 +17,7 @@ from tests.integration.test_site_breaker import BREAKER, SPIDERS, crawlers, item
 from tests.support.demo_sites import declare
 from tests.support.processes import wait_until
 from workers.breaker import probe_sites
-from workers.state.breakers import Breakers
+from workers.state.holds import Breakers
 
 __all__ = ["sites"]
 

@@ -22,10 +22,10 @@ from redis_components.politeness.limits import read
 from tests.integration.storage.test_publish import Receiver
 from tests.integration.test_pages import bury
 from tests.integration.test_pages_login import ACT, READ, Browser, source
-from workers.state.audit import latest
 from workers.state.holds import FleetHolds
 from workers.state.jobs import Jobs
 from workers.state.registry import Registry
+from workers.state.reports import latest
 
 __all__ = ["source"]  # a fixture
 

@@ -13,9 +13,9 @@ from redis_components.politeness.limits import MINUTE_MS
 from tests.support.plain_project import PlainFleet, project_fleet
 from tests.support.processes import wait_until
 from tests.support.watched_site import Page, WatchedSite
+from workers.state.beats import Schedules
 from workers.state.group_runs import GroupRuns, Verdict
 from workers.state.jobs import Jobs
-from workers.state.schedules import Schedules
 
 SETTINGS = """
 from tests.support.light_scrapy import *

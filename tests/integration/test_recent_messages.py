@@ -23,7 +23,7 @@ from tests.support.demo_sites import RECENT_PAGE, declare
 from tests.support.fleet import ROOT
 from tests.support.processes import wait_until
 from tests.support.scrapy_command import crawl_command
-from workers.state.breakers import Breakers
+from workers.state.holds import Breakers
 
 LISTS, DETAILS = (CrawlKeys.for_spider(spider) for spider in ("forum_list", "forum_detail"))
 LOOK = ForumTask(site="site", forum=RECENT, mode="recent")

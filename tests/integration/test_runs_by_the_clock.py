@@ -20,10 +20,10 @@ from tests.support.faked_clock import RedisWithClock, needs_compiler
 from workers.jobs import runs
 from workers.jobs.run_steps import advance
 from workers.overview import Overview, problems
-from workers.state.audit import Note
 from workers.state.group_runs import GroupRun, GroupRuns, RunState, Verdict
 from workers.state.jobs import FINISHED, Job, JobFigures, Jobs, JobState
 from workers.state.keys import FleetKeys
+from workers.state.reports import Note
 
 pytestmark = needs_compiler
 

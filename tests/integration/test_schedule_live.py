@@ -12,8 +12,8 @@ import pytest
 from tests.support import warm_start
 from tests.support.fleet import ROOT, ToyFleet
 from tests.support.processes import wait_until
+from workers.state.beats import Schedules
 from workers.state.keys import FleetKeys
-from workers.state.schedules import Schedules
 
 pytestmark = pytest.mark.usefixtures("no_process_left")
 

@@ -26,8 +26,7 @@ from tests.support.processes import stays, wait_until
 from tests.support.scrapy_command import crawl_command
 from workers.breaker import close_breaker, probe_sites
 from workers.raw_pages import RawPage, raw_dir
-from workers.state.breakers import Breaker, Breakers
-from workers.state.holds import FleetHolds
+from workers.state.holds import Breaker, Breakers, FleetHolds
 
 ROOT = Path(__file__).parents[2]
 SPIDERS = ("forum_list", "forum_detail")

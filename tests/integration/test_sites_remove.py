@@ -32,8 +32,7 @@ from redis_components.politeness.limits import LaneLimits, change
 from redis_components.start_tasks.seeding import NamedTask, push_named
 from tests.support.items import check, comment, post, scan, wire
 from tests.support.trawl_command import SITE, Trawl, commands, one_line
-from workers.state.breakers import Breaker, BreakerState
-from workers.state.holds import FleetHolds
+from workers.state.holds import Breaker, BreakerState, FleetHolds
 
 LIST, DETAIL = CrawlKeys.for_spider("forum_list"), CrawlKeys.for_spider("forum_detail")
 FLEET = ForumFleetKeys()

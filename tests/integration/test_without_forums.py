@@ -18,7 +18,7 @@ from tests.support.fleet import ROOT
 from tests.support.processes import none_left, wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.watched_site import Page, WatchedSite
-from workers.state.breakers import Breakers
+from workers.state.holds import Breakers
 from workers.state.jobs import Jobs, JobState
 
 ABSENT = '''

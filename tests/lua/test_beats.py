@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 import redis
 
-from workers.state.beats import Beats
+from workers.state.beats import Beats, Round, RoundState, Schedules, StoredEntry, Unreadable
 from workers.state.keys import FleetKeys, script
-from workers.state.schedules import Round, RoundState, Schedules, StoredEntry, Unreadable
 
 KEYS = FleetKeys()
 

@@ -21,9 +21,9 @@ from tests.support.owner import Owner
 from tests.support.redis_server import RedisServer
 from workers.fleet.holds import Target, hold, resume
 from workers.state.beats import Beats
-from workers.state.breakers import Breaker, Breakers, BreakerState
 from workers.state.dead_messages import DeadMessages
 from workers.state.group_runs import GroupRun, GroupRuns
+from workers.state.holds import Breaker, Breakers, BreakerState
 from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord, Nodes
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry

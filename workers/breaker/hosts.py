@@ -30,7 +30,7 @@ from redis_components.scrapy_glue.engine import frontier_of, known_frontier
 from redis_components.server.names import crawl_name
 from workers.application import application
 from workers.process.page_at_work import is_site_page
-from workers.state.breakers import HOST
+from workers.state.holds import HOST
 
 from .state import open_breaker
 

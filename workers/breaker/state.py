@@ -20,10 +20,9 @@ from redis_components.frontier.holds import BREAKER, FLEET, SITE, Hold, HoldKind
 from redis_components.server.untrusted_values import server_time
 from workers.application import application
 from workers.fleet.sizes import declared_fleet
-from workers.state.audit import Note, note
-from workers.state.breakers import HOST, Breaker, Breakers, BreakerState
-from workers.state.holds import FleetHolds
+from workers.state.holds import HOST, Breaker, Breakers, BreakerState, FleetHolds
 from workers.state.registry import Registry
+from workers.state.reports import Note, note
 
 if TYPE_CHECKING:
     from .hosts import Options, Verdict

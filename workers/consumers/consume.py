@@ -21,7 +21,7 @@ from redis_components.connection import is_servers_state
 from redis_components.errors import TrawlError
 from redis_components.items.stream import ItemStream, Lock, Refusal, Settled, give_back, new_token
 from redis_components.server.health import Problem
-from workers.state.troubles import Troubles
+from workers.state.reports import Troubles
 
 T = TypeVar("T")
 

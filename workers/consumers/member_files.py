@@ -104,7 +104,7 @@ class ParquetExporter(BaseItemExporter):
 
     def finish_exporting(self) -> None:
         """Write the file."""
-        from .parquet_conversion import convert
+        from .parquet_files import convert
 
         self._rows.close()
         whole = Path(f"{self._rows.name}.parquet")

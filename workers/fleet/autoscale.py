@@ -21,11 +21,11 @@ import redis
 from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError
 from workers.environment.declaration import check_size
-from workers.state.audit import Note, note
 from workers.state.autoscaling import Autoscaling, Memory, Policy, Trial
 from workers.state.holds import FleetHolds, word_of
 from workers.state.nodes import NodeRecord, used_places
 from workers.state.registry import CrawlerState, Registry, SlotView
+from workers.state.reports import Note, note
 
 from .sizes import unknown_service
 

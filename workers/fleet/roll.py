@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from redis_components.errors import FleetBusy
 from workers.process.exit_kinds import kind_of_label
-from workers.state.audit import Note
 from workers.state.registry import CrawlerRecord, CrawlerState, Registry, SlotCommand, SlotCommandKind, SlotView
+from workers.state.reports import Note
 from workers.state.rolls import Roll, RollNote, RollState, RollStep, Work
 
 from .sizes import desired_fleet, unknown_service

@@ -31,8 +31,7 @@ from redis_components.server.fleet_file import declared, faulty, record_of
 from redis_components.server.names import MOST_SLOTS, check_groups, is_name, service_name
 from redis_components.server.variables import variable
 from workers.application import application
-from workers.consumers.item_consumers import NO_CONSUMER
-from workers.consumers.targets import FORMS, is_target, parse_target
+from workers.consumers.targets import FORMS, NO_CONSUMER, is_target, parse_target
 from workers.environment.declaration import check_size
 from workers.environment.variables import Fleet
 from workers.process.config_digest import has_own_spiders

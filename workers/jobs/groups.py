@@ -25,8 +25,8 @@ from redis_components.politeness.limits import BY_CONFIG, MINUTE_MS, LaneLimits,
 from redis_components.server.fleet_file import FILE, declared, faulty, record_of
 from redis_components.server.names import is_name
 from workers.consumers.targets import is_target
+from workers.state.beats import SPAN, UNITS, StoredEntry, parse_cron
 from workers.state.group_runs import Bounds, quota_lane
-from workers.state.schedules import SPAN, UNITS, StoredEntry, parse_cron
 
 from .spider_list import SpiderEntry
 

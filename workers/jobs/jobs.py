@@ -30,12 +30,10 @@ from workers.environment.declaration import check_size
 from workers.environment.variables import Fleet
 from workers.fleet.seed_urls import schemes_of
 from workers.fleet.sizes import check_service, consumer_word, declared_fleet, service_in
-from workers.state.jobs import FINISHED, Job, JobFigures, Jobs, JobState
+from workers.state.jobs import FINISHED, Job, JobFigures, Jobs, JobState, expire_later, keep_keys, let_expire
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry, SlotView
 from workers.state.services import ServiceRecord, as_texts
-
-from . import expiry
 
 MOST_ENDED = 1000
 """Records of jobs that are over; older ones go before their time."""
@@ -166,7 +164,7 @@ def resume(client: redis.Redis, name: str, *, crawlers: int | None = None) -> Jo
     if crawlers is not None:
         check_size(job.id, crawlers)
     size = crawlers or job.crawlers
-    expiry.keep(client, _keys(client, job))
+    keep_keys(client, _keys(client, job))
     client.persist(FleetKeys().job_ends(job.id))
     jobs.forget_ends(job.id)
     Registry(client).forget(f"{job.id}/{number}" for number in range(max(size, job.crawlers)))
@@ -231,7 +229,7 @@ def advance(client: redis.Redis, registry: Registry) -> list[Job]:
             after = _after(client, jobs, job, views, records.get(job.id), now)
             if after != job and jobs.swap(after):
                 changed.append(after)
-    expiry.let_expire(client)
+    let_expire(client)
     changed += [job for job in everything.values() if job.state.ended and job.task_id and not job.told]
     _forget(client, everything.values(), now)
     return changed
@@ -255,7 +253,7 @@ def _after(client: redis.Redis, jobs: Jobs, job: Job, views: Sequence[SlotView],
     if after.state.ended:
         after = replace(after, ended_at=now)
         client.hdel(FleetKeys().desired(), job.id)
-        expiry.end(client, keys, job.keep_s)
+        expire_later(client, keys, job.keep_s)
     return after
 
 

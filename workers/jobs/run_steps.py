@@ -19,16 +19,15 @@ from redis_components.admin.inspector import snapshot
 from redis_components.errors import ConfigError
 from redis_components.server.untrusted_values import as_text, server_time
 from workers.consumers.run_files import end_member, member_settings
-from workers.state.audit import Note, note
 from workers.state.group_runs import RUN, GroupRun, GroupRuns, Member, RunState, Verdict, counted, quota_lane
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry, Slot
+from workers.state.reports import Note, note
 
 from . import jobs
-from .forecast import forecast, last_finished
 from .groups import Group, deadline_at
-from .verdict import CrawlEvidence, Finding, as_member, find
+from .verdict import CrawlEvidence, Finding, as_member, find, forecast, last_finished
 
 STARTS_AT_ONCE = 50
 """Members that one step begins: a step lasts a moment."""

@@ -24,7 +24,7 @@ from redis_components.server.variables import changed_variables
 from workers.process.config_digest import config_digest, shared_digests
 from workers.process.heartbeat import PERIOD_S, Heartbeat
 from workers.state.nodes import NodeAnswer, NodeRecord, Nodes
-from workers.state.troubles import EVERY_S, Troubles
+from workers.state.reports import EVERY_S, Troubles
 
 from .health import folder_fault
 

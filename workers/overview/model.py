@@ -19,9 +19,8 @@ from redis_components.server.health import Finding, Problem
 from redis_components.server.untrusted_values import Amount, Count
 from workers.state.autoscaling import Autoscaled
 from workers.state.beats import BeatView
-from workers.state.breakers import Breaker
 from workers.state.group_runs import GroupRun
-from workers.state.holds import Held, word_of
+from workers.state.holds import Breaker, Held, word_of
 from workers.state.nodes import NodeRecord
 from workers.state.quarantine import Foreign
 from workers.state.registry import CrawlerRecord, ErrorRecord

@@ -11,8 +11,8 @@ from redis_components.admin.lanes import LaneCondition
 from redis_components.politeness.limits import MINUTE_MS
 from redis_components.server.health import Problem
 from workers.process.config_digest import differences
-from workers.state.breakers import HOST
 from workers.state.group_runs import GroupRun, quota_lane
+from workers.state.holds import HOST
 from workers.state.records import GONE_AFTER_S
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import RollState

@@ -32,16 +32,15 @@ from workers.fleet.sizes import declared_fleet, service_records
 from workers.process.stat_metrics import readable_metrics
 from workers.state.autoscaling import Autoscaling
 from workers.state.beats import Beats
-from workers.state.breakers import Breakers
 from workers.state.dead_messages import DeadMessages
 from workers.state.group_runs import GroupRuns, newest_of_groups
-from workers.state.holds import FleetHolds, Held
+from workers.state.holds import Breakers, FleetHolds, Held
 from workers.state.nodes import NodeRecord, Nodes, shortages
 from workers.state.quarantine import Foreign, find
 from workers.state.registry import CrawlerRecord, Registry
+from workers.state.reports import Troubles
 from workers.state.rolls import RollNote
 from workers.state.services import ServiceRecord
-from workers.state.troubles import Troubles
 
 from .model import Overview, ServiceView, SitesView
 

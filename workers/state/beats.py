@@ -1,23 +1,224 @@
-"""The leader of several beats, which alone sends: a lock with a TTL and a fencing token; the others wait for its place.
+"""Scheduled tasks as data, and the leader of several beats, which alone sends.
 
-A leader that was paused, cut off or robbed of its lock finds out before it sends: its note of a round (`Schedules.note`) is
-refused, because the token is another beat's by then. A round that it had noted before, and sends late, is not begun by any
-worker (`beat_begin.lua`).
+An operator changes entries while the fleet runs; rounds are noted before they are sent and when a worker begins them. The leader
+holds a lock with a TTL and a fencing token; the others wait for its place. A leader that was paused, cut off or robbed of its
+lock finds out before it sends: its note of a round (`Schedules.note`) is refused, because the token is another beat's by then. A
+round that it had noted before, and sends late, is not begun by any worker (`beat_begin.lua`).
 """
 
 from __future__ import annotations
 
+import re
 import socket
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import redis
 
-from redis_components.server.untrusted_values import answers_of, as_text, server_time
+from redis_components.errors import ConfigError
+from redis_components.server.fleet_file import FILE, declared, faulty, record_of
+from redis_components.server.signing import fault, seal, signing_is_on
+from redis_components.server.untrusted_values import (
+    LATEST,
+    MOST_BYTES,
+    SIGNATURE_BYTES,
+    Epoch,
+    answers_of,
+    as_text,
+    decoded,
+    encoded,
+    hash_at,
+    readable,
+    server_time,
+    whole,
+)
 from workers.state.keys import FleetKeys
 
 from .keys import script
-from .schedules import Schedules
+
+if TYPE_CHECKING:
+    from celery.schedules import crontab
+
+
+MAX_ENTRIES = 1000  # of one fleet: beat reads them all every few seconds
+
+
+SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhd])?", re.ASCII)
+UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def parse_span(text: str, *, option: str = "--every") -> float:
+    """Return the seconds in `10s`, `5m`, `2h`, `1d`, or a number of seconds. Raises ConfigError."""
+    if not (span := SPAN.fullmatch(text.strip())):
+        raise ConfigError(f"{option} {text!r} is not a duration: write 10s, 5m, 2h or 1d")
+    return float(span[1]) * UNITS[span[2]]
+
+
+def parse_cron(cron: str) -> crontab:
+    """Parse the five fields with Celery's own parser. Raises ConfigError."""
+    from celery.schedules import ParseException, crontab  # where a line is read: not with every command of `trawl`
+
+    fields = cron.split()
+    if len(fields) != 5:
+        raise ConfigError(
+            f"cron: {cron!r:.100} needs five fields, as in '*/5 * * * *': minute, hour, day of the month, month, day of the week"
+        )
+    minute, hour, day, month, weekday = fields
+    try:
+        parsed = crontab(minute, hour, weekday, day, month, nowfun=lambda: datetime.now(UTC))
+    except (ValueError, ParseException) as error:
+        raise ConfigError(f"cron: {cron!r:.100} is wrong: {error}") from None
+    if not any(min(parsed.day_of_month) <= _DAYS[month] for month in parsed.month_of_year):
+        raise ConfigError(f"cron: {cron!r:.100} is wrong: no such month has a day {min(parsed.day_of_month)}, it never occurs")
+    return parsed
+
+
+_DAYS = dict(enumerate((31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31), start=1))
+
+
+class StoredEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The changes of a scheduled task, or the whole of one that was added. None: as in `celeryconfig.py`."""
+
+    task: str | None = None
+    every_s: float | None = None
+    cron: str | None = None  # five fields; it takes the place of `every_s`, and the other way round
+    timezone: str | None = None  # of `cron`; None: UTC
+    catch_up: bool | None = None  # False: a round that was due while no beat led is left out
+    args: list[Any] | None = None
+    kwargs: dict[str, Any] | None = None
+    enabled: bool | None = None
+    changed_at: Epoch = 0.0  # epoch s, Redis's clock
+    signature: str | None = None  # of everything else and the name, where signing is on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unreadable:
+    """An entry that is left out, and why: the others go on."""
+
+    reason: str
+
+
+_IN_FILE = [name for name in StoredEntry.__struct_fields__ if name not in ("changed_at", "signature")]
+
+
+_last_in_file: dict[str, StoredEntry] = {}
+
+
+def schedule_in_file() -> tuple[dict[str, StoredEntry], dict[str, str]]:
+    """Return the entries of [schedule] in `trawl.toml`, and the faults of wrong ones by name. While the file cannot be read, the
+    entries are as they were.
+    """
+    entries: dict[str, StoredEntry] = {}
+    faults: dict[str, str] = {}
+    try:
+        found = declared("schedule")
+    except ConfigError as error:
+        return _last_in_file, {FILE: str(error)}
+    for name, values in found.tables["schedule"].items() if found else ():
+        entry, wrong = record_of(values, StoredEntry, f"schedule.{name}", _IN_FILE)
+        if entry is not None:
+            entries[name] = entry
+        elif found:
+            faults[name] = str(faulty(found.file, wrong))
+    _last_in_file.clear()
+    _last_in_file.update(entries)
+    return entries, faults
+
+
+class RoundState(StrEnum):
+    """The progress of a round."""
+
+    SEEN = "seen"  # no round yet: a cron entry counts from here
+    DUE = "due"  # about to be sent; the next leader sends it unless it is marked as sent
+    SENT = "sent"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """The last round of an entry. Times are epoch s by Redis's clock."""
+
+    due: float
+    sent_at: float | None
+    state: RoundState
+
+
+class Schedules:
+    """The schedules of one fleet. Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._client = client
+        self._keys = keys or FleetKeys()
+
+    def stored(self) -> dict[str, StoredEntry | Unreadable]:
+        """Return all changed and added entries, by name. With signing on, an unsigned one counts as unreadable: beat would sign
+        the task that it names.
+        """
+        found = {as_text(name): raw for name, raw in hash_at(self._client, self._keys.schedule()).items()}
+        return {name: _entry(name, raw) for name, raw in found.items()}
+
+    def put(self, name: str, entry: StoredEntry) -> None:
+        """Add or replace; takes effect within seconds. Raises ConfigError when there are too many, or it is too large."""
+        if self._client.hlen(self._keys.schedule()) >= MAX_ENTRIES:
+            raise ConfigError(f"there are {MAX_ENTRIES} scheduled tasks already: remove some with `trawl schedule remove`")
+        stamped = msgspec.structs.replace(entry, changed_at=server_time(self._client))
+        line = encoded(stamped, f"scheduled task {name}", most=MOST_BYTES - SIGNATURE_BYTES)
+        if signing_is_on():
+            line = msgspec.json.encode(
+                msgspec.structs.replace(stamped, signature=seal("schedule", *_signed_parts(name, stamped)))
+            )
+        self._client.hset(self._keys.schedule(), name, line)
+
+    def remove(self, name: str) -> bool:
+        """Forget what was changed or added under this name; False when nothing was."""
+        return bool(self._client.hdel(self._keys.schedule(), name))
+
+    def rounds(self) -> dict[str, Round]:
+        """Return the last round of each entry; one that cannot be read counts as none."""
+        return readable(hash_at(self._client, self._keys.beat_runs()), round_of)  # as many as there are entries
+
+    def note(self, token: int, name: str, due: float, state: RoundState) -> bool:
+        """Record the progress of a round; False when the beat with this token does not lead any more: then it must not send."""
+        keys = {"leader": self._keys.beat_leader(), "runs": self._keys.beat_runs()}
+        args = {"token": token, "name": name, "due_ms": round(due * 1000), "state": state}
+        return bool(script("beat_note")(self._client, keys, args) == b"noted")
+
+    def forget_rounds(self, names: list[str]) -> None:
+        """Drop the rounds of entries that are no more."""
+        if names:
+            self._client.hdel(self._keys.beat_runs(), *names)
+            self._client.hdel(self._keys.beat_begun(), *names)
+
+    def begin(self, name: str, token: int, due: float) -> bool:
+        """Begin a round in a worker; False when it was begun already, or a newer leader's was."""
+        args = {"name": name, "token": token, "due_ms": round(due * 1000)}
+        return bool(script("beat_begin")(self._client, {"begun": self._keys.beat_begun()}, args) == b"begun")
+
+
+def round_of(name: str, raw: bytes) -> Round:  # noqa: ARG001 - the form of what reads a field
+    """Return the last round of an entry. Raises ValueError."""
+    due, sent, state = raw.decode().split("|")
+    latest = round(LATEST * 1000)
+    return Round(due=whole(due, 0, latest) / 1000, sent_at=whole(sent, 0, latest) / 1000 or None, state=RoundState(state))
+
+
+def _entry(name: str, raw: bytes | str) -> StoredEntry | Unreadable:
+    try:
+        entry = decoded(raw, StoredEntry)
+    except ValueError as error:
+        return Unreadable(reason=f"cannot be read ({error})")
+    if signing_is_on() and (wrong := fault(entry.signature, "schedule", *_signed_parts(name, entry))):
+        return Unreadable(reason=f"{name}: the entry {wrong}; `trawl schedule set` or `remove` it")
+    return entry
+
+
+def _signed_parts(name: str, entry: StoredEntry) -> tuple[str, bytes]:
+    raw = msgspec.json.encode(msgspec.structs.replace(entry, signature=None))
+    return name, msgspec.json.encode(decoded(raw, StoredEntry))  # as it is read: a whole number of seconds has become a float
+
 
 LEAD_TTL_S = 6.0  # a leader that died is noticed after this; it renews every second
 MAX_SILENCE_S = 60.0  # a leader that has sent nothing for this time is stalled

@@ -28,8 +28,7 @@ from redis_components.server.untrusted_values import (
     hash_at,
     readable,
 )
-from workers.state.history import MOST_WAITING
-from workers.state.keys import FleetKeys
+from workers.state.keys import MOST_WAITING, FleetKeys
 
 SIGNED = "group run"
 """Its records name settings of crawlers."""

@@ -1,4 +1,5 @@
-"""Crawler processes that have begun or ended: on their way to the database (`Runs`), and as an application has stored them.
+"""Crawler processes that have begun or ended, and members of runs that are over: on their way to the database, and as an
+application has stored them.
 
     Runs(client).add(run)                       # a supervisor, a crawler without one, a task that crawls
     waiting = Runs(client).peek(200)            # the writer: read in place, store, then settle
@@ -20,12 +21,11 @@ from typing import cast
 import msgspec
 import redis
 
-from redis_components.server.untrusted_values import Count, Epoch, JsonRecord, server_time
+from redis_components.server.untrusted_values import Count, Epoch, JsonRecord, decoded, server_time
 
-from .keys import FleetKeys
+from .group_runs import EndedMember, Member, Verdict
+from .keys import MOST_WAITING, FleetKeys
 from .registry import CrawlerRecord, Registry
-
-MOST_WAITING = 10_000  # without a writer the oldest are dropped
 
 
 class RunBy(StrEnum):
@@ -210,3 +210,51 @@ def rows_of(entries: Iterable[bytes]) -> list[RunRow]:
 
 def _moment(at: float) -> datetime:
     return datetime.fromtimestamp(at, UTC)
+
+
+LONGEST_NAME = 255
+
+
+def member_rows(entries: Iterable[bytes]) -> list[MemberRow]:
+    """Convert members that are over for the database, without what is none."""
+    rows = []
+    for text in entries:
+        try:
+            one = decoded(text, EndedMember)
+            started_at, ended_at = (datetime.fromtimestamp(at, UTC) for at in (one.started_at, one.ended_at))
+        except (ValueError, OverflowError, OSError):
+            continue
+        if max(map(len, (one.run, one.spider, one.group))) > LONGEST_NAME:  # as Trawl writes none, and MySQL stores none
+            continue
+        clean = {name: getattr(one, name).replace("\0", "") for name in ("run", "spider", "reason")}
+        rows.append(
+            MemberRow(
+                **clean,
+                of_group=one.group.replace("\0", ""),
+                verdict=str(one.verdict),
+                pages=one.pages,
+                scraped=one.items,
+                errors=one.errors,
+                seconds=one.seconds,
+                fields=msgspec.json.encode(one.fields).decode(),
+                started_at=started_at,
+                ended_at=ended_at,
+            )
+        )
+    return rows
+
+
+def of_row(row: MemberRow) -> Member:
+    """Return a member as it was, but for its page and traceback."""
+    return Member(
+        spider=row.spider,
+        verdict=Verdict(row.verdict),
+        reason=row.reason,
+        pages=row.pages,
+        items=row.scraped,
+        errors=row.errors,
+        seconds=row.seconds,
+        fields=decoded(row.fields, dict[str, float]),
+        started_at=row.started_at.timestamp(),
+        ended_at=row.ended_at.timestamp(),
+    )

@@ -1,21 +1,27 @@
-"""Holds of an operator in a whole fleet, and their way to each crawl: also to one of a service that comes later.
+"""Holds of an operator in a whole fleet, their way to each crawl, also to one of a service that comes later, and breakers.
 
 The hash `FleetKeys.holds` has the holds of more than one crawl, and those that only a fleet has: stopped services and slots.
-Holds of the whole fleet, or of a site everywhere, are copied into the holds of each service's crawl, which its crawlers obey
-(`holds.py`). A service that is held directly is held there only.
+Holds of the whole fleet, or of a site everywhere, are copied into the holds of each service's crawl, which its crawlers obey. A
+service that is held directly is held there only.
+
+A closed breaker is remembered for a day: if it opens again, probes are less frequent. The hold of a breaker is among the holds
+(field `breaker:<site>`); `workers/breaker/` opens and closes breakers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
 
+import msgspec
 import redis
 
 from redis_components.admin.crawl_records import CrawlRecords
 from redis_components.frontier import holds
 from redis_components.frontier.holds import BREAKER, FLEET, FLEET_BREAKER, FLEET_SITE, SITE, SPIDER, Hold, HoldKind, parsed
-from redis_components.server.untrusted_values import answers_of, as_bytes
+from redis_components.server.untrusted_values import Count, Epoch, RecordStore, answers_of, as_bytes
 from workers.state.keys import FleetKeys
 
 from .records import parse_slot, slot_name
@@ -130,3 +136,63 @@ def _held_in_crawl(service: str, name: str, hold: Hold) -> Held | None:
     if name == SPIDER:
         return Held(hold=hold, service=service)
     return Held(hold=hold, service=service, site=name.removeprefix(SITE)) if name.startswith(SITE) else None
+
+
+HOST = "host"
+"""Kind of page in the record of a host without a site file."""
+
+
+class BreakerState(StrEnum):
+    """State of a breaker."""
+
+    OPEN = "open"  # the site's requests stay in the queue; probes fetch single pages
+    CLOSED = "closed"  # the site is crawled; the record is kept for a day
+
+
+class Breaker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The breaker of one site. Times are Redis's, in epoch seconds."""
+
+    CUT: ClassVar[bool] = True
+
+    state: BreakerState
+    cause: str  # a label of metrics, `refused` and the like (`workers.breaker.hosts`)
+    reason: str  # one line, for people
+    since: Epoch  # when it opened
+    by: str = ""  # the process that opened it
+    url: str = ""  # the page that opened it
+    kind: str = ""  # of that page, by the application; `host`: of a host without a site file
+    excerpt: str = ""  # beginning of that page's text; at most 300 characters
+    step: Count = 0  # of the back-off between probes
+    next_probe_at: Epoch = 0.0
+    probes: Count = 0  # since it opened
+    good: Count = 0  # consecutive probes that found a page of the site
+    last_probe: str = ""  # result of the last one
+    closed_at: Epoch | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """True if the site's requests are held."""
+        return self.state is BreakerState.OPEN
+
+
+class Breakers:
+    """The breakers of all sites. Methods raise `redis.RedisError` when Redis does not answer."""
+
+    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
+        self._store = RecordStore(client, (keys or FleetKeys()).breakers(), Breaker)
+
+    def all(self) -> dict[str, Breaker]:
+        """Return all breakers by site, including closed ones, without unreadable ones."""
+        return self._store.all()
+
+    def open_ones(self) -> dict[str, Breaker]:
+        """Return the open breakers by site."""
+        return {site: breaker for site, breaker in self.all().items() if breaker.is_open}
+
+    def get(self, site: str) -> Breaker | None:
+        """Return the breaker of one site, open or closed."""
+        return self._store.get(site)
+
+    def put(self, site: str, breaker: Breaker | None) -> bool:
+        """Replace the breaker that was read (None: delete it); return False without a change if another process changed it."""
+        return self._store.swap(site, breaker)

@@ -8,10 +8,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from os.path import commonprefix
 
 import redis
 
-from redis_components.server.untrusted_values import Count, Epoch, JsonRecord, RecordStore, Size, as_text, check_signature
+from redis_components.keys import CrawlKeys
+from redis_components.server.names import literal
+from redis_components.server.untrusted_values import (
+    Count,
+    Epoch,
+    JsonRecord,
+    RecordStore,
+    Size,
+    as_text,
+    check_signature,
+    hash_at,
+    number,
+    readable,
+)
 from workers.state.keys import FleetKeys
 
 from .services import ServiceRecord
@@ -159,3 +173,42 @@ def job_of(name: str, raw: bytes) -> Job:
     """Return the record of a job. Raises ValueError."""
     check_signature(SIGNED, name, raw)
     return Job.from_json(raw)
+
+
+_SCAN = 1000
+
+
+def _prefix_of(keys: CrawlKeys) -> str:
+    return keys.requests.removesuffix(":requests")
+
+
+def expire_later(client: redis.Redis, keys: CrawlKeys, keep_s: float) -> None:
+    """Let the keys of a crawl that is over expire after `keep_s` seconds, from the next `let_expire` on."""
+    client.hset(FleetKeys().expiring(), _prefix_of(keys), repr(keep_s))
+
+
+def keep_keys(client: redis.Redis, keys: CrawlKeys) -> None:
+    """Let the keys of a crawl stay after all."""
+    client.hdel(FleetKeys().expiring(), _prefix_of(keys))
+    with client.pipeline(transaction=False) as pipe:
+        for key in client.scan_iter(match=f"{literal(_prefix_of(keys))}:*", count=_SCAN):
+            pipe.persist(key)
+        pipe.execute()
+
+
+def let_expire(client: redis.Redis) -> None:
+    """Let the keys of crawls that are over expire; not their items, which are the service's, nor what crawls share.
+
+    One look through all keys for all of them: of a thousand jobs each would look through those of all others.
+    """
+    ended = readable(hash_at(client, FleetKeys().expiring()), lambda _, raw: number(raw, 0.0, 1e9))
+    if not ended:
+        return
+    with client.pipeline(transaction=False) as pipe:
+        for key in client.scan_iter(match=f"{literal(commonprefix(list(ended)))}*", count=_SCAN):  # noqa: RUF071 - characters
+            parts = as_text(key).split(":")
+            prefixes = (":".join(parts[:length]) for length in range(1, len(parts)))
+            if (keep_s := next((ended[one] for one in prefixes if one in ended), None)) is not None:
+                pipe.expire(key, int(keep_s))
+        pipe.hdel(FleetKeys().expiring(), *ended)
+        pipe.execute()

@@ -7,6 +7,9 @@ from pathlib import Path
 from redis_components.keys import NamespaceKeys
 from redis_components.server import scripts
 
+MOST_WAITING = 10_000
+"""Entries of `runs` and `ended_members`: without a writer the oldest are dropped."""
+
 
 class FleetKeys(NamespaceKeys):
     """The keys by which Celery workers, crawlers and operators agree on the fleet of one namespace."""

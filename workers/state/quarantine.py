@@ -33,18 +33,18 @@ from workers.application import Check, application
 from workers.state.keys import FleetKeys
 
 from .autoscaling import autoscaled_of
-from .breakers import Breaker
+from .beats import StoredEntry, round_of
 from .group_runs import group_run_of
 from .history import Run
+from .holds import Breaker
 from .jobs import job_of
 from .keys import script
 from .nodes import node_of
 from .records import ErrorRecord, parse_slot, slot_name
 from .registry import crawler_of, size_of
+from .reports import reported_of
 from .rolls import Roll
-from .schedules import StoredEntry, round_of
 from .services import deployment_of, service_record_of
-from .troubles import reported_of
 
 MOST_FIELDS = 5_000
 """Fields of one hash that are checked: hashes of the fleet have fewer, hashes of forums rarely more."""

@@ -31,7 +31,6 @@ from redis_components.server.untrusted_values import (
 )
 from workers.state.keys import FleetKeys
 
-from .audit import Note, note
 from .keys import script
 from .records import (
     CrawlerRecord,
@@ -45,6 +44,7 @@ from .records import (
     SlotView,
     slot_name,
 )
+from .reports import Note, note
 
 __all__ = [
     "CrawlerRecord",

@@ -15,9 +15,9 @@ from forums.storage.write.event_log import BEGINNING, Position
 from forums.writer import run_history
 from forums.writer.run_history import log_fleet_notes
 from workers.breaker.state import close_breaker
-from workers.state.audit import Act, Note, append, note
 from workers.state.keys import FleetKeys
 from workers.state.registry import Registry
+from workers.state.reports import Act, Note, append, note
 
 
 def told(database: Database) -> list[tuple[str, str, str, str | None]]:

@@ -18,9 +18,8 @@ from workers.process.exit_kinds import Exit
 from workers.process.heartbeat import Heartbeat
 from workers.process.run_recorder import RunRecorder
 from workers.state.group_runs import GroupRun, GroupRuns, Member, Verdict
-from workers.state.history import Run, RunBy, RunRow, Runs, Wanted, latest, to_row
+from workers.state.history import Run, RunBy, RunRow, Runs, Wanted, latest, of_row, to_row
 from workers.state.keys import FleetKeys
-from workers.state.member_rows import of_row
 from workers.state.registry import CrawlerRecord, CrawlerState, Renewal, Slot
 
 NOW = datetime.now(UTC).timestamp()

@@ -16,8 +16,7 @@ from redis_components.frontier.holds import Hold, HoldKind
 from workers.overview import Overview, ServiceView
 from workers.state.autoscaling import Autoscaled, Memory, Policy
 from workers.state.beats import BeatView
-from workers.state.breakers import Breaker, BreakerState
-from workers.state.holds import Held
+from workers.state.holds import Breaker, BreakerState, Held
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState, ErrorRecord
 from workers.state.rolls import Roll, RollState, RollStep

@@ -36,9 +36,8 @@ from redis_components.frontier.holds import Hold, HoldKind
 from redis_components.items.stream import RefusedItem
 from workers.overview import Overview, ServiceView
 from workers.state.beats import BeatView
-from workers.state.breakers import Breaker, BreakerState
 from workers.state.history import RunRow
-from workers.state.holds import Held
+from workers.state.holds import Breaker, BreakerState, Held
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState, ErrorRecord
 

@@ -18,8 +18,7 @@ from redis_components.politeness.limits import BY_TRIAL, LaneLimits, LaneState
 from redis_components.server.health import Finding, Problem
 from workers.overview import Overview, ServiceView, problems
 from workers.state.beats import BeatView
-from workers.state.breakers import Breaker, BreakerState
-from workers.state.holds import Held
+from workers.state.holds import Breaker, BreakerState, Held
 from workers.state.nodes import NodeRecord
 from workers.state.quarantine import Foreign
 from workers.state.registry import CrawlerRecord, CrawlerState

@@ -30,9 +30,8 @@ from redis_components.server.health import NAMES
 from workers.overview import Overview, ServiceView
 from workers.overview.reader import FLEET_PARTS
 from workers.state.beats import BeatView
-from workers.state.breakers import Breaker, BreakerState
 from workers.state.group_runs import GroupRun
-from workers.state.holds import Held
+from workers.state.holds import Breaker, BreakerState, Held
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState
 

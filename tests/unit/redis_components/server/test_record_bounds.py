@@ -19,16 +19,16 @@ from redis_components.politeness import limits
 from redis_components.politeness.limits import LaneLimits
 from redis_components.server.untrusted_values import JsonRecord
 from workers.fleet.consumers import ConsumerPlace
-from workers.state.audit import Act, Note
 from workers.state.autoscaling import Autoscaled, Policy
-from workers.state.breakers import Breaker, Breakers, BreakerState
+from workers.state.beats import Schedules, StoredEntry
 from workers.state.group_runs import EndedMember, GroupRun, Member, Verdict
 from workers.state.history import Run
+from workers.state.holds import Breaker, Breakers, BreakerState
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.nodes import NodeRecord
 from workers.state.records import CrawlerRecord, CrawlerState
+from workers.state.reports import Act, Note
 from workers.state.rolls import Roll
-from workers.state.schedules import Schedules, StoredEntry
 from workers.state.services import Deployment, ServiceRecord, Services
 
 LARGE = 2_000_000

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from redis_components.errors import ConfigError
 from redis_components.server import signing
+from workers.state.beats import Schedules, StoredEntry, Unreadable
 from workers.state.jobs import Job, Jobs
 from workers.state.keys import FleetKeys
 from workers.state.quarantine import find
-from workers.state.schedules import Schedules, StoredEntry, Unreadable
 from workers.state.services import Deployments, ServiceRecord, Services
 
 OLD, NEW = "0" * 32, "1" * 32

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from tasks.beat.schedule import MIN_EXPIRES_S, ScheduledTask, expires_s, needs_anchor, next_due
-from workers.state.schedules import Round, RoundState
+from workers.state.beats import Round, RoundState
 
 EVERY = ScheduledTask(name="seed", task="t", every_s=10.0)
 CRON = ScheduledTask(name="nightly", task="t", cron="0 3 * * *")

@@ -11,7 +11,7 @@ from celery.schedules import crontab, schedule
 
 from redis_components.errors import ConfigError
 from tasks.beat.schedule import FLEETS_OWN, Schedule, ScheduledTask, changed, checker, defaults_of, effective
-from workers.state.schedules import StoredEntry, Unreadable, parse_span
+from workers.state.beats import StoredEntry, Unreadable, parse_span
 
 
 def _seed(forums: list[str] | None = None, site: str | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from forums.records import FORUM_WRITER
 from redis_components.admin.crawl_records import CrawlRecord
 from redis_components.keys import CrawlKeys
-from workers.consumers.item_consumers import streams_of
+from workers.consumers.targets import streams_of
 
 TRAWLS = {"SCRAPY_SETTINGS_MODULE": "workers.settings"}
 ANOTHERS = {"SCRAPY_SETTINGS_MODULE": "shop.settings"}

@@ -21,8 +21,8 @@ from tasks.beat.schedule import Schedule, ScheduledTask, effective
 from workers.fleet.sizes import services_in_file, write_file_limits
 from workers.process.config_digest import shared_digests
 from workers.state.autoscaling import Autoscaling, Policy
+from workers.state.beats import StoredEntry
 from workers.state.registry import Registry
-from workers.state.schedules import StoredEntry
 from workers.state.services import ServiceRecord, Services
 
 BOOKS = "# ours\n[services.books]\nsize = 3 # in the evening\n"

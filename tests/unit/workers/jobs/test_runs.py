@@ -20,12 +20,12 @@ from workers.jobs.groups import Group, Overlap, limits_of_quotas
 from workers.jobs.orders import delay
 from workers.jobs.run_steps import advance, next_member
 from workers.overview import Overview, problems
-from workers.state.audit import Note
 from workers.state.group_runs import GroupRun, GroupRuns, RunState, Verdict
 from workers.state.jobs import Job, Jobs, JobState
 from workers.state.keys import FleetKeys
 from workers.state.nodes import NodeRecord
 from workers.state.registry import Registry, Slot
+from workers.state.reports import Note
 
 NAMES = ("a", "b", "c", "d", "e")
 
