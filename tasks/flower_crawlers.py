@@ -122,10 +122,6 @@ class _WithoutEvents:
         return getattr(self._consumer, name)
 
 
-def _not_logged(*_: Any, **__: Any) -> None:
-    """Log nothing: beat sends some of these tasks each second, and they would be all of a node's log."""
-
-
 def strategy(task: Any, app: Any, consumer: Any, **options: Any) -> Callable[..., Any]:
     """Return Celery's own strategy for each message, without events and a line for maintenance. `Task.Strategy` names this
     function.
@@ -133,7 +129,8 @@ def strategy(task: Any, app: Any, consumer: Any, **options: Any) -> Callable[...
     from celery.worker.strategy import default as celerys_strategy  # brings the worker, which other programs do not need
 
     loud = celerys_strategy(task, app, consumer, **options)
-    quiet = celerys_strategy(task, app, _WithoutEvents(consumer), info=_not_logged, **options)
+    # Without a line: beat sends some of these tasks each second, and they would be all of a node's log.
+    quiet = celerys_strategy(task, app, _WithoutEvents(consumer), info=lambda *_, **__: None, **options)
 
     def handle(message: Any, *args: Any, **kwargs: Any) -> Any:
         return (quiet if is_maintenance(task.name, message.headers) else loud)(message, *args, **kwargs)

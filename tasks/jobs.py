@@ -121,7 +121,7 @@ def send_results(client: redis.Redis, changed: Iterable[Job]) -> None:
         except (OperationalError, redis.RedisError, OSError, RuntimeError) as error:
             logger.warning("the task of %s did not get its state: %s", job.id, error)
             continue
-        if job.state.ended and (now := (store := Jobs(client)).of(job.id)) == job and now is not None:
+        if job.state.ended and (now := (store := Jobs(client)).get(job.id)) == job and now is not None:
             store.swap(replace(now, told=True))
 
 

@@ -131,7 +131,7 @@ def add(
     record = check_service(name, given, name)
     with redis_client() as client:
         services = Services(client)
-        before = services.of(name)
+        before = services.get(name)
         services.declare(name, record)
     _report_refused_places(name, record)
     line = f"declared, {counted(record.size, 'crawler')}; trawl services check {name} checks that it can crawl"

@@ -230,6 +230,12 @@ class RecordStore(Generic[R]):
                 raise
         return self._read(field, self._found[field])
 
+    def parse(self, field: str, raw: bytes) -> R:
+        """Return the record in a line. Raises ValueError, also for one without its signature."""
+        if self._signed:
+            check_signature(self._signed, field, raw)
+        return decoded(raw, self._kind, most=self._most)
+
     def encoded(self, field: str, record: R, *, spare: int = SIGNATURE_BYTES) -> bytes:
         """Return the line of JSON that stands for a record there. Raises ConfigError for one that is too large; `spare` bytes are
         left for what comes later.
@@ -238,7 +244,7 @@ class RecordStore(Generic[R]):
         raw = encoded(record, f"{kind} {field}", most=self._most - spare, cut=getattr(self._kind, "CUT", False))
         return with_signature(self._signed, field, raw) if self._signed and signing_is_on() else raw
 
-    def swap(self, field: str, record: R | None) -> bool:
+    def put(self, field: str, record: R | None) -> bool:
         """Put the record (None: nothing) in the place of the one that was read; return False, and change nothing, if another
         process has changed it since.
         """
@@ -249,11 +255,17 @@ class RecordStore(Generic[R]):
             self._found[field] = value
         return written
 
+    def change(self, field: str, change: Callable[[R | None], R]) -> R:
+        """Change a record, also when another process changes it at the same time. Raises the errors of `change`."""
+        while True:
+            before = self.get(field)
+            after = change(before)
+            if after == before or self.put(field, after):
+                return after
+
     def _read(self, field: str, raw: bytes) -> R | None:
         try:
-            if raw and self._signed:
-                check_signature(self._signed, field, raw)
-            return decoded(raw, self._kind, most=self._most) if raw else None
+            return self.parse(field, raw) if raw else None
         except ValueError:
             return None
 

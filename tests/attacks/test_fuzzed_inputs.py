@@ -32,8 +32,8 @@ from workers.deploy import project_wheel
 from workers.fleet.sizes import limits_in_file, services_in_file
 from workers.process.stat_metrics import readable_metrics
 from workers.state.beats import schedule_in_file
-from workers.state.jobs import job_of
-from workers.state.services import deployment_of, service_record_of
+from workers.state.jobs import Jobs
+from workers.state.services import Deployments, Services
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", examples(40)))
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "0"))
@@ -96,6 +96,9 @@ def written(name: str, read: Callable[[Path], Any]) -> Callable[[Path, str], Any
     return to_file
 
 
+NO_REDIS: Any = None  # parsers send no command
+
+
 def as_bytes(read: Callable[[str, bytes], Any]) -> Callable[[Path, str], Any]:
     return lambda _folder, text: read("books", text.encode("utf-8", "surrogatepass"))
 
@@ -150,9 +153,9 @@ READERS: dict[str, tuple[st.SearchStrategy[str], Callable[[Path, str], Any], tup
         written("requirements.txt", lambda folder: project_wheel._requirements(folder / "requirements.txt")),
         (ConfigError,),
     ),
-    "version": (JSON, as_bytes(deployment_of), (ValueError,)),
-    "declared service": (JSON, as_bytes(service_record_of), (ValueError,)),
-    "job": (JSON, as_bytes(job_of), (ValueError,)),
+    "version": (JSON, as_bytes(Deployments(NO_REDIS).parse), (ValueError,)),
+    "declared service": (JSON, as_bytes(Services(NO_REDIS).parse), (ValueError,)),
+    "job": (JSON, as_bytes(Jobs(NO_REDIS).parse), (ValueError,)),
     "consumer": (TARGETS, lambda _, text: parse_target(text), (ConfigError,)),
     "API body": (JSON, api_body, ()),
     "label": (TEXT.filter(lambda text: text.isprintable() or "\n" in text), exported, ()),

@@ -301,7 +301,7 @@ def test_versions_of_a_project_are_those_of_its_services(api: Api, redis_client:
     versions = [
         Version(name=name, file="shop.whl", digest=name, project="shop.settings", at=at) for name, at in (("b", 2.0), ("a", 1.0))
     ]
-    Deployments(redis_client).change("books", lambda _: Deployment(current="a", versions=tuple(versions)))
+    Deployments(redis_client).edit("books", lambda _: Deployment(current="a", versions=tuple(versions)))
     assert api("GET", "/listversions.json?project=default", token=READ).body["versions"] == ["a", "b"]
     form = {"project": "default", "spider": "books", "_version": "b"}
     assert "the crawlers of books have a" in api("POST", "/schedule.json", token=ACT, form=form).body["message"]

@@ -121,7 +121,7 @@ def test_only_the_wheel_that_was_deployed_is_installed_and_its_libraries_come_fi
     environment = {"PYTHONPATH": str(Path.cwd()), "SCRAPY_SETTINGS_MODULE": "shop.settings"}
     said = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=True).stdout
     assert said.split() == ["1.0", scrapy.__version__, "books"]
-    assert Services(redis_client).of("books") is not None, "a service that was not declared is, by its first deploy"
+    assert Services(redis_client).get("books") is not None, "a service that was not declared is, by its first deploy"
     assert not is_new(redis_client, "books")
     Services(redis_client).declare("books", ServiceRecord(size=0, max_waiting=MAX_WAITING))
     assert is_new(redis_client, "books"), "its first deploy failed: the next one brings its size"
@@ -195,7 +195,7 @@ def test_a_rollback_of_the_first_version_warns_that_the_folder_is_as_it_is_now(
     monkeypatch.setenv("TRAWL_REDIS_URL", redis_url)
     taken: list[str] = []
     monkeypatch.setattr("cli.commands.deploy.switch", lambda _client, _service, version: taken.append(version) or 0)
-    Deployments(redis_client).change("books", lambda old: replace(old, current="bbbb", previous=before))
+    Deployments(redis_client).edit("books", lambda old: replace(old, current="bbbb", previous=before))
     assert main(["services", "versions", "rollback", "books"]) == 0
     assert taken == [before]
     assert ("as it is now, also edited" in capsys.readouterr().err) is (not before)
@@ -226,7 +226,7 @@ def test_where_no_pip_is_deploy_names_the_ways_on_and_declares_nothing(
     (line,) = capsys.readouterr().err.splitlines()
     assert "there is no pip here" in line
     assert "roll an image" in line
-    assert Services(redis_client).of("books") is None
+    assert Services(redis_client).get("books") is None
     assert not Deployments(redis_client).of("books").versions
     version = Version(name="0" * 12, file="a.whl", digest="0" * 64, project="shop.settings")
     with pytest.raises(BuildFailed, match="roll an image"):  # a node, before it looks for the wheel

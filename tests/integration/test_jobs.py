@@ -69,9 +69,9 @@ def fetched(fleet: PlainFleet, key: str) -> list[str]:
 def wait_state(fleet: PlainFleet, name: str, state: JobState) -> Any:
     store = Jobs(fleet.redis.client())
     wait_until(
-        lambda: (job := store.of(name)) is not None and job.state is state, lambda: f"{store.of(name)}\n{fleet.said()}", 90
+        lambda: (job := store.get(name)) is not None and job.state is state, lambda: f"{store.get(name)}\n{fleet.said()}", 90
     )
-    return store.of(name)
+    return store.get(name)
 
 
 @pytest.mark.usefixtures("no_process_left")

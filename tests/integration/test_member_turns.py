@@ -89,7 +89,7 @@ def test_members_take_turns_in_a_process_until_one_leaves_something_behind(tmp_p
             fleet.node()
             run = fleet.trawl("run", "--group", "turns").split()[0]
             store = GroupRuns(fleet.redis.client())
-            wait_until(lambda: (found := store.of(run)) is not None and found.state.ended, fleet.said, 120)
+            wait_until(lambda: (found := store.get(run)) is not None and found.state.ended, fleet.said, 120)
             stored = tmp_path / "files" / "turns" / run
             wait_until(lambda: (stored / "manifest.json").exists(), fleet.said, 60)
             members = store.members(run)

@@ -149,7 +149,7 @@ class RunConsumer:
 
     def open(self, client: redis.Redis) -> RunFiles:
         """Return the sink. Raises ConfigError."""
-        run = GroupRuns(client).all().get(self.run)
+        run = GroupRuns(client).get(self.run)
         if run is None:
             raise ConfigError(f"there is no run {self.run}: its items stay in Redis")
         return RunFiles(client, run)
@@ -229,15 +229,14 @@ class RunFiles(Parts):
     def _finish(self) -> None:
         """Write the manifest where the run is over and all its members have their files."""
         runs = GroupRuns(self._client)
-        run = runs.all().get(self._run.id)
+        run = runs.get(self._run.id)
         if run is None or not run.state.ended or run.stored_at is not None or (self._stream is not None and len(self._stream)):
             return
         write_manifest(self._place, runs, run)
         if run.state is RunState.FINISHED:
             self._place.point(f"{run.group}/{LATEST}", run.id)
         prune(self._place, run, server_time(self._client))
-        while run is not None and not runs.swap(replace(run, stored_at=server_time(self._client))):
-            run = runs.all().get(self._run.id)
+        runs.change(run.id, lambda now: replace(now or run, stored_at=server_time(self._client)))
         self._place.remove(f"{self._folder}/.parts")  # last: the manifest is made of what is there
 
 

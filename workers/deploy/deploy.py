@@ -47,7 +47,7 @@ def store(client: redis.Redis, service: str, project: Path, *, size: int, by: st
                 f"{service} has {MOST_VERSIONS} versions: remove some with trawl services versions remove {service} VERSION"
             )
         keep(service, version, wheel)
-    Deployments(client).change(service, lambda now: replace(now, versions=(*_others(now, version.name), version)))
+    Deployments(client).edit(service, lambda now: replace(now, versions=(*_others(now, version.name), version)))
     if service not in declared_fleet(client):
         Services(client).declare(service, ServiceRecord(size=size, max_waiting=MAX_WAITING))
     return version
@@ -57,7 +57,7 @@ def is_new(client: redis.Redis, service: str) -> bool:
     """Return True if the service has no first version yet: it is undeclared, or only a first deploy that failed has
     declared it.
     """
-    known, declared = Deployments(client).of(service), Services(client).of(service)
+    known, declared = Deployments(client).of(service), Services(client).get(service)
     deployed = [one for one in known.versions if one.by != FOLDER]
     failed = bool(deployed) and not known.current and declared == ServiceRecord(size=0, max_waiting=MAX_WAITING)
     return failed or service not in declared_fleet(client)
@@ -65,7 +65,7 @@ def is_new(client: redis.Redis, service: str) -> bool:
 
 def resize(client: redis.Redis, service: str, size: int) -> None:
     """Declare how many crawlers a service has that was declared by its first deploy."""
-    Services(client).declare(service, replace(Services(client).of(service) or ServiceRecord(), size=size))
+    Services(client).declare(service, replace(Services(client).get(service) or ServiceRecord(), size=size))
 
 
 def install(client: redis.Redis, service: str, name: str) -> str:
@@ -90,7 +90,7 @@ def use(client: redis.Redis, service: str, name: str, *, previous: str | None = 
             else replace(now, current=name, previous=now.before(name) if previous is None else previous)
         )
 
-    Deployments(client).change(service, switched)
+    Deployments(client).edit(service, switched)
     registry = Registry(client)  # slots that were given up may work with this one
     registry.forget(one.name for one in registry.crawlers() if one.spider == service and one.state.given_up)
 
@@ -101,7 +101,7 @@ def blame(client: redis.Redis, service: str, name: str, why: str) -> None:
     def noted(now: Deployment) -> Deployment:
         return replace(now, versions=tuple(replace(one, note=why[:300]) if one.name == name else one for one in now.versions))
 
-    Deployments(client).change(service, noted)
+    Deployments(client).edit(service, noted)
 
 
 def remove(client: redis.Redis, service: str, name: str) -> None:
@@ -114,7 +114,7 @@ def remove(client: redis.Redis, service: str, name: str) -> None:
         kept = "" if now.previous == version.name else now.previous
         return replace(now, previous=kept, versions=_others(now, version.name))
 
-    Deployments(client).change(service, without)
+    Deployments(client).edit(service, without)
     shutil.rmtree(wheel_of(service, version).parent, ignore_errors=True)
 
 

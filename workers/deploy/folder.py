@@ -97,6 +97,6 @@ def _note(client: redis.Redis, service: str, version: Version) -> None:
     if (known := Deployments(client).of(service)).current or known.ran[-1:] == (version.name,):
         return
     dated = replace(version, at=server_time(client))
-    Deployments(client).change(service, noted)
+    Deployments(client).edit(service, noted)
     for one in dropped:
         shutil.rmtree(wheel_of(service, one).parent, ignore_errors=True)

@@ -209,7 +209,7 @@ def resize(
             continue
         sample = _look(client, service, desired[service], slots, places, now)
         size, memory = autoscale(known.policy, known.memory, sample, now)
-        if autoscaling.remember(service, replace(known, memory=memory)) and size is not None:
+        if autoscaling.put(service, replace(known, memory=memory)) and size is not None:
             registry.set_desired(service, size, try_again=False)
             changed[service] = size
             text = f"{service} sized itself from {desired[service]} to {size} crawlers"

@@ -153,23 +153,18 @@ class ConsumerPlace(JsonRecord):
     """Of a file: what its folder is known by, on each machine that has it."""
 
 
-class ConsumerPlaces:
+class ConsumerPlaces(RecordStore[ConsumerPlace]):
     """Record of where the items of each service are written. Methods raise `redis.RedisError` when Redis does not answer."""
 
     def __init__(self, client: redis.Redis) -> None:
-        self._client, self._key = client, FleetKeys().consumers()
-        self._store = RecordStore(client, self._key, ConsumerPlace)
-
-    def all(self) -> dict[str, ConsumerPlace]:
-        """Return the last consumer of each service or group."""
-        return self._store.all()
+        super().__init__(client, FleetKeys().consumers(), ConsumerPlace)
 
     def claim(self, name: str, target: Target, node: str, *, moved: bool = False) -> None:
         """Note that `node` writes the items from now on; call it under the lock of the items.
 
         Raises ConfigError where they are written to a file of another machine, unless it is `moved` on purpose.
         """
-        path, known, here = target.path, self._store.get(name), socket.gethostname()
+        path, known, here = target.path, self.get(name), socket.gethostname()
         shown = str(path) if path else masked(target.place)
         mark = path.absolute().parent / MARK if path else None
         folder = _read(mark) if mark else ""
@@ -183,7 +178,7 @@ class ConsumerPlaces:
         if mark and not folder:
             folder = _mark(mark)
         record = ConsumerPlace(target=shown, node=node, host=here, folder=folder)
-        self._client.hset(self._key, name, self._store.encoded(name, record))
+        self._client.hset(self._key, name, self.encoded(name, record))
 
     def forget(self, service: str) -> None:
         """Forget where the items of a service were written: it is not declared any more."""

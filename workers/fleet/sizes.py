@@ -227,13 +227,13 @@ def service_in(client: redis.Redis, service: str) -> ServiceRecord | None:
     """Return the declaration of a service, or a job; None for one of `TRAWL_FLEET` alone. Raises ConfigError and
     `redis.RedisError`.
     """
-    job = Jobs(client).of(service)
+    job = Jobs(client).get(service)
     return job.declaration if job else declaration_of(client, service)
 
 
 def declaration_of(client: redis.Redis, service: str) -> ServiceRecord | None:
     """Return the declaration of a service that is not a job, as `service_in`."""
-    return Services(client).of(service) or services_in_file().get(service)
+    return Services(client).get(service) or services_in_file().get(service)
 
 
 def node_crawlers() -> int:
@@ -295,7 +295,7 @@ def as_declared(
 
     Raises ConfigError, BuildFailed and `redis.RedisError`.
     """
-    job = Jobs(client).of(options.spider)
+    job = Jobs(client).get(options.spider)
     record = (job.declaration if job else declaration_of(client, options.spider)) or ServiceRecord()
     from workers.deploy.environments import current_python  # packaging, uv
 

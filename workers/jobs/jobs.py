@@ -142,15 +142,15 @@ def cancel(client: redis.Redis, name: str, *, reason: str = CANCELLED) -> Job:
 
     `reason`: `CANCELLED`, `PAUSED` or `REPLACED`.
     """
-    jobs = Jobs(client)
-    while True:
-        job = find(client, name)
-        if job.state is not JobState.RUNNING:
-            return job
-        ending = replace(job, state=JobState.ENDING, reason=reason)
-        if _swapped(jobs, job, ending):
-            client.hdel(FleetKeys().desired(), job.id)  # a size from `trawl scale`
-            return ending
+    job = find(client, name)
+
+    def ended(now: Job | None) -> Job:
+        now = now or job
+        return replace(now, state=JobState.ENDING, reason=reason) if now.state is JobState.RUNNING else now
+
+    if (after := Jobs(client).change(job.id, ended)).state is JobState.ENDING:
+        client.hdel(FleetKeys().desired(), job.id)  # a size from `trawl scale`
+    return after
 
 
 def resume(client: redis.Redis, name: str, *, crawlers: int | None = None) -> Job:
@@ -179,7 +179,7 @@ def resume(client: redis.Redis, name: str, *, crawlers: int | None = None) -> Jo
         rounds=0,
         told=False,
     )
-    if not _swapped(jobs, job, again):
+    if jobs.get(job.id) != job or not jobs.swap(again):
         raise ConfigError(f"{job.id} was changed by another client at the same moment: look at it, and try again")
     return again
 
@@ -290,7 +290,7 @@ def next_step(job: Job, ends: Mapping[int, str], views: Iterable[SlotView], done
 def is_wanted(client: redis.Redis, name: str, number: int) -> bool:
     """Return False for the slot of a job that is over, or whose crawler has come to its end: a late launch arrives after that."""
     jobs = Jobs(client)
-    if job := jobs.of(name):
+    if job := jobs.get(name):
         return job.state is JobState.RUNNING and number not in jobs.ends(name)
     return "." not in name or name in declared_fleet(client)
 
@@ -376,7 +376,3 @@ def forget(client: redis.Redis, job: Job) -> None:
     """Drop the record of a job that is over; the keys of its crawl expire on their own."""
     Jobs(client).forget(job)
     client.hdel(FleetKeys().crawls(), job.id)
-
-
-def _swapped(jobs: Jobs, before: Job, after: Job) -> bool:
-    return jobs.of(before.id) == before and jobs.swap(after)

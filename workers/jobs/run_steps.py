@@ -66,11 +66,11 @@ def next_member(registry: Registry, slot: Slot) -> Slot | None:
     """
     client = registry.client
     known = Jobs(client)
-    job = known.of(slot.spider)
+    job = known.get(slot.spider)
     if job is None or job.crawlers != 1 or job.state is not JobState.RUNNING or RUN not in job.settings:
         return None
     runs, now = GroupRuns(client), registry.now()
-    run, ended = runs.of(job.settings[RUN]), jobs.end(registry, known, job, now)
+    run, ended = runs.get(job.settings[RUN]), jobs.end(registry, known, job, now)
     if run is None or run.state is not RunState.RUNNING or ended is None or (run.deadline_at or now) < now:
         return None
     step = _Step(client, runs, run, _runs_of(runs, run), {job.id: ended}, now)
@@ -83,7 +83,7 @@ def next_member(registry: Registry, slot: Slot) -> Slot | None:
     for _ in range(_MOST_TRIES):
         if (first := registry.first_waiting()) is None:
             return None
-        following = Jobs(client).of(first[1])
+        following = Jobs(client).get(first[1])
         if following is None or following.crawlers != 1 or RUN not in following.settings:
             return None  # a service, whose place this one is now
         if registry.take_waiting(*first) and registry.mark_launch(first[1], 0, slot.owner):
@@ -256,7 +256,7 @@ class _Step:
             try:
                 self._start(run, spider, module)
             except ConfigError as error:
-                if self._jobs.of(f"{spider}.{run.id}") is None:  # not started by another process meanwhile
+                if self._jobs.get(f"{spider}.{run.id}") is None:  # not started by another process meanwhile
                     refused[spider] = Member(spider=spider, verdict=Verdict.CRASHED, reason=str(error)[:500], ended_at=self._now)
         return refused
 

@@ -217,12 +217,12 @@ def member_fields(client: redis.Redis, run: GroupRun) -> list[Mapping[str, Any]]
 
 
 def _changed(client: redis.Redis, name: str, states: Sequence[RunState], **changes: Any) -> GroupRun:
-    runs = GroupRuns(client)
-    wanted = run_named(client, name).id
-    while True:
-        run = runs.all()[wanted]
+    wanted = run_named(client, name)
+
+    def changed(now: GroupRun | None) -> GroupRun:
+        run = now or wanted
         if run.state not in states:
             raise ConfigError(f"{run.id} is {run.state}: this is for a run that is {' or '.join(states)}")
-        after = replace(run, **changes)
-        if runs.swap(after):
-            return after
+        return replace(run, **changes)
+
+    return GroupRuns(client).change(wanted.id, changed)

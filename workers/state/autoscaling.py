@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import redis
 
-from redis_components.server.untrusted_values import Amount, Count, Epoch, JsonRecord, RecordStore, Size, decoded
+from redis_components.server.untrusted_values import Amount, Count, Epoch, JsonRecord, RecordStore, Size
 from workers.state.keys import FleetKeys
 
 
@@ -60,17 +60,11 @@ class Autoscaled(JsonRecord):
     memory: Memory = field(default_factory=Memory)
 
 
-class Autoscaling:
+class Autoscaling(RecordStore[Autoscaled]):
     """The services that size themselves, in Redis. Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
-        self._client = client
-        self._key = (keys or FleetKeys()).autoscale()
-        self._store = RecordStore(client, self._key, Autoscaled)
-
-    def all(self) -> dict[str, Autoscaled]:
-        """Return the services by name; unreadable ones are left out."""
-        return self._store.all()
+    def __init__(self, client: redis.Redis) -> None:
+        super().__init__(client, FleetKeys().autoscale(), Autoscaled)
 
     def set(self, service: str, policy: Policy) -> None:
         """Let the service size itself from now on; measurements under an older policy are forgotten."""
@@ -79,12 +73,3 @@ class Autoscaling:
     def off(self, service: str) -> bool:
         """Let the service keep the size that it has; False when it did not size itself."""
         return bool(self._client.hdel(self._key, service))
-
-    def remember(self, service: str, autoscaled: Autoscaled) -> bool:
-        """Put the record in the place of the one that `all` has read; False, and change nothing, if it has changed meanwhile."""
-        return self._store.swap(service, autoscaled)
-
-
-def autoscaled_of(name: str, raw: bytes) -> Autoscaled:  # noqa: ARG001 - the form of what reads a field
-    """Return a service that sizes itself. Raises ValueError."""
-    return decoded(raw, Autoscaled)

@@ -22,7 +22,6 @@ from redis_components.server.untrusted_values import (
     JsonRecord,
     RecordStore,
     as_text,
-    check_signature,
     decoded,
     encoded,
     hash_at,
@@ -213,21 +212,12 @@ class GroupRun(JsonRecord):
         return f"{self.state}{reason}: {self.members} members: {done}{more}"
 
 
-class GroupRuns:
-    """The runs of one fleet. Methods raise `redis.RedisError` when Redis does not answer."""
+class GroupRuns(RecordStore[GroupRun]):
+    """The runs of one fleet, by id. Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
-        self._client = client
-        self._keys = keys or FleetKeys()
-        self._store = RecordStore(client, self._keys.group_runs(), GroupRun, signed=SIGNED)
-
-    def all(self) -> dict[str, GroupRun]:
-        """Return the runs by id; unreadable ones are left out."""
-        return self._store.all()
-
-    def of(self, name: str) -> GroupRun | None:
-        """Return one run; None where there is none that can be read."""
-        return self._store.get(name)
+    def __init__(self, client: redis.Redis) -> None:
+        self._keys = FleetKeys()
+        super().__init__(client, self._keys.group_runs(), GroupRun, signed=SIGNED)
 
     def newest(self, group: str = "") -> list[GroupRun]:
         """Return the runs, or those of a group, the newest first."""
@@ -238,7 +228,7 @@ class GroupRuns:
         """Add a run with its members, spiders and their modules in the order of their start; False, and change nothing, where
         there is one with its id. Raises ConfigError.
         """
-        line = self._store.encoded(run.id, run)
+        line = self.encoded(run.id, run)
         with self._client.pipeline() as pipe:
             pipe.watch(self._keys.group_runs())  # type: ignore[no-untyped-call]
             if pipe.hexists(self._keys.group_runs(), run.id):
@@ -260,7 +250,7 @@ class GroupRuns:
 
     def swap(self, run: GroupRun) -> bool:
         """Put the run in the place of the one that `all` has read; False if it has changed meanwhile."""
-        return self._store.swap(run.id, run)
+        return self.put(run.id, run)
 
     def waiting(self, run: str, number: int = -1) -> list[str]:
         """Return the members that have not begun, the first ones first; at most `number` of them where that is given."""
@@ -372,9 +362,3 @@ def counted(members: Iterable[Member]) -> dict[str, int]:
     for one in members:
         found[one.verdict] = found.get(one.verdict, 0) + 1
     return found
-
-
-def group_run_of(name: str, raw: bytes) -> GroupRun:
-    """Return the record of a run. Raises ValueError."""
-    check_signature(SIGNED, name, raw)
-    return GroupRun.from_json(raw)

@@ -175,24 +175,12 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.state is BreakerState.OPEN
 
 
-class Breakers:
-    """The breakers of all sites. Methods raise `redis.RedisError` when Redis does not answer."""
+class Breakers(RecordStore[Breaker]):
+    """The breakers of all sites, open and closed. Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
-        self._store = RecordStore(client, (keys or FleetKeys()).breakers(), Breaker)
-
-    def all(self) -> dict[str, Breaker]:
-        """Return all breakers by site, including closed ones, without unreadable ones."""
-        return self._store.all()
+    def __init__(self, client: redis.Redis) -> None:
+        super().__init__(client, FleetKeys().breakers(), Breaker)
 
     def open_ones(self) -> dict[str, Breaker]:
         """Return the open breakers by site."""
         return {site: breaker for site, breaker in self.all().items() if breaker.is_open}
-
-    def get(self, site: str) -> Breaker | None:
-        """Return the breaker of one site, open or closed."""
-        return self._store.get(site)
-
-    def put(self, site: str, breaker: Breaker | None) -> bool:
-        """Replace the breaker that was read (None: delete it); return False without a change if another process changed it."""
-        return self._store.swap(site, breaker)

@@ -21,7 +21,6 @@ from redis_components.server.untrusted_values import (
     RecordStore,
     Size,
     as_text,
-    check_signature,
     hash_at,
     number,
     readable,
@@ -110,17 +109,12 @@ class Job(JsonRecord):
         return f"{self.state}{reason}: {counted}{more}{left}"
 
 
-class Jobs:
-    """The jobs of one fleet. Methods raise `redis.RedisError` when Redis does not answer."""
+class Jobs(RecordStore[Job]):
+    """The jobs of one fleet, by id. Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
-        self._client = client
-        self._keys = keys or FleetKeys()
-        self._store = RecordStore(client, self._keys.jobs(), Job, signed=SIGNED)
-
-    def all(self) -> dict[str, Job]:
-        """Return the jobs by id; unreadable ones are left out."""
-        return self._store.all()
+    def __init__(self, client: redis.Redis) -> None:
+        self._keys = FleetKeys()
+        super().__init__(client, self._keys.jobs(), Job, signed=SIGNED)
 
     def newest(self, service: str = "") -> list[Job]:
         """Return the jobs, or those of a service, the newest first."""
@@ -131,13 +125,9 @@ class Jobs:
         """Return the jobs that are not over."""
         return {name: job for name, job in self.all().items() if not job.state.ended}
 
-    def of(self, name: str) -> Job | None:
-        """Return one job; None where there is none that can be read."""
-        return self._store.get(name)
-
     def check(self, job: Job) -> bytes:
         """Return the line of a new one. Raises ConfigError for one that is too large."""
-        return self._store.encoded(job.id, job, spare=Job.LATER)
+        return self.encoded(job.id, job, spare=Job.LATER)
 
     def add(self, job: Job) -> bool:
         """Add a new job; False, and change nothing, where there is one with its id. Raises ConfigError."""
@@ -146,7 +136,7 @@ class Jobs:
 
     def swap(self, job: Job) -> bool:
         """Put the job in the place of the one that `all` or `of` has read; False if it has changed meanwhile."""
-        return self._store.swap(job.id, replace(job, reason=job.reason[:MOST_REASON]))
+        return self.put(job.id, replace(job, reason=job.reason[:MOST_REASON]))
 
     def forget(self, job: Job) -> None:
         """Drop its record."""
@@ -167,12 +157,6 @@ class Jobs:
     def forget_ends(self, name: str) -> None:
         """Forget the ends of its crawlers, so that all its slots are wanted again."""
         self._client.delete(self._keys.job_ends(name))
-
-
-def job_of(name: str, raw: bytes) -> Job:
-    """Return the record of a job. Raises ValueError."""
-    check_signature(SIGNED, name, raw)
-    return Job.from_json(raw)
 
 
 _SCAN = 1000

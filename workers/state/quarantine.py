@@ -32,19 +32,19 @@ from redis_components.start_tasks.seeding import mark_of
 from workers.application import Check, application
 from workers.state.keys import FleetKeys
 
-from .autoscaling import autoscaled_of
+from .autoscaling import Autoscaling
 from .beats import StoredEntry, round_of
-from .group_runs import group_run_of
+from .group_runs import GroupRuns
 from .history import Run
-from .holds import Breaker
-from .jobs import job_of
+from .holds import Breakers
+from .jobs import Jobs
 from .keys import script
 from .nodes import node_of
 from .records import ErrorRecord, parse_slot, slot_name
 from .registry import crawler_of, size_of
 from .reports import reported_of
-from .rolls import Roll
-from .services import deployment_of, service_record_of
+from .rolls import RollNote
+from .services import Deployments, Services
 
 MOST_FIELDS = 5_000
 """Fields of one hash that are checked: hashes of the fleet have fewer, hashes of forums rarely more."""
@@ -89,7 +89,7 @@ def find(client: redis.Redis, services: Iterable[str], *, threads: bool = False)
         for key, right in wanted.items()
         if types[key] not in ("none", *right)
     ]
-    for key, check in (_hashes(fleet, crawls) | dict(own.checks)).items():
+    for key, check in (_hashes(client, fleet, crawls) | dict(own.checks)).items():
         if types.get(key, "hash") == "hash":
             found += _of_hash(client, key, check, None if threads else MOST_FIELDS)
     for key, check in {fleet.errors(): partial(_record, ErrorRecord), fleet.runs(): partial(_record, Run)}.items():
@@ -190,28 +190,28 @@ def _slots(client: redis.Redis, fleet: FleetKeys, services: Iterable[str]) -> di
     return found
 
 
-def _hashes(fleet: FleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, Check]:
+def _hashes(client: redis.Redis, fleet: FleetKeys, crawls: Iterable[CrawlKeys]) -> dict[str, Check]:
     """Return the hashes with checkable fields, and the checks."""
     checks: dict[str, Check] = {
         fleet.desired(): size_of,
         fleet.fences(): lambda _, raw: whole(raw),
         fleet.crawlers(): crawler_of,
         fleet.crawls(): crawl_record_of,
-        fleet.services(): service_record_of,
-        fleet.jobs(): job_of,
-        fleet.group_runs(): group_run_of,
-        fleet.versions(): deployment_of,
+        fleet.services(): Services(client).parse,
+        fleet.jobs(): Jobs(client).parse,
+        fleet.group_runs(): GroupRuns(client).parse,
+        fleet.versions(): Deployments(client).parse,
         fleet.nodes(): node_of,
         fleet.troubles(): reported_of,
         fleet.drained_nodes(): lambda _, raw: number(raw),
-        fleet.roll(): lambda _, raw: Roll.from_json(raw),
-        fleet.autoscale(): autoscaled_of,
+        fleet.roll(): RollNote(client).parse,
+        fleet.autoscale(): Autoscaling(client).parse,
         fleet.holds(): _hold,
         fleet.beat_runs(): round_of,
         fleet.beat_begun(): _begun,
         fleet.schedule(): partial(_record, StoredEntry),
         fleet.orders(): _order,
-        fleet.breakers(): lambda _, raw: decoded(raw, Breaker),
+        fleet.breakers(): Breakers(client).parse,
     }
     for keys in crawls:
         checks |= {keys.holds(): _hold}

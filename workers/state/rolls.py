@@ -112,16 +112,16 @@ class Roll(JsonRecord):
         return f"{done}{left_out}{f', {self.reason}' if self.reason else ''}"
 
 
-class RollNote:
+class RollNote(RecordStore[Roll]):
     """The record of the fleet's roll: one at a time. Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
-        self._store = RecordStore(client, (keys or FleetKeys()).roll(), Roll)
+    def __init__(self, client: redis.Redis) -> None:
+        super().__init__(client, FleetKeys().roll(), Roll)
 
     def read(self) -> Roll | None:
         """Return the present roll, or the last one; None when there was none that this version can read."""
-        return self._store.get(_FIELD)
+        return self.get(_FIELD)
 
     def write(self, roll: Roll) -> bool:
         """Put the roll in the place of the one that was read; False, and change nothing, if it has changed meanwhile."""
-        return self._store.swap(_FIELD, roll)
+        return self.put(_FIELD, roll)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import redis
 
-from redis_components.server.untrusted_values import Count, Epoch, JsonRecord, RecordStore, Size, check_signature, decoded
+from redis_components.server.untrusted_values import Count, Epoch, JsonRecord, RecordStore, Size
 from workers.state.keys import FleetKeys
 
 SIGNED = "service"
@@ -71,25 +71,15 @@ class ServiceRecord(JsonRecord):
         return as_texts({**named, **{name: _as_scrapy_reads(value) for name, value in self.settings.items()}})
 
 
-class Services:
+class Services(RecordStore[ServiceRecord]):
     """The services that were declared at run time. Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
-        self._client = client
-        self._key = (keys or FleetKeys()).services()
-        self._store = RecordStore(client, self._key, ServiceRecord, signed=SIGNED)
-
-    def all(self) -> dict[str, ServiceRecord]:
-        """Return the services by name; unreadable ones are left out."""
-        return self._store.all()
-
-    def of(self, service: str) -> ServiceRecord | None:
-        """Return one service; None where there is none that can be read."""
-        return self._store.get(service)
+    def __init__(self, client: redis.Redis) -> None:
+        super().__init__(client, FleetKeys().services(), ServiceRecord, signed=SIGNED)
 
     def declare(self, service: str, record: ServiceRecord) -> None:
         """Declare a service, or declare it differently."""
-        self._client.hset(self._key, service, self._store.encoded(service, record))
+        self._client.hset(self._key, service, self.encoded(service, record))
 
     def remove(self, service: str) -> bool:
         """Forget a declaration; False where there was none. Its queue and items stay."""
@@ -105,12 +95,6 @@ def _as_scrapy_reads(value: Any) -> Any:
 def as_texts(values: Mapping[str, Any]) -> dict[str, str]:
     """Return values as a command line has them: texts as they are, everything else as JSON."""
     return {name: one if isinstance(one, str) else msgspec.json.encode(one).decode() for name, one in values.items()}
-
-
-def service_record_of(name: str, raw: bytes) -> ServiceRecord:
-    """Return a declared service. Raises ValueError."""
-    check_signature(SIGNED, name, raw)
-    return decoded(raw, ServiceRecord)
 
 
 SIGNED_VERSION = "version"
@@ -168,25 +152,16 @@ class Deployment(JsonRecord):
         return self.current or next((one.name for one in kept), "")
 
 
-class Deployments:
+class Deployments(RecordStore[Deployment]):
     """The versions of the fleet's services. Methods raise `redis.RedisError` when Redis does not answer."""
 
-    def __init__(self, client: redis.Redis, keys: FleetKeys | None = None) -> None:
-        self._store = RecordStore(client, (keys or FleetKeys()).versions(), Deployment, signed=SIGNED_VERSION)
+    def __init__(self, client: redis.Redis) -> None:
+        super().__init__(client, FleetKeys().versions(), Deployment, signed=SIGNED_VERSION)
 
     def of(self, service: str) -> Deployment:
         """Return the deployment of a service; an empty one where it was never deployed."""
-        return self._store.get(service) or Deployment()
+        return self.get(service) or Deployment()
 
-    def change(self, service: str, change: Callable[[Deployment], Deployment]) -> Deployment:
-        """Change the deployment, also when another process changes it at the same time. Raises the errors of `change`."""
-        while True:
-            after = change(self.of(service))
-            if self._store.swap(service, after):
-                return after
-
-
-def deployment_of(service: str, raw: bytes) -> Deployment:
-    """Return the versions of a service. Raises ValueError."""
-    check_signature(SIGNED_VERSION, service, raw)
-    return Deployment.from_json(raw)
+    def edit(self, service: str, edit: Callable[[Deployment], Deployment]) -> None:
+        """Change the deployment, also of a service that was never deployed. Raises the errors of `edit`."""
+        self.change(service, lambda now: edit(now or Deployment()))

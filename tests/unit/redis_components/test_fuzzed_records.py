@@ -26,7 +26,7 @@ from tasks.guard.envelope import fault_of_command, fault_of_container, fault_of_
 from tests.support.examples import examples
 from workers.backup.archive import records
 from workers.backup.snapshot import BackupError
-from workers.state.autoscaling import autoscaled_of
+from workers.state.autoscaling import Autoscaling
 from workers.state.beats import round_of
 from workers.state.nodes import node_of
 from workers.state.registry import crawler_of, size_of
@@ -52,6 +52,7 @@ JSON = TREES.map(lambda tree: json.dumps(tree, default=repr).encode()) | DEEP
 PACKED = TREES.map(msgspec.msgpack.encode)
 RAW = st.binary(max_size=200) | JSON | PACKED | PACKED.map(lambda raw: values.dumps({"u": "http://h/"})[:2] + raw)
 
+NO_REDIS: Any = None  # parsers send no command
 READERS: dict[str, tuple[Callable[[bytes], Any], tuple[type[Exception], ...]]] = {
     "codec": (values.loads, (CodecError,)),
     "start task": (read, (BadStartTask,)),
@@ -63,7 +64,7 @@ READERS: dict[str, tuple[Callable[[bytes], Any], tuple[type[Exception], ...]]] =
     "crawl": (lambda raw: crawl_record_of("a", raw), (ValueError,)),
     "node": (lambda raw: node_of("a", raw), (ValueError,)),
     "crawler": (lambda raw: crawler_of("a/0", raw), (ValueError,)),
-    "autoscaling": (lambda raw: autoscaled_of("a", raw), (ValueError,)),
+    "autoscaling": (lambda raw: Autoscaling(NO_REDIS).parse("a", raw), (ValueError,)),
     "round": (lambda raw: round_of("a", raw), (ValueError,)),
     "size": (lambda raw: size_of("a", raw), (ValueError,)),
 }

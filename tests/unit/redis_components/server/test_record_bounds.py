@@ -130,8 +130,8 @@ def test_every_store_takes_what_it_can_read_and_refuses_the_rest(
             assert redis_client.dbsize() == before
     assert size > 30_000
     read: dict[str, Callable[[], object]] = {
-        "job": lambda: Jobs(redis_client).of("books.1"),
-        "service": lambda: Services(redis_client).of("books"),
+        "job": lambda: Jobs(redis_client).get("books.1"),
+        "service": lambda: Services(redis_client).get("books"),
         "schedule": lambda: isinstance(Schedules(redis_client).stored()["mine"], StoredEntry),
         "limits": lambda: limits.read(redis_client, "k")["demo"].by,
     }
@@ -147,9 +147,9 @@ def test_a_job_that_was_just_accepted_can_be_shown_ended_and_told_why(redis_clie
             break
         except ConfigError:
             size -= 1000
-    assert jobs.of("books.1") == large
+    assert jobs.get("books.1") == large
     assert jobs.swap(replace(large, state=JobState.FAILED, reason="\x01" * 100_000))
-    assert (found := jobs.of("books.1")) is not None
+    assert (found := jobs.get("books.1")) is not None
     assert (found.state, len(found.reason)) == (JobState.FAILED, 2_000)
 
 

@@ -112,7 +112,7 @@ def test_a_service_a_job_and_a_version_that_somebody_wrote_past_the_fleet_is_lef
     services.declare("mine", ServiceRecord(spider="books"))
     assert jobs.add(Job(id="mine.1", service="mine"))
     assert jobs.swap(replace(jobs.all()["mine.1"], reason="x"))
-    versions.change("mine", lambda now: replace(now, current="c"))
+    versions.edit("mine", lambda now: replace(now, current="c"))
     fleet = FleetKeys()
     forged = b'{"settings": {"FEEDS": {"/etc/cron.d/x": {}}}, "consumer": "jsonl:/root/.ssh/authorized_keys"}'
     redis_client.hset(fleet.services(), "theirs", forged)
@@ -123,7 +123,7 @@ def test_a_service_a_job_and_a_version_that_somebody_wrote_past_the_fleet_is_lef
     redis_client.hset(fleet.jobs(), "theirs.1", b'{"id": "theirs.1", "service": "theirs"}')
     redis_client.hset(fleet.versions(), "theirs", b'{"current": "c"}')
     assert services.all() == {"mine": ServiceRecord(spider="books")}
-    assert services.of("theirs") is jobs.of("theirs.1") is None
+    assert services.get("theirs") is jobs.get("theirs.1") is None
     assert {name: job.reason for name, job in jobs.all().items()} == {"mine.1": "x"}
     assert (versions.of("mine").current, versions.of("theirs").current) == ("c", "")
     named = {one.field.decode() for one in find(redis_client, ())}

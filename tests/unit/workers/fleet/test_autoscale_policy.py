@@ -232,14 +232,14 @@ def test_a_policy_is_kept_with_what_was_learnt_and_a_new_one_forgets_that(redis_
     other.all()
     (found,) = autoscaling.all().values()
     learnt = replace(found, memory=Memory(at=5.0, per_crawler=2.5))
-    assert autoscaling.remember("detail", learnt)
-    assert not other.remember("detail", replace(found, memory=Memory(at=6.0)))  # it has read an older one
+    assert autoscaling.put("detail", learnt)
+    assert not other.put("detail", replace(found, memory=Memory(at=6.0)))  # it has read an older one
     assert other.all() == {"detail": learnt}
     autoscaling.set("detail", replace(POLICY, max=9))
-    assert not other.remember("detail", replace(found, memory=Memory(at=7.0)))
+    assert not other.put("detail", replace(found, memory=Memory(at=7.0)))
     assert other.all() == {"detail": Autoscaled(policy=replace(POLICY, max=9))}
     assert autoscaling.off("detail")
     assert not autoscaling.off("detail")
-    assert not other.remember("detail", learnt), "what was switched off does not come back"
+    assert not other.put("detail", learnt), "what was switched off does not come back"
     redis_client.hset(FleetKeys().autoscale(), mapping={"list": "nonsense"})
     assert autoscaling.all() == {}

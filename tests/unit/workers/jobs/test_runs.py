@@ -44,7 +44,7 @@ def end(client: redis.Redis, run: GroupRun, *spiders: str, state: JobState = Job
     """End jobs as `jobs.advance` does when their crawlers are gone."""
     store = Jobs(client)
     for spider in spiders:
-        job = store.of(f"{spider}.{run.id}")
+        job = store.get(f"{spider}.{run.id}")
         assert job is not None
         cancelled = job.state is JobState.ENDING
         after = JobState.CANCELLED if cancelled else state
