@@ -39,7 +39,7 @@ class Checked:
 
 
 class Findings(msgspec.Struct):
-    """What `workers.crawler.check_service` prints, a line for each fault, with its fix."""
+    """Result that `workers.crawler.check_service` prints, a line for each fault, with its fix."""
 
     wrong: str = ""
     """It cannot crawl, or fetches nothing."""
