@@ -172,18 +172,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     `--dist worksteal` hands each of the workers one block of the list, and who is ready takes from the end of another's block.
     """
     folders = Path(__file__).parent
+    folder_of = {path: path.relative_to(folders).parts[0] for path in {item.path for item in items}}
     if os.environ.get("SHORT_TESTS"):
         left_out = [item for item in items if LONG.search(item.nodeid)]
-        if {item.path.relative_to(folders).parts[0] for item in items} >= {*FIRST, "unit"}:
+        if {*folder_of.values()} >= {*FIRST, "unit"}:
             _each_line_names_a_test(left_out)
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not LONG.search(item.nodeid)]
+        too_long = {id(item) for item in left_out}
+        items[:] = [item for item in items if id(item) not in too_long]
     long, short = [], []
     for item in items:
-        (long if item.path.relative_to(folders).parts[0] in FIRST else short).append(item)
+        (long if folder_of[item.path] in FIRST else short).append(item)
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     files: dict[Path, list[pytest.Item]] = {}
-    for item in sorted(long, key=lambda one: FIRST.index(one.path.relative_to(folders).parts[0])):
+    for item in sorted(long, key=lambda one: FIRST.index(folder_of[one.path])):
         files.setdefault(item.path, []).append(item)
     blocks: list[list[pytest.Item]] = [[] for _ in range(workers)]
     for path, tests in files.items():  # a file stays in one block: tests of a module share its fixtures

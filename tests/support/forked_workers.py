@@ -67,6 +67,7 @@ class _Connection(gateway_io.Popen2IOMaster):
 def fork_workers(paths: Sequence[str], number: int) -> None:
     """From now on the controller's next `number` workers are such, which have imported the tests in `paths`."""
     _import_tests(paths)
+    _collect_constants()
     gc.collect()
     gc.freeze()
     if (threads := len(os.listdir("/proc/self/task"))) != 1:  # noqa: PTH208 - names alone
@@ -85,6 +86,15 @@ def _import_tests(paths: Sequence[str]) -> None:
             for file in sorted([*path.rglob("test_*.py"), *path.rglob("conftest.py")]) if path.is_dir() else [path]:
                 with suppress(Exception, pytest.skip.Exception):
                     importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
+
+
+def _collect_constants() -> None:
+    """Have Hypothesis look for constants in the sources once: each worker would, for 0.3 s of CPU, and 2 s in a new checkout."""
+    with suppress(ImportError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Hypothesis warns of work before the session
+        from hypothesis.internal.conjecture.providers import _get_local_constants
+
+        _get_local_constants()
 
 
 def _serve(stdin: int, stdout: int) -> None:
