@@ -1,5 +1,5 @@
-"""Crawlers that a worker of a test starts, by fork from its pool process, which has imported what they import; and the checks of
-services that a command starts, by fork from the command's process.
+"""Crawlers that a worker of a test starts, by fork from its pool process, which has imported what they import, and what makes the
+files of their runs; and the checks of services and lists of spiders that a command asks for, by fork from the command's process.
 
 A worker that `tests.support.warm_start` has forked stands for one whose start was long ago; the crawlers of its fleet start cold,
 for a second of CPU each, and a hundred tests have fleets. `fork_crawlers` has `workers.supervision.launcher` fork them. As after
@@ -21,25 +21,30 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from subprocess import DEVNULL, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
+from subprocess import DEVNULL, PIPE, CompletedProcess, TimeoutExpired  # noqa: F401 - so that this module can stand for `subprocess`
 from typing import Any
 
+from redis_components.embedded.die_with_parent import tied
 from workers.process import forked
 from workers.process.run_module import FOLDER, own_module, put_first
 
 from .warm_process import ABOVE, become, end
 from .warm_start import ForkingPopen
 
-FORKED = ("workers.crawler", "workers.crawler.warm_parent", "workers.crawler.check_service")
+FORKED = (
+    *("workers.crawler", "workers.crawler.warm_parent", "workers.crawler.check_service"),
+    *("workers.jobs.spider_list", "workers.consumers.member_files"),
+)
 
 _paths: list[str] = []
 
 
 def fork_crawlers(paths: list[str]) -> None:
     """From now on, in this process and those that it forks; `paths`: what the interpreter has put on `sys.path`."""
+    from workers.consumers import run_files
     from workers.supervision import launcher
 
-    for module in (launcher, forked):
+    for module in (launcher, forked, run_files):
         vars(module)["subprocess"] = sys.modules[__name__]  # it has what they use of it
     fork_checks(paths)
 
@@ -47,17 +52,34 @@ def fork_crawlers(paths: list[str]) -> None:
 def fork_checks(paths: list[str]) -> None:
     """From now on, in this process."""
     from workers.deploy import service_check
+    from workers.jobs import spider_list
 
     _paths[:] = paths
-    vars(service_check)["subprocess"] = sys.modules[__name__]
+    for module in (service_check, spider_list):
+        vars(module)["subprocess"] = sys.modules[__name__]
+
+
+def run(command: Sequence[str], *, capture_output: bool, timeout: float, check: bool, **options: Any) -> CompletedProcess[bytes]:
+    """`subprocess.run`, as `workers.jobs.spider_list` uses it."""
+    assert capture_output
+    assert not check
+    with Popen(command, stdout=PIPE, stderr=PIPE, **options) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return CompletedProcess(command, process.returncode, out, err)
 
 
 class Popen(ForkingPopen):
     """`subprocess.Popen`, which forks crawlers, their warm parents, and checks."""
 
     def fork(self, asked: Mapping[str, Any], files: Sequence[int]) -> int | None:
-        command, begin = asked["args"], own_module("workers.crawler")[:-1]
+        command, begin, tie = list(asked["args"]), own_module("workers.crawler")[:-1], tied()
         environment = dict(os.environ if asked["env"] is None else asked["env"])
+        parent = os.getpid() if command[: len(tie)] == tie else 0
+        command = command[len(tie) :] if parent else command
         what = command[len(begin)] if command[: len(begin)] == begin else ""
         if what not in FORKED or any(name.startswith("OTEL_") for name in environment):
             return None
@@ -65,7 +87,7 @@ class Popen(ForkingPopen):
             return pid
         try:
             _leave_the_worker(files, asked["pass_fds"])
-            _run(what, command, environment, new_session=bool(asked["start_new_session"]))
+            _run(what, command, environment, new_session=bool(asked["start_new_session"]), parent=parent)
         except BaseException:
             os.write(2, traceback.format_exc().encode())
         os._exit(1)
@@ -85,6 +107,7 @@ def _leave_the_worker(streams: Sequence[int], passed: Sequence[int]) -> None:
     for own, file in enumerate(ours):
         os.dup2(file, own)
         os.close(file)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - of a process of the pool it is closed
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - in place of the worker's, which write to its log
     sys.stderr = open(2, "w", closefd=False, errors="backslashreplace")  # noqa: SIM115
     signal.set_wakeup_fd(-1)
@@ -104,10 +127,11 @@ def _leave_the_worker(streams: Sequence[int], passed: Sequence[int]) -> None:
         logger.setLevel(logging.WARNING if logger is logging.root else logging.NOTSET)
 
 
-def _run(what: str, command: list[str], environment: dict[str, str], *, new_session: bool) -> None:
+def _run(what: str, command: list[str], environment: dict[str, str], *, new_session: bool, parent: int) -> None:
     gc.freeze()
     request = {
         "new_session": new_session,
+        "parent": parent,
         "environment": environment,
         "command": command,
         "folder": str(Path.cwd()),
@@ -115,9 +139,13 @@ def _run(what: str, command: list[str], environment: dict[str, str], *, new_sess
     }
     become({**request, "apart": True, "how": "-m", "what": what, "warnings": [], "arguments": command[4:]}, _paths)
     put_first(FOLDER, str(Path.cwd()))
-    code = 1
+    if not hasattr(sys.modules.get(what), "__path__"):  # `runpy` warns of a module that is there
+        sys.modules.pop(what, None)
+    code = 0
     try:
         runpy.run_module(what, run_name="__main__", alter_sys=True)
     except SystemExit as told:
-        code = told.code if isinstance(told.code, int) else 1
+        code = int(told.code or 0) if isinstance(told.code, int | None) else 1
+        if isinstance(told.code, str):
+            os.write(2, f"{told.code}\n".encode())
     end(code)

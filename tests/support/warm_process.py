@@ -167,8 +167,8 @@ def end(code: int) -> None:
     threading._shutdown()  # type: ignore[attr-defined] # waits for the threads
     atexit._run_exitfuncs()
     with contextlib.suppress(OSError, ValueError):
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in {sys.stdout, sys.__stdout__, sys.stderr}:  # a program may have put another in place of the first
+            stream.flush()
         os._exit(code & 0xFF)
 
 

@@ -41,6 +41,8 @@ FLEET = (
     "workers.deploy.deploy",
     "workers.fleet.reconcile",
     "workers.jobs.jobs",
+    "workers.jobs.spider_list",
+    "workers.consumers.run_files",
 )
 CRAWLS = (*SCRAPY, *FRONTIER, *FORUMS, *FLEET, "lxml.html", "itemadapter")
 PROGRAMS = (
