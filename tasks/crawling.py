@@ -55,7 +55,7 @@ def crawl_once(
     from workers.node.crawl_once import crawl_once as crawl
 
     order = OnceOrder(spider=spider, arguments=arguments or {}, settings=settings or {}, timeout_s=timeout, items=items)
-    with NODE.once_room(self.request.hostname).place() as place:
+    with NODE.room(self.request.hostname, "once").place() as place:
         if place is None:
             raise NoRoom(
                 f"{self.request.hostname} runs {NODE.once} small crawls already and keeps its other processes for the fleet's "

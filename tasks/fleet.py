@@ -51,7 +51,7 @@ def consume_items(self: Any) -> str:
         what = "no process for the consumers of items: start this worker with a larger --concurrency, or another with -Q control"
         Registry(connect()).report_error(name, what)
         return FULL
-    with NODE.consumers_room(name).place() as place:
+    with NODE.room(name, "consumers").place() as place:
         if place is None:
             return HELD
         place.note(os.getpid())

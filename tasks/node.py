@@ -236,7 +236,7 @@ def room_for_small_crawls(processes: int, queues: set[str]) -> int:
 def drain(worker: Any) -> None:
     """End all crawlers of this node gracefully, and wait until they have gone, at most `worker_soft_shutdown_timeout`."""
     NODE.drain.set()
-    rooms = (NODE.room(worker.hostname), NODE.once_room(worker.hostname), NODE.consumers_room(worker.hostname))
+    rooms = [NODE.room(worker.hostname, of) for of in ("", "once", "consumers")]
     deadline = time.monotonic() + worker.app.conf.worker_soft_shutdown_timeout
     while (left := sum(room.taken() for room in rooms)) and time.monotonic() < deadline:
         time.sleep(0.1)

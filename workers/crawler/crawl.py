@@ -1,7 +1,8 @@
-"""Starts crochet's reactor thread without two loops of crochet that run ten times a second for as long as the process lives.
+"""A spider's crawl in the reactor's thread, watched from the main thread.
 
-One collects ended child processes, the other looks whether the main thread is alive. In an idle crawler they were a third of all
-wake-ups. The first runs once a second here, the second waits.
+crochet's reactor thread is started without two loops that run ten times a second for as long as the process lives. One collects
+ended child processes, the other looks if the main thread is alive. In an idle crawler they were a third of all wake-ups. The
+first runs once a second here, the second waits.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import crochet
 from crochet import _shutdown
@@ -81,15 +82,9 @@ _tuned = False
 logger = logging.getLogger(__name__)
 
 
-class _Eventual(Protocol):
-    """crochet's EventualResult: `wait(0)` returns the result, raises its error, or raises crochet.TimeoutError for "not yet"."""
-
-    def wait(self, timeout: float) -> Any: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """The crawl's figures from the last probe of the reactor."""
+    """The crawl's figures from the last answer of the reactor."""
 
     pages: int = 0  # responses received
     items: int = 0  # items scraped
@@ -98,8 +93,6 @@ class Figures:
     in_flight: int = 0  # requests that Scrapy has begun with and is not done with
     oldest_s: float = 0.0  # since the one of them that waits longest gave a sign of life
     oldest: str = ""  # the event that it waits for
-    running: bool = False  # the engine runs: the crawl is open and has no order to stop
-    lag_s: float = 0.0  # how long the answer took
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,12 +124,12 @@ class Crawl:
         self._pages = 0
         self._items = self._answered = self._raised = 0
         self._reason = ""
-        self._result: _Eventual | None = None
-        self._probe: _Eventual | None = None
-        self._asked_at = self._answered_at = time.monotonic()
-        self._stop_asked = False
-        self._stopping: _Eventual | None = None
-        self._giving: _Eventual | None = None
+        self._result: crochet.EventualResult[Any] | None = None
+        self._giving: crochet.EventualResult[Any] | None = None
+        self._asks = self._stop_asked = False
+        self._answered_at = time.monotonic()
+        self.running = False  # the engine runs: the crawl is open and has no order to stop
+        self.lag_s = 0.0  # how long the last answer of the reactor took
         self.figures = Figures()
         self.outcome: Outcome | None = None  # None while it runs
         self.place: CrawlLocation | None = None  # None until its spider is opened
@@ -154,9 +147,11 @@ class Crawl:
         return self._result is not None
 
     def poll(self) -> None:
-        """Check for the end of the crawl, and collect the reactor's answer; then probe it again."""
+        """Check for the end of the crawl, and ask the reactor for its figures, if it has answered."""
         if self.outcome is None:
-            self._poll_probe()
+            if not self._asks:
+                self._asks = True
+                crochet.run_in_reactor(self._answer)(time.monotonic())
             self._poll_result()  # last: it knows the last figures
 
     def silent_s(self) -> float:
@@ -170,10 +165,9 @@ class Crawl:
     def stop(self) -> None:
         """Let the pages in flight finish, then close the spider; call it until there is an outcome."""
         # Not before the engine runs: such a call is lost. Once it was stopped, it does not run any more.
-        if self.figures.running and not self._stop_asked:
+        if self.running and not self._stop_asked:
             self._stop_asked = True
-            self._stopping = crochet.run_in_reactor(self._halt)()
-        self._poll_stopping()
+            crochet.run_in_reactor(self._halt)()
 
     def stats(self) -> dict[str, Any]:
         """Return Scrapy's stats of this crawl, once it has an outcome; empty when it did not come so far."""
@@ -226,25 +220,26 @@ class Crawl:
     def _keep_reason(self, reason: str) -> None:
         self._reason = reason
 
-    def _look(self) -> Figures:
+    def _answer(self, asked_at: float) -> None:
         engine = scrapy_internals.engine_of(self._crawler)
         scheduler = scheduler_of(self._crawler) if self._crawler and engine else None
         oldest_s, oldest = scheduler.ages.oldest() if scheduler is not None and scheduler.ages else (0.0, "")
-        return Figures(
-            pages=self._pages,
-            items=self._items,
-            answered=self._answered,
-            raised=self._raised,
-            in_flight=scrapy_internals.pages_in_flight(engine) if engine else 0,
-            oldest_s=oldest_s,
-            oldest=oldest,
-            running=bool(engine and engine.running),
-            lag_s=time.monotonic() - self._asked_at,
-        )
+        in_flight = scrapy_internals.pages_in_flight(engine) if engine else 0
+        self.figures = replace(self._counted(), in_flight=in_flight, oldest_s=round(oldest_s, 1), oldest=oldest)
+        self.running = bool(engine and engine.running)
+        self._answered_at = time.monotonic()
+        self.lag_s = self._answered_at - asked_at
+        self._asks = False
 
-    def _halt(self) -> Any:
+    def _counted(self) -> Figures:
+        return Figures(pages=self._pages, items=self._items, answered=self._answered, raised=self._raised)
+
+    def _halt(self) -> None:
         stopping = scrapy_internals.stop(self._crawler) if self._crawler else None
-        return None if stopping is None else deferred_from_coro(stopping)
+        if stopping is not None:  # the crawl's own result decides; a failure of this one only must not be dropped unseen
+            deferred_from_coro(stopping).addErrback(
+                lambda failure: logger.warning("the engine did not stop cleanly: %s", failure.getTraceback())
+            )
 
     def _hand_over(self) -> Any:
         scheduler = scheduler_of(self._crawler) if self._crawler and scrapy_internals.engine_of(self._crawler) else None
@@ -264,35 +259,7 @@ class Crawl:
             self.outcome = Outcome(reason=self._reason or "error", error=error)
         else:
             self.outcome = Outcome(reason=self._reason or "finished")
-        self.figures = Figures(pages=self._pages, items=self._items, answered=self._answered, raised=self._raised)  # final
-
-    def _poll_probe(self) -> None:
-        if self._probe is None:
-            self._asked_at = time.monotonic()
-            self._probe = crochet.run_in_reactor(self._look)()
-            return
-        try:
-            self.figures = self._probe.wait(0)
-        except crochet.TimeoutError:
-            return
-        except crochet.ReactorStopped:  # the result shows it too
-            return
-        self._answered_at, self._probe = time.monotonic(), None
-
-    def _poll_stopping(self) -> None:
-        if self._stopping is None:
-            return
-        try:
-            self._stopping.wait(0)
-        except crochet.TimeoutError:
-            return
-        except Exception:  # the crawl's own result decides; this one only must not be dropped unseen
-            logger.warning("the engine did not stop cleanly", exc_info=True)
-        self._stopping = None
-
-
-def as_it_is(settings: Settings, spider: type[Spider]) -> None:
-    """Leave the settings as the project and the command line have them."""
+        self.running, self.figures = False, self._counted()  # final
 
 
 def make_crawl(
@@ -303,7 +270,7 @@ def make_crawl(
     owner: str = "",
     keep_items: int = 0,
     service: ServiceSpider = ServiceSpider(),  # noqa: B008 - frozen
-    adapt: Callable[[Settings, type[Spider]], None] = as_it_is,
+    adapt: Callable[[Settings, type[Spider]], object] = lambda _settings, _spider: None,
 ) -> Crawl:
     """Install the reactor that the settings name, if there is none, and find the spider. Raises ConfigError for an unknown one.
 

@@ -142,7 +142,7 @@ class CrawlerProcess:
         while (kind := self._ended()) is None:
             if self._asked_to_stop():
                 self._crawl.stop()
-            begins = self._crawl.figures.running and self._record.state is CrawlerState.STARTING
+            begins = self._crawl.running and self._record.state is CrawlerState.STARTING
             if begins or time.monotonic() >= next_pulse:
                 next_pulse = time.monotonic() + self._period_s
                 self._report()
@@ -281,7 +281,7 @@ class CrawlerProcess:
     def _look(self, state: CrawlerState | None = None, note: str | None = None) -> CrawlerRecord:
         """Return this process's public record."""
         figures, silent_s = self._crawl.figures, self._crawl.silent_s()
-        if figures.running and not self._begun:
+        if self._crawl.running and not self._begun:
             self._begun, self._begun_at = True, time.monotonic()
         self._pages.append((time.monotonic(), figures.pages))
         (then, pages_then), (now, pages_now) = self._pages[0], self._pages[-1]
@@ -296,16 +296,10 @@ class CrawlerProcess:
             state=state,
             token=self._slot.token if self._slot else None,
             started_at=self._started_at,
-            pages=figures.pages,
-            items=figures.items,
-            answered=figures.answered,
-            raised=figures.raised,
+            **vars(figures),
             pages_per_s=round((pages_now - pages_then) / (now - then), 1) if now > then else 0.0,
-            in_flight=figures.in_flight,
-            oldest_s=round(figures.oldest_s, 1),
-            oldest=figures.oldest,
             rss_bytes=self._rss_bytes,
-            lag_s=round(figures.lag_s if silent_s < 1 else silent_s, 3),
+            lag_s=round(self._crawl.lag_s if silent_s < 1 else silent_s, 3),
             note=self._stopping.why if self._stopping else note,
             redis=self._elsewhere.redis,
             namespace=self._elsewhere.namespace,

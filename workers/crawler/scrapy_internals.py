@@ -16,25 +16,9 @@ from scrapy.utils.misc import build_from_crawler, load_object
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler
-    from scrapy.core.downloader.handlers._aiohttp import _ClientResponse as ClientResponse
+    from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler as AiohttpDownloadHandler
     from scrapy.core.engine import ExecutionEngine
     from scrapy.crawler import Crawler, CrawlerRunner
-
-__all__ = [
-    "ASSUMES",
-    "AiohttpDownloadHandler",
-    "ClientResponse",
-    "call_once_an_interval",
-    "copy_settings_quickly",
-    "engine_of",
-    "in_a_later_turn",
-    "pages_in_flight",
-    "start_tasks_as_needed",
-    "stats_of",
-    "stop",
-    "tune_reactor",
-]
 
 ASSUMES = {
     "Crawler._engine": "None until the crawl is open; `Crawler.engine` raises then",

@@ -117,6 +117,12 @@ def _named(settings: BaseSettings) -> Iterator[tuple[str, Any]]:
 
 
 MIB = 1024 * 1024
+_LIMITS: dict[str, float] = {
+    "CRAWLER_MEMORY_SOFT_MB": 0.0,
+    "CRAWLER_MEMORY_HARD_MB": 0.0,
+    "CRAWLER_MAX_AGE": 0.0,
+    "CRAWLER_MAX_PAGES": 0,
+}
 JITTER = 0.1  # of age and pages: crawlers that were started together are not replaced together
 
 
@@ -132,18 +138,11 @@ class CrawlerLimits:
     @classmethod
     def of(cls, settings: BaseSettings, *, luck: float | None = None) -> CrawlerLimits:
         """Read Scrapy's settings; `luck`, a number in [0, 1), takes up to a tenth from age and pages. Raises ConfigError."""
-        soft_mb = number_of(settings, "CRAWLER_MEMORY_SOFT_MB", 0.0)
-        hard_mb = number_of(settings, "CRAWLER_MEMORY_HARD_MB", 0.0)
-        max_age_s = number_of(settings, "CRAWLER_MAX_AGE", 0.0)
-        max_pages = number_of(settings, "CRAWLER_MAX_PAGES", 0)
-        for name, value in (
-            ("CRAWLER_MEMORY_SOFT_MB", soft_mb),
-            ("CRAWLER_MEMORY_HARD_MB", hard_mb),
-            ("CRAWLER_MAX_AGE", max_age_s),
-            ("CRAWLER_MAX_PAGES", max_pages),
-        ):
+        values = {name: number_of(settings, name, default) for name, default in _LIMITS.items()}
+        for name, value in values.items():
             if not 0 <= value < float("inf"):
                 raise ConfigError(f"{name} = {value} is out of range: write a positive number, or 0 for no limit")
+        soft_mb, hard_mb, max_age_s, max_pages = values.values()
         if soft_mb and hard_mb and hard_mb <= soft_mb:
             raise ConfigError(
                 f"CRAWLER_MEMORY_HARD_MB = {hard_mb:g} is not above CRAWLER_MEMORY_SOFT_MB = {soft_mb:g}:"
@@ -163,10 +162,7 @@ class CrawlerLimits:
 
     def too_low(self, rss_bytes: int) -> str | None:
         """Return why these limits leave no room to crawl for a process that needs so much before its first page."""
-        for name, limit_mb in (
-            ("CRAWLER_MEMORY_SOFT_MB", self.memory_soft_mb),
-            ("CRAWLER_MEMORY_HARD_MB", self.memory_hard_mb),
-        ):
+        for name, limit_mb in zip(_LIMITS, (self.memory_soft_mb, self.memory_hard_mb), strict=False):
             if limit_mb and rss_bytes > limit_mb * MIB:
                 needs = f"{rss_bytes / MIB:.0f} MiB"
                 return f"{name} = {limit_mb:g} is less than a crawler needs before its first page, {needs}: raise it"

@@ -190,14 +190,10 @@ class Node:
         self.any_service = False  # it serves every service of the fleet, and any job
         self.consumers = 1  # how many processes may consume items (`consume_items`): one, or none where the pool is too small
 
-    def room(self, name: str, folder: Callable[[], Path] = data_dir) -> NodeCapacity:
-        return NodeCapacity(folder() / "run", name, self.crawlers)
-
-    def once_room(self, name: str, folder: Callable[[], Path] = data_dir) -> NodeCapacity:
-        return NodeCapacity(folder() / "run", f"{name}-once", self.once)
-
-    def consumers_room(self, name: str, folder: Callable[[], Path] = data_dir) -> NodeCapacity:
-        return NodeCapacity(folder() / "run", f"{name}-consumers", self.consumers)
+    def room(self, name: str, of: str = "") -> NodeCapacity:
+        """Return the places of the worker `name`: for crawlers, `once` (small crawls) or `consumers`."""
+        size: int = getattr(self, of or "crawlers")
+        return NodeCapacity(data_dir() / "run", f"{name}-{of}" if of else name, size)
 
     def host(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import Thread
 from typing import Generic, TypeVar
@@ -24,7 +24,6 @@ from redis_components.frontier.holds import HoldKind
 from redis_components.items.groups import group_states
 from redis_components.keys import CrawlKeys, limits_key
 from redis_components.server import health
-from redis_components.server.health import Finding
 from redis_components.server.printable import in_words
 from workers.application import application
 from workers.fleet.consumers import without_consumer
@@ -118,32 +117,17 @@ class OverviewReader:
     def read(self) -> Overview:
         """Read the overview. Raises `redis.RedisError` when Redis does not answer, ConfigError for a wrong TRAWL_FLEET."""
         declared = dict(declared_fleet(self._client) if self._services is None else self._services)
-        return Reading(self._client, declared, self._sites).overview(self._find)
+        reading = Reading(self._client, declared, self._sites)
+        view, part = reading.overview(), reading.part
+        # Slow parts, which read every field, or many keys.
+        foreign = self._foreign(lambda: find(self._client, list(reading.names)), partial(part, "foreign"))
+        memory = self._memory(lambda: memory_of(self._client, reading.crawls), partial(part, "memory")) if self._memory else None
+        return replace(view, foreign=tuple(foreign or ()), memory=memory, seconds=time.monotonic() - reading.started)
 
     def read_sites(self, site: str | None = None) -> Overview:
         """Read the sites alone, or one of them. Raises `redis.RedisError` when Redis does not answer."""
         reading = Reading(self._client, {}, self._sites)
         return Overview(now=reading.now, sites=self._sites.read(reading, site), unreadable=reading.unreadable)
-
-    def _find(self, reading: Reading, services: list[str], crawls: list[CrawlKeys]) -> _Found:
-        """Return the server's problems, and the slow parts, which read every field, or many keys."""
-        server = reading.part("server", lambda: health.look(self._client)) or []
-        foreign = self._foreign(lambda: find(self._client, services), partial(reading.part, "foreign"))
-        memory = (
-            None
-            if self._memory is None
-            else self._memory(lambda: memory_of(self._client, crawls), partial(reading.part, "memory"))
-        )
-        return _Found(server=tuple(server), foreign=tuple(foreign or ()), memory=memory)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Found:
-    """Parts that `OverviewReader` reads itself."""
-
-    server: tuple[Finding, ...]
-    foreign: tuple[Foreign, ...]
-    memory: RedisMemory | None
 
 
 class SitesReader:
@@ -174,7 +158,7 @@ class Reading:
         self._client = client
         self._declared = declared
         self._sites = sites
-        self._started = time.monotonic()
+        self.started = time.monotonic()
         self._registry = Registry(client)
         self.now = self._registry.now()
         self.unreadable: dict[str, str] = {}
@@ -195,8 +179,8 @@ class Reading:
             self.unreadable[name] = in_words(error)
             return None
 
-    def overview(self, find: Callable[[Reading, list[str], list[CrawlKeys]], _Found]) -> Overview:
-        """Read all parts."""
+    def overview(self) -> Overview:
+        """Read all parts but the slow ones."""
         client, now = self._client, self.now
         self.records = records = self.part("crawls", CrawlRecords(client).all) or {}
         crawlers = self.part("crawlers", self._registry.crawlers) or []
@@ -207,7 +191,6 @@ class Reading:
         held = [one for one in held if not one.hold.removed or one.site in application().site_names()]
         nodes = self.part("nodes", Nodes(client).all) or []
         services = self._kept(self._views(names, records, crawlers, held), crawlers)
-        found = find(self, names, self.crawls)
         return Overview(
             now=now,
             services=services,
@@ -224,12 +207,9 @@ class Reading:
             dead_messages=self.part("messages", DeadMessages(client).__len__),
             troubles=tuple(self.part("troubles", lambda: Troubles(client).all(now)) or []),
             without_consumer=tuple(self.part("consumers", lambda: without_consumer(client)) or []),
-            memory=found.memory,
-            server=found.server,
-            foreign=found.foreign,
+            server=tuple(self.part("server", lambda: health.look(client)) or []),
             parts=(*(one.name for one in services), *FLEET_PARTS, *self._sites.parts),
             unreadable=self.unreadable,
-            seconds=time.monotonic() - self._started,
         )
 
     def _names(self, records: Mapping[str, CrawlRecord], crawlers: list[CrawlerRecord]) -> list[str]:

@@ -183,12 +183,11 @@ def _children(pid: int) -> Iterator[int]:
 
 def _part(pid: int) -> int:
     """Return a process's part of its resident pages, each divided by the number of processes that have it."""
-    with suppress(OSError, ValueError, IndexError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    with suppress(psutil.Error):  # a sandbox of a browser lets no other process read that
-        info = psutil.Process(pid).memory_info()
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        with suppress(psutil.AccessDenied, AttributeError):  # a sandbox of a browser lets no other process read that
+            return int(process.memory_full_info().pss)
+        info = process.memory_info()
         return int(info.rss - getattr(info, "shared", 0))
     return 0
 

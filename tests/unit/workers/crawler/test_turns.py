@@ -13,7 +13,7 @@ import pytest
 from workers.crawler import turns as module
 from workers.crawler.turns import Turns
 from workers.process.exit_kinds import ExitKind
-from workers.process.forked import LENGTH, encoded
+from workers.process.forked import LENGTH
 from workers.process.options import CrawlerOptions
 from workers.process.pipes import StopSignals
 
@@ -31,7 +31,7 @@ class Process:
         self.write = write
 
     def order(self, options: CrawlerOptions) -> None:
-        line = encoded(options)
+        line = options.to_json()
         self.orders.sendall(LENGTH.pack(len(line)) + line)
 
 
