@@ -127,6 +127,12 @@ class Gate:
         """Entries that the outbox may hold; open to the frontier, which compares for each page."""
         self._refused = False
 
+    def bound(self, most: int) -> int:
+        """Return the bound of items for a message: lower while it is exceeded, so that a slow consumer does not make the crawl
+        stop and go with each item.
+        """
+        return max(1, most * 9 // 10) if self.backed_up and most else most
+
     @property
     def overflows(self) -> bool:
         """The outbox has more entries than allowed."""

@@ -9,7 +9,7 @@ the process may end, `stock` keeps the rate of a site. All methods are called in
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from redis_components.errors import Unserializable
@@ -48,31 +48,17 @@ def score_of(priority: int) -> str:
     return str(score)
 
 
-class Frontier:
+class Frontier(Pump):
     """One crawler process's end of the exchange. See the module's docstring."""
 
     def __init__(self, config: FrontierConfig, exchanger: Exchanger, clock: Clock) -> None:
-        self.config = config
-        self._clock = clock
-        self._pump = pump = Pump(config, exchanger, clock)
-        self.outbox = pump.outbox
-        self._stock, self._buffer, self._timed = pump.stock, pump.stock.buffer, pump.stock.timed
-        self._gate, self._demand, self._pace = pump.gate, pump.demand, pump.pace
+        super().__init__(config, exchanger, clock)
+        self._buffer, self._timed = self.stock.buffer, self.stock.timed
 
     @property
     def owner(self) -> str:
         """Name under which this process holds leases; another one after it was fenced."""
-        return self._pump.talk.owner
-
-    @property
-    def listeners(self) -> Listeners:
-        """The callbacks of this frontier; none is called after it has stopped."""
-        return self._pump.listeners
-
-    @property
-    def exchanges(self) -> int:
-        """Exchanges that were answered."""
-        return self._pump.exchanges
+        return self.talk.owner
 
     # Queries of the engine
 
@@ -80,26 +66,26 @@ class Frontier:
         """Return the next leased request; None when there is none, or when no page should be started because the outbox is full
         while Redis is away, or is out of memory, or because too many items wait, or the crawl is paused.
         """
-        gate = self._gate
+        gate = self.gate
         if gate.shut or len(self.outbox.entries) > gate.most:
             gate.refuse()
             return None
-        if self._timed.heap and (lease := self._stock.take_timed(self._clock.now())) is not None:
+        if self._timed.heap and (lease := self.stock.take_timed(self.clock.now())) is not None:
             return lease
         lease = self._buffer.take()
         if lease is not None:
-            pace = self._pace
+            pace = self.pace
             pace.taken += 1
-            if not self._pump.soon and len(self._buffer.leases) <= pace.refill_at:
-                self._pump.arm()
-        elif not self._demand.starving:
-            self._demand.starve()
-            self._pump.arm()
+            if not self.soon and len(self._buffer.leases) <= pace.refill_at:
+                self.arm()
+        elif not self.demand.starving:
+            self.demand.starve()
+            self.arm()
         return lease
 
     def defer(self, lease: Lease, site: str) -> None:
         """Put a lease of `take` back, unstarted, until its site has a place (`SiteSlots`)."""
-        self._pace.taken -= 1
+        self.pace.taken -= 1
         self._buffer.defer(lease, site)
 
     def recall(self, site: str) -> bool:
@@ -112,72 +98,60 @@ class Frontier:
 
     def take_all(self) -> list[Lease]:
         """Return all leased requests, the next one first: for a user's queue class, with the order ADVISED."""
-        self._pace.taken += len(self._buffer)
+        self.pace.taken += len(self._buffer)
         return self._buffer.drain()
 
     def look(self, number: int) -> None:
         """Exchange soon, and lease up to `number` in the order of READY, as the user's queue has none."""
-        self._demand.advise(number)
-        self._pump.arm()
+        self.demand.advise(number)
+        self.arm()
 
     @property
     def pausing(self) -> bool:
         """True while no page should be started; see `take`."""
-        return self._gate.refuses
+        return self.gate.refuses
 
     @property
     def holds(self) -> Holds:
         """The holds, as this process knows them."""
-        return self._stock.restraint.holds
+        return self.stock.restraint.holds
 
     @property
     def limits(self) -> KnownLimits:
         """The lanes that have limits, as this process knows them."""
-        return self._stock.limits
+        return self.stock.limits
 
     @property
     def ready(self) -> int:
         """Requests READY in Redis at the last answer."""
-        last = self._demand.last
+        last = self.demand.last
         return last.ready if last else 0
 
     @property
     def parked(self) -> int:
         """Requests set aside for held sites at the last answer."""
-        last = self._demand.last
+        last = self.demand.last
         return last.parked if last else 0
 
     def take_task(self) -> Lease | None:
         """Return the next leased start task, or None; `listeners.tasks` is then called when one arrives."""
-        tasks = self._stock.tasks
-        return tasks.popleft() if tasks and not self._gate.shut else None
+        tasks = self.stock.tasks
+        return tasks.popleft() if tasks and not self.gate.shut else None
 
     @property
     def has_tasks(self) -> bool:
         """True when a leased start task waits to be taken."""
-        return bool(self._stock.tasks)
+        return bool(self.stock.tasks)
 
     def want_tasks(self, number: int) -> None:
         """Ask for up to `number` start tasks; each answer cancels the wish."""
-        self._demand.ask_tasks(number)
-        self._pump.arm()
-
-    @property
-    def idle(self) -> bool:
-        """True when Redis has proved it: all that this process had is stored, no request is ready or parked, and no owner holds a
-        lease. Never in a paused crawl.
-        """
-        return self._pump.is_idle
-
-    @property
-    def task_idle(self) -> bool:
-        """True when the whole crawl has nothing to do: idle, and no start task waits, is leased or is parked."""
-        return self._pump.is_task_idle
+        self.demand.ask_tasks(number)
+        self.arm()
 
     @property
     def task_idle_since(self) -> float | None:
         """Time (s of `now`) since when each answer of Redis has confirmed it; None while it is not so."""
-        return self._pump.task_idle_since if self.task_idle else None
+        return self._task_idle_since if self.task_idle else None
 
     @property
     def waiting_to_start(self) -> int:
@@ -186,15 +160,15 @@ class Frontier:
 
     def now(self) -> float:
         """Return the seconds of this process's clock."""
-        return self._clock.now()
+        return self.clock.now()
 
     # Reports of the engine
 
     def add_request(self, request: NewRequest) -> None:
         """Store a new request (edge a). One that comes before everything in the buffer is leased in the same exchange."""
         self.outbox.entries.append(("requests", request, len(request.payload)))
-        if not self._pump.soon:
-            self._pump.arm()
+        if not self.soon:
+            self.arm()
 
     def add_task(self, task: NextTask) -> None:
         """Store a start task for the next service."""
@@ -206,8 +180,8 @@ class Frontier:
     def add_item(self, item: bytes) -> None:
         """Store an item; it is in Redis before, or together with, the ack of its request."""
         self.outbox.entries.append(("items", item, len(item)))
-        if not self._pump.soon:
-            self._pump.arm()
+        if not self.soon:
+            self.arm()
 
     def add_keyed_item(self, item: KeyedItem) -> None:
         """Store an item in a separate list, under the same promise."""
@@ -216,8 +190,8 @@ class Frontier:
     def ack(self, lease_id: str) -> None:
         """Ack a request that Scrapy is done with, or a start task that became requests (edge c)."""
         self.outbox.entries.append(("acks", lease_id, 0))
-        if not self._pump.soon:
-            self._pump.arm()
+        if not self.soon:
+            self.arm()
 
     def claim(self, order: str) -> None:
         """Lease the READY request with this order (hex), if it is still there; the outcome comes to `listeners.applied`."""
@@ -233,23 +207,23 @@ class Frontier:
 
     def refuse(self, lease: Lease) -> None:
         """Give back, as unsent, a request of a lane whose site has no place here until `find_place`."""
-        self._stock.refuse(lease, self._clock.now())
-        self._pump.arm()
+        self.stock.refuse(lease, self.clock.now())
+        self.arm()
 
     def rest(self, lane: str, seconds: float) -> None:
         """Lease nothing of `lane` for this time, in which this process sends nothing to its site; inf: until `find_place`."""
-        self._stock.rest(lane, self._clock.now(), seconds)
-        self._pump.arm()
+        self.stock.rest(lane, self.clock.now(), seconds)
+        self.arm()
 
     def find_place(self) -> None:
         """Lease from all sites again, as one of them has a place."""
-        self._stock.find_place()
+        self.stock.find_place()
 
     def park(self, lease_id: str, names: Iterator[str], *, task: bool = False) -> bool:
         """Set a lease aside if its site is held, until it is not; whether it is. Only where `holds.sites` has any."""
-        parks = self._stock.park(lease_id, names, task=task)
-        if parks and not self._pump.soon:
-            self._pump.arm()
+        parks = self.stock.park(lease_id, names, task=task)
+        if parks and not self.soon:
+            self.arm()
         return parks
 
     def shelve(self, lease_id: str, lane: str) -> None:
@@ -261,9 +235,11 @@ class Frontier:
         second that this process sent to it; with it they also send less afterwards, after a `single` refusal only where more was
         tried than the site is known to take.
         """
-        self._stock.keep_off(lane)
+        self.stock.keep_off(lane)
         self.listeners.limits()
-        self._pump.wait(SiteBackoff(as_unicode(lane), math.ceil(seconds * 1000), rate, single))
+        self.urgent = True
+        self.outbox.entries.append(("waits", SiteBackoff(as_unicode(lane), math.ceil(seconds * 1000), rate, single), 0))
+        self.arm()
 
     def slow_down(self, lane: str, rate: float) -> None:
         """Let all crawlers send less for a while, as the site of `lane` answers worse than before."""
@@ -278,31 +254,5 @@ class Frontier:
     def _add(self, kind: Kind, entry: Any, size: int = 0) -> None:
         """Add an entry; calls for each page do the same inline."""
         self.outbox.entries.append((kind, entry, size))
-        if not self._pump.soon:
-            self._pump.arm()
-
-    # Start and end
-
-    def open(self) -> None:
-        """Begin to lease; before that, only the entries of the outbox are exchanged."""
-        self._pump.begin()
-
-    def close(self, done: Callable[[], None]) -> None:
-        """Release requests that were not started, take no more leases, and call `done` when everything is stored."""
-        self._pump.close(done)
-
-    def flush(self, done: Callable[[], None]) -> None:
-        """Call `done` when everything that is in the outbox now is stored."""
-        self._pump.flush(done)
-
-    def leave(self, done: Callable[[], None]) -> None:
-        """Leave: store the remaining entries, stay until a crash of Redis cannot take it back, remove this owner where it holds
-        no lease, then call `done`.
-        """
-        self._pump.leave(done)
-
-    def stop(self) -> None:
-        """Exchange no more; entries that were not stored are lost to this process, its leases run out. Stopping twice is
-        allowed.
-        """
-        self._pump.stop()
+        if not self.soon:
+            self.arm()

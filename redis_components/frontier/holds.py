@@ -264,6 +264,6 @@ class HoldPolicy:
 
 
 def lots_in(parks: Iterable[Park], unpark: str) -> dict[str, int]:
-    """Return the lots of a message, with their places from 1."""
-    lots = dict.fromkeys([park.lot for park in parks] + ([unpark] if unpark else []))
+    """Return the lots of a message, with their places from 1; `unpark` stands first."""
+    lots = dict.fromkeys(([unpark] if unpark else []) + [park.lot for park in parks])
     return {lot: place for place, lot in enumerate(lots, 1)}

@@ -135,59 +135,69 @@ class Lease(NamedTuple):
         return self.order[8]
 
 
-class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One exchange, as `exchange.lua` reads it; rare fields have a default, and are left out then."""
+class LeaseDemand(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The leases that a message asks for, and the state by which they were chosen."""
+
+    want: int  # requests to lease
+    want_tasks: int  # start tasks to lease
+    want_paced: int = 0  # requests to lease from lanes
+    full: list[str] = []  # but not from these lanes
+    room: dict[str, int] = {}  # for some values of `turn_by` the most start tasks that are leased
+    trying: bool  # this process holds a request that was at work in several deaths: lease no other one of them
+    overtaken: list[str]  # leases that wait although later ones were started: a death does not count for them
+    bye: bool  # the owner leaves when it holds no lease any more
+    ask_survives: bool  # ask if Redis's data survives a crash of it
+    holds: str = ""  # the version of the holds that we have; with another one nothing is leased, parked or put back
+    unpark: str = ""  # lot from which to put back, the first one in `lots`
+    limits: str = ""  # the version of the limits that we know
+    max_items: int = 0  # items, waiting and refused, from which on nothing is leased; 0: any number
+    max_item_bytes: int = 0  # the same by the memory that they take
+
+
+class Message(LeaseDemand, kw_only=True, omit_defaults=True):
+    """One exchange, as `exchange.lua` reads it; rare fields have a default, and are left out then. Those of the configuration
+    (`OF_CONFIG`) are described in `FrontierConfig`.
+    """
 
     owner: str
     number: str
     previous: str  # number of the last exchange whose answer we hold, "" at first
     ttl_ms: int
-    max_attempts: int  # deaths of its crawler with which a request or start task is given up
-    concurrency: int  # requests that this process works on at once: when it dies, as many of its leases count the attempt
+    max_attempts: int
+    concurrency: int  # when this process dies, as many of its leases count the attempt
     order: str
     filter: dict[str, Any] | None  # see filters.py; None: the plain set
-    want: int  # requests to lease
-    want_tasks: int  # start tasks to lease
-    suspect_from: int  # attempts from which on a request is tried apart from its like
-    trying: bool  # this process holds a request that was at work in several deaths: lease no other one of them
-    overtaken: list[str]  # leases that wait although later ones were started: a death does not count for them
-    bye: bool  # the owner leaves when it holds no lease any more
-    ask_survives: bool  # ask if Redis's data survives a crash of it
+    suspect_from: int
     reclaim: str  # dead owner whose leases this exchange gives back, or ""
     requests: list[str]  # their scores; fingerprints and payloads are blobs
     tasks: list[tuple[str, str, int, int, str]]  # ids, tokens, the place (from 1) of a lane's list among those after the lots or
     # 0, 1 for a wide one, sites; their data are blobs
-    newest_fields: tuple[str, ...] = ()  # see FrontierConfig
-    most_fed: int  # the same of start tasks that were fed
+    newest_fields: tuple[str, ...] = ()
+    most_fed: int
     items: int  # how many blobs are items
     item_groups: tuple[str, ...] = ()  # consumer groups of the item stream; none: it is a list
     keyed_items: list[int]  # places (from 1) of their lists among the keys; their data are blobs
     start_keys: int  # how many of `more_keys` are start keys, or keys in which start tasks wait for their turns
-    turn_by: str = ""  # field of a start task whose values take turns; "": none do
-    room: dict[str, int] = {}  # for some values of it the most start tasks that are leased
+    turn_by: str = ""
     acks: list[str]
     releases: list[str]
     unsent: list[str] = []  # requests of lanes that are not sent, before their leases end: their times are free for others
     burials: list[DeadLetter]
-    holds: str = ""  # the version of the holds that we have; with another one nothing is leased, parked or put back
     lots: list[str] = []  # lots of parked requests or start tasks in this message; their lists follow the start keys
     parks: list[tuple[str, int]] = []  # lease and place of its lot (from 1)
-    unpark: int = 0  # place of a lot from which to put back, or 0
-    max_items: int = 0  # items, waiting and refused, from which on nothing is leased; 0: any number
-    max_item_bytes: int = 0  # the same by the memory that they take
     paces: list[
         tuple[int, str, int]
     ] = []  # of requests that have them: place (from 1), lane or "", ms before which it is not leased or 0
     shelves: list[LaneRequeue] = []
     waits: list[SiteBackoff] = []
-    want_paced: int = 0  # requests to lease from lanes
-    full: list[str] = []  # but not from these lanes
-    quota: str = ""  # lane whose limits count each request, in addition to its own lane's
-    limits: str = ""  # the version of the limits that we know
+    quota: str = ""
     claims: list[str]  # orders (hex) of READY requests that a queue class of the user's has chosen
     stats: list[StatChange]
     sizes: list[int]  # bytes of each blob, in the order in which the script reads them
 
+
+OF_CONFIG = ("ttl_ms", "max_attempts", "concurrency", "order", "suspect_from", "newest_fields", "most_fed", "turn_by", "quota")
+OF_BATCH = ("acks", "releases", "unsent", "burials", "shelves", "waits", "claims", "stats")
 
 encode = msgspec.msgpack.Encoder().encode
 """The msgpack map that `exchange.lua` unpacks."""

@@ -10,9 +10,9 @@ from redis_components.errors import LayoutError, TrawlError
 
 from .config import FrontierConfig, Listeners
 from .demand import Demand, Gate, Haste, Pace
-from .messages import Reply, SiteBackoff, StatChange, as_unicode
+from .messages import LeaseDemand, Reply, StatChange, as_unicode
 from .outbox import Batch, Outbox, Phase, ShutdownSequence, Timer, WriteJournal
-from .session import Flight, LeaseDemand, Session
+from .session import Flight, Session
 from .stock import Stock
 from .transport import Clock, Exchanger
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Pump:
-    """The parts of a frontier and the exchanges between them and Redis; `Frontier` is its face for Scrapy."""
+    """The parts of a frontier and the exchanges between them and Redis; `Frontier` has what Scrapy's components call."""
 
     def __init__(self, config: FrontierConfig, exchanger: Exchanger, clock: Clock) -> None:
         self.config = config
@@ -36,24 +36,22 @@ class Pump:
         self.exchanges = 0
         self.soon = False
         """An exchange is in flight, or comes within an interval: what happens for each page need not look further."""
-        self.idle = False
-        """At the last answer everything was stored, and nothing was ready, leased or parked."""
-        self.task_idle_since: float | None = None
-        """Since when each answer has confirmed the same of start tasks (s of the clock)."""
+        self._was_idle = False  # at the last answer everything was stored, and nothing was ready, leased or parked
+        self._task_idle_since: float | None = None  # since when each answer has confirmed the same of start tasks
         self._journal = WriteJournal(config.journal_s)
         self._farewell = ShutdownSequence(config.fsync_window_s)
         self._when_left: Callable[[], None] = lambda: None
         self._forgotten = b""
         self._stats_again: list[StatChange] = []
         self._flushes: list[tuple[int, Callable[[], None]]] = []
-        self._urgent = False
+        self.urgent = False
         self._timer = Timer(clock, self._fire)
         self._paced = Timer(clock, self._send_paced)
 
     # Phases
 
-    def begin(self) -> None:
-        """Begin to lease."""
+    def open(self) -> None:
+        """Begin to lease; before that, only the entries of the outbox are exchanged."""
         self._enter(Phase.LEASING)
         self.arm()
 
@@ -64,17 +62,21 @@ class Pump:
         self.flush(done)
 
     def leave(self, done: Callable[[], None]) -> None:
-        """Leave when everything is stored and safe, then call `done`."""
+        """Leave: store the remaining entries, stay until a crash of Redis cannot take it back, remove this owner where it holds
+        no lease, then call `done`.
+        """
         if self.phase is Phase.STOPPED:  # refused: there is nothing to wait for
             done()
             return
         self._enter(Phase.LEAVING)
         self._when_left = done
-        self._urgent = True
+        self.urgent = True
         self.arm()
 
     def stop(self) -> None:
-        """Exchange no more. Stopping twice is allowed."""
+        """Exchange no more; entries that were not stored are lost to this process, its leases run out. Stopping twice is
+        allowed.
+        """
         self._enter(Phase.STOPPED)
         self._timer.cancel()
         self._paced.cancel()
@@ -100,14 +102,14 @@ class Pump:
             done()
             return
         self._flushes.append((self.talk.number + 1, done))
-        self._urgent = True
+        self.urgent = True
         self.arm()
 
     def _finish_flushes(self) -> None:
         if not self._flushes:
             return
         if self.outbox or self.talk.inquiring or self._flushes[0][0] > self.talk.number:
-            self._urgent = True
+            self.urgent = True
             return
         done, self._flushes = self._flushes, []
         for _, call in done:
@@ -125,18 +127,12 @@ class Pump:
             self.listeners.limits()
             self.arm()
         rested = self.stock.timed.end_rests(now)
-        self._urgent = self._urgent or rested
+        self.urgent = self.urgent or rested
         if self.stock.release_late(now) or rested:
             self.arm()
         if self.stock.timed.is_due(now):
             self.listeners.work()
         self._time_paced(now)
-
-    def wait(self, wait: SiteBackoff) -> None:
-        """Send at once that a site asks to be left alone."""
-        self.outbox.entries.append(("waits", wait, 0))
-        self._urgent = True
-        self.arm()
 
     # When to exchange
 
@@ -144,7 +140,7 @@ class Pump:
         """Set the timer for the next exchange, after a new entry."""
         if self.talk.busy or self.phase is Phase.STOPPED:
             return
-        now, haste = self.clock.now(), self.demand.haste(self.outbox, urgent=self._urgent)
+        now, haste = self.clock.now(), self.demand.haste(self.outbox, urgent=self.urgent)
         due = max(now, self._due(haste))
         self.soon = haste not in (Haste.POLL, Haste.BEAT)
         self._timer.set(due, now)
@@ -163,37 +159,37 @@ class Pump:
         now = self.clock.now()
         self.pace.begin(now)
         self.soon = True
-        self._urgent = False
+        self.urgent = False
         batch = Batch()
         if self.talk.introduced:
             batch = self.outbox.take(self.config.batch, self.config.max_batch_bytes)
             batch.stats, self._stats_again = self._stats_again + self._stats(), []
         if batch:
-            self.idle = False
+            self._was_idle = False
         wish = self._wish(batch, now)
-        self.stock.restraint.asked(requests=wish.requests, tasks=wish.tasks)
+        self.stock.restraint.asked(requests=wish.want, tasks=wish.want_tasks)
         self.talk.send(batch, wish, carried_all=not self.outbox)
 
     def _wish(self, batch: Batch, now: float) -> LeaseDemand:
         demand, restraint, asks = self.demand, self.stock.restraint, not self.talk.inquiring
         leaves = self.phase is Phase.LEAVING and self.talk.introduced and not self.outbox
-        wish = LeaseDemand(
-            requests=demand.requests(demand.overtaking(batch)) if asks else 0,
-            tasks=demand.tasks() if asks else 0,
+        tasks = demand.tasks() if asks else 0
+        return LeaseDemand(
+            want=demand.requests(demand.overtaking(batch)) if asks else 0,
+            want_tasks=tasks,
+            want_paced=demand.paced(self.listeners.places()) if asks else 0,
+            full=self.stock.full(now),
+            room=self.listeners.room() if tasks and self.config.turn_by else {},
             trying=demand.is_trying(batch),
             overtaken=self.stock.buffer.overtaken() + self.stock.timed.ids,
             bye=leaves and self._farewell.may_go(now, carries=bool(batch)),
             ask_survives=self.phase >= Phase.CLOSING and self._farewell.asks,
             holds=restraint.version,
             unpark=restraint.unpark,
-            backed_up=self.gate.backed_up,
-            paced=demand.paced(self.listeners.places()) if asks else 0,
-            full=self.stock.full(now),
             limits=self.stock.limits.version,
+            max_items=self.gate.bound(self.config.max_items),
+            max_item_bytes=self.gate.bound(self.config.max_item_bytes),
         )
-        if wish.tasks and self.config.turn_by:
-            wish.room.update(self.listeners.room())
-        return wish
 
     def _stats(self) -> list[StatChange]:
         try:
@@ -208,7 +204,7 @@ class Pump:
         now = self.clock.now()
         if self.talk.away:
             self.talk.away = False
-            self.task_idle_since = None
+            self._task_idle_since = None
             self.listeners.work()
         else:
             self.pace.answered(now, got=bool(reply.leases or reply.tasks), lanes=reply.lanes > 0)
@@ -231,7 +227,7 @@ class Pump:
                 if flight.wish.bye and not self.outbox:
                     self._leave()
         self._finish_flushes()
-        self._urgent = self._urgent or self.talk.inquiring
+        self.urgent = self.urgent or self.talk.inquiring
         self.arm()
 
     def _refuse(self, error: TrawlError) -> None:
@@ -244,7 +240,7 @@ class Pump:
     def _applied(self, flight: Flight, reply: Reply, now: float) -> None:
         batch, restraint = flight.batch, self.stock.restraint
         self._note(flight, reply, now)
-        was_shut, was_idle = self.gate.shut, self.idle
+        was_shut, was_idle = self.gate.shut, self._was_idle
         if reply.held is not None:
             self.stock.learn(reply.held)
         elif flight.wish.unpark:
@@ -261,18 +257,18 @@ class Pump:
             self.stock.release_all()
         nothing_left = reply.ready == 0 and reply.lanes == 0 and reply.leased == 0 and reply.parked == 0 and not restraint.paused
         told_all = flight.carried_all and not self.outbox and not self.talk.inquiring
-        self.idle = told_all and not self.stock.buffer and nothing_left
+        self._was_idle = told_all and not self.stock.buffer and nothing_left
         self.gate.answered(reply, paused=restraint.paused)
         for listener in self.listeners.applied:
             listener(batch, reply)
-        if self.gate.opened() or arrived or self.idle != was_idle:
+        if self.gate.opened() or arrived or self._was_idle != was_idle:
             self.listeners.work()
         self._tell_duplicates(batch, reply)
-        if not self.is_task_idle:
-            self.task_idle_since = None
-        elif self.task_idle_since is None:
-            self.task_idle_since = now
-        if reply.tasks or self.idle or (was_shut and not self.gate.shut):
+        if not self.task_idle:
+            self._task_idle_since = None
+        elif self._task_idle_since is None:
+            self._task_idle_since = now
+        if reply.tasks or self._was_idle or (was_shut and not self.gate.shut):
             self.listeners.tasks()
 
     def _note(self, flight: Flight, reply: Reply, now: float) -> None:
@@ -292,15 +288,17 @@ class Pump:
                 logger.exception("a duplicate could not be reported")
 
     @property
-    def is_idle(self) -> bool:
-        """`idle`, and nothing has come up since; Redis answers."""
-        return self.idle and not self.outbox and not self.talk.away
+    def idle(self) -> bool:
+        """True when Redis has proved it: all that this process had is stored, no request is ready or parked, and no owner holds a
+        lease. Never in a paused crawl.
+        """
+        return self._was_idle and not self.outbox and not self.talk.away
 
     @property
-    def is_task_idle(self) -> bool:
-        """The same of start tasks, too: none waits, is leased or is parked."""
+    def task_idle(self) -> bool:
+        """True when the whole crawl has nothing to do: idle, and no start task waits, is leased or is parked."""
         last = self.demand.last
-        if not self.is_idle or self.stock.tasks or last is None:
+        if not self.idle or self.stock.tasks or last is None:
             return False
         return not (last.waiting or last.leased_tasks or last.parked_tasks)
 
@@ -332,9 +330,9 @@ class Pump:
         self.demand.start_over()
         self._flushes = [(self.talk.number + 1, done) for _, done in self._flushes]
         self.talk.start_over(last_applied, keeps=bool(self._journal))
-        self.idle = False
-        self.task_idle_since = None
-        self._urgent = True
+        self._was_idle = False
+        self._task_idle_since = None
+        self.urgent = True
         self.listeners.fenced()
 
     def _lacking(self, flight: Flight, last_applied: int) -> list[Batch]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from redis_components.errors import TrawlError
 
 from . import messages
 from .config import FrontierConfig
 from .holds import lots_in
-from .messages import Lane, Message, Reply, decode
+from .messages import Lane, LeaseDemand, Message, Reply, decode
 from .outbox import Batch
 from .stock import shared_clock
 from .transport import Clock, Exchanger, lasting
@@ -25,25 +27,6 @@ ASKING = "0"
 """As the number of the last answer: never that of a message, so that Redis applies nothing and returns its record of
 the owner.
 """
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LeaseDemand:
-    """The requests of a message."""
-
-    requests: int
-    tasks: int
-    trying: bool
-    overtaken: list[str]
-    bye: bool
-    ask_survives: bool
-    holds: str = ""  # version of the holds by which the rest was chosen
-    unpark: str = ""  # lot from which to put back
-    backed_up: bool = False  # too many items waited at the last answer: lease again when a tenth of them is gone
-    paced: int = 0  # requests of lanes
-    full: list[str] = field(default_factory=list)  # lanes of which none is wanted
-    limits: str = ""  # version of the limits that we know
-    room: dict[str, int] = field(default_factory=dict)  # for some sites the most start tasks that are wanted
 
 
 @dataclass(kw_only=True, slots=True)
@@ -85,10 +68,13 @@ class Session:
         """Redis did not answer the last try."""
         self._config = config
         self._exchanger = exchanger
-        self._filter = config.filter.options()
         self._turns = bool(config.turn_by)
-        more = config.keys.more_start_urls
-        self._start_keys = 2 * len(more) + 1 if self._turns else len(more)  # besides the first
+        more = len(config.keys.more_start_urls)
+        self._constant = {name: getattr(config, name) for name in messages.OF_CONFIG} | {
+            "filter": config.filter.options(),
+            "item_groups": config.keys.item_groups,
+            "start_keys": 2 * more + 1 if self._turns else more,  # besides the first
+        }
         fed = config.next_keys
         self._lanes: dict[Lane, str] = {"later": fed.later_tasks(), "backlog": fed.backlog()} if fed else {}
         self._clock = clock
@@ -177,58 +163,27 @@ class Session:
         self, batch: Batch, wish: LeaseDemand, item_keys: dict[str, int], lots: dict[str, int], sizes: list[int]
     ) -> Message:
         return Message(
+            **self._constant,
+            **msgspec.structs.asdict(wish),
+            **{kind: getattr(batch, kind) for kind in messages.OF_BATCH},
             owner=self._speaker[0],
             number=str(self.number),
             previous=ASKING if self.asks else self._previous,
-            ttl_ms=self._config.ttl_ms,
-            max_attempts=self._config.max_attempts,
-            concurrency=self._config.concurrency,
-            order=self._config.order,
-            filter=self._filter,
-            want=wish.requests,
-            want_tasks=wish.tasks,
-            suspect_from=self._config.suspect_from,
-            trying=wish.trying,
-            overtaken=wish.overtaken,
-            bye=wish.bye,
-            ask_survives=wish.ask_survives,
             reclaim=self._reclaim,
             requests=[request.score for request in batch.requests],
             tasks=[
                 (task.id, task.token, item_keys[self._lanes[task.lane]] if task.lane else 0, int(task.wide), task.site)
                 for task in batch.tasks
             ],
-            newest_fields=self._config.newest_fields,
-            most_fed=self._config.most_fed,
             items=len(batch.items),
-            item_groups=self._config.keys.item_groups,
             keyed_items=[item_keys[item.key] for item in batch.keyed_items],
-            start_keys=self._start_keys,
-            turn_by=self._config.turn_by,
-            room=wish.room,
-            acks=batch.acks,
-            releases=batch.releases,
-            unsent=batch.unsent,
-            burials=batch.burials,
-            holds=wish.holds,
             lots=list(lots),
             parks=[(park.id, lots[park.lot]) for park in batch.parks],
-            unpark=lots[wish.unpark] if wish.unpark else 0,
-            max_items=_bound(self._config.max_items, again=wish.backed_up),
-            max_item_bytes=_bound(self._config.max_item_bytes, again=wish.backed_up),
             paces=[
                 (place, request.lane, math.ceil(request.not_before * 1000))
                 for place, request in enumerate(batch.requests, 1)
                 if request.lane or request.not_before
             ],
-            shelves=batch.shelves,
-            waits=batch.waits,
-            want_paced=wish.paced,
-            full=wish.full,
-            quota=self._config.quota,
-            limits=wish.limits,
-            claims=batch.claims,
-            stats=batch.stats,
             sizes=sizes,
         )
 
@@ -290,10 +245,3 @@ class Session:
         """Send no more, and ignore further answers. Ending twice is allowed."""
         self._flight, self.busy = None, False
         self._exchanger.close()
-
-
-def _bound(most: int, *, again: bool) -> int:
-    """Return the bound of this message: lower while it is exceeded, so that a slow consumer does not make the crawl stop and go
-    with each item.
-    """
-    return max(1, most * 9 // 10) if again and most else most

@@ -327,7 +327,7 @@ local function tell_counts()
   reply.ready, reply.waiting = redis.call('ZCARD', ready), count_tasks(start_keys)
   reply.leased, reply.leased_tasks = tonumber(leased[1] or 0), tonumber(leased[2] or 0)
   reply.parked, reply.parked_tasks = tonumber(leased[3] or 0), tonumber(leased[4] or 0)
-  if message.unpark then reply.left = redis.call('LLEN', lot_keys[message.unpark]) end
+  if message.unpark then reply.left = redis.call('LLEN', lot_keys[1]) end
   local expired = redis.call('ZRANGEBYSCORE', owners, '-inf', now, 'LIMIT', 0, 1)[1]
   if expired and is_name(expired) then
     reply.expired = expired

@@ -77,7 +77,7 @@ local function park_told(x, lots, lot_keys)
     end
   end
   if message.unpark and not x.stale and not x.full then
-    unpark(lot_keys[message.unpark], lots[message.unpark], x.counters, x.ready, x.start_tasks, x.dead, x.fed, 500)
+    unpark(lot_keys[1], lots[1], x.counters, x.ready, x.start_tasks, x.dead, x.fed, 500)
   end
   for place, lot in ipairs(lots) do store_lot(x.parked, lot_keys[place], lot) end
 end
