@@ -6,7 +6,7 @@ import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from forum_reader.page.page_kind import is_same_thing
 
@@ -15,6 +15,7 @@ _YEAR = re.compile(r"(?:19|20)\d\d$")
 _MONTH_OR_DAY = re.compile(r"\d{1,2}$")
 _PART = r"([^/?&=;#]+)"
 _ENDING = re.compile(r"(?:\.\w+|/)$")
+_SESSION = re.compile(r";jsessionid=[^?#/]*", re.IGNORECASE)
 _CODE = re.compile(r"[0-9a-zA-Z_~-]+$")
 
 
@@ -113,6 +114,15 @@ def _patterns(parts: list[str], *, whole: bool) -> list[tuple[float, str]]:
                 pattern = _PART
             found.append((score, pattern))
     return found
+
+
+def target_of(base: str, href: str) -> str | None:
+    """Return the address that a link leads to, without a session's id; None where it leads to no web page."""
+    try:
+        target = _SESSION.sub("", urldefrag(urljoin(base, href.strip())).url)
+        return target if urlsplit(target).scheme in ("http", "https") else None
+    except ValueError:
+        return None
 
 
 def address_of(url: str) -> str:

@@ -20,9 +20,9 @@ from forum_reader.errors import FetchFailed, SiteError
 from forum_reader.reading.read_page import ListedForum, read_index
 from forum_reader.reading.reading_budget import strictly
 
-from .address_shape import AddressShape, address_of, shape_of
-from .element_selectors import NAME
-from .link_groups import PAGE_WORD, LinkGroup, is_other_page, target_of
+from .address_shape import AddressShape, address_of, shape_of, target_of
+from .element_selectors import NAME, has_class, words_of
+from .link_groups import PAGE_WORD, LinkGroup, is_other_page
 from .page_sample import OpenedPage
 
 if TYPE_CHECKING:
@@ -155,15 +155,15 @@ class _BoardLinks:
         """Return the links of a page to boards, the first to each."""
         tree = page.tree
         found: dict[str, int] = {}
-        for i, tag in enumerate(tree.tag):
-            href = tree.attributes[i].get("href") if tag == "a" else None
-            if not href or not 0 < tree.size(i) < _LONGEST_NAME or PAGE_WORD.match(tree.string(i)):
-                continue
-            url = target_of(page.base, href)
-            if url is None or urlsplit(url).netloc != urlsplit(page.url).netloc or url == urldefrag(page.url).url:
-                continue
+        for i, url in page.links():
             match = self.board.fullmatch(unquote(address_of(url)))
-            if match is None or is_other_page(url) or (self.coded and not re.search(r"\d", match[1])):
+            if (
+                match is None
+                or not 0 < tree.size(i) < _LONGEST_NAME
+                or PAGE_WORD.match(tree.string(i))
+                or is_other_page(url)
+                or (self.coded and not re.search(r"\d", match[1]))
+            ):
                 continue
             if self.likely is None or self.make(page, i) in self.likely:
                 found.setdefault(url, i)
@@ -171,13 +171,9 @@ class _BoardLinks:
 
     def has_threads(self, page: OpenedPage) -> bool:
         """Return True if a page has a link to a thread where lists have one."""
-        tree = page.tree
         return any(
-            tag == "a"
-            and self.make(page, i) in self.threads
-            and (url := target_of(page.base, tree.attributes[i].get("href") or "")) is not None
-            and self.thread.search(unquote(address_of(url))) is not None
-            for i, tag in enumerate(tree.tag)
+            self.make(page, i) in self.threads and self.thread.search(unquote(address_of(url))) is not None
+            for i, url in page.links()
         )
 
 
@@ -225,7 +221,7 @@ def _selectors(link: Any) -> Iterator[str]:
         if level is None or level.tag in ("body", "html"):
             return
         inner = "" if level is link else "//a[@href]"
-        names = [f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')" for name in _names(level.get("class"))]
+        names = [has_class(name) for name in _names(level.get("class"))]
         names += [f"@id='{name}'" for name in _names(level.get("id"))]
         for name in names:
             yield from (f"(//{level.tag}[{name}]{inner})[{place}]" for place in ("last()", "last() - 1", "1"))
@@ -314,6 +310,6 @@ def _links(page_url: str, root: etree._Element | None) -> Iterator[tuple[str, st
     for link in root.iter("a") if root is not None else ():
         if href := link.get("href"):
             try:
-                yield urljoin(page_url, href.strip()), " ".join("".join(map(str, link.itertext())).split())[:_LONGEST_ID]
+                yield urljoin(page_url, href.strip()), words_of(link)[:_LONGEST_ID]
             except ValueError:
                 continue  # `http://[`

@@ -21,7 +21,8 @@ from forum_reader.reading.parse_body import read_at
 from forum_reader.reading.read_page import ListedForum
 
 from .address_shape import AddressShape
-from .link_groups import LinkGroup, link_groups, target_of
+from .element_selectors import words_of
+from .link_groups import LinkGroup, link_groups
 from .list_wrapper import learn_list
 from .page_sample import OpenedPage, opened
 from .paging_links import next_selector
@@ -123,13 +124,9 @@ async def _opened(get: Get, url: str) -> OpenedPage | None:
 
 def _upwards(page: OpenedPage) -> list[str]:
     """Return pages of the same site that may list this one: its links, the nearest above it first, and the root."""
-    here, found = urlsplit(page.url), dict[str, None]()
-    links = [target_of(page.base, one.get("href") or "") for one in page.root.iter("a")]
-    of_site = [one for one in links if one and urlsplit(one).netloc == here.netloc and one != page.url]
-    above = [urljoin(page.url, place) for place in (".", "..")]
-    for one in [*sorted(of_site, key=lambda url: not page.url.startswith(url)), *above, urljoin(page.url, "/")]:
-        found.setdefault(one.partition("#")[0])
-    return list(found)[:_UPWARDS]
+    links = sorted((url for _, url in page.links()), key=lambda url: not page.url.startswith(url))
+    above = (urljoin(page.url, place) for place in (".", "..", "/"))
+    return list(dict.fromkeys([*links, *above]))[:_UPWARDS]
 
 
 async def static_wrapper(found: StaticPages, get: Get) -> Wrapper | None:
@@ -189,7 +186,7 @@ def _each_has(selector: str, roots: Sequence[Any]) -> bool:
     found = [compiled("html", selector)(root) for root in roots]
     if selector.startswith("time"):
         return all(found)
-    return all(len(one) == 1 and "".join(map(str, one[0].itertext())).strip() for one in found)
+    return all(len(one) == 1 and words_of(one[0]) for one in found)
 
 
 def _filled(value: Any, values: dict[str, str]) -> Any:

@@ -317,7 +317,7 @@ async def preview(site: Site, get: Get, forum: str) -> Preview:
     """Return up to five threads of a forum, or none and the reason."""
     try:
         response = await get(site.list_url(forum))
-        listed = _read(site, response, Asked(kind="list", forum=forum))
+        listed = read_strictly(site, response, Asked(kind="list", forum=forum))
     except (FetchFailed, SiteError) as exc:
         return Preview([], str(exc))
     if not isinstance(listed, ListPage) or not listed.threads:
@@ -330,8 +330,9 @@ async def preview(site: Site, get: Get, forum: str) -> Preview:
     return Preview(threads, None, next(faults, None), is_by_creation(listed.threads))
 
 
-def _read(site: Site, response: TextResponse, asked: Asked) -> AnyPage:
-    with strictly():  # a page that takes longer is not a good example
+def read_strictly(site: Site, response: TextResponse, asked: Asked) -> AnyPage:
+    """Read a page; one that takes longer than usual is not a good example. Raises SiteError."""
+    with strictly():
         return read(site, response, asked)
 
 
@@ -349,7 +350,7 @@ async def _thread(
     try:
         asked = Asked(kind="comments", forum=forum, thread=thread.id, url=thread.url)
         response = await get(url)
-        page = _read(site, response, asked)
+        page = read_strictly(site, response, asked)
     except (FetchFailed, SiteError) as exc:
         return msgspec.structs.replace(shown, problem=str(exc).removeprefix(f"{url}: "))
     if not isinstance(page, CommentsPage):

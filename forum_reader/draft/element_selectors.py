@@ -222,7 +222,7 @@ def _behind(row: Any, field: Any) -> Iterator[str]:
             step = f"./following-sibling::*[{steps}]/self::{sibling.tag}"
             within = "".join(f"/{one.tag}[{_nth(one)}]" for one in way[1:])
             for name in _classes(field):
-                yield f"{step}//*[contains(concat(' ', @class, ' '), ' {name} ')]"
+                yield f"{step}//*[{has_class(name)}]"
             yield step + within
             return
         sibling, steps = sibling.getnext(), steps + (isinstance(sibling.tag, str))
@@ -240,6 +240,16 @@ def _way(row: Any, field: Any) -> list[Any] | None:
 
 def _nth(element: Any) -> int:
     return 1 + sum(1 for _ in element.itersiblings(element.tag, preceding=True))
+
+
+def has_class(name: str) -> str:
+    """Return the condition of an XPath for elements of a class."""
+    return f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')"
+
+
+def words_of(element: Any) -> str:
+    """Return the text of an element on one line; empty for None."""
+    return "" if element is None else " ".join("".join(map(str, element.itertext())).split())
 
 
 def attribute_of(selector: str, name: str) -> str:

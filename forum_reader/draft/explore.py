@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.parse import urldefrag, urljoin
 
 from forum_reader.errors import FetchFailed
 
@@ -26,7 +26,6 @@ from .link_groups import (
     link_groups,
     make_of,
     shared,
-    target_of,
     titles_of,
     whole_threads,
 )
@@ -285,8 +284,7 @@ class Explorer:
         page = found.listed.page
         if next_selector(page.root, page.url, page.next):
             return
-        links = (target_of(page.base, one.get("href") or "") for one in page.root.iter("a"))
-        targets = [one for one in dict.fromkeys(links) if one and urlsplit(one).netloc == urlsplit(page.url).netloc]
+        targets = list(dict.fromkeys(url for _, url in page.links()))
         alike = Counter(map(make_of, targets))  # more are links to threads
         for url in [one for one in targets if not is_other_page(one) and alike[make_of(one)] <= _SAMPLES][:_UPWARDS]:
             above = await self._get(url)
@@ -304,8 +302,7 @@ class Explorer:
         read = sorted((one for one in found.threads if one.url in urls), key=lambda one: -len(one.posts)) if tail else []
         for page in read[:1]:
             base, own = page.url.removesuffix(tail), {post.text for post in page.posts}
-            targets = (target_of(page.base, one.get("href") or "") for one in page.root.iter("a"))
-            views = [one.removeprefix(base) for one in targets if one and one.startswith(base) and one != page.url]
+            views = [one.removeprefix(base) for _, one in page.links() if one.startswith(base)]
             for end in dict.fromkeys(end for end in views if end[:1] in ("", "/", "?", "&") and not end[1:].isdecimal()):
                 other = await self._get(base + end)
                 if other is None or not other.is_thread or not own <= {post.text for post in other.posts}:
@@ -383,16 +380,7 @@ def _is_in_posts(group: LinkGroup, page: OpenedPage) -> bool:
 
 def _upwards(page: OpenedPage) -> list[str]:
     """Return links that may lead to the list that a thread is in: links before its first post, the last ones first."""
-    tree, here = page.tree, urlsplit(page.url)
-    first = min(block.start for block in page.learned.fields.found.blocks) if page.learned else len(tree)
-    found: dict[str, None] = {}
-    for i in range(min(first, len(tree)) - 1, -1, -1):
-        href = tree.attributes[i].get("href") if tree.tag[i] == "a" else None
-        if not href:
-            continue
-        url = target_of(page.base, href)
-        if url and urlsplit(url).netloc == here.netloc and url != urldefrag(page.url).url and url not in page.pages:
-            found.setdefault(url)
-    if (root := urljoin(page.url, "/")) != urldefrag(page.url).url:
-        found.setdefault(root)
-    return list(found)
+    first = min(block.start for block in page.learned.fields.found.blocks) if page.learned else len(page.tree)
+    links = [url for i, url in page.links() if i < first and url not in page.pages]
+    root = urljoin(page.url, "/")
+    return list(dict.fromkeys([*reversed(links), *([root] if root != urldefrag(page.url).url else [])]))

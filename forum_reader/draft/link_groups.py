@@ -13,11 +13,12 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from forum_reader.fields import post_marks
 from forum_reader.page.page_tree import PageTree
 
+from .element_selectors import words_of
 from .page_sample import OpenedPage
 
 _LEAST = 2
@@ -25,7 +26,7 @@ ANSWER = re.compile(r"^(?:re|aw|sv|отв|antw)\s*[:：]\s*", re.IGNORECASE)
 """Prefix of a title where a link leads to an answer."""
 _MOST_LINKS = 500
 _LOOKED_AT = 20  # links of a group
-_LONGEST_LABEL = 200  # characters
+_LONGEST_LABEL, _LONGEST_TITLE = 200, 300  # characters
 _LEVELS_OF_ROW = 4
 _NESTED = 10  # of so many rows one holds the next, in a tree
 _MOST_ALIKE = 0.5  # of a group
@@ -34,7 +35,6 @@ _NOT_CONTENT = re.compile(
     r"advanced|terms|privacy|contact|sort|order|markread|subscribe)(?:[/?&=_.-]|$)|\.(?:png|jpe?g|gif|css|js|xml)(?:$|\?)",
     re.IGNORECASE,
 )
-_SESSION = re.compile(r";jsessionid=[^?#/]*", re.IGNORECASE)
 _COUNT = re.compile(
     r"(?:\d[\d.,]*[km]?|no|keine?|aucun|sin|нет)?\s*(?:comments?|replies|reply|answers?|discuss\w*|kommentare?|antwort(?:en)?|"
     r"commentaires?|réponses?|comentarios?|respuestas?|комментари\w*|ответ\w*|评论|回复|コメント|댓글)$",
@@ -128,21 +128,13 @@ class LinkGroup:
 
 def link_groups(page: OpenedPage, most: int = 5) -> list[LinkGroup]:
     """Return the groups of a page that may lead to forums or threads, the likeliest first: many links, each with a long text."""
-    tree, here, base = page.tree, urlsplit(page.url), page.base
+    tree = page.tree
     groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
     targets: dict[int, str] = {}
     doubtful: list[tuple[tuple[int, ...], int]] = []  # a board may be named Help
-    for i, tag in enumerate(tree.tag):
-        href = tree.attributes[i].get("href") if tag == "a" else None
-        if not href or not 0 < tree.size(i) < 300 or post_marks.is_profile_link(href):
-            continue
-        target = target_of(base, href)
-        if (
-            target is None
-            or urlsplit(target).netloc != here.netloc
-            or target == urldefrag(page.url).url
-            or PAGE_WORD.match(tree.string(i))
-        ):
+    for i, target in page.links():
+        is_profile = post_marks.is_profile_link(tree.attributes[i]["href"])
+        if not 0 < tree.size(i) < _LONGEST_TITLE or is_profile or PAGE_WORD.match(tree.string(i)):
             continue
         targets[i] = target
         up = tree.parent[i]
@@ -232,17 +224,13 @@ def whole_threads(listed: LinkGroup) -> LinkGroup | None:
     """Return the links of a list that lead to whole threads (`Open the whole thread`, a picture with such a name), with the
     titles before them; None where it has none.
     """
-    tree, base = listed.page.tree, listed.page.base
+    tree = listed.page.tree
     titles = sorted(i for group in link_groups(listed.page) for i in group.places)
     places: list[int] = []
     urls: dict[str, int] = {}
-    for i, tag in enumerate(tree.tag):
-        href = tree.attributes[i].get("href") if tag == "a" else None
-        target = target_of(base, href) if href else None
-        if target is None or not _WHOLE.search(_label_of(tree, i)):
-            continue
+    for i, target in listed.page.links():
         before = bisect_left(titles, i) - 1
-        if before >= 0 and target not in urls:
+        if before >= 0 and target not in urls and _WHOLE.search(_label_of(tree, i)):
             urls[target] = titles[before]
             places.append(i)
     if len(places) < _LEAST or len(set(urls.values())) < len(urls):
@@ -287,20 +275,10 @@ def _alike(members: list[int], targets: dict[int, str]) -> list[list[int]]:
     """Split a group by the form of its addresses, where most have one form: a menu may be a list of the same elements."""
     by_make: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)
     for i in members:
-        parts = urlsplit(targets[i])
-        names = tuple(one.partition("=")[0] for one in re.split("[&;]", parts.query) if "=" in one)
-        by_make[parts.path.rstrip("/").count("/"), names].append(i)
+        path, names = make_of(targets[i])
+        by_make[path.rstrip("/").count("/"), names].append(i)
     largest = max(map(len, by_make.values()))
     return [members] if largest == len(members) or largest < _MOST_ALIKE * len(members) else list(by_make.values())
-
-
-def target_of(base: str, href: str) -> str | None:
-    """Return the address that a link leads to, without a session's id; None where it leads to no web page."""
-    try:
-        target = _SESSION.sub("", urldefrag(urljoin(base, href.strip())).url)
-        return target if urlsplit(target).scheme in ("http", "https") else None
-    except ValueError:
-        return None
 
 
 def is_other_page(target: str) -> bool:
@@ -349,7 +327,7 @@ def is_titled(page: OpenedPage, title: str) -> bool:
     """Return True if a page has its link's title, or the beginning of it; a link may also have a number or a count."""
     words = _letters(title)
     shown = page.frame.title or ""
-    headings = ["".join(map(str, one.itertext())) for one in page.root.iter("h1", "h2", "h3")]
+    headings = map(words_of, page.root.iter("h1", "h2", "h3"))
     named = [post.section or "" for post in page.shaped[:1]]
     heads = [_letters(head) for head in (shown, *named, page.root.findtext(".//title") or "", *headings)]
     whole = any(words[:_TITLE] in head for head in heads) if words else False

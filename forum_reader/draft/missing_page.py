@@ -15,12 +15,12 @@ import msgspec
 from forum_reader.definition.pages import PageKind
 from forum_reader.errors import FetchFailed, PageGone, SiteError
 from forum_reader.page.soft_block import verdict
-from forum_reader.reading.asked_page import AnyPage, Asked, read
+from forum_reader.reading.asked_page import Asked
 from forum_reader.reading.parse_body import markup_root
 from forum_reader.reading.read_page import IndexPage, ListPage
-from forum_reader.reading.reading_budget import strictly
 
-from .draft_file import Draft, Preview, PreviewedThread, preview_of, site_of_draft
+from .draft_file import Draft, Preview, PreviewedThread, preview_of, read_strictly, site_of_draft
+from .element_selectors import words_of
 
 if TYPE_CHECKING:
     from forum_reader.definition.site import Site
@@ -88,17 +88,12 @@ def _same(one: str, other: str) -> bool:
 
 def _is_gone(site: Site, response: TextResponse) -> bool:
     try:
-        _read(site, response, Asked(kind="comments", thread="0", url=response.url))
+        read_strictly(site, response, Asked(kind="comments", thread="0", url=response.url))
     except PageGone:
         return True
     except SiteError:
         pass
     return False
-
-
-def _read(site: Site, response: TextResponse, asked: Asked) -> AnyPage:
-    with strictly():
-        return read(site, response, asked)
 
 
 def _with(draft: Draft, sign: dict[str, str]) -> Draft:
@@ -115,7 +110,7 @@ def _places(site: Site, draft: Draft, page: TextResponse) -> Iterator[dict[str, 
     kinds: tuple[PageKind, ...] = ("list", "index") if site.pages.index is not None else ("list",)
     for kind in kinds:
         try:
-            found = _read(site, page, Asked(kind=kind, forum=forum))
+            found = read_strictly(site, page, Asked(kind=kind, forum=forum))
         except SiteError:
             continue
         rows = found.threads if isinstance(found, ListPage) else found.forums if isinstance(found, IndexPage) else ()
@@ -125,14 +120,10 @@ def _places(site: Site, draft: Draft, page: TextResponse) -> Iterator[dict[str, 
 
 def _signs(page: TextResponse, others: list[TextResponse]) -> Iterator[dict[str, str]]:
     """Yield a selector for each text that means that something is missing, and is on none of the other pages."""
-    known = [_words("".join(map(str, markup_root(one).itertext()))) for one in others]
+    known = [words_of(markup_root(one)) for one in others]
     for text in markup_root(page).xpath("//text()"):
         holder = text.getparent().getparent() if text.is_tail else text.getparent()
-        for part in _ENDS.split(_words(text)):
+        for part in _ENDS.split(" ".join(text.split())):
             piece = part.strip()
             if len(piece) <= _MOST_CHARACTERS and _MISSING.search(piece) and not any(piece in one for one in known):
                 yield {"gone": f'//{holder.tag}[contains(normalize-space(), "{piece}")]'}
-
-
-def _words(text: str) -> str:
-    return " ".join(text.split())

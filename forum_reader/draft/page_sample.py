@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urldefrag, urlsplit
 
 from w3lib.html import get_base_url
 
@@ -29,6 +30,8 @@ from forum_reader.readers.schema_org import marked_places
 from forum_reader.readers.structure import Fields, PostPattern, infer_posts, posts_of
 from forum_reader.reading.parse_body import read_at, root_of
 from forum_reader.reading.reading_budget import extraordinary
+
+from .address_shape import target_of
 
 if TYPE_CHECKING:
     from forum_reader.page.records import SeenPost
@@ -66,6 +69,15 @@ class OpenedPage:
     def base(self) -> str:
         """Return the address that its links are relative to."""
         return base_of(self.response)
+
+    def links(self) -> Iterator[tuple[int, str]]:
+        """Yield each link to another page of the same host, in the page's order: its place in the tree, and the address."""
+        tree, base, own, host = self.tree, self.base, urldefrag(self.url).url, urlsplit(self.url).netloc
+        for i, tag in enumerate(tree.tag):
+            href = tree.attributes[i].get("href") if tag == "a" else None
+            target = target_of(base, href) if href else None
+            if target is not None and target != own and urlsplit(target).netloc == host:
+                yield i, target
 
     @property
     def posts(self) -> tuple[SeenPost, ...]:

@@ -18,8 +18,8 @@ from forum_reader.errors import FetchFailed, UnreadablePage
 from forum_reader.page.page_kind import is_same_thing
 from forum_reader.reading.parse_body import markup_root, xml_of
 
-from .element_selectors import NAME, class_selectors
-from .link_groups import target_of
+from .address_shape import target_of
+from .element_selectors import NAME, class_selectors, has_class
 
 if TYPE_CHECKING:
     from forum_reader.page.response import Get, TextResponse
@@ -62,7 +62,7 @@ def _behind_text(root: Any, url: str) -> str | None:
     predecessor.
     """
     links = compiled("html", _BEHIND)(root)
-    targets = {_target(one, url) for one in links if _leads_on(one, url)}
+    targets = {target_of(url, one.get("href")) for one in links if _leads_on(one, url)}
     return _BEHIND if links and len(targets) == 1 and all(_leads_on(one, url) for one in links) else None
 
 
@@ -74,23 +74,11 @@ def _number(element: Any) -> int | None:
 
 def _leads_on(link: Any, url: str) -> bool:
     """Return True if the link may lead to a page of the same list or thread."""
-    target = _target(link, url)
+    target = target_of(url, link.get("href") or "#")
     if target is None or target == urldefrag(url).url:
         return False
     parts, here = urlsplit(target), urlsplit(url)
     return parts.netloc == here.netloc and is_same_thing(parts.path, here.path)
-
-
-def _target(link: Any, url: str) -> str | None:
-    href = (link.get("href") or "").strip()
-    if not href or href.startswith(("#", "javascript:")):
-        return None
-    try:
-        target = str(urldefrag(urljoin(url, href)).url)
-        urlsplit(target)
-    except ValueError:
-        return None
-    return target
 
 
 def _above(link: Any) -> Iterator[Any]:
@@ -107,9 +95,10 @@ def _own(around: Any, url: str) -> Any:
     numbers = [one for one in around.iterdescendants() if _number(one) is not None]
     if not 2 <= len(numbers) <= 40:
         return None
-    plain = [one for one in numbers if one.tag != "a" or _target(one, url) is None]
-    if not plain:
-        plain = [one for one in numbers if _target(one, url) == urldefrag(url).url]
+    targets = [target_of(url, one.get("href") or "javascript:") if one.tag == "a" else None for one in numbers]
+    for own in (None, urldefrag(url).url):
+        if plain := [one for one, target in zip(numbers, targets, strict=True) if target == own]:
+            break
     if not plain:
         classes = Counter(one.get("class") for one in numbers)
         plain = [one for one in numbers if len(numbers) > 2 and one.get("class") and classes[one.get("class")] == 1]
@@ -143,25 +132,21 @@ def _scopes(around: Any) -> Iterator[str]:
     for _ in range(3):
         if level is None or level.tag == "body":
             return
-        yield from (f"//{level.tag}[{_has_class(name)}]" for name in _classes(level))
+        yield from (f"//{level.tag}[{has_class(name)}]" for name in _classes(level))
         if NAME.match(level.get("id") or ""):
             yield f"//{level.tag}[@id='{level.get('id')}']"
         level = level.getparent()
 
 
 def _of_page(scope: str, here: Any) -> Iterator[str]:
-    yield from (f"{scope}//{here.tag}[{_has_class(name)}]" for name in _classes(here))
+    yield from (f"{scope}//{here.tag}[{has_class(name)}]" for name in _classes(here))
     parent = here.getparent()
-    yield from (f"{scope}//{parent.tag}[{_has_class(name)}]/{here.tag}" for name in _classes(parent))
+    yield from (f"{scope}//{parent.tag}[{has_class(name)}]/{here.tag}" for name in _classes(parent))
     yield f"{scope}//{here.tag}[{_SHOWN} > 0]" if here.tag != "a" else f"{scope}//a[not(@href)][{_SHOWN} > 0]"
 
 
 def _classes(element: Any) -> list[str]:
     return [name for name in (element.get("class") or "").split() if NAME.match(name)]
-
-
-def _has_class(name: str) -> str:
-    return f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')"
 
 
 _PAGE = re.compile(r"(\b(?:page|pg|p)[=/-]?)2(?!\d)", re.IGNORECASE)

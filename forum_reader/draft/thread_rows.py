@@ -14,7 +14,7 @@ from forum_reader.page.page_tree import PageTree
 from forum_reader.readers.block_paths import BlockPaths
 from forum_reader.readers.structure import Fields
 
-from .element_selectors import NAME, class_selector, field_selectors
+from .element_selectors import NAME, class_selector, field_selectors, words_of
 from .page_sample import OpenedPage
 
 
@@ -123,10 +123,9 @@ def begins_each_page(found: Sequence[PostRows], following: Mapping[str, OpenedPa
     return bool(firsts) and all(first and first == later for first, later in firsts)
 
 
-def _first(rows: str, root: Any) -> list[str]:
+def _first(rows: str, root: Any) -> str:
     """Return the words of the first row."""
-    found = compiled("html", rows)(root)
-    return "".join(found[0].itertext()).split() if found else []
+    return words_of(next(iter(compiled("html", rows)(root)), None))
 
 
 def title_selector(roots: Sequence[Any]) -> str:
@@ -136,15 +135,11 @@ def title_selector(roots: Sequence[Any]) -> str:
     headings = [root.find(".//h1") for root in roots]
     if any(heading is None for heading in headings):
         return "title"
-    shown = [_line(root.find(".//title")) for root in roots]
-    firsts = [_line(next(iter(heading), None)) for heading in headings]
+    shown = [words_of(root.find(".//title")) for root in roots]
+    firsts = [words_of(next(iter(heading), None)) for heading in headings]
     within = all(first and first in title for first, title in zip(firsts, shown, strict=True))
-    whole = any(_line(heading) in title for heading, title in zip(headings, shown, strict=True))
+    whole = any(words_of(heading) in title for heading, title in zip(headings, shown, strict=True))
     return "h1 > :first-child" if within and not whole else "h1"
-
-
-def _line(element: Any) -> str:
-    return "" if element is None else " ".join("".join(element.itertext()).split())
 
 
 _LEAST_NAMES = 3
@@ -157,7 +152,7 @@ def of_name_alone(elements: Sequence[Any]) -> list[Any]:
     """
     parts = [_part(one) if one is not None else None for one in elements]
     found = [part for part in parts if part is not None]
-    names, others = {_text(name) for name, _ in found}, {other for _, other in found}
+    names, others = {words_of(name) for name, _ in found}, {other for _, other in found}
     known = sum(one is not None for one in elements)
     if len(found) < _MOSTLY * known or len(names) < _LEAST_NAMES or len(others) > len(names):
         return list(elements)
@@ -176,16 +171,12 @@ def badge_selectors(authors: Sequence[tuple[BlockPaths, int]]) -> list[str]:
 
 def _part(element: Any) -> tuple[Any, str] | None:
     """Return the first child and the text after it; None where the element begins with text, or has nothing after the child."""
-    first = next((one for one in element.iterchildren() if isinstance(one.tag, str) and _text(one)), None)
+    first = next((one for one in element.iterchildren() if isinstance(one.tag, str) and words_of(one)), None)
     if first is None or (element.text or "").strip():
         return None
-    name, whole = _text(first), _text(element)
+    name, whole = words_of(first), words_of(element)
     other = whole[len(name) :].strip() if whole.startswith(name) else ""
     return (first, other) if other else None
-
-
-def _text(element: Any) -> str:
-    return " ".join("".join(map(str, element.itertext())).split())
 
 
 _LEAST_THREADS = 2  # that began before their first row

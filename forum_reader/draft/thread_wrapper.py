@@ -14,7 +14,16 @@ from typing import Any
 from forum_reader.definition.selectors import compiled
 from forum_reader.fields.author_field import name_of
 
-from .element_selectors import as_value, class_selector, field_selectors, id_selector, own_text_of, rows_selector, xpath_of
+from .element_selectors import (
+    as_value,
+    class_selector,
+    field_selectors,
+    id_selector,
+    own_text_of,
+    rows_selector,
+    words_of,
+    xpath_of,
+)
 from .page_sample import OpenedPage
 from .paging_links import next_selector, numbered_selector
 from .row_fields import date_field, first_selector, id_field, id_in_thread, made_id, parent_field
@@ -184,17 +193,9 @@ def _fields(found: Sequence[PostRows]) -> dict[str, Any] | None:
 
 def _outermost(element: Any) -> Any:
     """Return the outermost element with just the same text: its class may be on an ancestor."""
-    while element is not None and (up := element.getparent()) is not None and _words_of(up) == _words_of(element):
+    while element is not None and (up := element.getparent()) is not None and words_of(up) == words_of(element):
         element = up
     return element
-
-
-def _words_of(element: Any) -> list[str]:
-    return "".join(map(str, element.itertext())).split()
-
-
-def _words_of_first(selector: str, root: Any) -> tuple[str, ...]:
-    return tuple(word for one in compiled("html", selector)(root)[:1] for word in _words_of(one))
 
 
 def _same(bodies: list[Any]) -> list[str]:
@@ -350,7 +351,7 @@ def _opening(found: Sequence[PostRows], *, is_row: bool) -> dict[str, Any]:
     """Return the fields of the opening post: the thread's title and, where it is outside the rows, the others."""
     roots = [one.page.root for one in found]
     title = title_selector(roots)
-    names = {_words_of_first(title, root) for root in roots}
+    names = {words_of(next(iter(compiled("html", title)(root)), None)) for root in roots}
     table: dict[str, Any] = {} if len(names) == 1 < len(roots) else {"title": title}
     leads = [one for one in found if one.lead is not None]
     if len(leads) < len(found) or is_row:

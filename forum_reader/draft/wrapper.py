@@ -24,10 +24,11 @@ from forum_reader.reading.parse_body import read_at, root_of
 from forum_reader.reading.read_page import CommentsPage, ListedForum, read_comments
 from forum_reader.reading.reading_budget import strictly
 
-from .address_shape import AddressShape, shape_of
+from .address_shape import AddressShape, shape_of, target_of
 from .boards import board_field
+from .element_selectors import words_of
 from .explore import FoundForum
-from .link_groups import LinkGroup, target_of
+from .link_groups import LinkGroup
 from .list_wrapper import learn_index, learn_list
 from .page_sample import OpenedPage
 from .thread_wrapper import learn_comments
@@ -292,21 +293,17 @@ def _leads_to_others(selector: str, pages: list[OpenedPage], shape: AddressShape
 
 def _title(found: FoundForum) -> Any:
     """Return the field of a thread's title, equal to the list's: a heading, else the title without its constant text."""
-    listed = {url: _words(title) for url, title in zip(found.listed.urls, found.listed.titles, strict=True)}
+    listed = {url: " ".join(title.split()) for url, title in zip(found.listed.urls, found.listed.titles, strict=True)}
     known = [(listed[page.url], page.root) for page in found.threads if page.url in listed]
     for tag in ("h1", "h2", "h3", "h4"):
-        if known and all(_words("".join(map(str, next(root.iter(tag), root).itertext()))) == title for title, root in known):
+        if known and all(words_of(next(root.iter(tag), root)) == title for title, root in known):
             return tag
-    shown = [(title, _words(root.findtext(".//title") or "")) for title, root in known]
+    shown = [(title, words_of(root.find(".//title"))) for title, root in known]
     around = {tuple(map(_NUMBER.sub, ("0", "0"), window.partition(title)[::2])) for title, window in shown if title in window}
     if len(shown) > 1 and len(around) == 1 and all(title in window for title, window in shown):
         before, after = (re.escape(one).replace("0", r"\d+").replace("\\ ", r"\s+") for one in around.pop())
         return {"select": "title", "regex": rf"(?s)^\s*{before}(.+?){after}\s*$"}
     return None
-
-
-def _words(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _found_next(table: dict[str, Any]) -> str | None:
