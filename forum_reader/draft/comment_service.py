@@ -21,10 +21,11 @@ from forum_reader.reading.parse_body import read_at
 from forum_reader.reading.read_page import ListedForum
 
 from .address_shape import AddressShape
+from .boards import Open
 from .element_selectors import words_of
 from .link_groups import LinkGroup, link_groups
 from .list_wrapper import learn_list
-from .page_sample import OpenedPage, opened
+from .page_sample import OpenedPage
 from .paging_links import next_selector
 from .wrapper import Wrapper, zone_of
 
@@ -88,38 +89,30 @@ class StaticPages(NamedTuple):
     group: LinkGroup | None
 
 
-async def find_static(page: OpenedPage, get: Get) -> StaticPages | None:
+async def find_static(page: OpenedPage, get: Open) -> StaticPages | None:
     """Find the pages with comments of a service from one of them, or from their list; None where no page names a service."""
     service = service_of(page)
     if service is not None:
         here = page.url.partition("#")[0]
         for url in _upwards(page):
-            above = await _opened(get, url)
+            above = await get(url)
             group = next((one for one in link_groups(above) if here in one.urls), None) if above is not None else None
             if group is not None:
                 articles = [page, *await _articles(group, service, get, besides=here)]
                 return StaticPages(service, articles, group)
         return StaticPages(service, [page], None)
     for group in link_groups(page)[:_GROUPS]:
-        first = await _opened(get, group.urls[0])
+        first = await get(group.urls[0])
         named = service_of(first) if first is not None else None
         if first is not None and named is not None:
             return StaticPages(named, [first, *await _articles(group, named, get, besides=first.url)], group)
     return None
 
 
-async def _articles(group: LinkGroup, service: Service, get: Get, *, besides: str) -> list[OpenedPage]:
+async def _articles(group: LinkGroup, service: Service, get: Open, *, besides: str) -> list[OpenedPage]:
     urls = [url for url in group.urls if url != besides][: _ARTICLES - 1]
-    pages = [await _opened(get, url) for url in urls]
+    pages = [await get(url) for url in urls]
     return [one for one in pages if one is not None and compiled("html", service.mark)(one.root)]
-
-
-async def _opened(get: Get, url: str) -> OpenedPage | None:
-    try:
-        response = await get(url)
-    except FetchFailed:
-        return None
-    return opened(response) if response.status == 200 else None
 
 
 def _upwards(page: OpenedPage) -> list[str]:

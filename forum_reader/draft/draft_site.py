@@ -160,7 +160,7 @@ async def drafted(url: str, fetch: Fetch, known: partial[Draft], profile: str | 
 async def _found(url: str, fetch: Fetch, pages: _Pages, known: partial[Draft], profile: str | None) -> Drafted:
     if profile is not None and profile not in (names := layers.profile_names()):
         raise SiteError(f"profile {profile!r:.100} is unknown: profiles are {', '.join(names)}")
-    response = await fetch(url)
+    response = await pages.get(url)
     if (why := refusal(response)) is not None:
         raise ReaderError(why)
     _refuse_another_host(url, response.url)
@@ -203,14 +203,14 @@ class _Pages:
     """Pages of the site, each fetched once."""
 
     def __init__(self, fetch: Fetch) -> None:
-        self.explorer = Explorer(fetch)
         self._fetch = fetch
         self._known: dict[str, TextResponse] = {}
+        self.explorer = Explorer(self.get)
 
     async def get(self, url: str) -> TextResponse:
         if url not in self._known:
-            known = self.explorer.response(url)
-            self._known[url] = known if known is not None else await self._fetch(url)
+            found = await self._fetch(url)
+            self._known |= {url: found, found.url: found}
         return self._known[url]
 
 
@@ -253,7 +253,7 @@ async def _of_static_pages(response: TextResponse, pages: _Pages, known: partial
     cannot be written.
     """
     page = opened(response)
-    found = await find_static(page, pages.get) if page is not None and not page.is_thread else None
+    found = await find_static(page, pages.explorer.page) if page is not None and not page.is_thread else None
     if found is None:
         return None
     service = found.service

@@ -79,16 +79,12 @@ class Explorer:
         self._known: dict[str, OpenedPage | None] = {}
         self._most = MOST_PAGES
 
-    def response(self, url: str) -> TextResponse | None:
-        """Return a page that was fetched; None for any other."""
-        page = self._known.get(urldefrag(url).url)
-        return page.response if page is not None else None
-
     async def find(self, response: TextResponse) -> FoundForum | None:
         """Find the forum that the page belongs to; None where no list of threads is found."""
         page = opened(response)
         if page is None:
             return None
+        self._most += len(self._known)
         self._known[urldefrag(page.url).url] = page
         is_thread = page.is_thread and not await self._holds_threads(page) and not await self._holds_boards(page)
         found = await self._showing_posts(page) if is_thread else None
@@ -105,7 +101,8 @@ class Explorer:
             await self._read_on(found)
         return found
 
-    async def _get(self, url: str) -> OpenedPage | None:
+    async def page(self, url: str) -> OpenedPage | None:
+        """Return a page; None where it cannot be read, or the limit of pages is reached."""
         url = urldefrag(url).url
         if url not in self._known:
             if len(self._known) >= self._most:
@@ -152,7 +149,7 @@ class Explorer:
         for group in link_groups(page)[:_GROUPS]:
             if _is_in_posts(group, page):
                 numbers = _spread(len(group.urls), _SAMPLES)
-                inner = [(one, n) for n in numbers if (one := await self._get(group.urls[n])) is not None]
+                inner = [(one, n) for n in numbers if (one := await self.page(group.urls[n])) is not None]
                 if inner and all(is_titled(one, group.titles[n]) and not one.is_thread for one, n in inner):
                     return True
         return False
@@ -163,7 +160,7 @@ class Explorer:
         """
         for group in (part for whole in link_groups(page) for part in by_title(whole)):
             numbers = _spread(len(group.urls), _MORE_SAMPLES)  # threads of one post look like no thread
-            threads = [(n, one) for n in numbers if (one := await self._get(group.urls[n])) is not None and one.is_thread]
+            threads = [(n, one) for n in numbers if (one := await self.page(group.urls[n])) is not None and one.is_thread]
             if threads and (listed := beginning_with(group, threads)) is not None:
                 return FoundForum(listed, [one for _, one in threads])
         return None
@@ -186,7 +183,7 @@ class Explorer:
         """
         threads, bare, others = [], 0, 0
         for n in _spread(len(group.urls), count):
-            page = await self._get(group.urls[n])
+            page = await self.page(group.urls[n])
             if page is None:
                 continue
             if not is_titled(page, group.titles[n]):
@@ -203,7 +200,7 @@ class Explorer:
         """Read the page as an index of pages that are indexes themselves."""
         for group in link_groups(page)[:_GROUPS]:
             for n in _spread(len(group.urls), _SAMPLES):
-                inner = await self._get(group.urls[n])
+                inner = await self.page(group.urls[n])
                 found = await self._as_index(inner) if inner is not None and not inner.is_thread else None
                 if found is not None:
                     found.categories = group
@@ -215,7 +212,7 @@ class Explorer:
             lists: list[LinkGroup] = []
             threads: list[tuple[OpenedPage, str]] = []
             for n in _spread(len(group.urls), _SAMPLES):
-                inner = await self._get(group.urls[n])
+                inner = await self.page(group.urls[n])
                 if inner is None or (inner.is_thread and not await self._holds_threads(inner)):
                     continue  # a thread, which may have a box with others
                 found = await self._as_list(inner)
@@ -236,7 +233,7 @@ class Explorer:
         all_upwards = _upwards(page)
         upwards = all_upwards[:_UPWARDS]
         for url in upwards:
-            above = await self._get(url)
+            above = await self.page(url)
             group = next((one for one in link_groups(above) if here in one.urls), None) if above is not None else None
             if above is not None and group is not None and group.size() >= _HELD * above.text_size:
                 index = await self._of_boards(above)
@@ -245,7 +242,7 @@ class Explorer:
                 return FoundForum(group, [page])
         roots = [url for url in all_upwards if here.startswith(url.rstrip("/") + "/")]
         for url in dict.fromkeys([*upwards[:_OLD_UPWARDS], *roots]):
-            above = await self._get(url)
+            above = await self.page(url)
             found = await self._of_boards(above) if above is not None else None
             if found is not None:
                 return found if found.forums is None else await self._board_with(here, page, found)
@@ -254,7 +251,7 @@ class Explorer:
     async def _board_with(self, url: str, page: OpenedPage, index: FoundForum) -> FoundForum:
         """Return the board of an index that lists a thread; the index where the first pages of its boards do not."""
         for board in index.forums.urls[:_BOARDS] if index.forums else ():
-            above = await self._get(board)
+            above = await self.page(board)
             group = next((one for one in link_groups(above) if url in one.urls), None) if above is not None else None
             if group is not None:
                 return FoundForum(group, [page])
@@ -265,7 +262,7 @@ class Explorer:
         if found.forums is not None:
             before = len(self._known)
             self._most = before + MOST_BOARDS
-            found.boards = await all_boards(found.forums, found.categories, found.listed, self._get, self._known)
+            found.boards = await all_boards(found.forums, found.categories, found.listed, self.page, self._known)
             self._most = MOST_PAGES + len(self._known) - before
 
     async def _read_whole(self, found: FoundForum) -> None:
@@ -274,7 +271,7 @@ class Explorer:
         if group is None:
             return
         numbers = _spread(len(group.urls), _THREADS)
-        pages = [page for n in numbers if (page := await self._get(group.urls[n])) is not None and page.is_thread]
+        pages = [page for n in numbers if (page := await self.page(group.urls[n])) is not None and page.is_thread]
         whole = [page for page in pages if page.shape is None]
         if any(len(page.posts) > 1 for page in whole):
             found.listed, found.threads = group, whole
@@ -287,7 +284,7 @@ class Explorer:
         targets = list(dict.fromkeys(url for _, url in page.links()))
         alike = Counter(map(make_of, targets))  # more are links to threads
         for url in [one for one in targets if not is_other_page(one) and alike[make_of(one)] <= _SAMPLES][:_UPWARDS]:
-            above = await self._get(url)
+            above = await self.page(url)
             whole = await self._as_list(above) if above is not None else None
             if whole is None or len(whole.listed.urls) <= len(found.listed.urls):
                 continue
@@ -304,7 +301,7 @@ class Explorer:
             base, own = page.url.removesuffix(tail), {post.text for post in page.posts}
             views = [one.removeprefix(base) for _, one in page.links() if one.startswith(base)]
             for end in dict.fromkeys(end for end in views if end[:1] in ("", "/", "?", "&") and not end[1:].isdecimal()):
-                other = await self._get(base + end)
+                other = await self.page(base + end)
                 if other is None or not other.is_thread or not own <= {post.text for post in other.posts}:
                     continue
                 group = found.listed
@@ -313,7 +310,7 @@ class Explorer:
                     return  # the file could only name the list's own links
                 found.listed = LinkGroup(group.page, group.places, changed, group.titles, group.named, group.shows_posts)
                 numbers = _spread(len(changed), _THREADS)
-                pages = [one for n in numbers if (one := await self._get(changed[n])) is not None and one.is_thread]
+                pages = [one for n in numbers if (one := await self.page(changed[n])) is not None and one.is_thread]
                 found.threads = [other, *(one for one in pages if one is not other)]
                 return
 
@@ -327,7 +324,7 @@ class Explorer:
         for url in dict.fromkeys(urls):
             if len(found.threads) >= _THREADS + 1:
                 break
-            if url not in known and (page := await self._get(url)) is not None and page.is_thread:
+            if url not in known and (page := await self.page(url)) is not None and page.is_thread:
                 found.threads.append(page)
 
     async def _read_on(self, found: FoundForum) -> None:
@@ -343,7 +340,7 @@ class Explorer:
         for _, url in others[:_MORE_SAMPLES]:
             if found.following:
                 break
-            other = await self._get(url)
+            other = await self.page(url)
             if other is not None and other.is_thread and await self._follow(found, other):
                 found.threads.append(other)
 
@@ -351,7 +348,7 @@ class Explorer:
         """Read the second page of a thread; return True if there is one."""
         selector = next_selector(page.root, page.url, page.next) or numbered_selector(page.root, page.url, -1)
         url = leads_to(selector, page.root, page.base) if selector else None
-        if url and url != page.url and (second := await self._get(url)) is not None and second.is_thread:
+        if url and url != page.url and (second := await self.page(url)) is not None and second.is_thread:
             found.following[page.url] = second
             return True
         return False

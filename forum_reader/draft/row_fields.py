@@ -34,7 +34,7 @@ _ID_NAMES = (
 )
 _ID = re.compile(r"(?<![0-9A-Za-z_~.@=-])[_~.@=-]*+([0-9A-Za-z][0-9A-Za-z_~.@=-]*+)/?$")
 _NUMBER_AT_END = re.compile(r"(?<!\d)(\d+)/?$")
-_LONGEST_ID = 200
+_LONGEST_ID, _LONGEST_ADDRESS = 200, 400
 _LEAST_IDS = 2
 _LINKS = 50  # of a row
 
@@ -43,15 +43,16 @@ def id_field(found: Sequence[PostRows]) -> dict[str, Any] | None:
     """Return the field whose attribute is in each row, and different in all rows of all pages. An opening post needs no id."""
     best: tuple[float, dict[str, Any]] | None = None
     for selector, name in _id_places(found):
+        select = attribute_of(selector, name)
         for pattern, bonus in ((_NUMBER_AT_END, 0.5), (_ID, 0.0)):
-            opening, values = _values(found, selector, name, pattern)
+            opening, values = _values(found, select, pattern)
             without = None in opening
             values = values if without else [*opening, *values]
             if len(values) < _LEAST_IDS or None in values or len(set(values)) < len(values):
                 continue
             score = bonus - OPENING_HAS_NONE * without + _id_score(selector, name, [value for value in values if value], found)
             if best is None or score > best[0]:
-                best = (score, {"select": attribute_of(selector, name), "regex": pattern.pattern})
+                best = (score, {"select": select, "regex": pattern.pattern})
     return best[1] if best else None
 
 
@@ -69,10 +70,10 @@ def id_in_thread(found: Sequence[PostRows]) -> dict[str, Any] | None:
                     pairs.setdefault((name, class_selector(element.getparent()) or ""), []).append((row, element))
     for (name, _), pair in pairs.items():
         for selector in field_selectors(pair, 1):
-            of_pages = [[_numbers(row, selector, name) for row in one.rows] for one in found]
-            threads = [{one[0] if one else None for one in numbers} for numbers in of_pages]
+            of_pages = [[_match(row, attribute_of(selector, name), _IN_THREAD) for row in one.rows] for one in found]
+            threads = [{one[1] if one else None for one in numbers} for numbers in of_pages]
             alone = all(len(one) == 1 and None not in one for one in threads) and len(set.union(*threads)) == len(found)
-            if alone and all(len(set(numbers)) == len(numbers) for numbers in of_pages):
+            if alone and all(len({one and one[2] for one in numbers}) == len(numbers) for numbers in of_pages):
                 return {"select": attribute_of(selector, name), "regex": r"(\d+)\D*$", "prefix": "{thread}/"}
     return None
 
@@ -102,7 +103,9 @@ def parent_field(found: Sequence[PostRows], ids: dict[str, Any]) -> dict[str, An
     if not far or len(answers) < _LEAST_ANSWERS:
         return None
     for regex in _TARGETS:
-        if all((to := re.search(regex, href)) and to[1] == _id_of(row, ids) for row, href in answers):
+        ids_of = [_match(row, ids["select"], re.compile(ids["regex"])) for row, _ in answers]
+        targets = [re.search(regex, href) for _, href in answers]
+        if all(to and own and to[1] == own[1] for to, own in zip(targets, ids_of, strict=True)):
             select = as_value([attribute_of(one, "href") for one in field_selectors(pairs, 1)])
             return {"select": select, "regex": regex} | ({"prefix": ids["prefix"]} if "prefix" in ids else {}) if select else None
     return None
@@ -119,28 +122,20 @@ def _on_page(link: Any, page: OpenedPage) -> str:
     return name if not before or urljoin(page.base, before) == page.url else ""
 
 
-def _id_of(row: Any, ids: dict[str, Any]) -> str | None:
-    values = compiled("html", ids["select"])(row)
-    match = re.search(ids["regex"], str(values[0])) if values else None
-    return match[1] if match else None
+def _match(row: Any, select: str, pattern: re.Pattern[str]) -> re.Match[str] | None:
+    """Return the match in the first value of an attribute that a selector finds in a row."""
+    values = compiled("html", select)(row)
+    return pattern.search(str(values[0]).strip()[-_LONGEST_ADDRESS:]) if values else None
 
 
-def _numbers(row: Any, selector: str, name: str) -> tuple[str, ...]:
-    elements = compiled("html", selector)(row)
-    match = _IN_THREAD.search((elements[0].get(name) or "")[-_LONGEST_ID:]) if elements else None
-    return match.groups() if match else ()
-
-
-def _values(
-    found: Sequence[PostRows], selector: str, name: str, pattern: re.Pattern[str]
-) -> tuple[list[str | None], list[str | None]]:
+def _values(found: Sequence[PostRows], select: str, pattern: re.Pattern[str]) -> tuple[list[str | None], list[str | None]]:
     """Return the values of the opening posts that are rows, and of all other rows."""
     opening: list[str | None] = []
     others: list[str | None] = []
     is_first = all(one.lead is None for one in found)
     for one in found:
         for number, row in zip(one.numbers, one.rows, strict=True):
-            (opening if is_first and number == 0 else others).append(_value(row, selector, name, pattern))
+            (opening if is_first and number == 0 else others).append(_value(row, select, pattern))
     return opening, others
 
 
@@ -165,13 +160,11 @@ def _id_places(found: Sequence[PostRows]) -> list[tuple[str, str]]:
     return list(places)[:120]
 
 
-def _value(row: Any, selector: str, name: str, pattern: re.Pattern[str]) -> str | None:
-    elements = compiled("html", selector)(row)
-    value = elements[0].get(name) if elements and not isinstance(elements[0], str) else None
-    if value is None or (pattern is _NUMBER_AT_END and is_code(value)):
+def _value(row: Any, select: str, pattern: re.Pattern[str]) -> str | None:
+    match = _match(row, select, pattern)
+    if match is None or (pattern is _NUMBER_AT_END and is_code(match.string)):
         return None
-    match = pattern.search(value.strip())
-    return match[1] if match and len(match[1]) <= _LONGEST_ID else None
+    return match[1] if len(match[1]) <= _LONGEST_ID else None
 
 
 def _id_score(selector: str, name: str, values: list[str], found: Sequence[PostRows]) -> float:
@@ -227,8 +220,7 @@ def first_selector(field: Any) -> str | None:
 
 def _stays(step: str, rows: Sequence[Any], page: OpenedPage) -> bool:
     """Return True if dates are absolute: read some weeks later, they give the same time."""
-    at, language = read_at(page.response), known_language(page.frame.language or "")
-    now, later = (DateReader(moment, language=language, time_zone="UTC") for moment in (at, at + _LATER))
+    now, later = _reader(page), _reader(page, _LATER)
     texts = {str(compiled("html", f"(normalize-space({step}))")(row)[0]) for row in rows[:10]}
     return any(texts) and all(now.read(text)[0] == later.read(text)[0] for text in texts)
 
@@ -308,15 +300,13 @@ def _fitting(selector: str, wanted: Wanted, form: str) -> int:
 
 def moves(field: Any, rows: Sequence[Any], page: OpenedPage) -> bool:
     """Return True if some dates are relative ("3 days ago"), so that a later reading gives another time."""
-    select = field["select"] if isinstance(field, dict) else field
-    selector: str = select if isinstance(select, str) else select[0]
-    reader = _reader(page)
+    selector, reader = first_selector(field) or "", _reader(page)
     read = [reader.read(text) for row in rows if (text := _text(selector, row))]
     return any(moment is not None and not fixed for moment, fixed in read)
 
 
-def _reader(page: OpenedPage) -> DateReader:
-    return DateReader(read_at(page.response), language=known_language(page.frame.language or ""), time_zone="UTC")
+def _reader(page: OpenedPage, later: timedelta = timedelta()) -> DateReader:
+    return DateReader(read_at(page.response) + later, language=known_language(page.frame.language or ""), time_zone="UTC")
 
 
 def _text(selector: str, row: Any) -> str | None:
