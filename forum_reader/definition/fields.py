@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
-from typing import Any, Literal, Self
+from functools import cache, cached_property
+from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -112,7 +112,7 @@ class FieldSpec(Select):
         return self
 
 
-def with_syntax(value: Any, syntax: str) -> Any:
+def _with_syntax(value: Any, syntax: str) -> Any:
     """Return a field of a file (a selector, a list of selectors, a table) as a table with its syntax."""
     if isinstance(value, str):
         value = {"select": [value]}
@@ -189,6 +189,28 @@ class Fields(BaseModel):
         """Return the fields that the site file declares, by name."""
         fields = ((name, getattr(self, name)) for name in type(self).model_fields)
         return tuple((name, field) for name, field in fields if field is not None)
+
+
+def give_syntax(page: type[BaseModel], table: Mapping[str, Any], syntax: str, others: Mapping[str, str]) -> dict[str, Any]:
+    """Return the table of a page, in which each selector has its syntax; `others`: the syntax of some keys. `false` removes a
+    profile's value, if there is one.
+    """
+    given, selecting, of_fields = dict(table), _keys_of(page, Select), _keys_of(page, Fields)
+    for key, value in table.items():
+        if key in selecting and value is False:
+            del given[key]
+        elif key in selecting:
+            given[key] = _with_syntax(value, others.get(key, syntax))
+        elif key in of_fields and isinstance(value, Mapping):
+            given[key] = {name: _with_syntax(field, syntax) for name, field in value.items() if field is not False}
+    return given
+
+
+@cache
+def _keys_of(page: type[BaseModel], model: type[BaseModel]) -> frozenset[str]:
+    """Return the keys of a page whose values are of a model."""
+    types = {key: (field.annotation, *get_args(field.annotation)) for key, field in page.model_fields.items()}
+    return frozenset(key for key, of in types.items() if any(isinstance(one, type) and issubclass(one, model) for one in of))
 
 
 class IndexFields(Fields):

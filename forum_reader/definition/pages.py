@@ -9,12 +9,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from . import page_requests
-from .fields import CommentFields, FieldSpec, IndexFields, ListFields, PostFields, RecentFields, Select, check_kind, with_syntax
+from .fields import CommentFields, FieldSpec, IndexFields, ListFields, PostFields, RecentFields, Select, check_kind, give_syntax
 from .page_requests import PageBody
 from .selectors import Syntax
 
 _STRICT = ConfigDict(defer_build=True, extra="forbid", frozen=True)
-_AROUND = frozenset({"html_at", "next", "pages", "total", "cursor", "has_more", "current"})  # of a page whose HTML is in JSON
+_ON = ("next", "pages", "total", "cursor", "has_more")  # keys of the way to the next page
+_AROUND = ("html_at", *_ON, "current")  # of a page whose HTML is in JSON
 HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,100}$")]
 HeaderValue = Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]{0,500}$")]
 PageKind = Literal["index", "list", "thread", "comments", "more", "recent"]
@@ -25,8 +26,6 @@ class Page(BaseModel):
 
     model_config = _STRICT
     _places: ClassVar[frozenset[str]] = frozenset()
-    _selecting: ClassVar[frozenset[str]] = frozenset({"container", "gone", "block_page", "html_at", "json_at"})
-    _tables: ClassVar[frozenset[str]] = frozenset({"fields"})
 
     url: str = Field(description="template of its URL: a path behind `base_url`, or a whole URL")
     method: Literal["GET", "POST"] | None = Field(
@@ -69,15 +68,7 @@ class Page(BaseModel):
             return page
         syntax = page["format"] if page.get("format") in ("json", "xml") else "html"
         outer = "json" if page.get("html_at") else syntax
-        tables = dict(page)
-        for key, value in page.items():
-            if value is False and key in cls._selecting:
-                del tables[key]  # `false` removes a profile's value, if there is one
-            elif key in cls._selecting:
-                tables[key] = with_syntax(value, "html" if key == "json_at" else outer if key in _AROUND else syntax)
-            elif key in cls._tables and isinstance(value, Mapping):
-                tables[key] = {name: with_syntax(field, syntax) for name, field in value.items() if field is not False}
-        return tables
+        return give_syntax(cls, page, syntax, {"json_at": "html", **dict.fromkeys(_AROUND, outer)})
 
     @field_validator("url", "first_url", check_fields=False)
     @classmethod
@@ -132,19 +123,6 @@ class Page(BaseModel):
 class RowsPage(Page):
     """A page of rows, one of a chain of pages."""
 
-    _selecting: ClassVar[frozenset[str]] = Page._selecting | {
-        "rows",
-        "skip",
-        "next",
-        "pages",
-        "total",
-        "cursor",
-        "has_more",
-        "current",
-        "children",
-        "load_more",
-    }
-
     first_url: str | None = Field(default=None, description="template of the first page's URL, where it differs")
     rows: Select = Field(description="its rows; fields are searched within a row")
     skip: Select | None = Field(default=None, description="an element within rows that are left out, as advertisements")
@@ -165,11 +143,11 @@ class RowsPage(Page):
     @property
     def tells_next(self) -> bool:
         """Return True if a page shows that another one follows, so that none behind the last is requested."""
-        return any(getattr(self, name) is not None for name in ("next", "pages", "total", "cursor", "has_more"))
+        return any(getattr(self, name) is not None for name in _ON)
 
     @model_validator(mode="after")
     def _can_be_followed(self) -> Self:
-        for name in ("next", "pages", "total", "cursor", "has_more", "current"):
+        for name in (*_ON, "current"):
             if (field := getattr(self, name)) is not None:
                 check_kind(name, field)
         if "offset" in self.names and self.per_page is None:
@@ -251,7 +229,6 @@ class CommentsPageSpec(CommentRows):
     """A page of a thread's comments; where post and comments are on one page, the thread's page."""
 
     _places: ClassVar[frozenset[str]] = ListPageSpec._places | {"thread", "url"}
-    _tables: ClassVar[frozenset[str]] = frozenset({"fields", "post"})
 
     post: PostFields | None = Field(default=None, description="fields of the opening post, searched in the whole page")
     first_is_post: bool = Field(
