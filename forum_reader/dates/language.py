@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from calendar import monthrange
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -22,10 +21,13 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from . import short_forms
-from .short_forms import just_now, latest, month_day, parts_ago
+from .dates_in_text import spotted
+from .short_forms import just_now, latest, month_day, months_before
 
 _EASTERN = ("zh", "ja", "ko", "yu")  # Chinese, Japanese, Korean, Cantonese
 _NUMBER = re.compile(r"\d+")
+_HALF = re.compile(r"\bhalf an? ", re.IGNORECASE)
+_PARTLY = re.compile(rf"(?<!\d)\d+[.,]\d+(?!\d)|{_HALF.pattern}", re.IGNORECASE)  # `2.87 years ago`, which dateparser reads as 87
 _WITH_POINTS = re.compile(r"(?<![\d.])\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}(?![\d.])")  # day first wherever points are used
 _TIME = re.compile(r"\d{1,2}[:.h]\d{2}(?::\d{2})?")
 
@@ -69,8 +71,14 @@ def ask(text: str, language: str | None, now: datetime, *, until: float | None =
     found = month_day(text, now, day_first=order == "DMY", year_first=order == "YMD") or just_now(text, now)
     if found is None and ((language or "")[:2] in _EASTERN or short_forms.EAST.search(text)):
         found = short_forms.read(text, now)
-    if found is None:
-        found = parts_ago(text, now, lambda whole: _ask_dateparser(whole, language, now, until))
+    if (
+        found is None
+        and _PARTLY.search(text)
+        and (age := spotted(_HALF.sub("0.5 ", text)))
+        and age.back is not None
+        and age.hour is None
+    ):
+        found = now - age.back
     return found or _ask_dateparser(text, language, now, until) or _ask_for_one(text, language, now, until)
 
 
@@ -157,7 +165,6 @@ a time. `after`, `months`: a distance from the reading.
 
 _DIGITS = re.compile(r"[0-9]+")
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
-_OFFSETS = {"hour": (0, 12), "year": (0, 2000)}  # of a part to the number in the text: p.m., and a year of two digits
 _LENGTHS = frozenset({1, 2, 4})
 _YEARS = range(1900, 2101)
 # At both ends of a day, so that a time without a day has no form; before and after a leap day, so that a number of months is
@@ -178,16 +185,13 @@ class Other(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Reads a date from its numbers: `parts` is the meaning of each, `base` has the parts given in words. `half` is None for
-    a clock of 24 hours, 0 for a.m., 12 for p.m.
-    """
+    """Reads a date from its numbers: `parts` is the meaning of each, `base` has the parts given in words."""
 
     kind: Kind
     base: datetime
     distance: timedelta = timedelta()
     months: int = 0
     parts: tuple[str, ...] = ()
-    half: int | None = None
 
     def read(self, numbers: Sequence[int], now: datetime) -> datetime | None:
         """Return the date; None for numbers that a date of this form does not have."""
@@ -198,10 +202,6 @@ class Form:
                 given["year"] = year + (2000 if year < 69 else 1900)
             elif year not in _YEARS:
                 return None
-        if self.half is not None:
-            if not 1 <= given["hour"] <= 12:
-                return None
-            given["hour"] = given["hour"] % 12 + self.half
         try:
             return self._at(given, now)
         except (ValueError, OverflowError):
@@ -211,7 +211,7 @@ class Form:
         if self.kind == "after":
             return now + self.distance
         if self.kind == "months":
-            return _months_later(now, self.months)
+            return months_before(now, -self.months)
         if self.kind == "past":
             base = self.base.replace(year=2000, **given)  # a leap year
             return latest(now, base.month, base.day, base.hour, base.minute, base.second)
@@ -260,7 +260,7 @@ def learn_shape(shape: str, language: str | None, *, until: float | None = None)
         return Other.TEXT
     extreme = [_EXTREME[part] % 10**length if length > 1 else 9 for part, length in zip(parts, lengths, strict=True)]
     last = ask(_filled(shape, extreme), language, _AT[0], until=until)
-    form = replace(form, parts=parts, half=_half(parts, one, answers[0], last))
+    form = replace(form, parts=parts)
     samples = [(one, _AT[0], answers[0]), (one, _AT[1], answers[1]), (other, _AT[0], again), (extreme, _AT[0], last)]
     return form if all(form.read(numbers, now) == found for numbers, now, found in samples) else Other.TEXT
 
@@ -301,7 +301,7 @@ def _parts(samples: list[tuple[list[int], datetime]]) -> tuple[str, ...] | None:
         fits = [
             part
             for part in _PARTS
-            if all(getattr(found, part) - numbers[place] in _OFFSETS.get(part, (0,)) for numbers, found in samples)
+            if all(getattr(found, part) - numbers[place] in ((0, 2000) if part == "year" else (0,)) for numbers, found in samples)
         ]
         if len(fits) != 1:
             return None
@@ -309,20 +309,6 @@ def _parts(samples: list[tuple[list[int], datetime]]) -> tuple[str, ...] | None:
     return tuple(parts) if len(set(parts)) == len(parts) else None
 
 
-def _half(parts: tuple[str, ...], numbers: list[int], found: datetime, at_twelve: datetime | None) -> int | None:
-    if "hour" not in parts:
-        return None
-    if found.hour != numbers[parts.index("hour")]:
-        return 12
-    return 0 if at_twelve is not None and at_twelve.hour == 0 else None
-
-
 def _filled(shape: str, numbers: list[int]) -> str:
     left = iter(numbers)
     return _DIGITS.sub(lambda zeros: f"{next(left):0{len(zeros[0])}}", shape)
-
-
-def _months_later(now: datetime, months: int) -> datetime:
-    years, month = divmod(now.month - 1 + months, 12)
-    year, month = now.year + years, month + 1
-    return now.replace(year=year, month=month, day=min(now.day, monthrange(year, month)[1]))

@@ -185,7 +185,6 @@ _TABLES = (
     "hour", "minute", "second", "ago", "morning", "afternoon", "evening", "night", "relative-type", "relative-type-regex",
     "simplifications",
 )  # fmt: skip
-_ELAPSED = ("year", "month", "week", "day", "hour", "minute", "second", "ago", "relative-type-regex")
 
 
 def plain(text: str) -> str:
@@ -222,20 +221,6 @@ def span(text: str, language: str | None) -> str:
     return text[begins:ends].strip(_EDGES)
 
 
-def is_elapsed_time(text: str) -> bool:
-    """Return True if a text is a number and words of elapsed time in some language, one of them of three letters at least: `vor
-    3 Stunden`, not `3 m` or `3 posts`. Names of months do not count: `listopad` is October in Croatian, and November in Polish.
-    """
-    words = [_folded(word) for word in _TOKEN.findall(text)]
-    known, skipped = _words(None, _ELAPSED)
-    named = [word for word in words if not word.isdecimal()]
-    return (
-        len(named) < len(words)
-        and any(len(word) > 2 and word in known for word in named)
-        and all(word in known or word in skipped for word in named)
-    )
-
-
 def _weighed(text: str, run: list[tuple[int, int, int]], is_before_word: bool) -> tuple[int, int, int]:
     """Return a run of known words: its weight as a date, its begin and end. A number alone, or a short word, is not a date."""
     while len(run) > 1 and _LITTLE.match(text, run[0][1]):
@@ -265,7 +250,7 @@ def _folded(word: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def _words(language: str | None, parts: tuple[str, ...] = _TABLES) -> tuple[frozenset[str], frozenset[str]]:
+def _words(language: str | None) -> tuple[frozenset[str], frozenset[str]]:
     """Return the words of dates of a language, and the words that may stand between them."""
     from dateparser.data.languages_info import language_locale_dict, language_order
 
@@ -277,7 +262,7 @@ def _words(language: str | None, parts: tuple[str, ...] = _TABLES) -> tuple[froz
         names = [name for name, locales in language_locale_dict.items() if language in locales]
     tables = [import_module(f"dateparser.data.date_translation_data.{name}").info for name in names]
     skipped = frozenset(word for table in tables for word in _parts(table.get("skip")))
-    known = frozenset({"half"}.union(word for table in tables for key in parts for word in _parts(table.get(key))))
+    known = frozenset({"half"}.union(word for table in tables for key in _TABLES for word in _parts(table.get(key))))
     return known - skipped, skipped
 
 

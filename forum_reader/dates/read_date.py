@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from .dates_in_text import AGE, OTHER_FORM, spotted
 from .language import Form, Other, OutOfTime, ask, learn_shape, learn_text, numbers_of, shape_of
-from .normalised import in_common_era, is_elapsed_time, plain, span, without_directions
+from .normalised import in_common_era, plain, span, without_directions
 from .post_calendar import Calendar
 from .short_forms import EAST, just_now, latest, year_is_missing
 from .words import in_halves, in_january, in_known_words, is_english, on_24_hours
@@ -66,8 +66,6 @@ class DateReader:
             found, fixed = self._exact(text, formats)
             if found is None:
                 found, fixed = self._in_words(text)
-            if found is None and self._language is not None and is_elapsed_time(plain(text)):
-                found, fixed = self._in_any_language._in_words(text)  # a plugin, or a visitor's language
             if found is None:
                 found, fixed = self._spotted(text)
             if found is None:
@@ -80,19 +78,14 @@ class DateReader:
 
     @cached_property
     def _in_english(self) -> DateReader:
-        return self._in_language("en")
-
-    @cached_property
-    def _in_any_language(self) -> DateReader:
-        return self._in_language(None)
-
-    def _in_language(self, language: str | None) -> DateReader:
-        found = DateReader(self._at, language=language, time_zone=self._zone.key)
+        found = DateReader(self._at, language="en", time_zone=self._zone.key)
         found._patience, found._left_s = self._patience, self._left_s
         return found
 
     def _spotted(self, text: str) -> tuple[datetime | None, bool]:
-        """Return the age, or the whole date with a named month, in a text of a form that dateparser does not read."""
+        """Return the age, or the whole date with a named month, in a text of a form that dateparser does not read, or of a
+        plugin's or a visitor's language.
+        """
         date = spotted(text) if OTHER_FORM.search(text) or AGE.search(text) else None
         if date is not None and date.back is not None and date.hour is None:
             return self._now - date.back, False
@@ -133,11 +126,9 @@ class DateReader:
         return found if found <= self._now else found - timedelta(days=1)
 
     def _in_words(self, text: str) -> tuple[datetime | None, bool]:
-        text = in_common_era(in_halves(text if text.isascii() else plain(text)), self._language)
-        if self._language is not None and self._language[:2] != "en":
-            if is_english(text):
-                return self._in_english._in_words(text)
-            text = on_24_hours(text)
+        text = in_common_era(on_24_hours(in_halves(text if text.isascii() else plain(text))), self._language)
+        if self._language is not None and self._language[:2] != "en" and is_english(text):
+            return self._in_english._in_words(text)
         known = _known.get((shape_of(text), self._language))
         if isinstance(known, Form):
             found = known.read(numbers_of(text), self._now)

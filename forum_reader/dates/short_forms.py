@@ -8,18 +8,16 @@ is read in its simplified and its traditional signs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from calendar import monthrange
 from datetime import datetime, time, timedelta
 
 from .words import TABLES
 
 _MONTH_DAY = re.compile(
     r"(\d{1,2})([-/.])\s?(\d{1,2})(\.?)"
-    r"(?:[\s,T]+(?:[^\W\d]{1,3}\.?\s+)?(\d{1,2})[:h](\d{2})(?::(\d{2}))?\s*(am|pm|a\.m\.|p\.m\.|uhr|ч\.?)?)?",
+    r"(?:[\s,T]+(?:[^\W\d]{1,3}\.?\s+)?(\d{1,2})[:h](\d{2})(?::(\d{2}))?\s*(?:uhr|ч\.?)?)?",
     re.IGNORECASE,
 )
-_DECIMAL = re.compile(r"(?<!\d)(\d+)[.,](\d+)(?!\d)")
-_HALF = re.compile(r"\bhalf an? ", re.IGNORECASE)
 _JUST_NOW = frozenset(TABLES["now"]["alone"])
 
 
@@ -33,8 +31,7 @@ def month_day(text: str, now: datetime, *, day_first: bool, year_first: bool) ->
     first, second = int(match[1]), int(match[3])
     first_is_day = first > 12 or (second <= 12 and not year_first and (day_first or match[2] == "."))
     month, day = (second, first) if first_is_day else (first, second)
-    hour = hour_of(int(match[5] or 0), (match[8] or "").lower()[:1])
-    return latest(now, month, day, hour, int(match[6] or 0), int(match[7] or 0))
+    return latest(now, month, day, int(match[5] or 0), int(match[6] or 0), int(match[7] or 0))
 
 
 def latest(now: datetime, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0) -> datetime | None:
@@ -73,30 +70,11 @@ def check_form(form: str) -> str:
     return form
 
 
-def hour_of(hour: int, half: str) -> int:
-    """Return the hour of a day of 24; `half` is `a`, `p`, or neither."""
-    if half in ("a", "p") and 1 <= hour <= 12:
-        return hour % 12 + (12 if half == "p" else 0)
-    return hour
-
-
 def just_now(text: str, now: datetime) -> datetime | None:
     """Return `now`, where the text means that, or its last words do (`Отправлено только что`)."""
     words = text.lower().rstrip(".!").split()
     tails = (" ".join(words[-count:]) for count in range(2, 5) if count < len(words))
     return now if " ".join(words) in _JUST_NOW or any(tail in _JUST_NOW for tail in tails) else None
-
-
-def parts_ago(text: str, now: datetime, read: Callable[[str], datetime | None]) -> datetime | None:
-    """Read `2.87 years ago`, `half an hour ago`, with `read` for the same with a whole number."""
-    text = _HALF.sub("0.5 ", text)
-    found = _DECIMAL.findall(text)
-    if len(found) != 1 or re.search(r"\d", _DECIMAL.sub("", text)):
-        return None
-    whole = read(_DECIMAL.sub("1", text))
-    if whole is None or whole >= now or now - whole > timedelta(days=367):
-        return None
-    return now - (now - whole) * float(".".join(found[0]))
 
 
 EAST = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -174,7 +152,7 @@ def _ago(match: re.Match[str], now: datetime) -> datetime | None:
     unit = match[3]
     if unit in ("月", "개월", "달", "年", "년"):
         months = count * (12 if unit in ("年", "년") else 1)
-        return _months_before(now, int(months)) if months == int(months) else now - timedelta(days=30.436875 * months)
+        return months_before(now, int(months)) if months == int(months) else now - timedelta(days=30.436875 * months)
     name = next(name for name in sorted(_UNITS, key=len, reverse=True) if unit.startswith(name))
     return now - timedelta(seconds=count * _UNITS[name])
 
@@ -226,11 +204,7 @@ def _time(match: re.Match[str], *, evening: bool) -> time | None:
         return None
 
 
-def _months_before(now: datetime, months: int) -> datetime | None:
-    for days in range(4):  # the 31st of a month that has fewer days is its last
-        year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
-        try:
-            return now.replace(year=year, month=month + 1, day=now.day - days)
-        except ValueError:
-            continue
-    return None
+def months_before(now: datetime, months: int) -> datetime:
+    """Return the time of some months before; the 31st of a month that has fewer days is its last. Raises ValueError."""
+    year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
+    return now.replace(year=year, month=month + 1, day=min(now.day, monthrange(year, month + 1)[1]))

@@ -12,7 +12,7 @@ from functools import partial
 from http.client import HTTPException, HTTPMessage
 from pathlib import Path
 from typing import IO, Any, NamedTuple
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urldefrag, urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
 
 import msgspec
@@ -208,10 +208,12 @@ class _Pages:
         self.explorer = Explorer(self.get)
 
     async def get(self, url: str) -> TextResponse:
-        if url not in self._known:
-            found = await self._fetch(url)
-            self._known |= {url: found, found.url: found}
-        return self._known[url]
+        if (known := self._known.get(url) or self._known.get(urldefrag(url).url)) is not None:
+            return known
+        found = self._known[url] = await self._fetch(url)
+        if "#" not in url:  # a body of a request may stand behind it
+            self._known[found.url] = found
+        return found
 
 
 async def _by_profile(

@@ -19,7 +19,7 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
     ("shape", "language"),
     [
         ("Nov 00, 0000", "en"),
-        ("Tue Sept 00, 0000 0:00 pm", "en"),
+        ("Tue Sept 00, 0000 00:00", "en"),
         ("00 May", "en"),
         ("Mittwoch, 00. Oktober 0000, 00:00", "de"),
         ("00 févr. 0000", "fr"),
@@ -48,7 +48,7 @@ def test_all_months_and_days_of_the_week_are_learned_at_once(monkeypatch: pytest
     for text, month, day in given:
         found, fixed = dates.read(text)
         assert (found and (found.month, found.day), fixed) == ((month, day), True)
-    assert asked == ["mon jan 00, 0000 0:00 am", "mon jan 0, 0000 0:00 am"]
+    assert asked == ["mon jan 00, 0000 00:00", "mon jan 0, 0000 00:00"]
 
 
 @pytest.mark.parametrize("text", ["jan 00, 0000", "00.00.0000", "Monday 00:00", "from Mar 00 to Apr 00", "on 00:00", "может 00"])
