@@ -154,12 +154,12 @@ def publish_events() -> dict[str, str]:
 @task(name="trawl.notify_alarms")
 def notify_alarms() -> dict[str, str]:
     """Send the problems of `trawl status` to the outputs with `alarms = true`; return the result of each."""
-    from forums.events.rules import NotifyOptions, load
+    from forums.events.messages import NotifyOptions, Trouble, send_alarms
+    from forums.events.rules import load
 
     rules = load()
     if rules is None or not any(isinstance(one, NotifyOptions) and one.alarms for one in rules.outputs.values()):
         return {}
-    from forums.events.messages import Trouble, send_alarms
     from workers.overview.problems import problems
     from workers.overview.reader import OverviewReader
 

@@ -17,7 +17,8 @@ sys.path.insert(0, str(ROOT))
 
 from forum_reader.definition.fields import FieldSpec, Select  # noqa: E402 - found by the path above
 from forum_reader.definition.site import Site  # noqa: E402
-from forums.events.rules import OutputOptions, kinds  # noqa: E402
+from forums.events.outputs import OutputOptions  # noqa: E402
+from forums.events.rules import kinds  # noqa: E402
 from forums.state.keys import ForumCrawlKeys, ForumFleetKeys  # noqa: E402
 from forums.storage.schema.tables import metadata  # noqa: E402
 from forums.storage.schema.times import UtcDateTime  # noqa: E402

@@ -22,9 +22,9 @@ from cli.views.tables import Columns, show
 from forums.events.alerts import alerts_as_rules
 from forums.events.cursors import Cursors
 from forums.events.expression import ROWS, Filter, Subject, Undecided, parse
-from forums.events.messages import Trouble, send, send_alarms
+from forums.events.messages import NotifyOptions, Trouble, send, send_alarms
 from forums.events.outputs import NotTaken
-from forums.events.rules import NotifyOptions, Rules, load
+from forums.events.rules import Rules, load
 from forums.storage import StorageError
 from forums.storage.read.event_reader import Event, EventLog
 from forums.storage.read.read_sql import stored_data

@@ -18,8 +18,8 @@ from redis_components.errors import ConfigError, did_you_mean
 from redis_components.server.untrusted_values import server_time
 
 from .expression import Filter, parse
-from .outputs import NotTaken
-from .rules import OutputOptions, Rules, kinds, load, options_of
+from .outputs import Delivery, NotTaken, OutputOptions
+from .rules import Rules, kinds, load, options_of
 
 PREFIX = "alert:"
 """Beginning of the name of an alert's output, which no output of a file can have."""
@@ -130,5 +130,5 @@ def _try(client: redis.Redis, rules: Rules) -> None:
         rules=list(rules.filters),
     )
     for output, options in rules.outputs.items():
-        for _, answer in options.output(output, client, event.at).deliver([event], single=True).refused:
+        for _, answer in options.deliver(Delivery(output, client, event.at), [event]).refused:
             raise NotTaken(answer)

@@ -9,26 +9,93 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from urllib.parse import urlencode
 
 import msgspec
 import redis
+from pydantic import Field, model_validator
 
 from forums.state.keys import ForumFleetKeys
 from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError
+from redis_components.politeness.quiet_hours import parse_quiet_hours, quiet_now
 from redis_components.server.printable import in_one_line, kind_of, printable
 from redis_components.server.untrusted_values import server_time
 
-from .outputs import NotTaken, Taken, require
-from .rules import NotifyOptions, Rules
+from .outputs import Delivery, NotTaken, OutputOptions, Taken, require
+
+if TYPE_CHECKING:
+    from .rules import Rules
 
 _IN_ONE_MESSAGE = 20  # events, with the beginnings of their texts
 _IN_ONE_DIGEST = 200  # events, without texts
 _EXCERPT = 200  # characters of a text
 _BETWEEN = "\n\n"
+_MAIL = re.compile(r"mailto:(?P<to>[^\s/@?]{1,64}@[^\s/@?]{1,255})(?:\?smtp=(?P<smtp>[\w.\[\]:-]{1,255}))?")
+
+
+class NotifyOptions(OutputOptions):
+    """A recipient of messages, by its Apprise URL: of events that match its rules, and of alarms."""
+
+    targets: ClassVar = {
+        **dict.fromkeys(("mailto:", "mailtos:"), "mailto:you@example.org"),
+        **dict.fromkeys(("ntfy://", "ntfys://"), "ntfy://TOPIC"),
+    }
+    takes_everything = False
+
+    kind: Literal["notify"]
+    url: str = Field(description="`${NAME}` of the environment: an address of Apprise, as `mailto://…`, `slack://…`")
+    alarms: bool = Field(False, description="also the problems of `trawl status`")
+    digest_minutes: int = Field(0, ge=0, le=1440, description="time that an event waits for others, to be in one message")
+    quiet_hours: str = Field("", description='nothing is sent then, as `"22:00-07:00"`; it is sent afterwards')
+    time_zone: str = Field("UTC", description="of the quiet hours, as `Europe/Berlin`")
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> NotifyOptions:
+        try:
+            parse_quiet_hours(self.quiet_hours or "00:00-01:00", self.time_zone)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    def quiet_for_s(self, now: float) -> float | None:
+        """Return the remaining seconds of its quiet hours at `now` (epoch s); None outside of them."""
+        return quiet_now(parse_quiet_hours(self.quiet_hours, self.time_zone), now) if self.quiet_hours else None
+
+    def secrets(self) -> Mapping[str, int]:
+        """Return the key of the URL, which has a password or token."""
+        return {"url": 1}
+
+    @classmethod
+    def of_address(cls, address: str, secret: str) -> dict[str, Any]:  # noqa: ARG003 - the form of all kinds
+        """Return the keys for an address of Apprise, or for `mailto:you@example.org`, which the mail server of this machine
+        takes, or the server of `?smtp=HOST:PORT`.
+        """
+        if found := _MAIL.fullmatch(address):
+            host, sender = found["smtp"] or "localhost", f"trawl@{socket.getfqdn()}"
+            address = f"mailto://{host}/?{urlencode({'to': found['to'], 'from': sender})}"
+        return {"kind": "notify", "url": address}
+
+    def deliver(self, to: Delivery, events: Sequence[Event]) -> Taken:
+        """Send a message about the first events."""
+        digest = self.digest_minutes > 0
+        chosen = events[: _IN_ONE_DIGEST if digest else _IN_ONE_MESSAGE]
+        service = service_of(to.name, self)
+        room = service[0].body_maxlen - len(_title(chosen))  # some services put the title into the body
+        parts: list[str] = []
+        for event in chosen:
+            part = _lines(event, excerpt=not digest)
+            room -= len(part) + len(_BETWEEN)
+            if room < 0 and parts:
+                break
+            parts.append(part)
+        chosen = chosen[: len(parts)]
+        _send(service, _title(chosen), _BETWEEN.join(parts))
+        return Taken(number=len(chosen))
 
 
 def send(name: str, options: NotifyOptions, title: str, body: str) -> None:
@@ -58,41 +125,26 @@ def service_of(name: str, options: NotifyOptions) -> Any:
     return service
 
 
-class NotifyOutput:
-    """One recipient: a message for up to 20 events, a digest for up to 200, within the service's limit of a message."""
+class StdoutOptions(OutputOptions):
+    """The standard output of the worker that publishes, as `trawl up` and `docker logs` show it."""
 
-    def __init__(self, name: str, options: NotifyOptions) -> None:
-        self._name = name
-        self._options = options
+    targets: ClassVar = {"stdout": "stdout"}
 
-    def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
-        """Send a message about the first events."""
-        digest = self._options.digest_minutes > 0
-        chosen = events[: 1 if single else _IN_ONE_DIGEST if digest else _IN_ONE_MESSAGE]
-        service = service_of(self._name, self._options)
-        room = service[0].body_maxlen - len(_title(chosen))  # some services put the title into the body
-        parts: list[str] = []
-        for event in chosen:
-            part = _lines(event, excerpt=not digest)
-            room -= len(part) + len(_BETWEEN)
-            if room < 0 and parts:
-                break
-            parts.append(part)
-        chosen = chosen[: len(parts)]
-        _send(service, _title(chosen), _BETWEEN.join(parts))
-        return Taken(number=len(chosen))
+    kind: Literal["stdout"]
 
+    @classmethod
+    def of_address(cls, address: str, secret: str) -> dict[str, Any]:  # noqa: ARG003 - the form of all kinds
+        """Return the keys for `stdout`."""
+        if address != "stdout":
+            raise ConfigError(f"{address!r:.100} is not an address: write stdout")
+        return {"kind": "stdout"}
 
-class StdoutOutput:
-    """Prints events, a line each."""
-
-    def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
+    def deliver(self, to: Delivery, events: Sequence[Event]) -> Taken:  # noqa: ARG002 - the form of all kinds
         """Print the events; to the standard output itself, which Celery replaces by its log."""
-        given = events[:1] if single else events
-        for event in given:
+        for event in events:
             line = " | ".join((", ".join((*event.rules, *event.undecided)), *_lines(event, excerpt=True).split("\n")))
             print(line, file=sys.__stdout__, flush=True)
-        return Taken(number=len(given))
+        return Taken(number=len(events))
 
 
 def _title(events: Sequence[Event]) -> str:

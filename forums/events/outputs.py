@@ -22,26 +22,27 @@ import hashlib
 import hmac
 import os
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, ClassVar, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-import aiohttp
 import msgspec
-from scrapy.exceptions import CannotResolveHostError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from forums.storage.read.event_reader import Event
 from forums.storage.write.event_log import Position
 from redis_components.errors import ConfigError, TrawlError
 from redis_components.politeness.limits import retry_after_s
 from redis_components.server.printable import in_words
-from workers.http.connector import GuardedConnector, allowing
+from redis_components.server.variables import project_dir
 from workers.http.public_addresses import Allowance, private_addresses_allowed
 
-from .rules import WebhookOptions
+if TYPE_CHECKING:
+    import redis
 
 Result = TypeVar("Result")
 
@@ -61,14 +62,6 @@ class Taken:
 
     number: int
     refused: Sequence[tuple[Event, str]] = ()  # for good, each with the receiver's answer
-
-
-class Output(Protocol):
-    """Takes events, oldest first. After a crash the same events may come again, with the same ids."""
-
-    def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
-        """Hand over a batch (`single`: its first event alone). Raises NotTaken."""
-        ...
 
 
 def acknowledged(sending: Coroutine[Any, Any, Result], within_s: float) -> Result:
@@ -92,58 +85,114 @@ def encode(event: Event) -> bytes:
     return msgspec.json.encode(event)
 
 
-_LAST = 4 << 20  # bytes from the end that are searched for the last whole line
+class Delivery(NamedTuple):
+    """Circumstances of a delivery: the output's name, and the position after all events."""
+
+    name: str
+    client: redis.Redis
+    end: Position
 
 
-class FileOutput:
-    """One file; `end` is the position after all existing events."""
+def _with_zone(moment: datetime) -> datetime:
+    """Return a time of UTC where no zone is written."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
-    def __init__(self, path: Path, end: Position) -> None:
-        self._path = path
-        self._end = end
 
-    def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
+class Table(BaseModel):
+    """A table of `trawl.toml`."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+
+class OutputOptions(Table):
+    """Keys of every output. Each subclass is a kind of output, and nothing else lists the kinds: the check of `trawl.toml`, the
+    publisher, `trawl alert` and the reference find them by `kinds()`.
+    """
+
+    targets: ClassVar[Mapping[str, str]] = {}
+    """Beginnings of addresses that `trawl alert --to` takes for this kind, each with an example."""
+    takes_everything: ClassVar[bool] = True
+    """Without rules it gets every event; False: none."""
+
+    kind: str = Field(description="the kind of output")
+    rules: tuple[str, ...] = Field((), description="names of rules of which one has to match; left out: every event")
+    kinds: tuple[Literal["post", "comment", "crawler", "gap", "forum", "breaker", "fleet"], ...] = Field(
+        ("post", "comment"), description="what the events are about"
+    )
+    begin: Literal["now", "oldest"] = Field(
+        "now", description='a new output begins now, or with the `"oldest"` event that is kept'
+    )
+    written_since: Annotated[datetime, AfterValidator(_with_zone)] | None = Field(
+        None, description="leave out what was written before, as 2026-01-31, which a first reading of a board stores as new"
+    )
+
+    def secrets(self) -> Mapping[str, int]:
+        """Return the keys whose values are in the environment, with their least lengths."""
+        return {}
+
+    def deliver(self, to: Delivery, events: Sequence[Event]) -> Taken:
+        """Deliver events, the oldest first. After a crash the same ones may come again, with the same ids. Raises NotTaken."""
+        raise NotImplementedError
+
+    @classmethod
+    def of_address(cls, address: str, secret: str) -> dict[str, Any]:
+        """Return the keys for an address of `targets`; `secret` is a random one. Raises ConfigError."""
+        raise NotImplementedError
+
+
+class FileOptions(OutputOptions):
+    """A file with one JSON object in each line."""
+
+    kind: Literal["file"]
+    path: str = Field(min_length=1, description="the file; relative paths begin at the project")
+
+    def deliver(self, to: Delivery, events: Sequence[Event]) -> Taken:
         """Append the new events, and sync them to the disk."""
-        given = events[:1] if single else events
+        path = project_dir() / Path(self.path).expanduser()
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "r+b") as file:
-                last = self._last(file)
-                new = [event for event in given if last is None or event.at > last]
+                last = _last_in(file, path, to.end)
+                new = [event for event in events if last is None or event.at > last]
                 file.write(b"".join(encode(event) + b"\n" for event in new))
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise NotTaken(f"{self._path}: {error.strerror or error}: name a file in a writable folder") from error
-        return Taken(number=len(given))
+            raise NotTaken(f"{path}: {error.strerror or error}: name a file in a writable folder") from error
+        return Taken(number=len(events))
 
-    def _last(self, file: BinaryIO) -> Position | None:
-        """Return the position of the last whole line, and truncate the file after it: a part of a line is of a process that
-        died.
-        """
-        size = file.seek(0, os.SEEK_END)
-        start = max(0, size - _LAST)
-        file.seek(start)
-        tail = file.read()
-        whole = tail.rfind(b"\n") + 1
-        if whole == 0 and start > 0:
-            raise self._foreign("its last line has over 4 MiB")
-        file.seek(start + whole)
-        file.truncate()
-        if whole == 0:
-            return None
-        line = tail[tail.rfind(b"\n", 0, whole - 1) + 1 : whole]
-        try:
-            last = msgspec.json.decode(line, type=Event).at
-        except (msgspec.DecodeError, ConfigError):
-            raise self._foreign("its last line is not an event") from None
-        if last >= self._end:
-            raise self._foreign(f"it ends with event {last}, which this database does not have")
-        return last
 
-    def _foreign(self, what: str) -> NotTaken:
-        return NotTaken(f"{self._path}: {what}: name another file, or move this one away")
+_LAST = 4 << 20  # bytes from the end that are searched for the last whole line
+
+
+def _last_in(file: BinaryIO, path: Path, end: Position) -> Position | None:
+    """Return the position of the last whole line, and truncate the file after it: a part of a line is of a process that
+    died.
+    """
+    size = file.seek(0, os.SEEK_END)
+    start = max(0, size - _LAST)
+    file.seek(start)
+    tail = file.read()
+    whole = tail.rfind(b"\n") + 1
+    if whole == 0 and start > 0:
+        raise _foreign(path, "its last line has over 4 MiB")
+    file.seek(start + whole)
+    file.truncate()
+    if whole == 0:
+        return None
+    line = tail[tail.rfind(b"\n", 0, whole - 1) + 1 : whole]
+    try:
+        last = msgspec.json.decode(line, type=Event).at
+    except (msgspec.DecodeError, ConfigError):
+        raise _foreign(path, "its last line is not an event") from None
+    if last >= end:
+        raise _foreign(path, f"it ends with event {last}, which this database does not have")
+    return last
+
+
+def _foreign(path: Path, what: str) -> NotTaken:
+    return NotTaken(f"{path}: {what}: name another file, or move this one away")
 
 
 _REFUSALS = frozenset(
@@ -154,41 +203,60 @@ _PATIENCE_S = 10.0  # of the search for the refused event
 _SHOWN = 200  # characters of an answer
 
 
-class WebhookOutput:
-    """One receiver."""
+class WebhookOptions(OutputOptions):
+    """A URL that events are posted to."""
 
-    def __init__(self, name: str, options: WebhookOptions) -> None:
-        self._name = name
-        self._options = options
+    targets: ClassVar = {"https://": "https://example.org/hook", "http://": "https://example.org/hook"}
 
-    def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
+    kind: Literal["webhook"]
+    url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s/@]+(/\S*)?$")] = Field(description="address")
+    secret: str = Field(description="`${NAME}` of the environment, 16 characters or more; it signs each request")
+    batch: int = Field(100, ge=1, le=1000, description="events in one request, at most")
+    timeout_s: float = Field(10.0, gt=0, le=15, description="time for an answer")  # so that a round ends before its task's limit
+    allow_private: bool = Field(False, description="its name may resolve to an address that is not public")
+
+    def secrets(self) -> Mapping[str, int]:
+        """Return the key of the secret."""
+        return {"secret": 16}
+
+    @classmethod
+    def of_address(cls, address: str, secret: str) -> dict[str, Any]:
+        """Return the keys for a URL."""
+        return {"kind": "webhook", "url": address, "secret": secret}
+
+    def deliver(self, to: Delivery, events: Sequence[Event]) -> Taken:
         """Post a batch; if it is refused, half of it, until the refused event stands alone. With a slow receiver the first
         event is posted alone at once: the round has to end before its task's time limit, or its result would be lost.
         """
         begun = time.monotonic()
-        size = 1 if single else min(len(events), self._options.batch)
+        size = min(len(events), self.batch)
         while True:
-            reason = asyncio.run(self._post(events[:size]))
+            reason = asyncio.run(self._post(to.name, events[:size]))
             if reason is None:
                 return Taken(number=size)
             if size == 1:
                 return Taken(number=1, refused=[(events[0], reason)])
             size = (size + 1) // 2 if time.monotonic() - begun < _PATIENCE_S else 1
 
-    async def _post(self, events: Sequence[Event]) -> str | None:
+    async def _post(self, name: str, events: Sequence[Event]) -> str | None:
         """Return None if the events are accepted, else why they are refused for good. Raises NotTaken."""
-        body = msgspec.json.encode({"output": self._name, "events": events})
-        headers = signed(body, f"{self._name}:{events[0].position}", int(time.time()), self._options.secret)
-        timeout = aiohttp.ClientTimeout(total=self._options.timeout_s)
+        import aiohttp  # 0.2 s, which who only reads `trawl.toml` does not need
+        from scrapy.exceptions import CannotResolveHostError
+
+        from workers.http.connector import GuardedConnector, allowing
+
+        body = msgspec.json.encode({"output": name, "events": events})
+        headers = signed(body, f"{name}:{events[0].position}", int(time.time()), self.secret)
+        timeout = aiohttp.ClientTimeout(total=self.timeout_s)
         try:
             async with aiohttp.ClientSession(connector=GuardedConnector(), timeout=timeout, trust_env=False) as session:
                 with allowing(self._allowance()):
-                    async with session.post(self._options.url, data=body, headers=headers, allow_redirects=False) as answer:
+                    async with session.post(self.url, data=body, headers=headers, allow_redirects=False) as answer:
                         text = (await answer.content.read(_SHOWN)).decode("utf-8", "replace")
                         asked_s = retry_after_s(answer.headers.get("Retry-After"), answer.headers.get("Date"))
                         return _judge(answer.status, asked_s, " ".join(text.split()))
         except TimeoutError:
-            raise NotTaken(f"no answer within {self._options.timeout_s:g} s") from None
+            raise NotTaken(f"no answer within {self.timeout_s:g} s") from None
         except CannotResolveHostError as error:
             raise NotTaken(str(error)) from None
         except aiohttp.ClientConnectorError as error:
@@ -198,8 +266,8 @@ class WebhookOutput:
 
     def _allowance(self) -> Allowance:
         """Return the allowance of private addresses: if the file allows them, or names one as the URL."""
-        host = urlsplit(self._options.url).hostname or ""
-        everything = self._options.allow_private or private_addresses_allowed()
+        host = urlsplit(self.url).hostname or ""
+        everything = self.allow_private or private_addresses_allowed()
         return Allowance(everything=everything, hosts=frozenset({host.lower()}))
 
 

@@ -29,8 +29,9 @@ from redis_components.items.stream import give_back
 
 from .cursors import MOST_DEAD, Cursor, Cursors
 from .expression import JudgingTime
-from .outputs import NotTaken, Output
-from .rules import NotifyOptions, OutputOptions, Rules
+from .messages import NotifyOptions
+from .outputs import Delivery, NotTaken, OutputOptions
+from .rules import Rules
 
 _LOCK_S = 60.0  # longer than a round, with the slowest webhook
 _AT_ONCE = 500  # events read in one step
@@ -136,11 +137,7 @@ class _Round:
         if due:
             judging_s = max(self.budget_s / len(due), _LEAST_JUDGING_S)
             with ThreadPoolExecutor(min(_THREADS, len(due))) as pool:
-                outputs = {name: self.rules.outputs[name].output(name, self.client, self.end) for name in due}
-                running = {
-                    name: pool.submit(self._publish_locked, free[name], cursor, outputs[name], judging_s)
-                    for name, cursor in due.items()
-                }
+                running = {name: pool.submit(self._publish_locked, free[name], cursor, judging_s) for name, cursor in due.items()}
                 results |= {name: one.result() for name, one in running.items()}
         return results
 
@@ -159,13 +156,13 @@ class _Round:
         _begun.add((name, since))
         return known
 
-    def _publish_locked(self, lock: ExitStack, cursor: Cursor, output: Output, judging_s: float) -> OutputResult:
+    def _publish_locked(self, lock: ExitStack, cursor: Cursor, judging_s: float) -> OutputResult:
         with lock:
             judging = JudgingTime(judging_s)  # by the clock of this thread
-            return self._publish_to(cursor, output, judging)
+            return self._publish_to(cursor, judging)
 
-    def _publish_to(self, cursor: Cursor, output: Output, judging: JudgingTime) -> OutputResult:
-        options = self.rules.outputs[cursor.name]
+    def _publish_to(self, cursor: Cursor, judging: JudgingTime) -> OutputResult:
+        options, to = self.rules.outputs[cursor.name], Delivery(cursor.name, self.client, self.end)
         while True:
             lost = max(0, self.begin.seq - cursor.after.seq - 1)
             if lost:
@@ -175,7 +172,7 @@ class _Round:
                 return OutputResult.UP_TO_DATE
             looked_at, wanted = self.rules.judged(options, events, judging)
             self.undecided[cursor.name] = judging.undecided
-            step = _hand_over(self.cursors, options, cursor, output, wanted, events[looked_at - 1].at, lost)
+            step = _hand_over(self.cursors, options, cursor, to, wanted, events[looked_at - 1].at, lost)
             if isinstance(step, OutputResult):
                 return step
             cursor = step
@@ -184,7 +181,7 @@ class _Round:
 
 
 def _hand_over(
-    cursors: Cursors, options: OutputOptions, cursor: Cursor, output: Output, wanted: list[Event], end: Position, lost: int
+    cursors: Cursors, options: OutputOptions, cursor: Cursor, to: Delivery, wanted: list[Event], end: Position, lost: int
 ) -> Cursor | OutputResult:
     """Deliver one step, which covers everything up to `end`; return the next cursor, or the outcome if there is none."""
     if not wanted:
@@ -193,7 +190,7 @@ def _hand_over(
         cursors.hold(cursor, until)
         return OutputResult.WAITING
     try:
-        taken = output.deliver(wanted, single=cursor.failures >= _SUSPECT_AFTER)
+        taken = options.deliver(to, wanted[:1] if cursor.failures >= _SUSPECT_AFTER else wanted)
     except (NotTaken, ConfigError) as error:
         poison, asked_s = (error.poison, error.retry_after_s) if isinstance(error, NotTaken) else (False, None)
         if poison and cursor.failures >= _GIVE_UP_AFTER:
@@ -257,12 +254,12 @@ def redeliver(name: str, rules: Rules, client: redis.Redis, cursors: Cursors, lo
     """
     refused = [position for position, _, _ in cursors.refused(name)]
     events = {event.at: event for event in log.at(refused)}
-    output = rules.outputs[name].output(name, client, log.end())
+    options, to = rules.outputs[name], Delivery(name, client, log.end())
     taken = left = 0
     for position in refused:
         event = events.get(position)
         if event is not None:
-            if output.deliver(rules.judged(rules.outputs[name], [event], JudgingTime())[1] or [event]).refused:
+            if options.deliver(to, rules.judged(options, [event], JudgingTime())[1] or [event]).refused:
                 left += 1
                 continue
             taken += 1

@@ -16,86 +16,84 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import redis
+from pydantic import Field, StringConstraints
 
+from forums.state.keys import ForumFleetKeys
 from forums.storage.read.event_reader import Event
 from forums.storage.write.event_log import Position
 from redis_components.server.printable import kind_of
 
-from .outputs import NotTaken, Taken, acknowledged, encode, require
-from .rules import KafkaOptions, NatsOptions
+from .outputs import Delivery, NotTaken, OutputOptions, Taken, acknowledged, encode, require
 
 
-class StreamOutput:
-    """One stream; `end` is the position after all existing events."""
+class StreamOptions(OutputOptions):
+    """A Redis stream, for consumer groups."""
 
-    def __init__(self, client: redis.Redis, key: str, max_length: int, end: Position) -> None:
-        self._client = client
-        self._key = key
-        self._max_length = max_length
-        self._end = end
+    kind: Literal["stream"]
+    max_length: int = Field(10_000, ge=100, le=10_000_000, description="entries; a full stream waits for its slowest group")
 
-    def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
+    def deliver(self, to: Delivery, events: Sequence[Event]) -> Taken:
         """Add the new events, as far as there is room."""
-        given = events[:1] if single else events
+        client, key = to.client, ForumFleetKeys().event_stream(to.name)
         try:
-            last = self._last()
-            old = sum(1 for event in given if last is not None and event.at <= last)
-            new = given[old : old + self._room(len(given) - old)]
+            last = _last_of(client, key, to.end)
+            old = sum(1 for event in events if last is not None and event.at <= last)
+            new = events[old : old + self._room(client, key, len(events) - old)]
             if new:
-                pipeline = self._client.pipeline(transaction=True)
+                pipeline = client.pipeline(transaction=True)
                 for event in new:
-                    pipeline.xadd(self._key, {"id": event.id, "event": encode(event)}, id=event.position)
+                    pipeline.xadd(key, {"id": event.id, "event": encode(event)}, id=event.position)
                 pipeline.execute()
         except redis.RedisError as error:
-            raise NotTaken(f"{self._key}: {error}") from error
+            raise NotTaken(f"{key}: {error}") from error
         return Taken(number=old + len(new))
 
-    def _last(self) -> Position | None:
-        if not self._client.exists(self._key):
-            return None
-        info: Any = self._client.xinfo_stream(self._key)
-        last = _position(info["last-generated-id"])
-        if last >= self._end:
-            raise NotTaken(
-                f"{self._key} ends with event {last}, which this database does not have: delete that key, or rename the output"
-            )
-        return last
-
-    def _room(self, wanted: int) -> int:
+    def _room(self, client: redis.Redis, key: str, wanted: int) -> int:
         """Return how many events may be added, `wanted` at most and at least one. Raises NotTaken if a group keeps the stream
         full.
         """
-        room = self._max_length - int(self._client.xlen(self._key))
+        room = self.max_length - int(client.xlen(key))
         if room >= wanted:
             return wanted
-        groups: Any = self._client.xinfo_groups(self._key)
+        groups: Any = client.xinfo_groups(key)
         if not groups:
-            self._client.xtrim(self._key, maxlen=max(0, self._max_length - wanted), approximate=False)
-            return min(wanted, self._max_length)
-        needed = {group["name"].decode(): self._needed(group) for group in groups}
+            client.xtrim(key, maxlen=max(0, self.max_length - wanted), approximate=False)
+            return min(wanted, self.max_length)
+        needed = {group["name"].decode(): _needed(client, key, group) for group in groups}
         slowest = min(needed, key=lambda name: needed[name])
-        self._client.xtrim(self._key, minid=str(needed[slowest]), approximate=False)
-        room = self._max_length - int(self._client.xlen(self._key))
+        client.xtrim(key, minid=str(needed[slowest]), approximate=False)
+        room = self.max_length - int(client.xlen(key))
         if room <= 0:
             raise NotTaken(
-                f"{self._key} is full: the group {slowest} has not acknowledged its {self._max_length:,} entries; the rest waits"
-                f" in the database. If the group is not used any more: XGROUP DESTROY {self._key} {slowest}"
+                f"{key} is full: the group {slowest} has not acknowledged its {self.max_length:,} entries; the rest waits"
+                f" in the database. If the group is not used any more: XGROUP DESTROY {key} {slowest}"
             )
         return min(room, wanted)
 
-    def _needed(self, group: Any) -> Position:
-        """Return the oldest entry that a group has not acknowledged."""
-        if group["pending"]:
-            summary: Any = self._client.xpending(self._key, group["name"])
-            if summary["min"]:
-                return _position(summary["min"])
-        last = _position(group["last-delivered-id"])
-        return Position(last.seq, last.place + 1)
+
+def _last_of(client: redis.Redis, key: str, end: Position) -> Position | None:
+    if not client.exists(key):
+        return None
+    info: Any = client.xinfo_stream(key)
+    last = _position(info["last-generated-id"])
+    if last >= end:
+        raise NotTaken(f"{key} ends with event {last}, which this database does not have: delete that key, or rename the output")
+    return last
+
+
+def _needed(client: redis.Redis, key: str, group: Any) -> Position:
+    """Return the oldest entry that a group has not acknowledged."""
+    if group["pending"]:
+        summary: Any = client.xpending(key, group["name"])
+        if summary["min"]:
+            return _position(summary["min"])
+    last = _position(group["last-delivered-id"])
+    return Position(last.seq, last.place + 1)
 
 
 def _position(stream_id: bytes | str) -> Position:
@@ -104,25 +102,32 @@ def _position(stream_id: bytes | str) -> Position:
 
 _REQUEST_MS = 8000
 _BATCH_S = 15.0  # the slowest batch: a round has to end before its task's time limit
-_KAFKA_BATCH = 500  # events
 
 
-class KafkaOutput:
-    """One topic."""
+class KafkaOptions(OutputOptions):
+    """A topic of Kafka."""
 
-    def __init__(self, name: str, options: KafkaOptions) -> None:
-        self._name = name
-        self._options = options
+    kind: Literal["kafka"]
+    servers: str = Field(min_length=1, description="`host:port`, separated by commas")
+    topic: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+$", max_length=249)] = Field(description="its name")
+    tls: bool = Field(False, description="TLS with the machine's certificates")
+    user: str = Field("", description="left out: no login")
+    password: str = Field("", description="`${NAME}` of the environment")
+    sasl: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field("PLAIN", description="mechanism of the login")
+    idempotent: bool = Field(True, description="`false`: for a broker without idempotent producers")
 
-    def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
+    def secrets(self) -> Mapping[str, int]:
+        """Return the key of the password, if there is a login."""
+        return {"password": 1} if self.user else {}
+
+    def deliver(self, to: Delivery, events: Sequence[Event]) -> Taken:
         """Send the first events; they are taken when every one was acknowledged."""
-        given = events[: 1 if single else _KAFKA_BATCH]
-        require("aiokafka", self._name, "aiokafka", "kafka")
+        require("aiokafka", to.name, "aiokafka", "kafka")
         from aiokafka.errors import KafkaError
 
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # errors are raised, too
         try:
-            return acknowledged(self._send(given), _BATCH_S)
+            return acknowledged(self._send(events), _BATCH_S)
         except KafkaError as error:
             raise NotTaken(f"Kafka: {' '.join(str(error).split())}") from None
 
@@ -130,18 +135,21 @@ class KafkaOutput:
         from aiokafka import AIOKafkaProducer
         from aiokafka.errors import MessageSizeTooLargeError
 
-        own = self._options
         secure = {
-            "security_protocol": f"{'SASL_' if own.user else ''}{'SSL' if own.tls else 'PLAINTEXT'}",
-            "ssl_context": ssl.create_default_context() if own.tls else None,
+            "security_protocol": f"{'SASL_' if self.user else ''}{'SSL' if self.tls else 'PLAINTEXT'}",
+            "ssl_context": ssl.create_default_context() if self.tls else None,
             **(
-                {"sasl_mechanism": own.sasl, "sasl_plain_username": own.user, "sasl_plain_password": own.password}
-                if own.user
+                {"sasl_mechanism": self.sasl, "sasl_plain_username": self.user, "sasl_plain_password": self.password}
+                if self.user
                 else {}
             ),
         }
         producer = AIOKafkaProducer(
-            bootstrap_servers=own.servers, acks="all", enable_idempotence=own.idempotent, request_timeout_ms=_REQUEST_MS, **secure
+            bootstrap_servers=self.servers,
+            acks="all",
+            enable_idempotence=self.idempotent,
+            request_timeout_ms=_REQUEST_MS,
+            **secure,
         )
         try:
             await producer.start()
@@ -150,7 +158,7 @@ class KafkaOutput:
                 key = f"{event.site}/{event.thread or event.item}".encode()
                 headers = [("id", event.id.encode())]
                 try:
-                    pending.append(await producer.send(own.topic, encode(event), key=key, headers=headers))
+                    pending.append(await producer.send(self.topic, encode(event), key=key, headers=headers))
                 except MessageSizeTooLargeError as error:  # of this one alone, and for good
                     refused.append((event, str(error)))
             await asyncio.gather(*pending)
@@ -163,17 +171,21 @@ _CONNECT_S = 5
 _NATS_BATCH = 200  # events
 
 
-class NatsOutput:
-    """One subject."""
+class NatsOptions(OutputOptions):
+    """A subject of a NATS JetStream stream."""
 
-    def __init__(self, name: str, options: NatsOptions) -> None:
-        self._name = name
-        self._options = options
+    kind: Literal["nats"]
+    url: str = Field(description="`${NAME}` of the environment: `nats://user:password@host:4222`, `tls://…`")
+    subject: Annotated[str, StringConstraints(pattern=r"^[^\s*>]+$")] = Field(description="a stream must keep it")
 
-    def deliver(self, events: Sequence[Event], *, single: bool = False) -> Taken:
+    def secrets(self) -> Mapping[str, int]:
+        """Return the key of the URL, which has a password."""
+        return {"url": 1}
+
+    def deliver(self, to: Delivery, events: Sequence[Event]) -> Taken:
         """Publish the first events in order; they are taken when the last one was acknowledged."""
-        given = events[: 1 if single else _NATS_BATCH]
-        require("nats", self._name, "nats-py", "nats")
+        given = events[:_NATS_BATCH]
+        require("nats", to.name, "nats-py", "nats")
         acknowledged(self._publish(given), _BATCH_S)
         return Taken(number=len(given))
 
@@ -185,14 +197,14 @@ class NatsOutput:
         client = None
         try:
             client = await nats.connect(
-                self._options.url, connect_timeout=_CONNECT_S, allow_reconnect=False, error_cb=_quiet, name="trawl"
+                self.url, connect_timeout=_CONNECT_S, allow_reconnect=False, error_cb=_quiet, name="trawl"
             )
             stream = client.jetstream(timeout=_CONNECT_S)
             for event in events:
-                await stream.publish(self._options.subject, encode(event), headers={"Nats-Msg-Id": event.id})
+                await stream.publish(self.subject, encode(event), headers={"Nats-Msg-Id": event.id})
         except NoStreamResponseError:
             raise NotTaken(
-                f"no stream of JetStream keeps the subject {self._options.subject}: nats stream add, with that subject"
+                f"no stream of JetStream keeps the subject {self.subject}: nats stream add, with that subject"
             ) from None
         except (Error, OSError) as error:  # their texts have no address, so no password
             raise NotTaken(f"NATS: {error or kind_of(error)}") from None

@@ -3,253 +3,30 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
-from urllib.parse import urlencode
+from typing import Any, get_args
 
-import pydantic
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from forum_reader.definition.load import message_of
-from forums.state.keys import ForumFleetKeys
 from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError, did_you_mean
-from redis_components.politeness.quiet_hours import parse_quiet_hours, quiet_now
 from redis_components.server.fleet_file import FILE, declared, faulty
 from redis_components.server.names import is_name
-from redis_components.server.variables import project_dir, variable
+from redis_components.server.variables import variable
 
+from . import messages, queues  # noqa: F401 - their kinds of outputs
 from .expression import Filter, JudgingTime, Subject, Undecided, is_old, parse
-
-if TYPE_CHECKING:
-    import redis
-
-    from forums.storage.write.event_log import Position
-
-    from .outputs import Output
+from .outputs import OutputOptions, Table
 
 _FROM_ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
-_MAIL = re.compile(r"mailto:(?P<to>[^\s/@?]{1,64}@[^\s/@?]{1,255})(?:\?smtp=(?P<smtp>[\w.\[\]:-]{1,255}))?")
 
 
-def _with_zone(moment: datetime) -> datetime:
-    """Return a time of UTC where no zone is written."""
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
-
-
-class _Rule(_Table):
+class _Rule(Table):
     match: str
-
-
-class OutputOptions(_Table):
-    """Keys of every output. Each subclass is a kind of output, and nothing else lists the kinds: the check of `trawl.toml`, the
-    publisher, `trawl alert` and the reference find them by `kinds()`.
-    """
-
-    targets: ClassVar[Mapping[str, str]] = {}
-    """Beginnings of addresses that `trawl alert --to` takes for this kind, each with an example."""
-    takes_everything: ClassVar[bool] = True
-    """Without rules it gets every event; False: none."""
-
-    kind: str = Field(description="the kind of output")
-    rules: tuple[str, ...] = Field((), description="names of rules of which one has to match; left out: every event")
-    kinds: tuple[Literal["post", "comment", "crawler", "gap", "forum", "breaker", "fleet"], ...] = Field(
-        ("post", "comment"), description="what the events are about"
-    )
-    begin: Literal["now", "oldest"] = Field(
-        "now", description='a new output begins now, or with the `"oldest"` event that is kept'
-    )
-    written_since: Annotated[datetime, AfterValidator(_with_zone)] | None = Field(
-        None, description="leave out what was written before, as 2026-01-31, which a first reading of a board stores as new"
-    )
-
-    def secrets(self) -> Mapping[str, int]:
-        """Return the keys whose values are in the environment, with their least lengths."""
-        return {}
-
-    def output(self, name: str, client: redis.Redis, end: Position) -> Output:
-        """Build the output. `end` is the position after all events."""
-        raise NotImplementedError
-
-    @classmethod
-    def of_address(cls, address: str, secret: str) -> dict[str, Any]:
-        """Return the keys for an address of `targets`; `secret` is a random one. Raises ConfigError."""
-        raise NotImplementedError
-
-
-class StreamOptions(OutputOptions):
-    """A Redis stream, for consumer groups."""
-
-    kind: Literal["stream"]
-    max_length: int = Field(10_000, ge=100, le=10_000_000, description="entries; a full stream waits for its slowest group")
-
-    def output(self, name: str, client: redis.Redis, end: Position) -> Output:
-        """Build the output."""
-        from .queues import StreamOutput
-
-        return StreamOutput(client, ForumFleetKeys().event_stream(name), self.max_length, end)
-
-
-class WebhookOptions(OutputOptions):
-    """A URL that events are posted to."""
-
-    targets = {"https://": "https://example.org/hook", "http://": "https://example.org/hook"}
-
-    kind: Literal["webhook"]
-    url: Annotated[str, pydantic.StringConstraints(pattern=r"^https?://[^\s/@]+(/\S*)?$")] = Field(description="address")
-    secret: str = Field(description="`${NAME}` of the environment, 16 characters or more; it signs each request")
-    batch: int = Field(100, ge=1, le=1000, description="events in one request, at most")
-    timeout_s: float = Field(10.0, gt=0, le=15, description="time for an answer")  # so that a round ends before its task's limit
-    allow_private: bool = Field(False, description="its name may resolve to an address that is not public")
-
-    def secrets(self) -> Mapping[str, int]:
-        """Return the key of the secret."""
-        return {"secret": 16}
-
-    def output(self, name: str, client: redis.Redis, end: Position) -> Output:  # noqa: ARG002 - the form of all kinds
-        """Build the output."""
-        from .outputs import WebhookOutput
-
-        return WebhookOutput(name, self)
-
-    @classmethod
-    def of_address(cls, address: str, secret: str) -> dict[str, Any]:
-        """Return the keys for a URL."""
-        return {"kind": "webhook", "url": address, "secret": secret}
-
-
-class KafkaOptions(OutputOptions):
-    """A topic of Kafka."""
-
-    kind: Literal["kafka"]
-    servers: str = Field(min_length=1, description="`host:port`, separated by commas")
-    topic: Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9._-]+$", max_length=249)] = Field(
-        description="its name"
-    )
-    tls: bool = Field(False, description="TLS with the machine's certificates")
-    user: str = Field("", description="left out: no login")
-    password: str = Field("", description="`${NAME}` of the environment")
-    sasl: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field("PLAIN", description="mechanism of the login")
-    idempotent: bool = Field(True, description="`false`: for a broker without idempotent producers")
-
-    def secrets(self) -> Mapping[str, int]:
-        """Return the key of the password, if there is a login."""
-        return {"password": 1} if self.user else {}
-
-    def output(self, name: str, client: redis.Redis, end: Position) -> Output:  # noqa: ARG002 - the form of all kinds
-        """Build the output."""
-        from .queues import KafkaOutput
-
-        return KafkaOutput(name, self)
-
-
-class NatsOptions(OutputOptions):
-    """A subject of a NATS JetStream stream."""
-
-    kind: Literal["nats"]
-    url: str = Field(description="`${NAME}` of the environment: `nats://user:password@host:4222`, `tls://…`")
-    subject: Annotated[str, pydantic.StringConstraints(pattern=r"^[^\s*>]+$")] = Field(description="a stream must keep it")
-
-    def secrets(self) -> Mapping[str, int]:
-        """Return the key of the URL, which has a password."""
-        return {"url": 1}
-
-    def output(self, name: str, client: redis.Redis, end: Position) -> Output:  # noqa: ARG002 - the form of all kinds
-        """Build the output."""
-        from .queues import NatsOutput
-
-        return NatsOutput(name, self)
-
-
-class FileOptions(OutputOptions):
-    """A file with one JSON object in each line."""
-
-    kind: Literal["file"]
-    path: str = Field(min_length=1, description="the file; relative paths begin at the project")
-
-    def output(self, name: str, client: redis.Redis, end: Position) -> Output:  # noqa: ARG002 - the form of all kinds
-        """Build the output."""
-        from .outputs import FileOutput
-
-        return FileOutput(project_dir() / Path(self.path).expanduser(), end)
-
-
-class StdoutOptions(OutputOptions):
-    """The standard output of the worker that publishes, as `trawl up` and `docker logs` show it."""
-
-    targets = {"stdout": "stdout"}
-
-    kind: Literal["stdout"]
-
-    def output(self, name: str, client: redis.Redis, end: Position) -> Output:  # noqa: ARG002 - the form of all kinds
-        """Build the output."""
-        from .messages import StdoutOutput
-
-        return StdoutOutput()
-
-    @classmethod
-    def of_address(cls, address: str, secret: str) -> dict[str, Any]:  # noqa: ARG003 - the form of all kinds
-        """Return the keys for `stdout`."""
-        if address != "stdout":
-            raise ConfigError(f"{address!r:.100} is not an address: write stdout")
-        return {"kind": "stdout"}
-
-
-class NotifyOptions(OutputOptions):
-    """A recipient of messages, by its Apprise URL: of events that match its rules, and of alarms."""
-
-    targets = {
-        **dict.fromkeys(("mailto:", "mailtos:"), "mailto:you@example.org"),
-        **dict.fromkeys(("ntfy://", "ntfys://"), "ntfy://TOPIC"),
-    }
-    takes_everything = False
-
-    kind: Literal["notify"]
-    url: str = Field(description="`${NAME}` of the environment: an address of Apprise, as `mailto://…`, `slack://…`")
-    alarms: bool = Field(False, description="also the problems of `trawl status`")
-    digest_minutes: int = Field(0, ge=0, le=1440, description="time that an event waits for others, to be in one message")
-    quiet_hours: str = Field("", description='nothing is sent then, as `"22:00-07:00"`; it is sent afterwards')
-    time_zone: str = Field("UTC", description="of the quiet hours, as `Europe/Berlin`")
-
-    @pydantic.model_validator(mode="after")
-    def _can_be_read(self) -> NotifyOptions:
-        try:
-            parse_quiet_hours(self.quiet_hours or "00:00-01:00", self.time_zone)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-        return self
-
-    def quiet_for_s(self, now: float) -> float | None:
-        """Return the remaining seconds of its quiet hours at `now` (epoch s); None outside of them."""
-        return quiet_now(parse_quiet_hours(self.quiet_hours, self.time_zone), now) if self.quiet_hours else None
-
-    def secrets(self) -> Mapping[str, int]:
-        """Return the key of the URL, which has a password or token."""
-        return {"url": 1}
-
-    def output(self, name: str, client: redis.Redis, end: Position) -> Output:  # noqa: ARG002 - the form of all kinds
-        """Build the output."""
-        from .messages import NotifyOutput
-
-        return NotifyOutput(name, self)
-
-    @classmethod
-    def of_address(cls, address: str, secret: str) -> dict[str, Any]:  # noqa: ARG003 - the form of all kinds
-        """Return the keys for an address of Apprise, or for `mailto:you@example.org`, which the mail server of this machine
-        takes, or the server of `?smtp=HOST:PORT`.
-        """
-        if found := _MAIL.fullmatch(address):
-            host, sender = found["smtp"] or "localhost", f"trawl@{socket.getfqdn()}"
-            address = f"mailto://{host}/?{urlencode({'to': found['to'], 'from': sender})}"
-        return {"kind": "notify", "url": address}
 
 
 def kinds() -> dict[str, type[OutputOptions]]:
@@ -257,9 +34,9 @@ def kinds() -> dict[str, type[OutputOptions]]:
     return {get_args(one.model_fields["kind"].annotation)[0]: one for one in OutputOptions.__subclasses__()}
 
 
-class _File(_Table):
-    rules: dict[str, _Rule] = {}
-    outputs: dict[str, dict[str, Any]] = {}
+class _File(Table):
+    rules: dict[str, _Rule] = Field({})
+    outputs: dict[str, dict[str, Any]] = Field({})
 
 
 class Rules:

@@ -84,7 +84,7 @@ def test_wrong_use_is_one_line_that_names_the_fix(trawl: Trawl, tmp_path: Path) 
     rules = tmp_path / "events.toml"
     for text, said in (
         ('[rules.a]\nmatch = "("', "rules.a.match"),
-        ("[outputs.a]\nkind = 'mail'", 'must be one of "stream", "webhook"'),
+        ("[outputs.a]\nkind = 'mail'", 'must be one of "file", "webhook"'),
         ("[outputs.a]\nkind = 'file'\npath = 'x'\nrules = ['b']", "no rule 'b'"),
         ("[outputs.a]\nkind = 'file'\npath = 'x'\nsize = 3", "outputs.a.size: there is no such key"),
         ("[outputs.a]\nkind = 'webhook'\nurl = 'https://x.example'\nsecret = 'in the file, long'", "must not stand in the file"),

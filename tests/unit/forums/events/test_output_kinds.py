@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import runpy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +12,9 @@ import pytest
 from pydantic import Field
 
 from forums.events.alerts import examples
-from forums.events.rules import OutputOptions, kinds
+from forums.events.outputs import Delivery, OutputOptions, Taken
+from forums.events.rules import kinds
+from forums.storage.read.event_reader import Event
 from redis_components.errors import ConfigError
 from tests.support.event_rules import rules_of
 
@@ -35,8 +37,8 @@ def made_up() -> Iterator[None]:
         def secrets(self) -> Mapping[str, int]:
             return {"pin": 4}
 
-        def output(self, name: str, *_: Any) -> Any:
-            return f"pager {self.number} of {name}, {self.pin}"
+        def deliver(self, to: Delivery, events: Sequence[Event]) -> Taken:
+            return Taken(number=len(events), refused=[(one, f"pager {self.number} of {to.name}, {self.pin}") for one in events])
 
     yield
     del PagerOptions
@@ -52,7 +54,8 @@ def table(pin: str = "${PAGER_PIN}") -> str:
 def test_a_made_up_kind_is_known_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAGER_PIN", "123456")
     options: Any = rules_of(table()).outputs["night"]
-    assert options.output("night", None, None) == "pager 4711 of night, 123456"
+    event: Any = object()
+    assert options.deliver(Delivery("night", None, None), [event]).refused == [(event, "pager 4711 of night, 123456")]
     assert "pager:4711" in examples()
     assert "## `pager`\n\nA pager of a made-up kind.\n\nFor `trawl alert --to`: `pager:4711`" in OUTPUTS()
     assert "| `number` | text | required | number of the pager |" in OUTPUTS()
