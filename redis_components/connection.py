@@ -6,11 +6,14 @@ scrapy-redis expect. Equal calls return the same client: a process has one pool 
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import time
+from collections.abc import Callable
 from importlib import import_module
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
@@ -233,7 +236,7 @@ def explain(exc: Exception, url: str) -> RedisUnavailable:
 _STATES = (
     exceptions.ConnectionError,  # away, another password, loading
     exceptions.TimeoutError,
-    exceptions.ClusterDownError,
+    exceptions.ClusterError,  # down, or asked again and again
     exceptions.NoPermissionError,
     exceptions.ReadOnlyError,
     exceptions.OutOfMemoryError,
@@ -245,6 +248,34 @@ def is_servers_state(exc: redis.RedisError) -> bool:
     succeed later; False where the command itself is wrong.
     """
     return isinstance(exc, _STATES) or _answer(exc).startswith(("MISCONF", "NOREPLICAS", "BUSY", "MASTERDOWN", "TRYAGAIN"))
+
+
+FIRST_RETRY_S, SLOWEST_RETRY_S = 0.1, 0.5
+T = TypeVar("T")
+
+
+class Patience:
+    """Pauses between tries of a command that may be repeated, while the server cannot serve: each is twice the one before."""
+
+    def __init__(self, within_s: float = math.inf) -> None:
+        self._until, self._pause_s = time.monotonic() + within_s, FIRST_RETRY_S
+
+    def pause_after(self, error: redis.RedisError) -> float:
+        """Return the seconds until the next try. Raises the error where the command itself is wrong, or its time is over."""
+        if not is_servers_state(error) or time.monotonic() >= self._until:
+            raise error
+        pause_s, self._pause_s = self._pause_s, min(SLOWEST_RETRY_S, 2 * self._pause_s)
+        return pause_s
+
+
+def retried(act: Callable[[], T], within_s: float = math.inf) -> T:
+    """Return the result of `act`, which may be repeated, once the server serves it. Raises as `Patience.pause_after`."""
+    patience = Patience(within_s)
+    while True:
+        try:
+            return act()
+        except redis.RedisError as error:
+            time.sleep(patience.pause_after(error))
 
 
 def _answer(exc: Exception) -> str:

@@ -29,8 +29,7 @@ from forums.records.items import file_digest
 from forums.records.start_tasks import NEWEST_FIELDS, ForumTask, PostTask
 from forums.sites import PageGone, Site, SiteError, UnreadablePage, isolated, site_in_use
 from forums.state.keys import ForumFleetKeys
-from redis_components.connection import is_servers_state
-from redis_components.frontier.session import SLOWEST_RETRY_S
+from redis_components.connection import Patience
 from redis_components.scrapy_glue.page_tracker import current_lease, current_page
 from redis_components.server.untrusted_values import as_text
 from redis_components.spiders import RedisSpider
@@ -127,15 +126,12 @@ class ForumSpider(RedisSpider):
     @staticmethod
     async def in_thread(ask: Callable[[], T]) -> T:
         """Call `ask`, which queries Redis, in a thread, and retry while Redis is away or refuses. The frontier logs that."""
-        pause_s = 0.1
+        patience = Patience()
         while True:
             try:
                 return await run_in_thread(ask)  # the reactor must not wait for Redis
             except redis.RedisError as error:
-                if not (isinstance(error, redis.exceptions.ClusterError) or is_servers_state(error)):
-                    raise
-                await sleep(pause_s)
-                pause_s = min(SLOWEST_RETRY_S, 2 * pause_s)
+                await sleep(patience.pause_after(error))
 
 
 def page_request(

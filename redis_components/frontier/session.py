@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from redis_components.connection import SLOWEST_RETRY_S
 from redis_components.errors import TrawlError
 
 from . import messages
@@ -22,7 +23,6 @@ from .transport import Clock, Exchanger, lasting
 
 logger = logging.getLogger(__name__)
 
-SLOWEST_RETRY_S = 0.5
 ASKING = "0"
 """As the number of the last answer: never that of a message, so that Redis applies nothing and returns its record of
 the owner.

@@ -17,7 +17,6 @@ import json
 import logging
 import secrets
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -28,7 +27,7 @@ import msgspec
 import redis
 
 from redis_components.admin.dead_letters import Cleared, Entry, clear, purge_list
-from redis_components.connection import is_servers_state
+from redis_components.connection import is_servers_state, retried
 from redis_components.keys import CrawlKeys
 from redis_components.server.scripts import script
 
@@ -204,8 +203,6 @@ def purge(client: redis.Redis, keys: CrawlKeys, *, before_s: float | None = None
     return purge_list(client, keys.bad_items(), parse, before_s, reason)
 
 
-AGAIN_S = 0.2
-
 logger = logging.getLogger(__name__)
 
 
@@ -219,17 +216,11 @@ def give_back(release: Callable[[], object], name: str, *, held_s: float) -> Non
     except redis.RedisError as error:
         logger.warning("%s could not be given back: %s", name, error)
         if is_servers_state(error):  # else it expired, and another process may have it
-            threading.Thread(target=_again, args=(release, name, time.monotonic() + held_s), daemon=True).start()
+            threading.Thread(target=_again, args=(release, name, held_s), daemon=True).start()
 
 
-def _again(release: Callable[[], object], name: str, until: float) -> None:
-    while time.monotonic() < until:
-        time.sleep(AGAIN_S)
-        try:
-            release()
-        except redis.RedisError as error:
-            if not is_servers_state(error):
-                logger.debug("%s is not given back: %s", name, error)
-                return
-        else:
-            return
+def _again(release: Callable[[], object], name: str, held_s: float) -> None:
+    try:
+        retried(release, held_s)
+    except redis.RedisError as error:
+        logger.debug("%s is not given back: %s", name, error)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +22,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.python import to_bytes
 
 from redis_components import defaults
-from redis_components.connection import connect, from_settings, name_of, names_redis
+from redis_components.connection import connect, from_settings, name_of, names_redis, retried
 from redis_components.frontier.stock import shared_clock
 from redis_components.keys.crawl import filled
 from redis_components.pipelines import RedisPipeline, default_serialize
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
 
 
 MET_S = 60  # longer than the slowest client waits for an answer
-AGAIN_S = 2.0
 
 logger = logging.getLogger(__name__)
 
@@ -115,12 +113,7 @@ def _is_fleets(settings: BaseSettings, url: str) -> bool:
     """
     fleet, word = connect(url), secrets.token_hex(16)
     key = FleetKeys().met(word)
-    while True:
-        try:
-            fleet.set(key, word, ex=MET_S)
-            break
-        except redis.RedisError:
-            time.sleep(AGAIN_S)
+    retried(lambda: fleet.set(key, word, ex=MET_S))
     try:
         found = from_settings(settings).get(key)
     except redis.exceptions.NoPermissionError:  # an account for the crawl's keys only: then the names have to do
