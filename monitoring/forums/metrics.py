@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 
 from forums.overview import forum_sites
+from forums.overview.model import BoardTally
 from forums.state.forum_states import Purpose, WatchedForum
 from forums.state.writer_state import WriterFigures
-from monitoring.metrics.figures import MetricSpec, Samples, number
+from monitoring.metrics.figures import MetricSpec, Samples, gauge, number, of_fleet
 from workers.overview import Overview
 
 MOST_BOARDS = 10_000
@@ -27,7 +28,14 @@ def _board(name: str, help: str, figure: Callable[[WatchedForum], float | None])
         figures = ((one, figure(one)) for one in shown_boards(view))
         return [((one.site, one.forum), value) for one, value in figures if value is not None]
 
-    return MetricSpec(name=name, kind="gauge", help=help, labels=("site", "forum"), samples=samples)
+    return gauge(name, help, ("site", "forum"), samples)
+
+
+def _tally(name: str, help: str, value: Callable[[BoardTally], int]) -> MetricSpec:
+    """Define a count of the boards of each site."""
+    return gauge(
+        name, help, ("site",), lambda view: [((site,), float(value(one))) for site, one in forum_sites(view).tallies.items()]
+    )
 
 
 def _blocked(view: Overview) -> Samples:
@@ -46,9 +54,9 @@ def _spent(view: Overview) -> Samples:
     return [((site, str(purpose)), one.on(purpose)) for site, one in spent for purpose in Purpose]
 
 
-def _lag(view: Overview) -> Samples:
+def _lag(view: Overview) -> float | None:
     lag_s = forum_sites(view).writer_lag_s
-    return [] if lag_s is None else [((), round(lag_s, 3))]
+    return None if lag_s is None else round(lag_s, 3)
 
 
 def _writer(name: str, help: str, figure: Callable[[WriterFigures], float]) -> MetricSpec:
@@ -74,47 +82,33 @@ FORUM_METRICS: tuple[MetricSpec, ...] = (
         "When the forum's next scan is due; `time()` minus this is how long it is overdue, while nothing seeds, too.",
         lambda one: one.waits_from,
     ),
-    MetricSpec(
-        name="trawl_forums",
-        kind="gauge",
-        help="Forums that are watched. The age and the delay of single ones are shown of 10,000 in all.",
-        labels=("site",),
-        samples=lambda view: [((site,), float(one.boards)) for site, one in forum_sites(view).tallies.items()],
+    _tally(
+        "trawl_forums",
+        "Forums that are watched. The age and the delay of single ones are shown of 10,000 in all.",
+        lambda one: one.boards,
     ),
-    MetricSpec(
-        name="trawl_forums_stale",
-        kind="gauge",
-        help="Forums overdue for 5 min and for longer than their interval, although their site is not held.",
-        labels=("site",),
-        samples=lambda view: [((site,), float(one.stale)) for site, one in forum_sites(view).tallies.items()],
+    _tally(
+        "trawl_forums_stale",
+        "Forums overdue for 5 min and for longer than their interval, although their site is not held.",
+        lambda one: one.stale,
     ),
-    MetricSpec(
-        name="trawl_forum_gaps",
-        kind="gauge",
-        help="Forums whose scan did not reach known threads: some may be missing until a deeper scan.",
-        labels=("site",),
-        samples=lambda view: [((site,), float(one.with_gap)) for site, one in forum_sites(view).tallies.items()],
+    _tally(
+        "trawl_forum_gaps",
+        "Forums whose scan did not reach known threads: some may be missing until a deeper scan.",
+        lambda one: one.with_gap,
     ),
-    MetricSpec(
-        name="trawl_forums_failing",
-        kind="gauge",
-        help="Forums whose last scan failed.",
-        labels=("site",),
-        samples=lambda view: [((site,), float(one.failing)) for site, one in forum_sites(view).tallies.items()],
+    _tally("trawl_forums_failing", "Forums whose last scan failed.", lambda one: one.failing),
+    gauge(
+        "trawl_site_requests_last_hour",
+        "Requests that the site was sent in the last hour (lane: scan, detail, check, backfill).",
+        ("site", "lane"),
+        _spent,
     ),
-    MetricSpec(
-        name="trawl_site_requests_last_hour",
-        kind="gauge",
-        help="Requests that the site was sent in the last hour (lane: scan, detail, check, backfill).",
-        labels=("site", "lane"),
-        samples=_spent,
-    ),
-    MetricSpec(
-        name="trawl_site_budget_requests_per_hour",
-        kind="gauge",
-        help="Requests in an hour for which scans and checks are planned (`schedule.scan_budget_per_hour`).",
-        labels=("site",),
-        samples=lambda view: [((site,), budget) for site, budget in sorted(forum_sites(view).budgets.items())],
+    gauge(
+        "trawl_site_budget_requests_per_hour",
+        "Requests in an hour for which scans and checks are planned (`schedule.scan_budget_per_hour`).",
+        ("site",),
+        lambda view: [((site,), budget) for site, budget in sorted(forum_sites(view).budgets.items())],
     ),
     MetricSpec(
         name="trawl_publish_to_store_seconds",
@@ -133,13 +127,7 @@ FORUM_METRICS: tuple[MetricSpec, ...] = (
     _writer("trawl_writer_batches_total", "Transactions of the writer.", lambda one: one.batches),
     _writer("trawl_writer_items_total", "Items that the writer took, refused ones too.", lambda one: one.items),
     _writer("trawl_writer_busy_seconds_total", "Time that the writer has taken for its batches.", lambda one: one.seconds),
-    MetricSpec(
-        name="trawl_writer_lag_seconds",
-        kind="gauge",
-        help="Since the oldest item that waits for the writer was fetched; 0: none waits.",
-        labels=(),
-        samples=_lag,
-    ),
+    of_fleet("trawl_writer_lag_seconds", "Since the oldest item that waits for the writer was fetched; 0: none waits.", _lag),
     MetricSpec(
         name="trawl_site_blocked_total",
         kind="counter",
@@ -147,11 +135,10 @@ FORUM_METRICS: tuple[MetricSpec, ...] = (
         labels=("site", "kind", "cause"),
         samples=_blocked,
     ),
-    MetricSpec(
-        name="trawl_site_drift",
-        kind="gauge",
-        help="Unusual figures alone: share of rows in which a field is empty, or `rows` per page.",
-        labels=("site", "kind", "figure"),
-        samples=lambda view: [(names, now) for names, (now, _) in forum_sites(view).drifts.items()],
+    gauge(
+        "trawl_site_drift",
+        "Unusual figures alone: share of rows in which a field is empty, or `rows` per page.",
+        ("site", "kind", "figure"),
+        lambda view: [(names, now) for names, (now, _) in forum_sites(view).drifts.items()],
     ),
 )

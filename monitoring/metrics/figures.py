@@ -33,22 +33,35 @@ class MetricSpec:
     histograms: Callable[[Overview], Iterable[Histogram]] = lambda view: ()  # of that kind
 
 
-def of_crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:
-    """Define a figure of each crawl; a crawl in another Redis has none."""
+def gauge(name: str, help: str, labels: tuple[str, ...], samples: Callable[[Overview], Samples]) -> MetricSpec:
+    """Define a gauge by its samples."""
+    return MetricSpec(name=name, kind="gauge", help=help, labels=labels, samples=samples)
+
+
+def of_fleet(name: str, help: str, value: Callable[[Overview], float | None]) -> MetricSpec:
+    """Define one figure of the whole fleet; missing where it is None."""
+    return gauge(name, help, (), lambda view: [((), found)] if (found := value(view)) is not None else [])
+
+
+def of_service(
+    name: str,
+    help: str,
+    value: Callable[[ServiceView], float],
+    *,
+    kind: Literal["counter", "gauge"] = "gauge",
+    which: Callable[[Overview], Iterable[ServiceView]] = lambda view: view.known,
+) -> MetricSpec:
+    """Define a figure of each service; one that crawls in another Redis has none."""
 
     def samples(view: Overview) -> Samples:
-        return [(one.labels, value(one.crawl)) for one in view.known]
+        return [(one.labels, value(one)) for one in which(view)]
 
     return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider"), samples=samples)
 
 
-def of_service(name: str, help: str, value: Callable[[ServiceView], float]) -> MetricSpec:
-    """Define a figure of each service's declaration."""
-
-    def samples(view: Overview) -> Samples:
-        return [(one.labels, value(one)) for one in view.known]
-
-    return MetricSpec(name=name, kind="gauge", help=help, labels=("service", "spider"), samples=samples)
+def of_crawl(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:
+    """Define a figure of each crawl."""
+    return of_service(name, help, lambda one: value(one.crawl), kind=kind)
 
 
 def of_items(name: str, help: str, value: Callable[[CrawlSnapshot], float]) -> MetricSpec:
@@ -56,10 +69,10 @@ def of_items(name: str, help: str, value: Callable[[CrawlSnapshot], float]) -> M
     right.
     """
 
-    def samples(view: Overview) -> Samples:
-        return [(one.labels, value(one.crawl)) for one in view.known if not one.items_of]
+    def with_own_items(view: Overview) -> list[ServiceView]:
+        return [one for one in view.known if not one.items_of]
 
-    return MetricSpec(name=name, kind="gauge", help=help, labels=("service", "spider"), samples=samples)
+    return of_service(name, help, lambda one: value(one.crawl), which=with_own_items)
 
 
 def stat(crawl: CrawlSnapshot, name: str) -> float:
@@ -88,7 +101,7 @@ def _group(name: str, help: str, value: Callable[[GroupState], float | None]) ->
                 if (figure := value(group)) is not None:
                     yield (*service.labels, group.name), figure
 
-    return MetricSpec(name=name, kind="gauge", help=help, labels=("service", "spider", "group"), samples=samples)
+    return gauge(name, help, ("service", "spider", "group"), samples)
 
 
 GROUP_METRICS: tuple[MetricSpec, ...] = (
@@ -111,84 +124,64 @@ GROUP_METRICS: tuple[MetricSpec, ...] = (
 )
 
 
-def _of_lanes(figure: Callable[[LaneView], float | None]) -> Callable[[Overview], Samples]:
-    def samples(view: Overview) -> Samples:
-        found = ((one.lane, figure(one)) for one in view.sites.lanes)
-        return [((lane,), value) for lane, value in found if value is not None]
+def _lane(name: str, help: str, value: Callable[[Overview, LaneView], float | None]) -> MetricSpec:
+    """Define a figure of each limited site, of those that have it."""
 
-    return samples
+    def samples(view: Overview) -> Samples:
+        found = ((one.lane, value(view, one)) for one in view.sites.lanes)
+        return [((lane,), figure) for lane, figure in found if figure is not None]
+
+    return gauge(name, help, ("site",), samples)
 
 
 _STATES = {LaneCondition.LEFT_ALONE: "backing_off"}
 LANE_METRICS: tuple[MetricSpec, ...] = (
-    MetricSpec(
-        name="trawl_site_rate_state",
-        kind="gauge",
-        help="1: the state of a limited site (`backing_off`, `quiet`, `spent`, `slowed`, `limited`, `free`).",
-        labels=("site", "state"),
-        samples=lambda view: [((one.lane, _STATES.get(one.condition, str(one.condition))), 1.0) for one in view.sites.lanes],
+    gauge(
+        "trawl_site_rate_state",
+        "1: the state of a limited site (`backing_off`, `quiet`, `spent`, `slowed`, `limited`, `free`).",
+        ("site", "state"),
+        lambda view: [((one.lane, _STATES.get(one.condition, str(one.condition))), 1.0) for one in view.sites.lanes],
     ),
-    MetricSpec(
-        name="trawl_lane_rate",
-        kind="gauge",
-        help="Requests per second that a site may get now, by its limit, its robots.txt and its complaints.",
-        labels=("site",),
-        samples=_of_lanes(lambda one: one.rate_now),
+    _lane(
+        "trawl_lane_rate",
+        "Requests per second that a site may get now, by its limit, its robots.txt and its complaints.",
+        lambda _, one: one.rate_now,
     ),
-    MetricSpec(
-        name="trawl_lane_requests_waiting",
-        kind="gauge",
-        help="Requests that wait for the limits of their site.",
-        labels=("site",),
-        samples=_of_lanes(lambda one: float(one.waiting)),
+    _lane("trawl_lane_requests_waiting", "Requests that wait for the limits of their site.", lambda _, one: float(one.waiting)),
+    _lane(
+        "trawl_lane_oldest_seconds",
+        "Since the oldest request that waits for the limits of its site was stored first; 0: none waits.",
+        lambda view, one: max(0.0, view.now - one.oldest_at) if one.oldest_at else 0.0,
     ),
-    MetricSpec(
-        name="trawl_lane_oldest_seconds",
-        kind="gauge",
-        help="Since the oldest request that waits for the limits of its site was stored first; 0: none waits.",
-        labels=("site",),
-        samples=lambda view: [
-            ((one.lane,), max(0.0, view.now - one.oldest_at) if one.oldest_at else 0.0) for one in view.sites.lanes
-        ],
+    _lane(
+        "trawl_lane_left_alone_seconds",
+        "For how much longer a site is sent nothing because it asked for that; 0: it did not.",
+        lambda _, one: one.state.left_alone_s,
     ),
-    MetricSpec(
-        name="trawl_lane_left_alone_seconds",
-        kind="gauge",
-        help="For how much longer a site is sent nothing because it asked for that; 0: it did not.",
-        labels=("site",),
-        samples=_of_lanes(lambda one: one.state.left_alone_s),
-    ),
-    MetricSpec(
-        name="trawl_site_consecutive_refusals",
-        kind="gauge",
-        help="Consecutive refusals of a site, by 429 or 503; half an hour without one resets it.",
-        labels=("site",),
-        samples=_of_lanes(lambda one: float(one.state.refusals)),
+    _lane(
+        "trawl_site_consecutive_refusals",
+        "Consecutive refusals of a site, by 429 or 503; half an hour without one resets it.",
+        lambda _, one: float(one.state.refusals),
     ),
 )
 
 
 MEMORY_METRICS: tuple[MetricSpec, ...] = (
-    MetricSpec(
-        name="trawl_redis_memory_bytes",
-        kind="gauge",
-        help="Memory of Redis by kind of key, estimated once a minute; other: the broker's and Redis's own.",
-        labels=("kind",),
-        samples=lambda view: [((kind,), float(size)) for kind, size in view.memory.kinds.items()] if view.memory else [],
+    gauge(
+        "trawl_redis_memory_bytes",
+        "Memory of Redis by kind of key, estimated once a minute; other: the broker's and Redis's own.",
+        ("kind",),
+        lambda view: [((kind,), float(size)) for kind, size in view.memory.kinds.items()] if view.memory else [],
     ),
-    MetricSpec(
-        name="trawl_redis_used_memory_bytes",
-        kind="gauge",
-        help="Memory that Redis uses, of all primaries together, looked at once a minute.",
-        labels=(),
-        samples=lambda view: [((), float(view.memory.used))] if view.memory else [],
+    of_fleet(
+        "trawl_redis_used_memory_bytes",
+        "Memory that Redis uses, of all primaries together, looked at once a minute.",
+        lambda view: float(view.memory.used) if view.memory else None,
     ),
-    MetricSpec(
-        name="trawl_redis_max_memory_bytes",
-        kind="gauge",
-        help="Memory that Redis may use (maxmemory); 0: no limit.",
-        labels=(),
-        samples=lambda view: [((), float(view.memory.limit))] if view.memory else [],
+    of_fleet(
+        "trawl_redis_max_memory_bytes",
+        "Memory that Redis may use (maxmemory); 0: no limit.",
+        lambda view: float(view.memory.limit) if view.memory else None,
     ),
 )
 
@@ -244,44 +237,37 @@ def _all(service: ServiceView, one: StatMetric) -> list[tuple[tuple[str, ...], f
 
 
 RUN_METRICS: tuple[MetricSpec, ...] = (
-    MetricSpec(
-        name="trawl_run_members",
-        kind="gauge",
-        help="Members of the newest run of a group that are over, by verdict.",
-        labels=("group", "verdict"),
-        samples=lambda view: [((one.group, verdict), one.counts.get(verdict, 0)) for one in view.runs for verdict in Verdict],
+    gauge(
+        "trawl_run_members",
+        "Members of the newest run of a group that are over, by verdict.",
+        ("group", "verdict"),
+        lambda view: [((one.group, verdict), one.counts.get(verdict, 0)) for one in view.runs for verdict in Verdict],
     ),
-    MetricSpec(
-        name="trawl_run_alerting",
-        kind="gauge",
-        help="Those of them whose verdict an operator should look at: not sound, not silenced.",
-        labels=("group", "verdict"),
-        samples=lambda view: [
+    gauge(
+        "trawl_run_alerting",
+        "Those of them whose verdict an operator should look at: not sound, not silenced.",
+        ("group", "verdict"),
+        lambda view: [
             ((one.group, verdict), one.alerts.get(verdict, 0)) for one in view.runs for verdict in Verdict if not verdict.sound
         ],
     ),
-    MetricSpec(
-        name="trawl_run_members_left",
-        kind="gauge",
-        help="Members of the newest run of a group that crawl, or wait.",
-        labels=("group",),
-        samples=lambda view: [((one.group,), one.members - sum(one.counts.values())) for one in view.runs],
+    gauge(
+        "trawl_run_members_left",
+        "Members of the newest run of a group that crawl, or wait.",
+        ("group",),
+        lambda view: [((one.group,), one.members - sum(one.counts.values())) for one in view.runs],
     ),
-    MetricSpec(
-        name="trawl_run_late_seconds",
-        kind="gauge",
-        help="By how much the newest run of a group will miss its deadline at its pace; 0: not.",
-        labels=("group",),
-        samples=lambda view: [
-            ((one.group,), (one.late or 0.0) - (one.deadline_at or 0.0) if one.late else 0.0) for one in view.runs
-        ],
+    gauge(
+        "trawl_run_late_seconds",
+        "By how much the newest run of a group will miss its deadline at its pace; 0: not.",
+        ("group",),
+        lambda view: [((one.group,), (one.late or 0.0) - (one.deadline_at or 0.0) if one.late else 0.0) for one in view.runs],
     ),
 )
 
-LEFT_OUT = MetricSpec(
-    name="trawl_stats_left_out",
-    kind="gauge",
-    help="Series of own stats (STATS_METRICS) that are left out: over 200 of a pattern, or two forms.",
-    labels=("service", "spider"),
-    samples=left_out,
+LEFT_OUT = gauge(
+    "trawl_stats_left_out",
+    "Series of own stats (STATS_METRICS) that are left out: over 200 of a pattern, or two forms.",
+    ("service", "spider"),
+    left_out,
 )

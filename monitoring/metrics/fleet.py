@@ -16,6 +16,7 @@ from monitoring.part import part
 from redis_components.server import health
 from workers.overview import Overview, ServiceView
 from workers.overview.model import GONE, shown_state
+from workers.state.breakers import Breaker
 from workers.state.nodes import NodeRecord
 from workers.state.registry import CrawlerRecord, CrawlerState
 from workers.state.rolls import Roll, RollState
@@ -28,8 +29,10 @@ from .figures import (
     RUN_METRICS,
     MetricSpec,
     Samples,
+    gauge,
     number,
     of_crawl,
+    of_fleet,
     of_items,
     of_service,
     stat,
@@ -39,13 +42,30 @@ _STATUS = "downloader/response_status_count/"
 _CODE = re.compile(r"\d{3}", re.ASCII).fullmatch
 
 
-def _crawler(name: str, kind: Literal["counter", "gauge"], help: str, value: Callable[[CrawlerRecord], float]) -> MetricSpec:
-    """Define a figure of each crawler process that is alive: the last figures of an ended one are not current."""
+def _crawler(
+    name: str,
+    kind: Literal["counter", "gauge"],
+    help: str,
+    value: Callable[[CrawlerRecord], float],
+    which: Callable[[CrawlerRecord], bool] | None = None,
+) -> MetricSpec:
+    """Define a figure of each crawler process that is alive, or of `which`: the last figures of an ended one are not current."""
 
     def samples(view: Overview) -> Samples:
-        return [((r.spider, view.spider_of(r.spider), r.name), value(r)) for r in view.crawlers if r.alive(view.now)]
+        shown = [r for r in view.crawlers if (which(r) if which else r.alive(view.now))]
+        return [((r.spider, view.spider_of(r.spider), r.name), value(r)) for r in shown]
 
     return MetricSpec(name=name, kind=kind, help=help, labels=("service", "spider", "crawler"), samples=samples)
+
+
+def _breaker(name: str, help: str, value: Callable[[Overview, Breaker], float]) -> MetricSpec:
+    """Define a figure of each open breaker."""
+    return gauge(
+        name,
+        help,
+        ("site", "cause"),
+        lambda view: [((site, one.cause), value(view, one)) for site, one in view.sites.breakers.items()],
+    )
 
 
 def _services(view: Overview) -> Iterable[ServiceView]:
@@ -62,15 +82,11 @@ def _states(view: Overview) -> Samples:
 
 def _node(name: str, help: str, value: Callable[[NodeRecord], float]) -> MetricSpec:
     """Define a figure of each node that is alive."""
-
-    def samples(view: Overview) -> Samples:
-        return [((node.name,), value(node)) for node in view.nodes if node.alive(view.now)]
-
-    return MetricSpec(name=name, kind="gauge", help=help, labels=("node",), samples=samples)
+    return gauge(name, help, ("node",), lambda view: [((one.name,), value(one)) for one in view.nodes if one.alive(view.now)])
 
 
-def _of_roll(view: Overview, value: float) -> Samples:
-    return [] if view.failure or "roll" in view.unreadable else [((), value)]
+def _of_roll(view: Overview, value: float) -> float | None:
+    return None if view.failure or "roll" in view.unreadable else value
 
 
 def _to_replace(roll: Roll | None) -> int:
@@ -153,14 +169,11 @@ METRICS: tuple[MetricSpec, ...] = (
         lambda s: s.min_items_per_minute,
     ),
     # The frontier.
-    MetricSpec(
-        name="trawl_oldest_ready_seconds",
-        kind="gauge",
-        help="Since the oldest request that waits was stored first; 0: none waits, or the queue is in random order.",
-        labels=("service", "spider"),
-        samples=lambda view: [
-            (one.labels, max(0.0, view.now - at) if (at := one.crawl.oldest_ready_at) else 0.0) for one in view.known
-        ],
+    gauge(
+        "trawl_oldest_ready_seconds",
+        "Since the oldest request that waits was stored first; 0: none waits, or the queue is in random order.",
+        ("service", "spider"),
+        lambda view: [(one.labels, max(0.0, view.now - at) if (at := one.crawl.oldest_ready_at) else 0.0) for one in view.known],
     ),
     of_crawl("trawl_leased_requests", "gauge", "Requests that crawlers work on now.", lambda c: c.leased),
     of_crawl("trawl_parked_requests", "gauge", "Requests set aside, because their site is held.", lambda c: c.parked),
@@ -207,55 +220,45 @@ METRICS: tuple[MetricSpec, ...] = (
         lambda c: c.backed_up,
     ),
     *GROUP_METRICS,
-    MetricSpec(
-        name="trawl_crawl_in_another_redis",
-        kind="gauge",
-        help="1 where a service crawls in another Redis than the fleet's: then its other figures are missing.",
-        labels=("service", "spider"),
-        samples=lambda view: [(one.labels, int(bool(one.crawl.redis))) for one in view.services if not one.fault],
+    of_service(
+        "trawl_crawl_in_another_redis",
+        "1 where a service crawls in another Redis than the fleet's: then its other figures are missing.",
+        lambda one: int(bool(one.crawl.redis)),
+        which=lambda view: [one for one in view.services if not one.fault],
     ),
     of_crawl("trawl_crawl_owners", "gauge", "Crawler processes that hold or may hold leases.", lambda c: c.owners),
     of_crawl("trawl_acked_requests_total", "counter", "Requests that were finished.", lambda c: c.acked),
     of_crawl("trawl_reclaimed_leases_total", "counter", "Leases taken back from crawlers that died.", lambda c: c.reclaimed),
     # The fleet.
-    MetricSpec(
-        name="trawl_crawlers_desired",
-        kind="gauge",
-        help="Crawlers that there should be; stopped ones do not count.",
-        labels=("service", "spider"),
-        samples=lambda view: [(one.labels, view.wanted(one)) for one in _services(view) if one.desired is not None],
+    gauge(
+        "trawl_crawlers_desired",
+        "Crawlers that there should be; stopped ones do not count.",
+        ("service", "spider"),
+        lambda view: [(one.labels, view.wanted(one)) for one in _services(view) if one.desired is not None],
     ),
-    MetricSpec(
-        name="trawl_crawlers_up",
-        kind="gauge",
-        help="Crawlers with a slot that reported in the last 15 s.",
-        labels=("service", "spider"),
-        samples=lambda view: [(one.labels, one.up) for one in _services(view)],
+    of_service("trawl_crawlers_up", "Crawlers with a slot that reported in the last 15 s.", lambda one: one.up, which=_services),
+    gauge(
+        "trawl_crawlers",
+        "Crawlers by state; gone: should be alive and has not reported for 15 s.",
+        ("service", "spider", "state"),
+        _states,
     ),
-    MetricSpec(
-        name="trawl_crawlers",
-        kind="gauge",
-        help="Crawlers by state; gone: should be alive and has not reported for 15 s.",
-        labels=("service", "spider", "state"),
-        samples=_states,
-    ),
-    MetricSpec(
-        name="trawl_crawler_heartbeat_age_seconds",
-        kind="gauge",
-        help="Time since a crawler's last report.",
-        labels=("service", "spider", "crawler"),
-        samples=lambda view: [
+    gauge(
+        "trawl_crawler_heartbeat_age_seconds",
+        "Time since a crawler's last report.",
+        ("service", "spider", "crawler"),
+        lambda view: [
             ((r.spider, view.spider_of(r.spider), r.name), max(0.0, view.now - r.beat_at))
             for r in view.crawlers
             if r.state.has_process
         ],
     ),
-    MetricSpec(
-        name="trawl_crawler_restarts_total",
-        kind="counter",
-        help="Crawler processes of the slot that have ended; it restarts at 0 when the slot is forgotten.",
-        labels=("service", "spider", "crawler"),
-        samples=lambda view: [((r.spider, view.spider_of(r.spider), r.name), r.restarts) for r in view.crawlers],
+    _crawler(
+        "trawl_crawler_restarts_total",
+        "counter",
+        "Crawler processes of the slot that have ended; it restarts at 0 when the slot is forgotten.",
+        lambda r: r.restarts,
+        which=lambda _: True,
     ),
     _crawler("trawl_crawler_resident_memory_bytes", "gauge", "Resident memory of the crawler process.", lambda r: r.rss_bytes),
     _crawler("trawl_crawler_pages_per_second", "gauge", "Pages per second over the last heartbeats.", lambda r: r.pages_per_s),
@@ -265,30 +268,25 @@ METRICS: tuple[MetricSpec, ...] = (
     ),
     _crawler("trawl_crawler_reactor_lag_seconds", "gauge", "How long the crawler's reactor took to answer.", lambda r: r.lag_s),
     # What is held.
-    MetricSpec(
-        name="trawl_paused",
-        kind="gauge",
-        help="Holds of operators and breakers (kind: pause, drain, stop); no service: all, no site: all; of slots the number.",
-        labels=("service", "spider", "site", "kind"),
-        samples=lambda view: sorted(
+    gauge(
+        "trawl_paused",
+        "Holds of operators and breakers (kind: pause, drain, stop); no service: all, no site: all; of slots the number.",
+        ("service", "spider", "site", "kind"),
+        lambda view: sorted(
             Counter((one.service, view.spider_of(one.service), one.site, str(one.hold.word)) for one in view.held).items()
         ),
     ),
     *LANE_METRICS,
     # The sites.
-    MetricSpec(
-        name="trawl_site_breaker",
-        kind="gauge",
-        help="1 while a site's breaker is open: other pages than its own, or a wrong file; not crawled.",
-        labels=("site", "cause"),
-        samples=lambda view: [((site, one.cause), 1.0) for site, one in view.sites.breakers.items()],
+    _breaker(
+        "trawl_site_breaker",
+        "1 while a site's breaker is open: other pages than its own, or a wrong file; not crawled.",
+        lambda _, one: 1.0,
     ),
-    MetricSpec(
-        name="trawl_site_breaker_seconds",
-        kind="gauge",
-        help="How long the breaker of a site has been open.",
-        labels=("site", "cause"),
-        samples=lambda view: [((site, one.cause), max(0.0, view.now - one.since)) for site, one in view.sites.breakers.items()],
+    _breaker(
+        "trawl_site_breaker_seconds",
+        "How long the breaker of a site has been open.",
+        lambda view, one: max(0.0, view.now - one.since),
     ),
     of_crawl("trawl_raw_pages_total", "counter", "Raw pages kept on disk.", lambda c: stat(c, "raw/kept")),
     of_crawl("trawl_raw_bytes_total", "counter", "Bytes of raw pages kept on disk, compressed.", lambda c: stat(c, "raw/bytes")),
@@ -300,93 +298,70 @@ METRICS: tuple[MetricSpec, ...] = (
     ),
     *part().metrics,
     # The nodes.
-    MetricSpec(
-        name="trawl_node_up",
-        kind="gauge",
-        help="Whether the node reported in the last 15 s; it is forgotten a minute after its last report.",
-        labels=("node",),
-        samples=lambda view: [((node.name,), float(node.alive(view.now))) for node in view.nodes],
+    gauge(
+        "trawl_node_up",
+        "Whether the node reported in the last 15 s; it is forgotten a minute after its last report.",
+        ("node",),
+        lambda view: [((node.name,), float(node.alive(view.now))) for node in view.nodes],
     ),
     _node("trawl_node_capacity", "Crawlers that the node may host.", lambda node: node.capacity),
     _node("trawl_node_crawlers", "Crawlers that the node hosts.", lambda node: node.taken),
     _node("trawl_node_draining", "Whether the node takes no crawlers any more.", lambda node: node.draining),
-    MetricSpec(
-        name="trawl_beat_leads",
-        kind="gauge",
-        help="Whether a beat leads; 0: nothing is seeded, launched or stored.",
-        labels=(),
-        samples=lambda view: [((), float(view.beats.leader is not None))] if view.beats else [],
+    of_fleet(
+        "trawl_beat_leads",
+        "Whether a beat leads; 0: nothing is seeded, launched or stored.",
+        lambda view: float(view.beats.leader is not None) if view.beats else None,
     ),
-    MetricSpec(
-        name="trawl_beat_silence_seconds",
-        kind="gauge",
-        help="Time since a beat sent its last task; a healthy one sends every second.",
-        labels=(),
-        samples=lambda view: [((), view.beats.silent_s)] if view.beats and view.beats.silent_s is not None else [],
+    of_fleet(
+        "trawl_beat_silence_seconds",
+        "Time since a beat sent its last task; a healthy one sends every second.",
+        lambda view: view.beats.silent_s if view.beats else None,
     ),
-    MetricSpec(
-        name="trawl_dead_messages",
-        kind="gauge",
-        help="Messages of the broker that no worker could read or run, kept with their reasons.",
-        labels=(),
-        samples=lambda view: [((), view.dead_messages)] if view.dead_messages is not None else [],
+    of_fleet(
+        "trawl_dead_messages",
+        "Messages of the broker that no worker could read or run, kept with their reasons.",
+        lambda view: view.dead_messages,
     ),
     # Rolls.
-    MetricSpec(
-        name="trawl_roll_waiting",
-        kind="gauge",
-        help="Crawlers that the roll under way has still to replace.",
-        labels=(),
-        samples=lambda view: _of_roll(view, _to_replace(view.roll)),
+    of_fleet(
+        "trawl_roll_waiting",
+        "Crawlers that the roll under way has still to replace.",
+        lambda view: _of_roll(view, _to_replace(view.roll)),
     ),
-    MetricSpec(
-        name="trawl_roll_failed",
-        kind="gauge",
-        help="Whether the last roll stopped because a new process was not well; until the next one, or `trawl roll --abort`.",
-        labels=(),
-        samples=lambda view: _of_roll(view, view.roll is not None and view.roll.state is RollState.FAILED),
+    of_fleet(
+        "trawl_roll_failed",
+        "Whether the last roll stopped because a new process was not well; until the next one, or `trawl roll --abort`.",
+        lambda view: _of_roll(view, view.roll is not None and view.roll.state is RollState.FAILED),
     ),
     *RUN_METRICS,
     # The exporter itself.
-    MetricSpec(
-        name="trawl_redis_up",
-        kind="gauge",
-        help="Whether Redis answered; if not, only this and the scrape's duration are exported.",
-        labels=(),
-        samples=lambda view: [((), float(view.failure is None))],
+    of_fleet(
+        "trawl_redis_up",
+        "Whether Redis answered; if not, only this and the scrape's duration are exported.",
+        lambda view: float(view.failure is None),
     ),
-    MetricSpec(
-        name="trawl_keys_readable",
-        kind="gauge",
-        help="1 if this part (a service, a kind of record) could be read; 0: foreign type or value.",
-        labels=("part",),
-        samples=lambda view: [] if view.failure else [((part,), float(part not in view.unreadable)) for part in view.parts],
+    gauge(
+        "trawl_keys_readable",
+        "1 if this part (a service, a kind of record) could be read; 0: foreign type or value.",
+        ("part",),
+        lambda view: [] if view.failure else [((part,), float(part not in view.unreadable)) for part in view.parts],
     ),
-    MetricSpec(
-        name="trawl_redis_trouble",
-        kind="gauge",
-        help="1 where Redis is set up, or fails, so that data is or will be lost; `trawl doctor` names the fix.",
-        labels=("trouble",),
-        samples=lambda view: (
+    gauge(
+        "trawl_redis_trouble",
+        "1 where Redis is set up, or fails, so that data is or will be lost; `trawl doctor` names the fix.",
+        ("trouble",),
+        lambda view: (
             [] if view.failure else [((name,), float(any(one.name == name for one in view.server))) for name in health.NAMES]
         ),
     ),
     *MEMORY_METRICS,
-    MetricSpec(
-        name="trawl_foreign_values",
-        kind="gauge",
-        help="Values in Trawl's keys that are not Trawl's, and keys of another type; `trawl doctor --repair` sets them aside.",
-        labels=(),
-        samples=lambda view: [] if view.failure else [((), float(len(view.foreign)))],
+    of_fleet(
+        "trawl_foreign_values",
+        "Values in Trawl's keys that are not Trawl's, and keys of another type; `trawl doctor --repair` sets them aside.",
+        lambda view: None if view.failure else float(len(view.foreign)),
     ),
     LEFT_OUT,
-    MetricSpec(
-        name="trawl_scrape_duration_seconds",
-        kind="gauge",
-        help="How long reading Redis took.",
-        labels=(),
-        samples=lambda view: [((), view.seconds)],
-    ),
+    of_fleet("trawl_scrape_duration_seconds", "How long reading Redis took.", lambda view: view.seconds),
 )
 
 
