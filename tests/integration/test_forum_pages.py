@@ -143,7 +143,7 @@ def test_a_missing_html_page_is_a_404_page_and_escapes_what_was_asked(forum: For
     status, _, body = _get(forum, "/html/f/%3Cscript%3E?page=1")
 
     assert status == 404
-    assert b"no forum &#x27;&lt;script&gt;&#x27;" in body
+    assert b"no forum &#39;&lt;script&gt;&#39;" in body
 
 
 def test_a_living_forum_moves_threads_to_the_top_and_shifts_the_pages(living: ForumProcess) -> None:
